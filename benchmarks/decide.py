@@ -29,7 +29,7 @@ Row = tuple[str, str, str]
 
 def autoscaler(behavior: autoscaling.HorizontalPodAutoscalerBehavior | None = None) -> Spec:
     """An autoscaler with one CPU metric, 50 % of the request."""
-    return spec.read(
+    return spec.parse(
         "default",
         "web",
         autoscaling.HorizontalPodAutoscalerSpec(

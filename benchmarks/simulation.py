@@ -76,7 +76,7 @@ def candidate(target_pct: int, window_s: int | None = None, maximum: int = 60) -
         metrics=(cpu,),
         behavior=None if window_s is None else behavior,
     )
-    return spec.read("default", "web", wire)
+    return spec.parse("default", "web", wire)
 
 
 def candidates(count: int) -> list[Spec]:

@@ -62,7 +62,7 @@ def scenario(costs: Costs, run: Run) -> SimulationScenario:
     )
     return SimulationScenario(
         workloads=(workload,),
-        autoscalers=(AutoscalerModel(spec=spec.read("default", "web", wire), workload="default/web"),),
+        autoscalers=(AutoscalerModel(spec=spec.parse("default", "web", wire), workload="default/web"),),
         duration_ms=round(sum(phase[1] for phase in PHASES) * 1000),
         metrics_server=MetricsServerModel(resolution_ms=METRIC_S * 1000, lag_ms=0, fresh_ms=500),
         sync_period_ms=SYNC_S * 1000,

@@ -137,7 +137,7 @@ def default_spec(max_replicas: int) -> HorizontalPodAutoscalerSpec:
 
 def read_spec(wire: HorizontalPodAutoscalerSpec) -> Spec:
     """The parsed spec of the autoscaler of a trace."""
-    return spec.read("default", "web", wire)
+    return spec.parse("default", "web", wire)
 
 
 def parts(case: TraceCase) -> TraceParts:

@@ -14,12 +14,14 @@ from pathlib import Path
 
 from podscaler.api.kinds import catalog
 from podscaler.base.clock import SystemClock
-from podscaler.controlplane.admission import limit_ranges, pod_classes
+from podscaler.controlplane.admission import certificate_requests, limit_ranges, pod_classes, resource_quotas
 from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.apiserver.app import ApiServer
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
+from podscaler.controlplane.auth import policy_index
 from podscaler.controlplane.auth.account_tokens import AccountTokens
 from podscaler.controlplane.auth.authenticator import Authenticator
+from podscaler.controlplane.auth.authorizer import Authorizer
 from podscaler.controlplane.controllers.cluster import bootstrap
 from podscaler.controlplane.controllers.cluster.namespace_defaults import make_system_namespaces
 from podscaler.controlplane.credentials import signing_key
@@ -76,6 +78,9 @@ def serving(
         await pod_classes.make_system_classes(Registry(objects))
         limit_ranges.admit_pods(objects)
         pod_classes.admit_pods(objects)
+        resource_quotas.admit_objects(objects)
+        policy = policy_index.watch_policy(objects, [resource.key for resource in stored])
+        certificate_requests.admit_requests(objects, Authorizer(policy), clock)
         cluster_ips = ClusterIPs(Registry(objects), clock, AddressBlock(200))
         objects.set_allocator("services", cluster_ips.allocate)
         objects.listen(cluster_ips.on_commit)

@@ -363,7 +363,7 @@ async def test_a_token_that_would_end_the_header() -> None:
         async def authorization(self) -> str:
             return "Bearer a\r\nX: y"
 
-        def refused(self, authorization: str | None) -> bool:
+        def renew_after_401(self, authorization: str | None) -> bool:
             return False
 
     api = Api()

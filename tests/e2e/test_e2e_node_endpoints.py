@@ -4,8 +4,10 @@ import base64
 import json
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -195,3 +197,25 @@ def test_metrics_are_served_from_the_node(resource_server: Up) -> None:
     (node,) = up.get(f"{USAGE}/nodes")["items"]
     assert node["metadata"]["name"] == up.node()["metadata"]["name"]
     assert int(node["usage"]["cpu"].removesuffix("n")) >= used["busy"] // 2
+
+
+def test_the_pages_of_the_node_for_a_client_with_permission(measured_up: Up, tmp_path: Path) -> None:
+    """Health, pods and cAdvisor's metrics over HTTPS; a client without credentials is refused."""
+    write_access(measured_up, tmp_path)
+    url = f"https://{endpoint_of(measured_up)}"
+    context = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+
+    def page(path: str, token: str = "") -> bytes:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        request = urllib.request.Request(url + path, headers=headers)
+        with urllib.request.urlopen(request, context=context, timeout=WITHIN_S) as response:
+            return bytes(response.read())
+
+    token = (tmp_path / "token").read_text()
+    assert page("/healthz", token) == b"ok"
+    busy = 'container_cpu_usage_seconds_total{container="main",cpu="total"'
+    eventually(lambda: page("/metrics/cadvisor", token).decode(), until=lambda text: busy in text)
+    pods = json.loads(page("/pods", token))["items"]
+    assert sorted(each["metadata"]["name"] for each in pods) == ["busy", "idle"]
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        page("/pods")

@@ -111,5 +111,5 @@ def test_a_stored_history_decides_as_the_whole_does(world: World, policy: Failur
 def test_every_metric_of_these_worlds_has_an_identity() -> None:
     """Two entries have one identity only if they are equal."""
     wire = [msgspec.convert(each, failure_policy.MetricSpec) for each in METRICS]
-    found = failure_policy.read(failure_policy.OnMetricFailureSpec("1s"), {}, wire).identities
+    found = failure_policy.parse(failure_policy.OnMetricFailureSpec("1s"), {}, wire).identities
     assert len(set(found)) == len(METRICS)

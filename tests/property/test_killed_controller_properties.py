@@ -86,7 +86,9 @@ class Process:
         if not self.has_behavior:
             flags = Settings(downscale_stabilization_ns=down_ns)
             return stabilization.by_flag(recommendations, proposal, now, flags)
-        return stabilization.by_behavior(recommendations, proposal, self.replicas, now=now, windows_ns=(down_ns, up_ns))
+        return stabilization.by_behavior(
+            recommendations, proposal, self.replicas, now_ns=now, windows_ns=(down_ns, up_ns)
+        )
 
     def run(self) -> int:
         """Sync until the kill; its instant."""

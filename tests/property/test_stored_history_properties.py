@@ -28,7 +28,7 @@ def test_windows_see_the_same(past: History, proposal: int, current: int, down_s
     flags = Settings(downscale_stabilization_ns=windows_ns[0])
     by_flag = [stabilization.by_flag(each.recommendations, proposal, NOW, flags) for each in (past, kept)]
     by_behavior = [
-        stabilization.by_behavior(each.recommendations, proposal, current, now=NOW, windows_ns=windows_ns)
+        stabilization.by_behavior(each.recommendations, proposal, current, now_ns=NOW, windows_ns=windows_ns)
         for each in (past, kept)
     ]
     for whole, lasting in (by_flag, by_behavior):
@@ -58,7 +58,7 @@ def test_younger_holds_at_least_as_long(past: History, span_s: int, window_s: in
     moved = stored_history.with_later_recommendations(kept, span_s * SECOND_NS, NOW)
     windows_ns = (window_s * SECOND_NS, window_s * SECOND_NS)
     before, after = (
-        stabilization.by_behavior(each.recommendations, 5, 5, now=later, windows_ns=windows_ns).step
+        stabilization.by_behavior(each.recommendations, 5, 5, now_ns=later, windows_ns=windows_ns).step
         for each in (kept, moved)
     )
     assert after.highest >= before.highest

@@ -122,7 +122,7 @@ def test_missing_request(timeline: Timeline) -> None:
 )
 def test_default_metric(timeline: Timeline) -> None:
     """An autoscaler without metrics aims at 80 % of the requested CPU."""
-    scaler = spec.read("default", "web", HorizontalPodAutoscalerSpec(max_replicas=10))
+    scaler = spec.parse("default", "web", HorizontalPodAutoscalerSpec(max_replicas=10))
     assert world(scaler, 3, shared(2880)).run(60) == timeline
 
 

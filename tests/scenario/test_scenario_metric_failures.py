@@ -23,7 +23,7 @@ def scaler(policy: OnMetricFailureSpec, *metrics: Json, least: int = 1) -> Spec:
     calm = {"scaleDown": {"stabilizationWindowSeconds": 0}}
     spec = autoscaler(*metrics, least=least, behavior=calm)
     identities = tuple([str(index) for index in range(len(metrics))]) if policy.keep_last_for else ()
-    found = failure_policy.read(policy, {}, ())
+    found = failure_policy.parse(policy, {}, ())
     return msgspec.structs.replace(spec, failure_policy=msgspec.structs.replace(found, identities=identities))
 
 

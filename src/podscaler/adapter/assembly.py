@@ -113,18 +113,18 @@ def new_adapter(
         kubelets: what kubelets reported, which is served as metrics.k8s.io in the place of `resource_rules`; None: not.
     """
     telemetry = AdapterTelemetry(clock)
-    counted = CountedDatabase(servers.database, telemetry)
+    counted_database = CountedDatabase(servers.database, telemetry)
     mapper, objects = RESTMapper(servers.lister), ObjectNames(servers.lister, clock, watches=settings.watches)
     relisting = MetricRelisting(
         config,
-        counted,
+        counted_database,
         mapper,
         clock,
         interval_s=settings.relist_interval_s,
         max_age_s=settings.max_age_s,
     )
     telemetry.set_errors(lambda: len(relisting.errors))
-    cache = QueryCache(counted, clock, tick_s=settings.tick_s)
+    cache = QueryCache(counted_database, clock, tick_s=settings.tick_s)
     apis: list[MetricsApi] = []
     if config.rules:
         values = ObjectValues(cache, clock, batching=settings.batching)

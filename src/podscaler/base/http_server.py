@@ -11,6 +11,7 @@ Source: ReadHeaderTimeout and IdleTimeout of kube-apiserver; Go's net/http, whic
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from socket import socket
@@ -19,7 +20,7 @@ from typing import Final
 
 from aiohttp import http_exceptions, web, web_protocol
 from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http_parser import RawRequestMessage
+from aiohttp.http_parser import HttpRequestParserPy, RawRequestMessage
 from aiohttp.http_writer import HttpVersion11
 from aiohttp.streams import StreamReader
 
@@ -27,6 +28,9 @@ HEAD_TIMEOUT_S: Final = 32.0
 IDLE_TIMEOUT_S: Final = 90.0
 LINE_MAX_BYTES: Final = 64 * 1024
 """The longest request line, and the longest header."""
+USUAL_METHODS: Final = tuple(f"{name} ".encode() for name in ("GET", "PUT", "POST", "PATCH", "DELETE", "HEAD"))
+"""How the heads begin that aiohttp's usual parser, which is the faster one, reads in any case."""
+_ANY_METHOD: Final = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64} /")
 LOGGER: Final = logging.getLogger(f"{__name__}.http")
 """The logger that is passed to aiohttp."""
 
@@ -112,6 +116,14 @@ class Site(web.SockSite):
         )
 
 
+class _AnyMethodParser(HttpRequestParserPy):
+    """Reads requests with any method, spelled as it was sent; aiohttp's usual parser only reads those that it knows."""
+
+    def parse_message(self, lines: list[bytes]) -> RawRequestMessage:
+        """Called by aiohttp with the lines of a head. Raises HttpProcessingError."""
+        return super().parse_message(lines)._replace(method=lines[0].partition(b" ")[0].decode())
+
+
 class _Request(web.BaseRequest):
     """A request whose response has no `Server` header."""
 
@@ -124,6 +136,8 @@ class _Handler(web.RequestHandler):
     """Serves one connection; closes it where the head of a request takes longer than HEAD_TIMEOUT_S."""
 
     _head_timer: asyncio.TimerHandle | None = None
+    _is_at_head = True
+    """Whether the next bytes are surely the first of a head: all before them were heads of requests without body."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio: the client has connected."""
@@ -133,11 +147,27 @@ class _Handler(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Called by asyncio with bytes of heads, of bodies or of an upgraded connection."""
         before = self._request_count
+        is_head = self._is_at_head and (before == 0 or self._is_between_requests)
+        if is_head and not data.startswith(USUAL_METHODS) and _ANY_METHOD.match(data):
+            self._parser = self._any_method_parser()
         super().data_received(data)
+        self._is_at_head = is_head and self._request_count == before + 1 and data.endswith(b"\r\n\r\n")
         if self._request_count != before:
             self._stop_head_timer()
         elif self._is_between_requests and self._head_timer is None:
             self._start_head_timer()
+
+    def _any_method_parser(self) -> "_AnyMethodParser":
+        return _AnyMethodParser(
+            self,
+            self._loop,
+            self._read_bufsize,
+            max_line_size=LINE_MAX_BYTES,
+            max_field_size=LINE_MAX_BYTES,
+            payload_exception=web.RequestPayloadError,
+            auto_decompress=False,
+            max_msg_queue_size=self._max_msg_queue_size,
+        )
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Called by asyncio: the connection is closed."""

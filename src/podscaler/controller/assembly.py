@@ -118,13 +118,13 @@ class _Cluster:
 
     def informers(self, *, with_text: bool) -> tuple[ControllerInformers, WriteGate]:
         """The informers, and the gate that blocks writes while another controller is at work."""
-        client, settings, clock, others = self.client, self.settings, self.clock, None
+        client, settings, clock, other_controllers = self.client, self.settings, self.clock, None
         if settings.other_controller != standby.IGNORE and HPA in settings.kinds:
-            others = OtherControllers(client, clock, own=settings.field_manager)
-        autoscalers = AutoscalerInformer(client, settings, clock, rng=self.rng, others=others)
+            other_controllers = OtherControllers(client, clock, own=settings.field_manager)
+        autoscalers = AutoscalerInformer(client, settings, clock, rng=self.rng, others=other_controllers)
         gate = WriteGate(
             is_dry_run=settings.dry_run,
-            others=others,
+            others=other_controllers,
             policy=settings.other_controller,
             is_current=autoscalers.is_current,
         )
@@ -158,9 +158,9 @@ class _Cluster:
             metrics or api_metrics(client, discovery, settings, clock), settings, clock, away=away, direct=direct
         )
         pods, pause_s = KnownPods(informers.pods.count, informers.pod_names), settings.sync_period_s
-        listed = ListedMetricsSource(shared, pods, clock, tick_s=settings.tick_s, pause_s=pause_s)
-        scales = ScaleClient(client, discovery, clock=clock, rng=self.rng, known=targets, away=away)
-        return SyncSources(scales, informers.pods, listed, informers.autoscalers.conflicting)
+        listed_metrics = ListedMetricsSource(shared, pods, clock, tick_s=settings.tick_s, pause_s=pause_s)
+        scales = ScaleClient(client, discovery, clock=clock, rng=self.rng, cached_scales=targets, away=away)
+        return SyncSources(scales, informers.pods, listed_metrics, informers.autoscalers.conflicting)
 
     def history(self, gate: WriteGate) -> HistoryStore:
         """The store of histories; it writes nothing before the controller is allowed to write."""
@@ -220,10 +220,10 @@ class _Wiring:
         )
 
     def _make_cleanup(self) -> AutoscalerCleanup:
-        others = [self._gate.release, self._telemetry.drop_desired]
+        further_cleanups = [self._gate.release, self._telemetry.drop_desired]
         if self._comparison is not None:
-            others.append(self._comparison.forget)
-        return AutoscalerCleanup(self._states, self._history, self._recording, self._cluster.clock, others)
+            further_cleanups.append(self._comparison.forget)
+        return AutoscalerCleanup(self._states, self._history, self._recording, self._cluster.clock, further_cleanups)
 
     def _processor(self) -> KeyProcessor:
         settings, clock, autoscalers = self._cluster.settings, self._cluster.clock, self._informers.autoscalers

@@ -72,11 +72,11 @@ class Reactor:
 
     async def _check(self, namespace: str, autoscalers: Sequence[Autoscaler], sync: Callable[[Key], None]) -> None:
         try:
-            listed = await self._metrics.query(ResourceMetricsQuery(namespace, selectors.EVERYTHING))
+            pod_metrics = await self._metrics.query(ResourceMetricsQuery(namespace, selectors.EVERYTHING))
         except StatusError as error:
             log.debug("changes of usage in %s cannot be detected: %s", namespace, error)
             return
-        by_name = {item.metadata.name: item for item in listed.items or ()}
+        by_name = {item.metadata.name: item for item in pod_metrics.items or ()}
         for autoscaler in autoscalers:
             if self._has_changed(autoscaler, by_name):
                 sync(autoscaler.key)

@@ -22,7 +22,9 @@ from podscaler.controlplane.controllers.apps.statefulset import StatefulSets
 from podscaler.controlplane.controllers.cluster import apiservices
 from podscaler.controlplane.controllers.cluster.aggregation import ClusterRoleAggregation
 from podscaler.controlplane.controllers.cluster.apiservices import ApiServices, GroupVersion
+from podscaler.controlplane.controllers.cluster.certificate_signing import CertificateSigning
 from podscaler.controlplane.controllers.cluster.namespace_defaults import NamespaceDefaults
+from podscaler.controlplane.controllers.cluster.resource_quota import ResourceQuotas
 from podscaler.controlplane.controllers.cluster.token_secrets import IssueForSecret, TokenSecrets
 from podscaler.controlplane.controllers.deployment.deployment import Deployments
 from podscaler.controlplane.controllers.endpoints.endpoint_controller import EndpointController
@@ -34,6 +36,7 @@ from podscaler.controlplane.controllers.gc.collector import GarbageCollector
 from podscaler.controlplane.controllers.gc.event_expiry import EventExpiry
 from podscaler.controlplane.controllers.gc.finished_pods import FinishedPods
 from podscaler.controlplane.controllers.gc.namespace_deletion import NamespaceDeletion
+from podscaler.controlplane.credentials.request_signing import RequestSigner
 from podscaler.controlplane.network.balancer import Address
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
 from podscaler.controlplane.network.kubernetes_service import KubernetesService
@@ -45,6 +48,7 @@ from podscaler.controlplane.registry.registry import Registry
 ALL_CONTROLLERS = frozenset(
     {
         "apiservice-registration",
+        "certificatesigningrequest-signing-controller",
         "cluster-authentication-trust",
         "clusterrole-aggregation-controller",
         "daemonset-controller",
@@ -62,6 +66,7 @@ ALL_CONTROLLERS = frozenset(
         "pod-garbage-collector",
         "replicaset-controller",
         "replication-controller",
+        "resourcequota-controller",
         "service-address-controller",
         "service-proxy",
         "serviceaccount-token-controller",
@@ -113,6 +118,7 @@ class ClusterFacts:
         server: IP address and port of the API server.
         group_versions: the served groups and versions except those of custom resources.
         issue_for_secret: issues tokens for Secrets, None without service account tokens.
+        signer: signs client certificates, None without the cluster's authority.
         front_authority: PEM text of the front-proxy CA, None without aggregation.
     """
 
@@ -123,6 +129,7 @@ class ClusterFacts:
     group_versions: tuple[GroupVersion, ...] = ()
     issue_for_secret: IssueForSecret | None = None
     front_authority: str | None = None
+    signer: RequestSigner | None = None
 
 
 class Controllers:
@@ -177,6 +184,7 @@ class Controllers:
             "clusterrole-aggregation-controller": lambda: ClusterRoleAggregation(registry),
             "event-expiry": lambda: EventExpiry(registry, clock),
             "persistentvolumeclaim-protection-controller": lambda: ClaimProtection(registry),
+            "resourcequota-controller": lambda: ResourceQuotas(registry, clock, facts.resources),
             "pod-garbage-collector": lambda: FinishedPods(registry),
             **self._optional_factories(),
         }
@@ -187,6 +195,8 @@ class Controllers:
         if facts.issue_for_secret is not None:
             create = partial(TokenSecrets, issue=facts.issue_for_secret, ca_certificate=facts.ca_certificate)
             factories[TokenSecrets.name] = partial(create, self._registry)
+        if facts.signer is not None:
+            factories[CertificateSigning.name] = partial(CertificateSigning, self._registry, self._clock, facts.signer)
         if facts.front_authority is not None:
             client, front = facts.ca_certificate, facts.front_authority
             factories[ExtensionAuthentication.name] = partial(
@@ -207,7 +217,7 @@ class Controllers:
             await ControlLoop(create(), self._registry, self._clock, workers=workers).run()
 
         kinds = self._facts.resources
-        if isinstance(kinds, KnownKinds) and name == GarbageCollector.name:
+        if isinstance(kinds, KnownKinds) and name in (GarbageCollector.name, ResourceQuotas.name):
             await supervision.keep_running(name, partial(kinds.restart_on_change, run), self._clock)
         else:
             await supervision.keep_running(name, run, self._clock)

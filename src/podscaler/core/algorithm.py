@@ -88,8 +88,8 @@ def of(settings: Settings) -> Algorithm:
 
 def delays(settings: Settings) -> Delays:
     """The delays of the flags, or of the algorithm where a flag is not given."""
-    own = of(settings).delays
+    defaults = of(settings).delays
     up_ns, down_ns = settings.upscale_delay_ns, settings.downscale_delay_ns
     if up_ns is None and down_ns is None:
-        return own
-    return Delays(own.up_ns if up_ns is None else up_ns, own.down_ns if down_ns is None else down_ns)
+        return defaults
+    return Delays(defaults.up_ns if up_ns is None else up_ns, defaults.down_ns if down_ns is None else down_ns)

@@ -140,19 +140,23 @@ def tolerance(spec: Spec, settings: Settings) -> Tolerance:
 
 def within_bounds(desired: DesiredReplicas) -> Normalised:
     """The desired replicas within minimum and maximum, at least 1: nothing would scale the target up from 0."""
-    spec, wanted = desired.spec, desired.wanted
+    spec, proposal = desired.spec, desired.wanted
     lowest = max(spec.min_replicas, LEAST_REPLICAS)
-    result = min(max(wanted, lowest), spec.max_replicas)
-    reason = "DesiredWithinRange" if result == wanted else "TooFewReplicas" if result > wanted else "TooManyReplicas"
+    result = min(max(proposal, lowest), spec.max_replicas)
+    reason = (
+        "DesiredWithinRange" if result == proposal else "TooFewReplicas" if result > proposal else "TooManyReplicas"
+    )
     limits = Limits(
-        wanted=wanted,
-        direction=bounds.direction(wanted, desired.current),
+        wanted=proposal,
+        direction=bounds.direction(proposal, desired.current),
         select_policy="",
         policies=(),
         rate_limit=None,
-        bound=None if result == wanted else result,
+        bound=None if result == proposal else result,
         reason=reason,
         result=result,
     )
-    step = Stabilization(wanted, (), desired.now, None, highest=wanted, lowest=None, result=wanted, held_by=None)
-    return Normalised(Stabilized(desired.past.recommendations, READY_FOR_NEW_SCALE, step), limits)
+    step = Stabilization(
+        proposal, (), desired.now_ns, None, highest=proposal, lowest=None, result=proposal, held_by=None
+    )
+    return Normalised(Stabilized(desired.prior_history.recommendations, READY_FOR_NEW_SCALE, step), limits)

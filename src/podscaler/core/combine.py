@@ -51,7 +51,7 @@ class Combined(Fact, frozen=True, gc=False):
 
 
 def of_metrics(
-    spec: Spec, scale: Scale, observation: Observation, *, now: int, tolerance: Tolerance, settings: Settings
+    spec: Spec, scale: Scale, observation: Observation, *, now_ns: int, tolerance: Tolerance, settings: Settings
 ) -> Combined:
     """The combined result of all metrics of `spec`. Raises IncompleteObservation where a measurement is missing."""
     target = target_pods.find(spec, scale, observation, settings)
@@ -59,7 +59,7 @@ def of_metrics(
     if failure is not None:
         combination = Combination(None, None, error=failure.error)
         return Combined(target, (), combination, (failure,), is_spec_error=False)
-    situation = Situation(now, scale.replicas, scale.status_replicas, target.pods, tolerance, settings)
+    situation = Situation(now_ns, scale.replicas, scale.status_replicas, target.pods, tolerance, settings)
     results = _results(spec, observation, situation)
     conclusion = conclude(results, scale.replicas)
     failed = conclusion.failed
@@ -103,11 +103,11 @@ def conclude(results: Sequence[MetricResult], current: int, *, ignores_failed: b
 
 def _winner(results: Sequence[MetricResult]) -> int | None:
     """The index of the largest proposal; None: all failed. As upstream, any later proposal replaces one of 0."""
-    best, winner = 0, None
+    largest, winner = 0, None
     for index, result in enumerate(results):
         proposal = result.step.proposal
-        if proposal is not None and (best == 0 or proposal > best):
-            best, winner = proposal, index
+        if proposal is not None and (largest == 0 or proposal > largest):
+            largest, winner = proposal, index
     return winner
 
 

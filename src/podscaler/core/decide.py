@@ -41,9 +41,9 @@ FALLBACK = "no metric could be read, fallback replicas"
 
 
 def decide(
-    spec: Spec, observation: Observation, past: History, now: int, flags: Settings = settings.DEFAULT
+    spec: Spec, observation: Observation, prior_history: History, now_ns: int, flags: Settings = settings.DEFAULT
 ) -> Decision:
-    """The decision about the autoscaler `spec` at the instant `now`.
+    """The decision about the autoscaler `spec` at the instant `now_ns`.
 
     The decision is complete as if the scale were written at once; where it is not, `podscaler.core.settle` returns the
     one for what really happened. Raises IncompleteObservation where a measurement is missing (`needed_metrics` returns
@@ -51,16 +51,16 @@ def decide(
     """
     scale = branch.scale_of(spec, observation.scale)
     if isinstance(scale, NoScale):
-        return _without_scale(spec, observation, past, now, no_scale=scale, flags=flags)
-    sync = _Sync(spec, observation, scale, now, flags)
-    past = history.begun(past, scale.replicas, now)
+        return _without_scale(spec, observation, prior_history, now_ns, no_scale=scale, flags=flags)
+    sync = _Sync(spec, observation, scale, now_ns, flags)
+    prior_history = history.begun(prior_history, scale.replicas, now_ns)
     if sync.branch is Branch.METRICS:
-        return _by_metrics(sync, past)
+        return _by_metrics(sync, prior_history)
     if sync.branch is Branch.DISABLED:
-        return _paused(sync, past)
+        return _paused(sync, prior_history)
     if sync.branch is Branch.ABOVE_MAXIMUM:
-        return settle.written(sync.draft(past, spec.max_replicas, ABOVE_MAXIMUM), now)
-    return settle.written(sync.draft(past, spec.min_replicas, BELOW_MINIMUM), now)
+        return settle.written(sync.draft(prior_history, spec.max_replicas, ABOVE_MAXIMUM), now_ns)
+    return settle.written(sync.draft(prior_history, spec.min_replicas, BELOW_MINIMUM), now_ns)
 
 
 class Demand(Fact, frozen=True, gc=False):
@@ -97,43 +97,43 @@ def needed_metrics(spec: Spec, observation: Observation, flags: Settings = setti
 class _Sync:
     """The inputs of one sync and its branch, for all stages; the stages change its conditions."""
 
-    def __init__(self, spec: Spec, observation: Observation, scale: Scale, now: int, flags: Settings) -> None:
+    def __init__(self, spec: Spec, observation: Observation, scale: Scale, now_ns: int, flags: Settings) -> None:
         self.spec = spec
         self.observation = observation
         self.scale = scale
-        self.now = now
+        self.now_ns = now_ns
         self.flags = flags
         self.algorithm = algorithm.of(flags)
         self.zero = branch.zero_rules(spec, observation.status, flags)
         self.branch = branch.choose(spec, self.zero, scale.replicas)
-        self.conditions = Conditions(observation.status.conditions or (), instants.text(now))
+        self.conditions = Conditions(observation.status.conditions or (), instants.text(now_ns))
         message = "the HPA controller was able to get the target's current scale"
         self.conditions.set(ABLE_TO_SCALE, "True", "SucceededGetScale", message)
 
-    def draft(self, past: History, desired: int, reason: str, **parts: Any) -> Draft:
+    def draft(self, prior_history: History, desired: int, reason: str, **parts: Any) -> Draft:
         """The draft; `parts` are the fields that not every branch has."""
         return Draft(
             spec=self.spec,
             observation=self.observation,
             settings=self.flags,
             scale=self.scale,
-            now=self.now,
+            now_ns=self.now_ns,
             branch=self.branch,
             zero=self.zero,
             desired=desired,
             reason=reason,
             conditions=self.conditions.as_tuple(),
-            past=past,
+            prior_history=prior_history,
             **parts,
         )
 
 
 def _without_scale(
-    spec: Spec, observation: Observation, past: History, now: int, *, no_scale: NoScale, flags: Settings
+    spec: Spec, observation: Observation, prior_history: History, now_ns: int, *, no_scale: NoScale, flags: Settings
 ) -> Decision:
     """Only conditions change; replicas, metrics and observedGeneration stay as they were."""
     before = observation.status.conditions or ()
-    conditions = Conditions(before, instants.text(now))
+    conditions = Conditions(before, instants.text(now_ns))
     message = f"the HPA controller was unable to get the target's current scale: {no_scale.message}"
     conditions.set(ABLE_TO_SCALE, "False", "FailedGetScale", message)
     error = f"{no_scale.prefix}{no_scale.message}"
@@ -141,9 +141,9 @@ def _without_scale(
         replicas=None,
         status=msgspec.structs.replace(observation.status, conditions=conditions.as_tuple()),
         events=(warning("FailedGetScale", no_scale.message),),
-        history=past,
+        history=prior_history,
         trace=Trace(
-            now=now,
+            now=now_ns,
             autoscaler=spec.key,
             version=flags.emulation.version,
             branch=Branch.NO_SCALE,
@@ -159,43 +159,47 @@ def _without_scale(
     )
 
 
-def _paused(sync: _Sync, past: History) -> Decision:
+def _paused(sync: _Sync, prior_history: History) -> Decision:
     """The decision about a target with zero replicas that this autoscaler must not scale up."""
     message = "scaling is disabled since the replica count of the target is zero"
     sync.conditions.set(SCALING_ACTIVE, "False", "ScalingDisabled", message)
     if not sync.zero.is_enabled:
         sync.conditions.remove(SCALED_TO_ZERO)
-    return settle.unscaled(sync.draft(failure_responses.interrupted(past), 0, ""))
+    return settle.unscaled(sync.draft(failure_responses.interrupted(prior_history), 0, ""))
 
 
-def _by_metrics(sync: _Sync, past: History) -> Decision:
+def _by_metrics(sync: _Sync, prior_history: History) -> Decision:
     spec, scale = sync.spec, sync.scale
     tolerance = sync.algorithm.tolerance(spec, sync.flags)
-    combined = combine.of_metrics(spec, scale, sync.observation, now=sync.now, tolerance=tolerance, settings=sync.flags)
-    response = failure_responses.respond(spec, combined, past, current=scale.replicas, now=sync.now)
-    combined, past = response.combined, response.past
+    combined = combine.of_metrics(
+        spec, scale, sync.observation, now_ns=sync.now_ns, tolerance=tolerance, settings=sync.flags
+    )
+    response = failure_responses.respond(spec, combined, prior_history, current=scale.replicas, now_ns=sync.now_ns)
+    combined, prior_history = response.combined, response.prior_history
     _set_scaling_active(sync.conditions, combined)
     parts = {
         "combined": combined,
         "tolerance": tolerance,
         "events": (
-            *[warning(each.reason, each.message) for each in combined.failures if each.reason],
+            *[warning(failure.reason, failure.message) for failure in combined.failures if failure.reason],
             *response.warnings,
         ),
         "failure_policy": response.step,
     }
     proposal = combined.combination.proposal
     if proposal is None:
-        return settle.inconclusive(sync.draft(past, scale.replicas, "", **parts))
-    wanted = max(proposal, 0)
-    normalised = sync.algorithm.normalise(DesiredReplicas(spec, past, wanted, scale.replicas, sync.now, sync.flags))
+        return settle.inconclusive(sync.draft(prior_history, scale.replicas, "", **parts))
+    proposed_replicas = max(proposal, 0)
+    normalised = sync.algorithm.normalise(
+        DesiredReplicas(spec, prior_history, proposed_replicas, scale.replicas, sync.now_ns, sync.flags)
+    )
     _set_normalised(sync.conditions, normalised)
-    past = msgspec.structs.replace(past, recommendations=normalised.stabilized.recommendations)
-    reason = _reason(wanted, scale.replicas, combined)
-    return _concluded(sync, past, reason, normalised, **parts)
+    prior_history = msgspec.structs.replace(prior_history, recommendations=normalised.stabilized.recommendations)
+    reason = _reason(proposed_replicas, scale.replicas, combined)
+    return _concluded(sync, prior_history, reason, normalised, **parts)
 
 
-def _concluded(sync: _Sync, past: History, reason: str, normalised: Normalised, **parts: Any) -> Decision:
+def _concluded(sync: _Sync, prior_history: History, reason: str, normalised: Normalised, **parts: Any) -> Decision:
     """The decision, given the count within rates and bounds."""
     current, desired, is_lifted = sync.scale.replicas, normalised.limits.result, False
     if current == 0 and sync.zero.was_scaled_to_zero and desired < sync.spec.min_replicas:
@@ -205,7 +209,7 @@ def _concluded(sync: _Sync, past: History, reason: str, normalised: Normalised, 
     if cooling is not None and cooling.held is not None:
         desired = current
     draft = sync.draft(
-        past,
+        prior_history,
         desired,
         reason if desired != current else "",
         stabilization=normalised.stabilized.step,
@@ -214,12 +218,12 @@ def _concluded(sync: _Sync, past: History, reason: str, normalised: Normalised, 
         cooldown=cooling,
         **parts,
     )
-    return settle.unscaled(draft) if desired == current else settle.written(draft, sync.now)
+    return settle.unscaled(draft) if desired == current else settle.written(draft, sync.now_ns)
 
 
 def _cooldown(sync: _Sync, desired: int) -> Cooldown | None:
     """The cooldown, and its condition while it runs; None where there are no delays."""
-    cooling = cooldown.of(algorithm.delays(sync.flags), sync.observation.status.last_scale_time, sync.now)
+    cooling = cooldown.of(algorithm.delays(sync.flags), sync.observation.status.last_scale_time, sync.now_ns)
     if cooling is None or not cooling.is_running:
         return cooling
     reason = cooldown.reason(cooling)
@@ -263,10 +267,10 @@ def _set_selection_failure(conditions: Conditions, failure: MetricFailure) -> No
         conditions.set(SCALING_ACTIVE, "False", failure.reason, failure.message)
 
 
-def _reason(wanted: int, current: int, combined: Combined) -> str:
+def _reason(proposed_replicas: int, current: int, combined: Combined) -> str:
     """The reason of a rescale, from before stabilization and limits; empty where the metrics want no change."""
-    if wanted != current and FailureResponse.FALLBACK in combined.combination.responses:
+    if proposed_replicas != current and FailureResponse.FALLBACK in combined.combination.responses:
         return FALLBACK
-    if wanted > current:
+    if proposed_replicas > current:
         return f"{combined.winner} above target"
-    return BELOW_TARGET if wanted < current else ""
+    return BELOW_TARGET if proposed_replicas < current else ""

@@ -58,10 +58,10 @@ class Draft(msgspec.Struct, frozen=True):
     Attributes:
         combined: the result of the metrics; None where the branch does not need them.
         desired: the count that the scale should have.
-        now: the instant at which the sync began.
+        now_ns: the instant at which the sync began.
         reason: the reason of the rescale; empty: there is no rescale.
         conditions, events: the conditions and events that do not depend on the write.
-        past: the history, with the new recommendation.
+        prior_history: the history before the write of the scale, with the new recommendation.
         tolerance ... failure_policy: steps for the trace; None or False where a step did not take place.
     """
 
@@ -69,13 +69,13 @@ class Draft(msgspec.Struct, frozen=True):
     observation: Observation
     settings: Settings
     scale: Scale
-    now: int
+    now_ns: int
     branch: Branch
     zero: ZeroRules
     desired: int
     reason: str
     conditions: tuple[Condition, ...]
-    past: History
+    prior_history: History
     events: tuple[AutoscalerEvent, ...] = ()
     combined: Combined | None = None
     tolerance: Tolerance | None = None

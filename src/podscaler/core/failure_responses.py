@@ -40,78 +40,92 @@ class PolicyResult(Fact, frozen=True, gc=False):
 
     Attributes:
         combined: the result of the metrics, with the actions of the policy.
-        past: the history, with the last proposals.
+        prior_history: the history, with the last proposals.
         warnings: the events about the policy.
         step: the policy, for the trace; None: the autoscaler states none.
     """
 
     combined: Combined
-    past: History
+    prior_history: History
     warnings: tuple[AutoscalerEvent, ...] = ()
     step: FailurePolicyStep | None = None
 
 
-def respond(spec: Spec, combined: Combined, past: History, *, current: int, now: int) -> PolicyResult:
-    """The result of the policy of `spec` at the instant `now`.
+def respond(spec: Spec, combined: Combined, prior_history: History, *, current: int, now_ns: int) -> PolicyResult:
+    """The result of the policy of `spec` at the instant `now_ns`.
 
     Args:
         combined: the result of the metrics as Kubernetes combines them.
-        past: the history before this sync.
+        prior_history: the history before this sync.
         current: the replicas of the target.
     """
     policy = spec.failure_policy
     if not (policy.keep_last_ns or policy.ignores_failed or policy.fallback):
-        past = _forgotten(past)
+        prior_history = _forgotten(prior_history)
         if not policy.fault:
-            return PolicyResult(combined, past)
-        return PolicyResult(combined, past, (warning(INVALID, policy.fault),), FailurePolicyStep(fault=policy.fault))
+            return PolicyResult(combined, prior_history)
+        return PolicyResult(
+            combined, prior_history, (warning(INVALID, policy.fault),), FailurePolicyStep(fault=policy.fault)
+        )
     if combined.results:
-        results = _with_kept(spec, combined.results, past, now)
-        past = _remembered(policy, combined.results, past, now)
+        results = _with_kept(spec, combined.results, prior_history, now_ns)
+        prior_history = _remembered(policy, combined.results, prior_history, now_ns)
         combined = msgspec.structs.replace(
-            combined, results=results, combination=_combination(policy, results, past, current=current, now=now)
+            combined,
+            results=results,
+            combination=_combination(policy, results, prior_history, current=current, now_ns=now_ns),
         )
     responses = combined.combination.responses
-    warnings = tuple([warning(each.value, message(each, combined)) for each in responses])
-    return PolicyResult(combined, past, warnings, _step(policy, past))
+    warnings = tuple([warning(response_kind.value, message(response_kind, combined)) for response_kind in responses])
+    return PolicyResult(combined, prior_history, warnings, _step(policy, prior_history))
 
 
-def interrupted(past: History) -> History:
+def interrupted(prior_history: History) -> History:
     """The history after a sync of a paused autoscaler: the next one that reads no metric is the first in a row."""
-    return past if past.unread_since is None else msgspec.structs.replace(past, unread_since=None)
+    return (
+        prior_history
+        if prior_history.unread_since is None
+        else msgspec.structs.replace(prior_history, unread_since=None)
+    )
 
 
 def message(response: FailureResponse, combined: Combined) -> str:
     """The message of the event and of ScalingActive; it has instants, not ages, so that it changes seldom."""
     failure = combined.failures[0].message
     if response is FailureResponse.KEPT:
-        kept = [
-            f"{each.step.name}, read at {instants.text(each.step.kept.at)}"
-            for each in combined.results
-            if each.step.kept is not None
+        kept_metrics = [
+            f"{result.step.name}, read at {instants.text(result.step.kept.at)}"
+            for result in combined.results
+            if result.step.kept is not None
         ]
-        return f"the HPA uses the last value of {' and '.join(kept)}: {failure}"
+        return f"the HPA uses the last value of {' and '.join(kept_metrics)}: {failure}"
     if response is FailureResponse.IGNORED:
-        ignored = [each.step.name for each in combined.results if each.step.proposal is None]
+        ignored = [result.step.name for result in combined.results if result.step.proposal is None]
         return f"the HPA ignores {' and '.join(ignored)}: {failure}"
     return f"the HPA applies the fallback replicas ({combined.combination.proposal}): {failure}"
 
 
-def _forgotten(past: History) -> History:
+def _forgotten(prior_history: History) -> History:
     """The history without the last proposals and the instant of failure, which only a policy needs."""
-    if not past.last_proposals and past.unread_since is None:
-        return past
-    return msgspec.structs.replace(past, last_proposals=(), unread_since=None)
+    if not prior_history.last_proposals and prior_history.unread_since is None:
+        return prior_history
+    return msgspec.structs.replace(prior_history, last_proposals=(), unread_since=None)
 
 
-def _with_kept(spec: Spec, results: Sequence[MetricResult], past: History, now: int) -> tuple[MetricResult, ...]:
+def _with_kept(
+    spec: Spec, results: Sequence[MetricResult], prior_history: History, now_ns: int
+) -> tuple[MetricResult, ...]:
     """The results; those without a proposal have the last one, where it still counts."""
     policy = spec.failure_policy
     if not policy.keep_last_ns:
         return tuple(results)
-    known = {each.metric: each for each in past.last_proposals if each.at >= now - policy.keep_last_ns}
+    last_proposals = {
+        last_proposal.metric: last_proposal
+        for last_proposal in prior_history.last_proposals
+        if last_proposal.at >= now_ns - policy.keep_last_ns
+    }
     pairs = zip(results, spec.metrics, policy.identities, strict=True)
-    return tuple([_kept(result, metric, known.get(identity)) for result, metric, identity in pairs])
+    return tuple([_kept(result, metric, last_proposals.get(identity)) for result, metric, identity in pairs])
 
 
 def _kept(result: MetricResult, metric: Metric, last: LastProposal | None) -> MetricResult:
@@ -121,29 +135,31 @@ def _kept(result: MetricResult, metric: Metric, last: LastProposal | None) -> Me
     return MetricResult(proposals.status_of(metric, last.current), step, last.current)
 
 
-def _remembered(policy: FailurePolicy, results: Sequence[MetricResult], past: History, now: int) -> History:
+def _remembered(policy: FailurePolicy, results: Sequence[MetricResult], prior_history: History, now_ns: int) -> History:
     """The history with the proposals of this sync, and with the instant since which no metric can be read."""
-    known = {each.metric: each for each in past.last_proposals if each.at >= now - policy.keep_last_ns}
+    last_proposals = {
+        each.metric: each for each in prior_history.last_proposals if each.at >= now_ns - policy.keep_last_ns
+    }
     if policy.keep_last_ns:
         for result, identity in zip(results, policy.identities, strict=True):
             if result.step.proposal is not None and result.current is not None:
-                known[identity] = LastProposal(identity, result.step.proposal, now, result.current)
-    latest = tuple([known[each] for each in dict.fromkeys(policy.identities) if each in known])
+                last_proposals[identity] = LastProposal(identity, result.step.proposal, now_ns, result.current)
+    latest = tuple([last_proposals[each] for each in dict.fromkeys(policy.identities) if each in last_proposals])
     is_unread = policy.fallback is not None and all(each.step.proposal is None for each in results)
-    since = (now if past.unread_since is None else past.unread_since) if is_unread else None
-    return msgspec.structs.replace(past, last_proposals=latest, unread_since=since)
+    since = (now_ns if prior_history.unread_since is None else prior_history.unread_since) if is_unread else None
+    return msgspec.structs.replace(prior_history, last_proposals=latest, unread_since=since)
 
 
 def _combination(
-    policy: FailurePolicy, results: Sequence[MetricResult], past: History, *, current: int, now: int
+    policy: FailurePolicy, results: Sequence[MetricResult], prior_history: History, *, current: int, now_ns: int
 ) -> Combination:
     conclusion = combine.conclude(results, current)
     responses = [FailureResponse.KEPT] if any(each.step.kept is not None for each in results) else []
     if conclusion.proposal is None and conclusion.winner is not None and policy.ignores_failed:
         conclusion = combine.conclude(results, current, ignores_failed=True)
         responses.append(FailureResponse.IGNORED)
-    fallback, since = policy.fallback, past.unread_since
-    if conclusion.winner is None and fallback is not None and since is not None and now - since >= fallback.after_ns:
+    fallback, since = policy.fallback, prior_history.unread_since
+    if conclusion.winner is None and fallback is not None and since is not None and now_ns - since >= fallback.after_ns:
         conclusion = msgspec.structs.replace(conclusion, proposal=fallback.replicas)
         responses.append(FailureResponse.FALLBACK)
     if conclusion.proposal is None:
@@ -151,12 +167,12 @@ def _combination(
     return msgspec.structs.replace(conclusion, responses=tuple(responses))
 
 
-def _step(policy: FailurePolicy, past: History) -> FailurePolicyStep:
+def _step(policy: FailurePolicy, prior_history: History) -> FailurePolicyStep:
     fallback = policy.fallback
     return FailurePolicyStep(
         keep_last_ns=policy.keep_last_ns,
         ignores_failed=policy.ignores_failed,
         fallback_replicas=None if fallback is None else fallback.replicas,
         fallback_after_ns=0 if fallback is None else fallback.after_ns,
-        unread_since=past.unread_since,
+        unread_since=prior_history.unread_since,
     )

@@ -73,8 +73,8 @@ class RecordedSync(NamedTuple):
     line: RecordingLine
     spec: Spec
     observation: Observation
-    past: History
-    now: int
+    prior_history: History
+    now_ns: int
 
 
 def decisions(
@@ -141,20 +141,22 @@ class Replay:
         """The inputs of a sync line, for `decide`; None for a line that ends an autoscaler. Raises RecordingError."""
         line = recording.read_line(text)
         try:
-            now = instants.parse(line.time)
+            now_ns = instants.parse(line.time)
             if line.hpa is None:
                 self._forget(line.deleted)
                 return None
             spec = self._spec(line.hpa)
-            self._advance(spec.key, now)
-            return RecordedSync(line, spec, self._observation(line, line.hpa, spec), self._past(line, spec), now)
+            self._advance(spec.key, now_ns)
+            return RecordedSync(
+                line, spec, self._observation(line, line.hpa, spec), self._prior_history(line, spec), now_ns
+            )
         except (ValueError, msgspec.DecodeError) as error:
             raise RecordingError(str(error)) from None
 
     def decide(self, sync: RecordedSync) -> Decision:
         """The decision about the sync that `parse` returned last. Raises RecordingError."""
         try:
-            decision = decide.decide(sync.spec, sync.observation, sync.past, sync.now, self.settings)
+            decision = decide.decide(sync.spec, sync.observation, sync.prior_history, sync.now_ns, self.settings)
             decision = _settled(decision, sync)
         except ValueError as error:
             raise RecordingError(str(error)) from None
@@ -168,12 +170,12 @@ class Replay:
         self._latest_sync_at.pop(key, None)
         self._selectors.forget(key)
 
-    def _advance(self, key: str, now: int) -> None:
-        if now < self._latest_sync_at.get(key, now):
+    def _advance(self, key: str, now_ns: int) -> None:
+        if now_ns < self._latest_sync_at.get(key, now_ns):
             raise RecordingError(f"time goes backwards for {key}: lines of one autoscaler must be in time order")
-        self._latest_sync_at[key] = now
+        self._latest_sync_at[key] = now_ns
 
-    def _past(self, line: RecordingLine, spec: Spec) -> History:
+    def _prior_history(self, line: RecordingLine, spec: Spec) -> History:
         if line.history is not None:
             return read_history(line.history)
         return self._histories.get(spec.key, history.EMPTY)
@@ -208,7 +210,7 @@ class Replay:
         spec = self._specs.get(key)
         if spec is None:
             wire, version = _SPEC.decode(text), self.settings.emulation
-            spec = specs.read(namespace, name, wire, version, annotations=annotations)
+            spec = specs.parse(namespace, name, wire, version, annotations=annotations)
             if len(self._specs) >= CACHED_SPECS:
                 self._specs.clear()
             self._specs[key] = spec
@@ -246,15 +248,15 @@ def _settled(decision: Decision, sync: RecordedSync) -> Decision:
     line = sync.line
     if decision.draft is not None and (line.scale_update or line.scaled_at):
         scaled_at = instants.parse(line.scaled_at) if line.scaled_at else None
-        decision = _scaled(decision.draft, line.scale_update or (), sync.now, scaled_at)
+        decision = _scaled(decision.draft, line.scale_update or (), sync.now_ns, scaled_at)
     if line.status_update is not None:
         decision = settle.unreported(decision, sync.observation.status, sync.spec.name, line.status_update.message)
     return decision
 
 
-def _scaled(draft: Draft, answers: Sequence[object], now: int, scaled_at: int | None) -> Decision:
+def _scaled(draft: Draft, answers: Sequence[object], now_ns: int, scaled_at: int | None) -> Decision:
     """The decision after the responses to its attempts to update the scale; further attempts succeed."""
-    at = now
+    at = now_ns
     for attempt in range(settle.MAX_WRITE_ATTEMPTS):
         answer = answers[attempt] if attempt < len(answers) else None
         if not isinstance(answer, meta.Status):

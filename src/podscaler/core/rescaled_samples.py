@@ -33,37 +33,41 @@ def lowest_and_highest(
 
     Returns None where the two statuses have different metrics or none, or a metric cannot be scaled.
     """
-    mine, other = ours.current_metrics or (), theirs.current_metrics or ()
-    answers = observation.metrics
-    if not mine or not len(mine) == len(other) == len(answers):
+    our_metrics, their_metrics = ours.current_metrics or (), theirs.current_metrics or ()
+    measurements = observation.metrics
+    if not our_metrics or not len(our_metrics) == len(their_metrics) == len(measurements):
         return None
-    spans = [_factors(before, after) for before, after in zip(mine, other, strict=True)]
-    pairs = list(zip(answers, spans, strict=True))
-    low, high = ([None if span is None else _scaled(answer, span[end]) for answer, span in pairs] for end in (0, 1))
-    if None in low or None in high:
+    spans = [
+        _factors(our_metric, their_metric) for our_metric, their_metric in zip(our_metrics, their_metrics, strict=True)
+    ]
+    pairs = list(zip(measurements, spans, strict=True))
+    lowest, highest = (
+        [None if span is None else _scaled(answer, span[end]) for answer, span in pairs] for end in (0, 1)
+    )
+    if None in lowest or None in highest:
         return None
-    return _with(observation, low), _with(observation, high)
+    return _with(observation, lowest), _with(observation, highest)
 
 
-def _with(observation: Observation, answers: Sequence[Measurement | None]) -> Observation:
-    return msgspec.structs.replace(observation, metrics=tuple(answers))
+def _with(observation: Observation, measurements: Sequence[Measurement | None]) -> Observation:
+    return msgspec.structs.replace(observation, metrics=tuple(measurements))
 
 
 def _factors(ours: MetricStatus, theirs: MetricStatus) -> Span | None:
     """The lowest and the highest factor from our value to theirs; None: the metrics or values have no ratio."""
-    before, after = _current(ours), _current(theirs)
-    if ours.type != theirs.type or before is None or after is None:
+    our_value, their_value = _current(ours), _current(theirs)
+    if ours.type != theirs.type or our_value is None or their_value is None:
         return None
-    mine, other = _span(before), _span(after)
-    if mine is None or other is None or mine[0] <= 0:
+    our_span, their_span = _span(our_value), _span(their_value)
+    if our_span is None or their_span is None or our_span[0] <= 0:
         return None
-    return other[0] / mine[1], other[1] / mine[0]
+    return their_span[0] / our_span[1], their_span[1] / our_span[0]
 
 
 def _current(metric: MetricStatus) -> MetricValueStatus | None:
-    for part in (metric.resource, metric.container_resource, metric.pods, metric.object, metric.external):
-        if part is not None:
-            return part.current
+    for source in (metric.resource, metric.container_resource, metric.pods, metric.object, metric.external):
+        if source is not None:
+            return source.current
     return None
 
 
@@ -77,15 +81,15 @@ def _span(value: MetricValueStatus) -> Span | None:
     return Fraction(milli), Fraction(milli + 1)
 
 
-def _scaled(answer: Measurement | None, factor: Fraction) -> Measurement | None:
-    match answer:
+def _scaled(measurement: Measurement | None, factor: Fraction) -> Measurement | None:
+    match measurement:
         case PodSamples():
             samples = {
                 pod: msgspec.structs.replace(sample, value_milli=round(sample.value_milli * factor))
-                for pod, sample in answer.samples.items()
+                for pod, sample in measurement.samples.items()
             }
-            return msgspec.structs.replace(answer, samples=samples)
+            return msgspec.structs.replace(measurement, samples=samples)
         case Values():
-            return Values(tuple([round(value * factor) for value in answer.values_milli]), answer.query)
+            return Values(tuple([round(value * factor) for value in measurement.values_milli]), measurement.query)
         case Failure() | None:
             return None

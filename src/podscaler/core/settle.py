@@ -47,7 +47,7 @@ def written(draft: Draft, at: int) -> Decision:
     return msgspec.structs.replace(
         _decision(draft, desired, status, event, write=Write(desired, at)),
         replicas=desired,
-        history=with_change(spec, draft.past, desired - current, at),
+        history=with_change(spec, draft.prior_history, desired - current, at),
         action=Action.SCALE_UP if desired > current else Action.SCALE_DOWN,
         draft=draft,
     )
@@ -94,7 +94,7 @@ def _decision(
         replicas=None,
         status=status,
         events=(*draft.events, *events),
-        history=draft.past,
+        history=draft.prior_history,
         trace=_trace(draft, write, full_error, desired),
         error=full_error,
         error_kind=_error_kind(draft),
@@ -111,15 +111,15 @@ def unreported(decision: Decision, before: HorizontalPodAutoscalerStatus, name: 
         error: the error of the write, without prefix.
     """
     event = AutoscalerEvent("Warning", "FailedUpdateStatus", error, follows_status=True)
-    early = [each for each in decision.events if not each.follows_status]
-    late = [each for each in decision.events if each.follows_status]
+    before_status = [each for each in decision.events if not each.follows_status]
+    after_status = [each for each in decision.events if each.follows_status]
     full_error, kind = decision.error, decision.error_kind
     if decision.reached_end:  # an earlier error of the sync is returned in place of this one, as upstream
         full_error, kind = f"failed to update status for {name}: {error}", ErrorKind.INTERNAL
     return msgspec.structs.replace(
         decision,
         status=before,
-        events=(*early, event, *late),
+        events=(*before_status, event, *after_status),
         trace=msgspec.structs.replace(decision.trace, status_failure=error, error=full_error),
         error=full_error,
         error_kind=kind,
@@ -162,22 +162,22 @@ def _status(
     )
 
 
-def with_change(spec: Spec, past: History, change: int, at: int) -> History:
+def with_change(spec: Spec, prior_history: History, change: int, at: int) -> History:
     """The history with the scale event of a `change` by us, or (on standby) by others; the same without a behavior."""
     behavior = spec.behavior
     if behavior is None or not change:
-        return past
+        return prior_history
     if change > 0:
-        ups = history.recorded(past.scale_ups, ScaleEvent(change, at), at - behavior.up.longest_period_ns)
-        return msgspec.structs.replace(past, scale_ups=ups)
-    downs = history.recorded(past.scale_downs, ScaleEvent(-change, at), at - behavior.down.longest_period_ns)
-    return msgspec.structs.replace(past, scale_downs=downs)
+        ups = history.recorded(prior_history.scale_ups, ScaleEvent(change, at), at - behavior.up.longest_period_ns)
+        return msgspec.structs.replace(prior_history, scale_ups=ups)
+    downs = history.recorded(prior_history.scale_downs, ScaleEvent(-change, at), at - behavior.down.longest_period_ns)
+    return msgspec.structs.replace(prior_history, scale_downs=downs)
 
 
 def _trace(draft: Draft, write: Write | None, error: str, desired: int | None) -> Trace:
     combined = draft.combined
     return Trace(
-        now=draft.now,
+        now=draft.now_ns,
         autoscaler=draft.spec.key,
         version=draft.settings.emulation.version,
         branch=draft.branch,

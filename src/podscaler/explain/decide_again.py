@@ -31,9 +31,9 @@ class DecisionFacts:
     Attributes:
         wire: the spec as the API has it, with the annotations that extend it.
         namespace, name: of the autoscaler.
-        observation: target, pods and metrics at `now`.
-        past: the history of earlier syncs.
-        now: the instant of the sync, in nanoseconds since the epoch.
+        observation: target, pods and metrics at `now_ns`.
+        prior_history: the history of earlier syncs.
+        now_ns: the instant of the sync, in nanoseconds since the epoch.
         flags: the controller's settings.
     """
 
@@ -41,8 +41,8 @@ class DecisionFacts:
     namespace: str
     name: str
     observation: Observation
-    past: History
-    now: int
+    prior_history: History
+    now_ns: int
     flags: Settings
 
 
@@ -53,8 +53,8 @@ def decide_again(question: tuple[Assignment, ...], facts: DecisionFacts) -> Deci
     """
     wire, flags = what_if.apply(question, facts.wire, facts.flags)
     try:
-        spec = specs.read(facts.namespace, facts.name, wire, flags.emulation)
-        return decide.decide(spec, facts.observation, facts.past, facts.now, flags)
+        spec = specs.parse(facts.namespace, facts.name, wire, flags.emulation)
+        return decide.decide(spec, facts.observation, facts.prior_history, facts.now_ns, flags)
     except IncompleteObservation as error:
         raise UsageError(f"what-if: this spec needs a metric that was not read then: {error}") from None
 
@@ -64,4 +64,6 @@ def recorded_facts(sync: RecordedSync, flags: Settings) -> DecisionFacts:
     assert sync.line.hpa is not None, "a sync has an autoscaler"
     annotations = sync.line.hpa.metadata.annotations or {}
     wire = failure_policy.with_annotations(_SPEC.decode(sync.line.hpa.spec), annotations)
-    return DecisionFacts(wire, sync.spec.namespace, sync.spec.name, sync.observation, sync.past, sync.now, flags)
+    return DecisionFacts(
+        wire, sync.spec.namespace, sync.spec.name, sync.observation, sync.prior_history, sync.now_ns, flags
+    )

@@ -107,7 +107,7 @@ class _Future:
             return bounds.without_behavior(self._spec, stabilized.step.result, self.current).result
         windows_ns = (self._down_window_ns, self._up_window_ns)
         stabilized = stabilization.by_behavior(
-            self._recommendations, proposal, self.current, now=at, windows_ns=windows_ns
+            self._recommendations, proposal, self.current, now_ns=at, windows_ns=windows_ns
         )
         rates = PolicyFacts(behavior, self._history, at, emulation.VERSIONS[self._trace.version])
         return bounds.with_behavior(self._spec, rates, stabilized.step.result, self.current).result

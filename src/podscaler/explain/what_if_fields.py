@@ -141,7 +141,7 @@ def _set_failure_policy(spec: Object, match: re.Match[str], value: str) -> None:
         raise ValueError("set onMetricFailure.fallback.replicas first")
     else:
         policy["fallback"]["after"] = value
-    if fault := failure_policy.read(msgspec.convert(policy, OnMetricFailureSpec), {}, ()).fault:
+    if fault := failure_policy.parse(msgspec.convert(policy, OnMetricFailureSpec), {}, ()).fault:
         raise ValueError(fault)
 
 

@@ -112,8 +112,8 @@ class APIMetricsSource:
         try:
             mapping = (await self._discovery.mappings(group, kind))[0]
         except StatusError as error:
-            shown = f"{kind}.{group}" if group else kind
-            text = f"unable to map kind {shown} to resource: {error}"
+            resource_text = f"{kind}.{group}" if group else kind
+            text = f"unable to map kind {resource_text} to resource: {error}"
             raise StatusError(text, code=error.code, reason=error.reason) from error
         return f"{mapping.plural}.{group}" if group else mapping.plural
 

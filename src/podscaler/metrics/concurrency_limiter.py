@@ -52,7 +52,7 @@ class ConcurrencyLimiter:
         self._clock = clock
         self._limit = FEW
         self._begun: dict[object, tuple[float, bool]] = {}
-        self._counted: set[object] = set()
+        self._counted_requests: set[object] = set()
         self._waiters: dict[object, asyncio.Future[None]] = {}
         self._release_task: asyncio.Task[None] | None = None
         self._step_began_s = self._retry_at_s = clock.monotonic_s()
@@ -77,12 +77,12 @@ class ConcurrencyLimiter:
 
     @property
     def _has_room(self) -> bool:
-        return len(self._counted) < self._limit and len(self._begun) < MANY
+        return len(self._counted_requests) < self._limit and len(self._begun) < MANY
 
     def _enter(self, request: object) -> None:
         """Count a request that begins now; it is measured if it reaches the limit."""
-        self._counted.add(request)
-        self._begun[request] = self._clock.monotonic_s(), len(self._counted) >= self._limit
+        self._counted_requests.add(request)
+        self._begun[request] = self._clock.monotonic_s(), len(self._counted_requests) >= self._limit
 
     async def _wait(self, request: object) -> None:
         """Return once the request has a place."""
@@ -98,7 +98,7 @@ class ConcurrencyLimiter:
 
     def _leave(self, request: object) -> None:
         self._begun.pop(request, None)
-        self._counted.discard(request)
+        self._counted_requests.discard(request)
         self._admit_waiting()
 
     def _admit_waiting(self) -> None:
@@ -115,7 +115,9 @@ class ConcurrencyLimiter:
         while self._waiters:
             await self._clock.sleep(PATIENCE_S)
             oldest_s = self._clock.monotonic_s() - PATIENCE_S
-            self._counted.difference_update([each for each, (began_s, _) in self._begun.items() if began_s <= oldest_s])
+            self._counted_requests.difference_update(
+                [each for each, (began_s, _) in self._begun.items() if began_s <= oldest_s]
+            )
             self._admit_waiting()
 
     def _learn(self, now_s: float, began_s: float) -> None:

@@ -100,7 +100,7 @@ class ListedMetricsSource:
 
     def __init__(self, source: MetricsSource, pods: KnownPods, clock: Clock, *, tick_s: float, pause_s: float) -> None:
         self._source = source
-        self._known = pods
+        self._pods = pods
         self._clock = clock
         self._tick_s = tick_s
         self._pause_s = pause_s
@@ -117,7 +117,7 @@ class ListedMetricsSource:
 
     async def _from_list(self, namespace: str, selector: Selector) -> PodMetricsList | None:
         """The items of the namespace's list that the selector matches; None where a single query is to be sent."""
-        names = self._known.names(namespace, selector)
+        names = self._pods.names(namespace, selector)
         tick = self._tick(namespace)
         tick.queries += 1
         tick.pods += len(names)
@@ -139,28 +139,28 @@ class ListedMetricsSource:
         return tick
 
     def _is_list_cheaper(self, tick: _Tick, namespace: str) -> bool:
-        list_cost = REQUEST_PODS + self._known.count(namespace)
+        list_cost = REQUEST_PODS + self._pods.count(namespace)
         return max(tick.cost, tick.expected_cost) > list_cost and tick.began_s >= tick.paused_until_s
 
     async def _list(self, namespace: str, tick: _Tick) -> dict[str, PodMetrics] | None:
         """All usage of the namespace by pod name; None where it cannot be listed."""
         try:
-            listed = await self._source.query(ResourceMetricsQuery(namespace, selectors.EVERYTHING))
+            pod_metrics = await self._source.query(ResourceMetricsQuery(namespace, selectors.EVERYTHING))
         except StatusError as error:
             log.debug("the pods of %s cannot be listed in metrics.k8s.io: %s", namespace, error)
             tick.paused_until_s = self._clock.monotonic_s() + self._pause_s
             return None
         index = self._indexes.get(namespace)
-        if index is None or index.listed is not listed:
-            index = self._index(namespace, listed)
+        if index is None or index.listed is not pod_metrics:
+            index = self._index(namespace, pod_metrics)
         return index.by_name
 
-    def _index(self, namespace: str, listed: PodMetricsList) -> _Index:
+    def _index(self, namespace: str, pod_metrics: PodMetricsList) -> _Index:
         """The index of a new list; drops the indexes of earlier ticks, of all namespaces."""
         now_s = self._clock.monotonic_s()
         while self._indexes and next(iter(self._indexes.values())).made_s <= now_s - self._tick_s:
             self._indexes.popitem(last=False)
-        index = _Index(now_s, listed, {item.metadata.name: item for item in listed.items or ()})
+        index = _Index(now_s, pod_metrics, {item.metadata.name: item for item in pod_metrics.items or ()})
         self._indexes[namespace] = index
         self._indexes.move_to_end(namespace)
         return index

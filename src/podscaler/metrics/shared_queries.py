@@ -41,13 +41,13 @@ class SharedMetricsSource:
         self._fresh_s = fresh_s
         self._away = away
         self._flights: SingleFlight[MetricQuery[Any], Any] = SingleFlight()
-        self._kept: OrderedDict[MetricQuery[Any], tuple[float, Any]] = OrderedDict()
+        self._responses: OrderedDict[MetricQuery[Any], tuple[float, Any]] = OrderedDict()
 
     async def query(self, query: MetricQuery[R]) -> R:
         """As the wrapped source, or an equal query's response. Raises StatusError."""
-        kept = self._kept.get(query)
-        if kept is not None and self._clock.monotonic_s() - kept[0] < self._fresh_s:
-            shared: R = kept[1]
+        shared_response = self._responses.get(query)
+        if shared_response is not None and self._clock.monotonic_s() - shared_response[0] < self._fresh_s:
+            shared: R = shared_response[1]
         else:
             async with self._away():
                 shared = await self._flights.run(query, lambda: self._request(query))
@@ -57,13 +57,13 @@ class SharedMetricsSource:
         requested_at_s = self._clock.monotonic_s()
         response = await self._source.query(query)
         if self._fresh_s > 0:
-            self._kept[query] = (requested_at_s, response)
-            self._kept.move_to_end(query)
+            self._responses[query] = (requested_at_s, response)
+            self._responses.move_to_end(query)
             self._drop_stale()
         return response
 
     def _drop_stale(self) -> None:
         """Drop stored responses that are too old; a response behind a slower one may stay a little longer."""
         oldest_s = self._clock.monotonic_s() - self._fresh_s
-        while self._kept and next(iter(self._kept.values()))[0] <= oldest_s:
-            self._kept.popitem(last=False)
+        while self._responses and next(iter(self._responses.values()))[0] <= oldest_s:
+            self._responses.popitem(last=False)

@@ -145,7 +145,7 @@ class DecisionHistory(Recording):
         """Why nothing before an instant is known."""
         if oldest < self.began_at:
             return "the recording that was read begins here"
-        return "this process watches since then; give --recording to see what a controller recorded before"
+        return "this process began to watch then; podscaler dashboard --recording FILE shows what a controller recorded"
 
     @property
     def oldest_at(self) -> int | None:
@@ -161,7 +161,7 @@ class DecisionHistory(Recording):
             return
         key, decision = record.autoscaler.key, record.decision
         track = self._tracks.setdefault(key, DecisionTrack())
-        point = sync_points.of(decision, record.seen.observation.pods)
+        point = sync_points.of(decision, record.observed.observation.pods)
         if self._is_kept(track, decision, point):
             mark = sync_points.mark(decision, is_carried_out=record.is_carried_out)
             is_sample = sync_points.outcome(decision) == track.outcome
@@ -229,13 +229,13 @@ class DecisionHistory(Recording):
 
     def _take(self, sync: RecordedSync, decision: Decision, header: bytes) -> bool:
         """Take a recorded sync; returns whether it is recent enough."""
-        if sync.now // MILLISECOND_NS < self.now_ms - self._max_age_ms:
+        if sync.now_ns // MILLISECOND_NS < self.now_ms - self._max_age_ms:
             return False
         namespace, _, name = sync.spec.key.partition("/")
         track = self._tracks.setdefault((namespace, name), DecisionTrack())
         point = sync_points.of(decision, sync.observation.pods)
         if self._is_kept(track, decision, point):
-            line = msgspec.structs.replace(sync.line, history=replay.write_history(sync.past))
+            line = msgspec.structs.replace(sync.line, history=replay.write_history(sync.prior_history))
             packed = kept_syncs.packed(_ENCODER.encode(line) + b"\n")
             mark = sync_points.mark(decision, is_carried_out=True)
             is_sample = sync_points.outcome(decision) == track.outcome

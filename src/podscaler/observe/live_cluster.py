@@ -310,7 +310,7 @@ class LiveCluster:
 
     async def _read(self, client: Client, autoscaler: Autoscaler, latest: SyncRecord | None) -> ReadObjects:
         """The objects of a detail; notes alone where the API server does not respond. Raises StatusError."""
-        scale = latest.seen.observation.scale if latest is not None else None
+        scale = latest.observed.observation.scale if latest is not None else None
         selector = scale.selector if isinstance(scale, Scale) else ""
         reader = self._readers.get(client)
         if reader is None:

@@ -89,7 +89,7 @@ def _over_time(question: tuple[Assignment, ...], kept: Sequence[KeptSync]) -> Wh
     for each in kept:
         replayed, sync = _parse(each)
         facts = decide_again.recorded_facts(sync, replayed.settings)
-        facts = replace(facts, past=_carried(sync.past, carried))
+        facts = replace(facts, prior_history=_carried(sync.prior_history, carried))
         at.append(each.mark.at)
         try:
             decision = decide_again.decide_again(question, facts)

@@ -99,9 +99,13 @@ class DirectSources:
     async def read(self, source: MetricSource) -> ReadResult:
         """The result of a read of the source, shared within `fresh_s`."""
         key = key_of(source)
-        stored = self._results.get(key)
-        if stored is not None and _is_same(stored[1], source) and self._clock.monotonic_s() - stored[0] < self._fresh_s:
-            return stored[2]
+        cached_result = self._results.get(key)
+        if (
+            cached_result is not None
+            and _is_same(cached_result[1], source)
+            and self._clock.monotonic_s() - cached_result[0] < self._fresh_s
+        ):
+            return cached_result[2]
         return await self._flights.run(key, lambda: self._read(source))
 
     async def _read(self, source: MetricSource) -> ReadResult:

@@ -2,9 +2,9 @@
 
 `open_sources` takes a place for each read. Rules:
 
-1. At most `total` places are taken, and at most `each` of them by one group (a namespace).
+1. At most `total` places are taken, and at most `group_max` of them by one group (a namespace).
 2. A place that becomes free goes to the groups in turn, and within a group to the one that waits longest.
-3. Who waits for longer than `wait_max_s` gets no place.
+3. A caller that waits for longer than `wait_max_s` gets no place: `take` raises ReadTimeout.
 
 Invariant: places taken and not released are those of `take` calls that returned, whichever caller is cancelled when.
 """
@@ -25,14 +25,14 @@ class FairPlaces:
     Args:
         clock: limits waiting.
         total: the number of places.
-        each: how many of them one group may have.
+        group_max: how many of them one group may have.
         wait_max_s: how long a place is waited for.
     """
 
-    def __init__(self, clock: Clock, *, total: int, each: int, wait_max_s: float) -> None:
+    def __init__(self, clock: Clock, *, total: int, group_max: int, wait_max_s: float) -> None:
         self._clock = clock
         self._free = total
-        self._each = each
+        self._group_max = group_max
         self._wait_max_s = wait_max_s
         self._taken: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[Turn]] = OrderedDict()
@@ -78,7 +78,9 @@ class FairPlaces:
     def _grant(self) -> None:
         """Give the free places to those who wait."""
         while self._free:
-            group = next((each for each in self._waiting if self._taken[each] < self._each), None)
+            group = next(
+                (waiting_group for waiting_group in self._waiting if self._taken[waiting_group] < self._group_max), None
+            )
             if group is None:
                 return
             self._free -= 1

@@ -114,7 +114,7 @@ class OpenSources:
         self._folder = folder
         self._find_factory = find_factory
         self._open: dict[Key, _OpenSource] = {}
-        self._places = FairPlaces(clock, total=CONCURRENT_READS, each=NAMESPACE_READS, wait_max_s=WAIT_MAX_S)
+        self._places = FairPlaces(clock, total=CONCURRENT_READS, group_max=NAMESPACE_READS, wait_max_s=WAIT_MAX_S)
         self._timeouts: dict[Key, _Timeouts] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -184,9 +184,9 @@ class OpenSources:
         """The open source of the object, opened now if there is none for this spec and these credentials."""
         source, key = attempt.source, key_of(attempt.source)
         identity = (source.metadata.uid, source.spec, attempt.credentials)
-        known = self._open.get(key)
-        if known is not None and known.identity == identity:
-            return known
+        open_source = self._open.get(key)
+        if open_source is not None and open_source.identity == identity:
+            return open_source
         self.discard(key)
         config = SourceConfig(
             spec.settings, self._clock, attempt.credentials, spec.tls, timeout_s=spec.timeout_s, folder=self._folder

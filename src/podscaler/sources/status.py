@@ -71,7 +71,7 @@ class SourceStatusWriter:
         self._client = client
         self._clock = clock
         self._may_write = may_write
-        self._written: dict[Key, _Written] = {}
+        self._status_states: dict[Key, _Written] = {}
         self._pending: dict[Key, tuple[MetricSource, Mapping[str, Any]]] = {}
         self._has_pending = asyncio.Event()
 
@@ -80,19 +80,19 @@ class SourceStatusWriter:
         if not self._may_write():
             return
         key = key_of(source)
-        written = self._written.get(key)
-        if written is None or written.uid != source.metadata.uid:
-            written = _Written(source.metadata.uid, source.status, 0)
-        status = status_of(source, result, before=written.status)
-        if _is_transition(written.status, status) or result.read_at_ns >= written.next_at_ns:
-            due = {**written.status, **status}
-            self._written[key] = replace(written, status=due, due_at_ns=result.read_at_ns)
+        written_status = self._status_states.get(key)
+        if written_status is None or written_status.uid != source.metadata.uid:
+            written_status = _Written(source.metadata.uid, source.status, 0)
+        status = status_of(source, result, before=written_status.status)
+        if _is_transition(written_status.status, status) or result.read_at_ns >= written_status.next_at_ns:
+            due = {**written_status.status, **status}
+            self._status_states[key] = replace(written_status, status=due, due_at_ns=result.read_at_ns)
             self._pending[key] = (source, status)
             self._has_pending.set()
 
     def forget(self, key: Key) -> None:
         """The object was deleted."""
-        self._written.pop(key, None)
+        self._status_states.pop(key, None)
         self._pending.pop(key, None)
 
     async def run(self) -> None:
@@ -114,9 +114,11 @@ class SourceStatusWriter:
         except PodscalerError as error:  # also a lost leadership
             log.info("the status of the MetricSource %s/%s is not written: %s", namespace, name, error)
             is_written = False
-        written = self._written.get(key_of(source))
-        if written is not None and written.uid == source.metadata.uid:
-            self._written[key_of(source)] = replace(written, failures=0 if is_written else written.failures + 1)
+        written_status = self._status_states.get(key_of(source))
+        if written_status is not None and written_status.uid == source.metadata.uid:
+            self._status_states[key_of(source)] = replace(
+                written_status, failures=0 if is_written else written_status.failures + 1
+            )
 
 
 def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,7 +129,7 @@ def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, 
         result: the result of the read.
         before: the status so far.
     """
-    now = rfc3339(result.read_at_ns)
+    read_time = rfc3339(result.read_at_ns)
     is_ready = result.error is None
     old = _ready(before)
     state = "True" if is_ready else "False"
@@ -135,7 +137,7 @@ def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, 
         "type": READY,
         "status": state,
         "observedGeneration": source.metadata.generation,
-        "lastTransitionTime": old.get("lastTransitionTime", now) if old.get("status") == state else now,
+        "lastTransitionTime": old.get("lastTransitionTime", read_time) if old.get("status") == state else read_time,
         "reason": SUCCEEDED if result.error is None else result.error.reason,
         "message": "" if result.error is None else str(result.error),
     }
@@ -143,7 +145,7 @@ def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, 
     if result.query:
         status["query"] = result.query
     if result.value_milli is not None:
-        status |= {"value": values.quantity(result.value_milli), "lastReadTime": now}
+        status |= {"value": values.quantity(result.value_milli), "lastReadTime": read_time}
     return status
 
 
@@ -156,5 +158,5 @@ def _ready(status: Mapping[str, Any]) -> Mapping[str, Any]:
 def _is_transition(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether the state, its reason or the generation changed."""
     old, new = _ready(before), _ready(after)
-    changed = any(old.get(name) != new.get(name) for name in ("status", "reason"))
-    return changed or before.get("observedGeneration") != after.get("observedGeneration")
+    is_changed = any(old.get(name) != new.get(name) for name in ("status", "reason"))
+    return is_changed or before.get("observedGeneration") != after.get("observedGeneration")

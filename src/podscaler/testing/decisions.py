@@ -110,12 +110,12 @@ def scaler(
         "onMetricFailure": on_failure,
     }
     typed = msgspec.convert(wire, autoscaling.HorizontalPodAutoscalerSpec)
-    return spec.read("default", "web", typed, emulation)
+    return spec.parse("default", "web", typed, emulation)
 
 
 def metric_of(entry: Json, emulation: Emulation = V1_37) -> metric_spec.Metric:
     """One entry of spec.metrics, parsed."""
-    return metric_spec.read(msgspec.convert(entry, autoscaling.MetricSpec), "default", emulation)
+    return metric_spec.parse(msgspec.convert(entry, autoscaling.MetricSpec), "default", emulation)
 
 
 def rules(

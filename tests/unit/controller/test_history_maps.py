@@ -167,4 +167,4 @@ async def test_load_history(
 ) -> None:
     """What the controller of a cluster remembers, for whoever explains it."""
     transport.on("GET", MAP, _map(**({"shop.web": text} if text else {})))
-    assert await history_maps.load_history(client, WEB, now=NOW, uid=uid) == expected
+    assert await history_maps.load_history(client, WEB, now_ns=NOW, uid=uid) == expected

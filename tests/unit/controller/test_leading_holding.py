@@ -70,4 +70,4 @@ STALE = a_lease("podscaler-controller", "0", renewed="2026-03-03T10:00:00Z")
 )
 def test_the_lease_that_counts(leases: list[Lease], expected: Holding | None) -> None:
     """That of the lone leader, or of the shard of the autoscaler's namespace; the one that lasts."""
-    assert holding.find(leases, "podscaler-controller", KEY, now=NOW) == expected
+    assert holding.find(leases, "podscaler-controller", KEY, now_ns=NOW) == expected

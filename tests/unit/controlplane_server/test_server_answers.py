@@ -115,23 +115,37 @@ def test_entries_of_computed_objects_have_no_version() -> None:
     [
         pytest.param("/healthz", "", 200, "ok", id="healthy"),
         pytest.param("/livez/ping", "", 200, "ok", id="one check"),
-        pytest.param("/healthz", "verbose", 200, "[+]ping ok\n[+]store ok\nhealthz check passed\n", id="verbose"),
-        pytest.param("/readyz", "exclude=store&verbose", 200, "[+]ping ok\nreadyz check passed\n", id="exclude"),
+        pytest.param("/livez/etcd", "verbose", 200, "ok", id="the storage"),
+        pytest.param("/readyz/etcd-readiness", "", 200, "ok", id="the storage, of readiness"),
+        pytest.param("/livez/etcd-readiness", "", 404, "404 page not found\n", id="a check of readiness alone"),
+        pytest.param(
+            "/healthz", "verbose", 200, "[+]ping ok\n[+]log ok\n[+]etcd ok\nhealthz check passed\n", id="verbose"
+        ),
+        pytest.param(
+            "/livez",
+            "exclude=etcd&exclude=nope&verbose",
+            200,
+            "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n"
+            'warn: some health checks cannot be excluded: no matches for "nope"\nlivez check passed\n',
+            id="exclude",
+        ),
     ],
 )
 def test_health(path: str, query: str, status: int, text: str) -> None:
     """Health endpoints answer as upstream's."""
-    answer = non_resource_handlers.check_health(path, Query(query), {"store": lambda: ""})
+    answer = non_resource_handlers.check_health(path, Query(query), {"etcd": lambda: ""})
     assert (answer.status, answer.body.decode()) == (status, text)
 
 
 def test_ill_health() -> None:
     """A failing check is a 500 that says why; an unknown check is not there."""
-    checks = {"store": lambda: "disk full"}
-    answer = non_resource_handlers.check_health("/readyz", query_options.EMPTY_QUERY, checks)
-    assert answer == EncodedResponse(
-        b"[+]ping ok\n[-]store failed: disk full\nreadyz check failed\n", 500, "text/plain; charset=utf-8"
-    )
+    checks = {"etcd": lambda: "disk full"}
+    text, headers = "text/plain; charset=utf-8", {"X-Content-Type-Options": "nosniff"}
+    answer = non_resource_handlers.check_health("/livez", query_options.EMPTY_QUERY, checks)
+    lines = b"[+]ping ok\n[+]log ok\n[-]etcd failed: disk full\nlivez check failed\n"
+    assert answer == EncodedResponse(lines, 500, text, headers)
+    one = non_resource_handlers.check_health("/livez/etcd", query_options.EMPTY_QUERY, checks)
+    assert one == EncodedResponse(b"internal server error: disk full\n", 500, text, headers)
     assert (
         non_resource_handlers.check_health("/readyz/nope", query_options.EMPTY_QUERY, checks)
         == responses.NOT_FOUND_PAGE
@@ -182,3 +196,12 @@ def test_openapi_v2_has_the_schemas_as_definitions() -> None:
     assert [(each.name, each.value.yaml) for each in found["all"].vendor_extension] == [("x-list", '"atomic"')]
     assert list(found["by"].additional_properties.schema.type.value) == ["string"]
     assert list(json.loads(openapi_v2.json_document(Routes([]), schemas))["definitions"]) == ["a.B"]
+
+
+def test_openapi_v2_has_validations_in_protobuf() -> None:
+    """The validations of custom resources are in the protobuf form as in JSON."""
+    schemas = {"web": {"type": "object", "properties": {"a": {"pattern": "^a$", "maxLength": 3, "minimum": 1.5}}}}
+    document: Any = openapi_v2._message_class("Document").FromString(openapi_v2.protobuf_document(Routes([]), schemas))
+    [web] = document.definitions.additional_properties
+    [field] = web.value.properties.additional_properties
+    assert (field.name, field.value.pattern, field.value.max_length, field.value.minimum) == ("a", "^a$", 3, 1.5)

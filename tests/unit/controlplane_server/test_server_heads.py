@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from aiohttp import web
@@ -172,3 +173,62 @@ async def test_answers_do_not_name_the_software(server: Running, path: str) -> N
     """There is no header Server, as upstream sends none."""
     async with server.client.get(server.url + path) as answer:
         assert "Server" not in answer.headers
+
+
+def _head(method: str, *lines: str) -> bytes:
+    authorization = f"Authorization: Bearer {ADMIN_TOKEN}"
+    return "\r\n".join((f"{method} /version HTTP/1.1", "Host: x", authorization, *lines, "", "")).encode()
+
+
+@pytest.mark.parametrize("method", ["FROB", "get", "X-ODD", "PROPFIND", "M!"])
+async def test_any_method_is_read(server: Running, method: str) -> None:
+    """A method that HTTP does not define is refused by the API, also on a connection that was used before."""
+    reader, writer = await _connect(server)
+    for sent, expected in ((WHOLE, b"200 OK"), (_head(method), b"405 Method Not Allowed"), (WHOLE, b"200 OK")):
+        writer.write(sent)
+        assert (await _answer(reader))[0] == b"HTTP/1.1 " + expected
+    writer.close()
+
+
+BAD_REQUEST = b"Connection: close\r\n\r\n400 Bad Request"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(WHOLE + _head("FROB"), id="behind another request of the same packet"),
+        pytest.param(b"FR@OB /version HTTP/1.1\r\n\r\n", id="no token"),
+    ],
+)
+async def test_odd_methods_that_are_not_read(server: Running, sent: bytes) -> None:
+    """What may be the rest of something else is never read as a head: it ends the connection with 400."""
+    reader, writer = await _connect(server)
+    writer.write(sent)
+    assert (await _rest(reader)).endswith(BAD_REQUEST)
+    writer.close()
+
+
+async def test_odd_methods_behind_a_body(server: Running) -> None:
+    """Behind a body the server does not tell whether a head begins, so only the usual methods are read there."""
+    reader, writer = await _connect(server)
+    writer.write(_head("POST", "Content-Length: 2") + b"{}")
+    assert (await _answer(reader))[0] == b"HTTP/1.1 405 Method Not Allowed"
+    writer.write(_head("FROB"))
+    assert (await _rest(reader)).endswith(BAD_REQUEST)
+    writer.close()
+
+
+async def test_a_method_in_two_packets() -> None:
+    """The second half of an odd method is not taken for a method: `G` and `GET /` are no request for `/`."""
+    server = http_server.Server(_unanswered)
+    handler, transport, closed = server(), Mock(spec=asyncio.Transport), asyncio.Event()
+    sent: list[bytes] = []
+    transport.is_closing.return_value = False
+    transport.write.side_effect = sent.append
+    transport.writelines.side_effect = sent.extend
+    transport.close.side_effect = closed.set
+    handler.connection_made(transport)
+    handler.data_received(b"G")
+    handler.data_received(WHOLE)
+    await closed.wait()
+    assert b"".join(sent).endswith(BAD_REQUEST)

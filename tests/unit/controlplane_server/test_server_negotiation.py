@@ -163,3 +163,12 @@ def test_refusal_form(accept: str, form: Form) -> None:
 def test_media_type() -> None:
     """Parameters and case of a Content-Type do not matter."""
     assert negotiation.media_type(" Application/JSON ; charset=utf-8") == "application/json"
+
+
+def test_reviews_have_no_tables() -> None:
+    """A Table alone is refused, and skipped where the client accepts something else; metadata is served."""
+    with pytest.raises(StatusError, match="only the following media types are accepted"):
+        negotiation.resource_form(TABLE, can_stream=False, has_tables=False)
+    assert negotiation.resource_form(KUBECTL, can_stream=False, has_tables=False) == PLAIN_JSON
+    metadata = TABLE.replace("Table", "PartialObjectMetadata")
+    assert negotiation.resource_form(metadata, can_stream=False, has_tables=False) == Form("json", "partial")

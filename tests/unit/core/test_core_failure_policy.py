@@ -21,7 +21,7 @@ def annotated(**texts: str) -> Annotations:
 
 def read(annotations: Annotations, stated: OnMetricFailureSpec | None = None) -> FailurePolicy:
     """The policy of an autoscaler without metrics."""
-    return failure_policy.read(stated, annotations, ())
+    return failure_policy.parse(stated, annotations, ())
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_identities_tell_edited_metrics_apart() -> None:
 
     def identities(*metrics: Json) -> tuple[str, ...]:
         wire = [msgspec.convert(each, MetricSpec) for each in metrics]
-        return failure_policy.read(OnMetricFailureSpec("5m"), {}, wire).identities
+        return failure_policy.parse(OnMetricFailureSpec("5m"), {}, wire).identities
 
     first, second, again = identities(
         external_metric(average="1"), external_metric(average="2"), external_metric(average="1")
@@ -126,9 +126,9 @@ def test_identities_tell_edited_metrics_apart() -> None:
 
 
 def test_a_spec_has_the_policy_of_its_annotations() -> None:
-    """`spec.read` takes the annotations of the object."""
+    """`spec.parse` takes the annotations of the object."""
     wire = msgspec.convert({"maxReplicas": 3}, spec.autoscaling.HorizontalPodAutoscalerSpec)
-    found = spec.read("default", "web", wire, annotations=annotated(ignore_failed="true"))
+    found = spec.parse("default", "web", wire, annotations=annotated(ignore_failed="true"))
     assert found.failure_policy == FailurePolicy(ignores_failed=True)
 
 

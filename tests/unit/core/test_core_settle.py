@@ -83,7 +83,7 @@ def test_refused() -> None:
         "failed to rescale Deployment/default/web: quota",
         ErrorKind.INTERNAL,
     )
-    assert (decision.history, decision.action, decision.reached_end) == (draft.past, Action.NONE, False)
+    assert (decision.history, decision.action, decision.reached_end) == (draft.prior_history, Action.NONE, False)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from podscaler.testing.decisions import SECOND, external_metric, resource, rules
 
 def test_defaults_of_the_api() -> None:
     """Without minReplicas and metrics, the API's defaults apply."""
-    read = spec.read("ns", "web", autoscaling.HorizontalPodAutoscalerSpec(max_replicas=5))
+    read = spec.parse("ns", "web", autoscaling.HorizontalPodAutoscalerSpec(max_replicas=5))
     (metric,) = read.metrics
     assert (read.key, read.min_replicas, read.behavior, read.scales_on_others) == ("ns/web", 1, None, False)
     assert isinstance(metric, ResourceMetric)

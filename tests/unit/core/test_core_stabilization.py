@@ -96,7 +96,7 @@ def test_by_behavior(
 ) -> None:
     """The current count moves only as far as all recommendations of the windows agree, the cutoffs excluded."""
     windows_ns = (windows_s[0] * SECOND, windows_s[1] * SECOND)
-    stabilized = stabilization.by_behavior(recommendations(past), proposal, current, now=NOW, windows_ns=windows_ns)
+    stabilized = stabilization.by_behavior(recommendations(past), proposal, current, now_ns=NOW, windows_ns=windows_ns)
     assert verdict(stabilized) == expected
 
 
@@ -112,7 +112,7 @@ def test_by_behavior(
 def test_slots_of_behavior(past: Ago, after: Ago) -> None:
     """A slot is free once both windows have left it behind."""
     windows_ns = (60 * SECOND, 30 * SECOND)
-    stabilized = stabilization.by_behavior(recommendations(past), 3, 5, now=NOW, windows_ns=windows_ns)
+    stabilized = stabilization.by_behavior(recommendations(past), 3, 5, now_ns=NOW, windows_ns=windows_ns)
     assert remembered(stabilized) == after
 
 
@@ -137,7 +137,7 @@ def applied(history: list[int], proposal: int, current: int, *, up_s: int = 0, d
     """The result for a history of one recommendation a minute, the last one a minute ago."""
     past = recommendations([(replicas, 60 * (len(history) - index)) for index, replicas in enumerate(history)])
     windows_ns = (down_s * SECOND, up_s * SECOND)
-    return stabilization.by_behavior(past, proposal, current, now=NOW, windows_ns=windows_ns).step.result
+    return stabilization.by_behavior(past, proposal, current, now_ns=NOW, windows_ns=windows_ns).step.result
 
 
 def test_kep_853_down_window() -> None:

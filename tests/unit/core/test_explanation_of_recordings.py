@@ -75,13 +75,13 @@ def check_outlook(sync: RecordedSync, decision: Decision, explanation: Explanati
     change = explanation.next_change
     assert change is not None
     step = decision.trace.stabilization
-    is_at_next_sync = change.at == sync.now
-    at = sync.now + 1 if is_at_next_sync else change.at
+    is_at_next_sync = change.at == sync.now_ns
+    at = sync.now_ns + 1 if is_at_next_sync else change.at
     later = following(sync, decision, at, flags)
     if step is None or later.trace.stabilization is None or later.trace.stabilization.proposal != step.proposal:
         return False
     current = later.trace.current_replicas
-    if not is_at_next_sync and at - 1 > sync.now:
+    if not is_at_next_sync and at - 1 > sync.now_ns:
         assert following(sync, decision, at - 1, flags).trace.desired == current
     assert later.trace.desired == change.replicas
     return True
@@ -89,7 +89,7 @@ def check_outlook(sync: RecordedSync, decision: Decision, explanation: Explanati
 
 def check_standstill(sync: RecordedSync, decision: Decision, flags: Settings) -> bool:
     """That two hours later the count is still the same; False where metrics want something else then."""
-    later = following(sync, decision, sync.now + 7200 * SECOND, flags)
+    later = following(sync, decision, sync.now_ns + 7200 * SECOND, flags)
     step, then = decision.trace.stabilization, later.trace.stabilization
     if step is None or then is None or then.proposal != step.proposal:
         return False

@@ -15,7 +15,7 @@ class Plugin:
     async def authorization(self) -> str | None:
         return None
 
-    def refused(self, authorization: str | None) -> bool:
+    def renew_after_401(self, authorization: str | None) -> bool:
         del authorization
         return False
 

@@ -117,11 +117,11 @@ async def test_a_refusal_makes_it_run_again(program: Program) -> None:
     """A token that the server refuses is renewed, but what was just handed out is not; late refusals count once."""
     plugin = program.plugin()
     first = await plugin.authorization()
-    at_once = plugin.refused(first)
+    at_once = plugin.renew_after_401(first)
     await program.clock.advance(5)
-    later = plugin.refused(first)
+    later = plugin.renew_after_401(first)
     second = await plugin.authorization()
-    late = plugin.refused(first)
+    late = plugin.renew_after_401(first)
     assert (at_once, later, second, late, await plugin.authorization()) == (False, True, "Bearer t2", True, "Bearer t2")
 
 

@@ -24,7 +24,7 @@ class RenewedToken:
     async def authorization(self) -> str:
         return self.value
 
-    def refused(self, authorization: str | None) -> bool:
+    def renew_after_401(self, authorization: str | None) -> bool:
         self.value = "Bearer new"
         return True
 

@@ -114,7 +114,7 @@ async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path) -> None
     seen.append(await tokens.authorization())
     file.unlink()
     await clock.advance(1)
-    assert tokens.refused(seen[-1])
+    assert tokens.renew_after_401(seen[-1])
     seen.append(await tokens.authorization())
     assert seen == ["Bearer one", "Bearer one", "Bearer two", "Bearer two"]
 

@@ -68,7 +68,7 @@ class Source:
 def _metric(kind: str, **source: Any) -> metric_spec.Metric:
     field = kind[0].lower() + kind[1:]
     wire = msgspec.convert({"type": kind, field: source}, autoscaling.MetricSpec)
-    return metric_spec.read(wire, "shop", emulation.V1_37)
+    return metric_spec.parse(wire, "shop", emulation.V1_37)
 
 
 AVERAGE = {"type": "AverageValue", "averageValue": "1"}

@@ -16,8 +16,14 @@ from podscaler.controlplane.auth.authenticator import Authenticator
 from podscaler.controlplane.auth.authorizer import Authorizer
 from podscaler.controlplane.auth.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, PolicyIndex
 from podscaler.controlplane.credentials import certificates
-from podscaler.controlplane.kubelet.server import node_server, resource_metrics, stats_summary
-from podscaler.controlplane.kubelet.server.node_access import NodeAccess, subresource_of
+from podscaler.controlplane.kubelet.server import (
+    cadvisor_metrics,
+    kubelet_pages,
+    node_server,
+    resource_metrics,
+    stats_summary,
+)
+from podscaler.controlplane.kubelet.server.node_access import NodeAccess, subresources_of
 from podscaler.controlplane.kubelet.server.node_server import NodeServer
 from podscaler.controlplane.metrics.resource.totals import PodTotal, UsageSnapshot, UsageTotal
 from podscaler.controlplane.registry.users import ADMIN, User
@@ -95,26 +101,88 @@ def test_the_summary_has_the_usage_of_node_pods_and_containers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "subresource"),
+    ("path", "subresources"),
     [
         ("/metrics/resource", "metrics"),
         ("/metrics", "metrics"),
         ("/stats/summary", "stats"),
         ("/metricsfoo", "proxy"),
         ("//metrics", "proxy"),
-        ("/pods", "proxy"),
+        ("/pods", "pods proxy"),
+        ("/healthz/ping", "healthz proxy"),
+        ("/runningpods/", "pods proxy"),
+        ("/configz", "configz proxy"),
+        ("/flagz", "configz"),
+        ("/logs/syslog", "log"),
+        ("/exec/a/b/c", "proxy"),
         ("/", "proxy"),
     ],
 )
-def test_the_subresource_of_a_path(path: str, subresource: str) -> None:
-    """It is that of the first part of the path."""
-    assert subresource_of(path) == subresource
+def test_the_subresources_of_a_path(path: str, subresources: str) -> None:
+    """They are those of the first part of the path."""
+    assert " ".join(subresources_of(path)) == subresources
+
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web", "namespace": "default", "uid": "uid-web"},
+    "spec": {"containers": [{"name": "c", "image": 'a"b', "resources": {"limits": {"cpu": "1500m", "memory": "1Mi"}}}]},
+    "status": {"containerStatuses": [{"name": "c", "containerID": "podscaler://id-c"}]},
+}
+
+
+def test_cadvisor_metrics_of_machine_pod_and_container() -> None:
+    """Each has a row with the labels that dashboards select; label values are escaped."""
+    lines = cadvisor_metrics.render(SNAPSHOT, [POD]).decode().splitlines()
+    none = 'container="",cpu="total",id="{}",image="",name="",namespace="{}",pod="{}"'
+    of_pod = none.format("/kubepods/poduid-web", "default", "web")
+    own = 'container="c"{},id="/kubepods/poduid-web/id-c",image="a\\"b",name="id-c",namespace="default",pod="web"'
+    assert [line for line in lines if line.startswith("container_cpu_usage_seconds_total")] == [
+        f"container_cpu_usage_seconds_total{{{none.format('/', '', '')}}} 20 1767225600000",
+        f"container_cpu_usage_seconds_total{{{of_pod}}} 1.25 1767225600000",
+        "container_cpu_usage_seconds_total{" + own.format(',cpu="total"') + "} 1.25 1767225600000",
+    ]
+    assert [line for line in lines if line.startswith("container_spec")] == [
+        "container_spec_cpu_period{" + own.format("") + "} 100000",
+        "container_spec_cpu_quota{" + own.format("") + "} 150000",
+        "container_spec_cpu_shares{" + own.format("") + "} 1536",
+        "container_spec_memory_limit_bytes{" + own.format("") + "} 1048576",
+    ]
+
+
+def test_cadvisor_metrics_before_the_first_reading() -> None:
+    """There are the version and the error."""
+    lines = cadvisor_metrics.render(None, []).decode().splitlines()
+    assert [line.partition("{")[0].partition(" ")[0] for line in lines if line[0] != "#"] == [
+        "cadvisor_version_info",
+        "container_scrape_error",
+    ]
+    assert lines[-1] == "container_scrape_error 1"
+
+
+async def test_the_pages_of_the_node_itself() -> None:
+    """Health is plain text, items of the PodList have no type, and the gauges count what runs."""
+    pages = kubelet_pages.kubelet_pages(lambda: SNAPSHOT, lambda: [POD], lambda: "vm")
+    assert await pages["/healthz/syncloop"].render() == b"ok"
+    item = {name: POD[name] for name in ("metadata", "spec", "status")}
+    expected = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [item]}
+    assert json.loads(await pages["/pods"].render()) == expected
+    lines = (await pages["/metrics"].render()).decode().splitlines()
+    assert [line for line in lines if line.startswith("kube")] == [
+        'kubelet_node_name{node="vm"} 1.0',
+        "kubelet_running_pods 1.0",
+        'kubelet_running_containers{container_state="running"} 1.0',
+        'kubernetes_build_info{git_version="v1.37.0"} 1.0',
+    ]
+    assert b"kubelet" not in await pages["/metrics/probes"].render()
 
 
 def _policy() -> PolicyIndex:
-    """One that lets ann read nodes/metrics of the node vm."""
+    """One that lets ann read nodes/metrics and nodes/healthz of the node vm."""
     group = "rbac.authorization.k8s.io"
-    rule = {"apiGroups": [""], "resources": ["nodes/metrics"], "resourceNames": ["vm"], "verbs": ["get"]}
+    resources = ["nodes/metrics", "nodes/healthz"]
+    rule = {"apiGroups": [""], "resources": resources, "resourceNames": ["vm"], "verbs": ["get"]}
     role = {"metadata": {"name": "reader"}, "rules": [rule]}
     binding = {
         "metadata": {"name": "ann"},
@@ -140,6 +208,12 @@ def _request(path: str, headers: dict[str, str], certificate: Any = None, method
     [
         pytest.param(_request("/metrics/resource", {"Authorization": "Bearer t-ann"}), None, id="with the permission"),
         pytest.param(_request("/pods", {"Authorization": "Bearer t-admin"}), None, id="an administrator"),
+        pytest.param(_request("/healthz", {"Authorization": "Bearer t-ann"}), None, id="one of two subresources"),
+        pytest.param(
+            _request("/pods", {"Authorization": "Bearer t-ann"}),
+            (403, "Forbidden (user=ann, verb=get, resource=nodes, subresource(s)=[pods proxy])\n"),
+            id="none of two subresources",
+        ),
         pytest.param(
             _request("/metrics/resource", {}, {"subject": ((("commonName", "ann"),),)}), None, id="a certificate"
         ),

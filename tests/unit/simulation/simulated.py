@@ -36,7 +36,7 @@ def metric_spec(*metrics: autoscaling.MetricSpec, name: str = "web", maximum: in
     wire = autoscaling.HorizontalPodAutoscalerSpec(
         scale_target_ref=reference, max_replicas=maximum, metrics=metrics, **fields
     )
-    return spec.read("default", name, wire)
+    return spec.parse("default", name, wire)
 
 
 def pod(cpu_milli: int = 200, *, startup_s: float = 5, **more: Any) -> PodModel:

@@ -119,12 +119,12 @@ def test_limits_of_the_recorded_reference(name):
         trace, key = decision.trace, sync.spec.key
         if trace.current_replicas is None:
             continue
-        if not sync.past.recommendations:
-            kernels[key] = KernelLimits(sync.spec, stated, (trace.current_replicas, sync.now))
+        if not sync.prior_history.recommendations:
+            kernels[key] = KernelLimits(sync.spec, stated, (trace.current_replicas, sync.now_ns))
         if kernels[key].of_spec != sync.spec:
             continue
         if trace.limits is not None:
-            ours.append(kernels[key].limited(max(trace.combination.proposal, 0), trace.current_replicas, sync.now))
+            ours.append(kernels[key].limited(max(trace.combination.proposal, 0), trace.current_replicas, sync.now_ns))
             theirs.append(trace.limits.result)
         if decision.replicas is not None:
             kernels[key].record(decision.replicas - trace.current_replicas, trace.write.at)

@@ -20,7 +20,7 @@ from podscaler.simulation.files.loads import RangeRequest
 from podscaler.simulation.model.step_series import StepSeries
 
 WIRE = msgspec.convert(made_recordings.hpa()["spec"], HorizontalPodAutoscalerSpec)
-SPEC = spec.read("shop", "web", WIRE)
+SPEC = spec.parse("shop", "web", WIRE)
 PODS = 'namespace="shop",pod=~"web-[a-z0-9]+(-[a-z0-9]{5})?"'
 RATE = f'rate(container_cpu_usage_seconds_total{{{PODS},container!=""}}[1m])'
 
@@ -112,7 +112,7 @@ def test_other_metrics_are_not_read():
     wire = msgspec.convert(made_recordings.hpa(metrics=[memory])["spec"], HorizontalPodAutoscalerSpec)
     request = PrometheusRequest(url="http://p", begin=made_recordings.at(0), end=made_recordings.at(60))
     with pytest.raises(UsageError, match="only the resource cpu of whole pods is"):
-        prometheus_source.read(request, spec.read("shop", "web", wire), wire, Prometheus())
+        prometheus_source.read(request, spec.parse("shop", "web", wire), wire, Prometheus())
 
 
 def test_the_manifest_of_the_present_autoscaler_is_needed():

@@ -14,7 +14,7 @@ class _World:
 
     def __init__(self, *, total: int, each: int) -> None:
         self.clock = VirtualClock()
-        self.places = FairPlaces(self.clock, total=total, each=each, wait_max_s=30.0)
+        self.places = FairPlaces(self.clock, total=total, group_max=each, wait_max_s=30.0)
         self.taken: list[str] = []
 
     def take(self, names: str) -> list[asyncio.Task[None]]:

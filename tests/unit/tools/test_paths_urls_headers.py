@@ -78,7 +78,7 @@ _KUBECONFIG = "the user's own kubeconfig, environment or command line"
 CHECKED_CLIENTS = {
     "adapter/resource/node_targets.py:find_target": "refuses other addresses, ports and paths",
     "adapter/cluster/rest_mapper.py:MappedResource.path": "resources that the API server serves; segments are escaped",
-    "adapter/cluster/rest_mapper.py:RESTMapper._resources": "groups and versions that the API server serves",
+    "adapter/cluster/rest_mapper.py:RESTMapper._request_resources": "groups and versions that the API server serves",
     "adapter/prometheus/connection.py:_parse_url": "a flag, read back by urlsplit; address_fault",
     "controller/options/autoscaler_kinds.py:AutoscalerKind.path": _OBJECT,
     "controller/reconcile/events.py:AutoscalerEventRecorder._write": "an object's namespace; more after its name",
@@ -102,7 +102,7 @@ CHECKED_CLIENTS = {
     "kube/client/discovery.py:Discovery._read_versions": "the group of a reference, without slashes (group_of)",
     "kube/config/exec_command.py:_program": _KUBECONFIG,
     "kube/transport/http_response.py:HTTPResponse.on_header": "read from an answer, and sent nowhere",
-    "kube/transport/http_transport.py:HttpTransport._encoded": "targets are escaped (urls); Authorization: _header",
+    "kube/transport/http_transport.py:HttpTransport._encode": "targets are escaped (urls); Authorization: _header",
     "kube/transport/http_transport.py:_header": "refuses control characters",
     "kube/config/kubeconfig.py:_Part.resolve": _KUBECONFIG,
     "kube/config/kubeconfig.py:_server": "read back by urlsplit; address_fault",

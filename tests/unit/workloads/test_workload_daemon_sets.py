@@ -48,7 +48,7 @@ async def test_a_node_gets_one_pod(world: WorkloadWorld) -> None:
     assert pod["spec"]["nodeName"] == NODE
     assert pod["metadata"]["labels"] == {
         "app": "agent",
-        "controller-revision-hash": revision["metadata"]["labels"]["controller.kubernetes.io/hash"],
+        "controller-revision-hash": revision["metadata"]["labels"]["controller-revision-hash"],
         "pod-template-generation": "1",
     }
     assert world.events("SuccessfulCreate") == [f"Created pod: {pod['metadata']['name']}"]

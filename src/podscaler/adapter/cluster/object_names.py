@@ -104,7 +104,7 @@ class ObjectNames:
 
     async def select(self, resource: MappedResource, namespace: str, selector: Selector) -> list[str]:
         """The names in a namespace (empty: of objects without one), in order. Raises StatusError."""
-        return [each.metadata.name for each in await self.objects(resource, namespace, selector)]
+        return [obj.metadata.name for obj in await self.objects(resource, namespace, selector)]
 
     async def objects(self, resource: MappedResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
         """The objects that a selector matches, in order; of all namespaces where none is given. Raises StatusError."""
@@ -112,8 +112,8 @@ class ObjectNames:
         if cache is not None and cache.synced:
             if namespace or not resource.is_namespaced:
                 return cache.select(namespace, selector)
-            found = [each for each in cache if selector.matches(each.metadata.labels or {})]
-            return sorted(found, key=lambda each: (each.metadata.namespace, each.metadata.name))
+            matching = [obj for obj in cache if selector.matches(obj.metadata.labels or {})]
+            return sorted(matching, key=lambda obj: (obj.metadata.namespace, obj.metadata.name))
         path, text = resource.path(namespace), str(selector)
         return await self._lists.run((path, text), lambda: self._list(path, text))
 

@@ -59,17 +59,17 @@ class ServedResources(msgspec.Struct, frozen=True):
 
     resources: tuple[MappedResource, ...] = ()
 
-    def find(self, wanted: GroupResource) -> MappedResource | None:
+    def find(self, resource_name: GroupResource) -> MappedResource | None:
         """The resource of that name, singular or plural, in any case; None where it is not served.
 
         A group that is empty stands for any group.
         """
-        name = wanted.resource.lower()
-        named = [each for each in self.resources if name in (each.resource.resource, each.singular)]
-        if not wanted.group:
-            return named[0] if named else None
-        exact = [each for each in named if each.resource.group == wanted.group]
-        prefixed = [each for each in named if each.resource.group.startswith(wanted.group)]
+        name = resource_name.resource.lower()
+        matching = [each for each in self.resources if name in (each.resource.resource, each.singular)]
+        if not resource_name.group:
+            return matching[0] if matching else None
+        exact = [each for each in matching if each.resource.group == resource_name.group]
+        prefixed = [each for each in matching if each.resource.group.startswith(resource_name.group)]
         return next(iter(exact or prefixed), None)
 
 
@@ -112,7 +112,7 @@ class RESTMapper:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._gate = asyncio.Semaphore(AT_ONCE)
-        self._known: dict[tuple[str, str], Sequence[_Resource]] = {}
+        self._resources_by_version: dict[tuple[str, str], Sequence[_Resource]] = {}
         self.mapping = ServedResources()
 
     async def refresh(self) -> None:
@@ -124,19 +124,19 @@ class RESTMapper:
             raise StatusError(f"the list of API groups cannot be decoded: {error}", code=0) from error
         core = _Group(versions=[_GroupVersion("v1", "v1")], preferred_version=_GroupVersion("v1", "v1"))
         versions = [(group.name, version) for group in (core, *groups) for version in _in_order(group)]
-        lists = await asyncio.gather(*(self._resources(group, version) for group, version in versions))
+        lists = await asyncio.gather(*(self._request_resources(group, version) for group, version in versions))
         self.mapping = _merged([(*each, listed) for each, listed in zip(versions, lists, strict=True)])
 
-    async def _resources(self, group: str, version: str) -> Sequence[_Resource]:
+    async def _request_resources(self, group: str, version: str) -> Sequence[_Resource]:
         """The resources of a group and version; where they cannot be read, those of the last discovery."""
         try:
             async with self._gate:
                 path = urls.group_version(group, version)
                 body = await self._client.get(path, subject=path, timeout_s=TIMEOUT_S)
-            self._known[group, version] = msgspec.json.decode(body, type=_ResourceList).resources
+            self._resources_by_version[group, version] = msgspec.json.decode(body, type=_ResourceList).resources
         except (StatusError, msgspec.DecodeError) as error:
             log.warning("the resources of %s cannot be read: %s", "/".join(filter(None, (group, version))), error)
-        return self._known.get((group, version), ())
+        return self._resources_by_version.get((group, version), ())
 
 
 def _in_order(group: _Group) -> list[str]:
@@ -147,14 +147,14 @@ def _in_order(group: _Group) -> list[str]:
 
 def _merged(lists: Sequence[tuple[str, str, Sequence[_Resource]]]) -> ServedResources:
     """The resources of groups and versions in order of preference, each in the first version that has it."""
-    merged: dict[GroupResource, MappedResource] = {}
+    resources_by_name: dict[GroupResource, MappedResource] = {}
     for group, version, resources in lists:
         for each in resources:
             key = GroupResource(group, each.name)
-            if "/" not in each.name and key not in merged:
+            if "/" not in each.name and key not in resources_by_name:
                 singular = each.singular_name or each.kind.lower()
-                merged[key] = MappedResource(key, version, each.kind, singular, each.namespaced)
-    return ServedResources(tuple(merged.values()))
+                resources_by_name[key] = MappedResource(key, version, each.kind, singular, each.namespaced)
+    return ServedResources(tuple(resources_by_name.values()))
 
 
 def mapping_of(resources: Mapping[str, tuple[str, str, bool]]) -> ServedResources:

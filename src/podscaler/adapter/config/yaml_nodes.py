@@ -83,19 +83,19 @@ class YamlNode:
             return {}
         if not isinstance(self._node, yaml.MappingNode):
             raise UsageError(f"{self.place}: a mapping is expected")
-        own: dict[str, yaml.Node] = {}
-        merged: dict[str, yaml.Node] = {}
+        own_nodes: dict[str, yaml.Node] = {}
+        merged_nodes: dict[str, yaml.Node] = {}
         for key, value in self._node.value:
             if key.tag == _MERGE:
-                merged |= YamlNode(value, self.place)._mapping()
+                merged_nodes |= YamlNode(value, self.place)._mapping()
             elif not isinstance(key, yaml.ScalarNode):
                 raise UsageError(f"{self.place}: a key is not a text")
-            elif key.value in own:
+            elif key.value in own_nodes:
                 place = Place(self.place.file, key.start_mark.line + 1, self.place.path)
                 raise UsageError(f"{place}: the field {quoted(key.value)} stands twice")
             else:
-                own[key.value] = value
-        return merged | own
+                own_nodes[key.value] = value
+        return merged_nodes | own_nodes
 
 
 class YamlFields:

@@ -134,11 +134,11 @@ class _Execution:
         return value
 
     def _evaluate(self, commands: Sequence[Operand], cursor: Any) -> Any:
-        first, *others = commands
+        first, *later_commands = commands
         value = self._operand(first, cursor)
-        for each in others:
-            assert isinstance(each, FunctionCall)
-            value = self._call(each, cursor, value)
+        for command in later_commands:
+            assert isinstance(command, FunctionCall)
+            value = self._call(command, cursor, value)
         return value
 
     def _operand(self, operand: Operand, cursor: Any) -> Any:

@@ -95,9 +95,9 @@ class QueryTemplate:
         if target.namespace_label:
             restriction.append(f"{target.namespace_label}={quoted(namespace)}")
             values[target.namespace_label] = namespace
-        joined = "|".join(names)
-        restriction.append(f"{target.resource_label}{'=~' if len(names) > 1 else '='}{quoted(joined)}")
-        values[target.resource_label] = joined
+        names_pattern = "|".join(names)
+        restriction.append(f"{target.resource_label}{'=~' if len(names) > 1 else '='}{quoted(names_pattern)}")
+        values[target.resource_label] = names_pattern
         if self._uses_values:
             _check_names([namespace, *names] if target.namespace_label else names)
         return self._render(target.series, restriction, values, [target.resource_label, *target.extra_group_by])
@@ -136,11 +136,11 @@ class QueryTemplate:
         return BatchQuery(self._render(target.series, [*restriction, f'{label}!=""'], {}, group_by), "", label)
 
     def _is_partitioned(self, series: str, group_by: Sequence[str], keys: tuple[str, ...]) -> bool:
-        known = (series, *group_by, *keys)
-        if known not in self._partitioned:
+        known_labels = (series, *group_by, *keys)
+        if known_labels not in self._partitioned:
             promql = self._render(series, [partition.MARK_MATCHER], {}, group_by)
-            self._partitioned[known] = partition.is_partitioned(promql, frozenset(keys))
-        return self._partitioned[known]
+            self._partitioned[known_labels] = partition.is_partitioned(promql, frozenset(keys))
+        return self._partitioned[known_labels]
 
     def _render(self, series: str, matchers: Sequence[str], values: dict[str, str], group_by: Sequence[str]) -> str:
         data = {

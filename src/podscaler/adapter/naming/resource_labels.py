@@ -38,18 +38,18 @@ class ResourceLabels:
         RuleError: the template is invalid, or the API server does not serve the resource of an override.
     """
 
-    def __init__(self, mapping: ResourceMapping, served: ServedResources) -> None:
-        self._served = served
+    def __init__(self, mapping: ResourceMapping, served_resources: ServedResources) -> None:
+        self._served = served_resources
         self._resources: dict[str, GroupResource | None] = {}
         self._labels: dict[GroupResource, str] = {}
         self._template: Template | None = None
         self._pattern: CapturingPattern | None = None
         if mapping.template:
             self._template, self._pattern = _parsed(mapping.template)
-        for label, wanted in mapping.overrides.items():
-            mapped = served.find(wanted)
+        for label, resource in mapping.overrides.items():
+            mapped = served_resources.find(resource)
             if mapped is None:
-                raise RuleError(f"resources.overrides.{label}: the API server does not serve {quoted(str(wanted))}")
+                raise RuleError(f"resources.overrides.{label}: the API server does not serve {quoted(str(resource))}")
             self._resources[label] = mapped.resource
             self._labels[mapped.resource] = label
 
@@ -71,16 +71,16 @@ class ResourceLabels:
             return None
         number = self._pattern.find_group_number("group")
         resource = groups[self._pattern.find_group_number("resource") or 0]
-        found = self._served.find(GroupResource("" if number is None else groups[number], resource))
-        return None if found is None else found.resource
+        mapped_resource = self._served.find(GroupResource("" if number is None else groups[number], resource))
+        return None if mapped_resource is None else mapped_resource.resource
 
     def _label_of_form(self, resource: GroupResource) -> str:
         if self._template is None:
             raise RuleError(f"resources: no label of {resource} is known, and there is no template")
-        found = self._served.find(GroupResource("", resource.resource))
-        if found is None:
+        mapped_resource = self._served.find(GroupResource("", resource.resource))
+        if mapped_resource is None:
             raise RuleError(f"resources: the API server does not serve {resource}")
-        data = {"Group": _NO_LABEL_CHARACTER.sub("_", resource.group), "Resource": found.singular}
+        data = {"Group": _NO_LABEL_CHARACTER.sub("_", resource.group), "Resource": mapped_resource.singular}
         try:
             label = self._template.execute(data)
         except TemplateError as error:

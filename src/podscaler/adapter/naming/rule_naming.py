@@ -39,8 +39,8 @@ class RuleNaming:
 
     def resources(self, series: SeriesKind) -> list[GroupResource]:
         """The resources that a series describes, by its labels."""
-        found = (self.labels.find_resource(label) for label in sorted(series.labels))
-        return [resource for resource in found if resource is not None]
+        resources = (self.labels.find_resource(label) for label in sorted(series.labels))
+        return [resource for resource in resources if resource is not None]
 
     def target(self, series: str, resource: GroupResource, selector: Selector) -> QueryTarget:
         """The target of a query about objects of a resource. Raises RuleError where a label is not known."""
@@ -54,10 +54,10 @@ class RuleNaming:
         return self.template.external(series, label, namespace, selector)
 
 
-def compile_rule(rule: DiscoveryRule, served: ServedResources) -> RuleNaming:
+def compile_rule(rule: DiscoveryRule, served_resources: ServedResources) -> RuleNaming:
     """The compiled rule. Raises RuleError with the position of the rule or of its query."""
     try:
-        labels = ResourceLabels(rule.resources, served)
+        labels = ResourceLabels(rule.resources, served_resources)
         names = MetricNames(rule)
     except RuleError as error:
         raise RuleError(f"{rule.place}: {error}") from error
@@ -67,13 +67,15 @@ def compile_rule(rule: DiscoveryRule, served: ServedResources) -> RuleNaming:
         raise RuleError(f"{rule.query_place}: {error}") from error
 
 
-def compile_rules(rules: Iterable[DiscoveryRule], served: ServedResources) -> tuple[list[RuleNaming], list[str]]:
+def compile_rules(
+    rules: Iterable[DiscoveryRule], served_resources: ServedResources
+) -> tuple[list[RuleNaming], list[str]]:
     """The compiled rules that can be used, and the errors of the others."""
     usable: list[RuleNaming] = []
     errors: list[str] = []
     for rule in rules:
         try:
-            usable.append(compile_rule(rule, served))
+            usable.append(compile_rule(rule, served_resources))
         except RuleError as error:
             errors.append(str(error))
     return usable, errors

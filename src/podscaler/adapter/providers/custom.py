@@ -72,8 +72,8 @@ class CustomMetrics:
 
     async def of_object(self, query: CustomMetricQuery, name: str) -> ObjectValue:
         """The value that describes an object. Raises StatusError: 404 where there is none, 500 without Prometheus."""
-        served, found = self._find(query)
-        values = await self._read(query, served, found, [name])
+        mapped_resource, metric_series = self._find(query)
+        values = await self._read(query, mapped_resource, metric_series, [name])
         if not values:
             raise protocols.not_found(query.metric, str(query.resource), name)
         return values[0]
@@ -83,42 +83,48 @@ class CustomMetrics:
 
         Raises StatusError: 404 where there is no such metric or no object, 500 where something cannot be read.
         """
-        served, found = self._find(query, is_list=True)
-        names = await self._names(query, served, selector)
+        mapped_resource, metric_series = self._find(query, is_list=True)
+        names = await self._names(query, mapped_resource, selector)
         if not names:
             raise protocols.not_found(query.metric, str(query.resource))
-        return await self._read(query, served, found, names)
+        return await self._read(query, mapped_resource, metric_series, names)
 
-    async def _names(self, query: CustomMetricQuery, served: MappedResource, selector: Selector) -> list[str]:
+    async def _names(self, query: CustomMetricQuery, mapped_resource: MappedResource, selector: Selector) -> list[str]:
         try:
-            return await self._objects.select(served, query.namespace, selector)
+            return await self._objects.select(mapped_resource, query.namespace, selector)
         except StatusError as error:
             raise _cannot_list(query, str(error)) from error
 
     def _find(self, query: CustomMetricQuery, *, is_list: bool = False) -> tuple[MappedResource, MetricSeries]:
         """The resource and the series of the metric. Raises StatusError: 404, or 500 for a list of an unknown kind."""
-        served = self._mapper.mapping.find(query.resource)
-        if served is None and is_list:
+        mapped_resource = self._mapper.mapping.find(query.resource)
+        if mapped_resource is None and is_list:
             raise _cannot_list(query, f"the API server does not serve {query.resource}")
-        if served is not None and (served.resource in CLUSTER_SCOPED) is not bool(query.namespace):
-            found = self._relisting.registry.custom.get(CustomMetric(served.resource, query.metric))
-            if found is not None:
-                return served, found
+        if mapped_resource is not None and (mapped_resource.resource in CLUSTER_SCOPED) is not bool(query.namespace):
+            metric_series = self._relisting.registry.custom.get(CustomMetric(mapped_resource.resource, query.metric))
+            if metric_series is not None:
+                return mapped_resource, metric_series
         raise protocols.not_found(query.metric, str(query.resource))
 
     async def _read(
-        self, query: CustomMetricQuery, served: MappedResource, found: MetricSeries, names: Sequence[str]
+        self,
+        query: CustomMetricQuery,
+        mapped_resource: MappedResource,
+        metric_series: MetricSeries,
+        names: Sequence[str],
     ) -> list[ObjectValue]:
         try:
-            target = found.naming.target(found.series, served.resource, query.selector)
-            samples = await self._values.samples(found.naming.template, target, query.namespace, names)
+            target = metric_series.naming.target(metric_series.series, mapped_resource.resource, query.selector)
+            samples = await self._values.samples(metric_series.naming.template, target, query.namespace, names)
         except (RuleError, SelectorNotSupported) as error:
-            log.error("%s: no query for %s of %s: %s", found.naming.rule.place, query.metric, query.resource, error)
+            log.error(
+                "%s: no query for %s of %s: %s", metric_series.naming.rule.place, query.metric, query.resource, error
+            )
             raise protocols.not_found(query.metric, str(query.resource)) from error
         except PrometheusError as error:
             log.error("%s of %s cannot be read from Prometheus: %s", query.metric, query.resource, error)
             raise protocols.fetch_error() from error
-        values = (_value(query, served, name, samples[name][-1]) for name in names if name in samples)
+        values = (_value(query, mapped_resource, name, samples[name][-1]) for name in names if name in samples)
         return [value for value in values if value is not None]
 
 
@@ -127,9 +133,11 @@ def _cannot_list(query: CustomMetricQuery, cause: str) -> StatusError:
     return protocols.internal_error("unable to list matching resources")
 
 
-def _value(query: CustomMetricQuery, served: MappedResource, name: str, sample: PromSample) -> ObjectValue | None:
+def _value(
+    query: CustomMetricQuery, mapped_resource: MappedResource, name: str, sample: PromSample
+) -> ObjectValue | None:
     quantity = Quantity(0) if math.isnan(sample.value) else protocols.find_quantity(sample.value)
     if quantity is None:
         log.warning("%s of %s %s is left out: %s is not a quantity", query.metric, query.resource, name, sample.value)
         return None
-    return ObjectValue(served, query.namespace, name, quantity, round(sample.at_s * NANOSECONDS))
+    return ObjectValue(mapped_resource, query.namespace, name, quantity, round(sample.at_s * NANOSECONDS))

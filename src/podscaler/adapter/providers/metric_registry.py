@@ -57,6 +57,6 @@ def build(rules: RuleSeries, external_rules: RuleSeries) -> MetricRegistry:
                 custom |= {CustomMetric(resource, name): metric_series for resource in naming.resources(each)}
     external: dict[str, MetricSeries] = {}
     for naming, series in external_rules:
-        named = ((naming.names.find_name(each.name), each.name) for each in series)
-        external |= {name: MetricSeries(naming, text) for name, text in named if name is not None}
+        names_and_series = ((naming.names.find_name(each.name), each.name) for each in series)
+        external |= {name: MetricSeries(naming, text) for name, text in names_and_series if name is not None}
     return MetricRegistry(custom, external)

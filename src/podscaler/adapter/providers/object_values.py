@@ -132,10 +132,10 @@ class ObjectValues:
                 within = namespace if batch.namespace_label else ""
                 return {name: grouped[within, name] for name in names if (within, name) in grouped}
         result = await self._query_directly(template.direct(target, namespace, names), batch)
-        found: dict[str, list[PromSample]] = {}
+        samples_by_name: dict[str, list[PromSample]] = {}
         for each in result.samples:
-            found.setdefault(each.labels.get(target.resource_label, ""), []).append(each)
-        return found
+            samples_by_name.setdefault(each.labels.get(target.resource_label, ""), []).append(each)
+        return samples_by_name
 
     async def _find_batch(self, batch: BatchQuery, names: int) -> Grouped | None:
         """The divided result of a batch; None where direct queries are to be sent."""
@@ -164,9 +164,9 @@ class ObjectValues:
     def _divided(self, batch: BatchQuery, result: QueryResult) -> Grouped:
         """The samples of a result by object, from one division for all requests of a tick."""
         now_s = self._clock.monotonic_s()
-        known = self._divisions.find(batch.promql, now_s)
-        if known is not None and known.result is result:
-            return known.grouped
+        divided_values = self._divisions.find(batch.promql, now_s)
+        if divided_values is not None and divided_values.result is result:
+            return divided_values.grouped
         grouped, size = _grouped(batch, result), len(result.samples) + 1
         division, until_s = _Division(result, grouped), now_s + self._cache.tick_s
         self._divisions.put(batch.promql, division, size=size, now_s=now_s, until_s=until_s)

@@ -32,21 +32,21 @@ class QueryCache:
         self._database = database
         self._clock = clock
         self.tick_s = tick_s
-        self._kept: ExpiringValues[str, QueryResult | PrometheusError] = ExpiringValues(SAMPLES_MAX)
+        self._results: ExpiringValues[str, QueryResult | PrometheusError] = ExpiringValues(SAMPLES_MAX)
         self._flights: SingleFlight[str, QueryResult] = SingleFlight()
 
     async def query(self, promql: str) -> QueryResult:
         """The result of an expression, at most a tick old. Raises PrometheusError."""
-        kept = self._kept.find(promql, self._clock.monotonic_s())
-        if kept is None:
+        cached_result = self._results.find(promql, self._clock.monotonic_s())
+        if cached_result is None:
             return await self._flights.run(promql, lambda: self._send(promql))
-        if isinstance(kept, PrometheusError):
-            raise kept
-        return kept
+        if isinstance(cached_result, PrometheusError):
+            raise cached_result
+        return cached_result
 
     def has(self, promql: str) -> bool:
         """Whether the result of an expression is kept, and is no failure."""
-        return isinstance(self._kept.find(promql, self._clock.monotonic_s()), QueryResult)
+        return isinstance(self._results.find(promql, self._clock.monotonic_s()), QueryResult)
 
     async def _send(self, promql: str) -> QueryResult:
         sent_s = self._clock.monotonic_s()
@@ -54,8 +54,8 @@ class QueryCache:
             result = await self._database.query(promql)
         except PrometheusError as error:
             now_s, failure = self._clock.monotonic_s(), PrometheusError(error.kind, error.message)
-            self._kept.put(promql, failure, size=1, now_s=now_s, until_s=now_s + min(FAILURE_S, self.tick_s))
+            self._results.put(promql, failure, size=1, now_s=now_s, until_s=now_s + min(FAILURE_S, self.tick_s))
             raise
         now_s, size = self._clock.monotonic_s(), len(result.samples) + 1
-        self._kept.put(promql, result, size=size, now_s=now_s, until_s=sent_s + self.tick_s)
+        self._results.put(promql, result, size=size, now_s=now_s, until_s=sent_s + self.tick_s)
         return result

@@ -127,10 +127,10 @@ class MetricRelisting:
     async def _list(self, query: str) -> PrometheusError | None:
         """Renew the series of a query; the error if that fails."""
         try:
-            found = await self._database.series(query, max_age_s=self._max_age_s)
+            listed_series = await self._database.series(query, max_age_s=self._max_age_s)
         except PrometheusError as error:
             return error
-        self._listed[query] = series.distinct(found)
+        self._listed[query] = series.distinct(listed_series)
         return None
 
     def _of(self, rules: Sequence[RuleNaming]) -> list[tuple[RuleNaming, Sequence[SeriesKind]]]:

@@ -101,10 +101,10 @@ class ResourceMetrics:
     async def of_pods(self, namespace: str, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
         """The usage of running pods, of all namespaces where none is given, in order. Raises StatusError."""
         pods = [each for each in await self._list(PODS, namespace, selector) if each.is_running]
-        found: dict[str, list[LabeledObject]] = {}
+        pods_by_namespace: dict[str, list[LabeledObject]] = {}
         for pod in pods:
-            found.setdefault(pod.metadata.namespace, []).append(pod)
-        usages = await asyncio.gather(*(self._usages(PODS, within, each) for within, each in found.items()))
+            pods_by_namespace.setdefault(pod.metadata.namespace, []).append(pod)
+        usages = await asyncio.gather(*(self._usages(PODS, within, each) for within, each in pods_by_namespace.items()))
         return [usage for each in usages for usage in each]
 
     async def of_nodes(self, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
@@ -113,8 +113,8 @@ class ResourceMetrics:
 
     async def find_object(self, resource: GroupResource, namespace: str, name: str) -> LabeledObject | None:
         """The pod or node of that name; None where there is none. Raises StatusError."""
-        listed = await self._list(resource, namespace, selectors.EVERYTHING)
-        return next((each for each in listed if each.metadata.name == name), None)
+        objects = await self._list(resource, namespace, selectors.EVERYTHING)
+        return next((each for each in objects if each.metadata.name == name), None)
 
     async def of_object(self, resource: GroupResource, described: LabeledObject) -> Usage | None:
         """The usage of a pod or node; None where it is not known. Raises StatusError."""
@@ -122,33 +122,33 @@ class ResourceMetrics:
         return usages[0] if usages else None
 
     async def _list(self, resource: GroupResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
-        served = self._mapper.mapping.find(resource)
-        if served is None:
+        mapped_resource = self._mapper.mapping.find(resource)
+        if mapped_resource is None:
             raise protocols.internal_error(f"failed listing {resource}")
-        return await self._objects.objects(served, namespace, selector)
+        return await self._objects.objects(mapped_resource, namespace, selector)
 
-    async def _usages(self, resource: GroupResource, namespace: str, found: Sequence[LabeledObject]) -> list[Usage]:
+    async def _usages(self, resource: GroupResource, namespace: str, objects: Sequence[LabeledObject]) -> list[Usage]:
         """The usage of objects of a namespace; none where Prometheus cannot be read."""
-        if not found:
+        if not objects:
             return []
-        names = [each.metadata.name for each in found]
+        names = [obj.metadata.name for obj in objects]
         try:
             compiled = self._rules_for(self._mapper.mapping)
             cpu, memory = await asyncio.gather(
-                *(self._samples(compiled[each], resource, namespace, names) for each in (CPU, MEMORY))
+                *(self._samples(compiled[obj], resource, namespace, names) for obj in (CPU, MEMORY))
             )
         except (PrometheusError, RuleError) as error:
             log.error("the usage of %s in namespace %r is not known: %s", resource, namespace, error)
             return []
-        known = [each for each in found if each.metadata.name in cpu and each.metadata.name in memory]
-        usages = (self._usage(compiled, resource, each, {CPU: cpu, MEMORY: memory}) for each in known)
+        measured_objects = [obj for obj in objects if obj.metadata.name in cpu and obj.metadata.name in memory]
+        usages = (self._usage(compiled, resource, obj, {CPU: cpu, MEMORY: memory}) for obj in measured_objects)
         return [usage for usage in usages if usage is not None]
 
-    def _rules_for(self, served: ServedResources) -> Mapping[str, _Compiled]:
+    def _rules_for(self, served_resources: ServedResources) -> Mapping[str, _Compiled]:
         """The rules, compiled for these resources. Raises RuleError."""
-        if self._compiled is None or self._compiled[0] is not served:
+        if self._compiled is None or self._compiled[0] is not served_resources:
             pairs = {CPU: self._rules.cpu, MEMORY: self._rules.memory}
-            self._compiled = served, {name: _compile(rule, served) for name, rule in pairs.items()}
+            self._compiled = served_resources, {name: _compile(rule, served_resources) for name, rule in pairs.items()}
         return self._compiled[1]
 
     async def _samples(
@@ -171,11 +171,11 @@ class ResourceMetrics:
         compiled: Mapping[str, _Compiled],
         resource: GroupResource,
         described: LabeledObject,
-        found: Mapping[str, Samples],
+        samples_by_resource: Mapping[str, Samples],
     ) -> Usage | None:
         """The usage of a pod or node; None where a value is no quantity."""
         by_container: dict[str, dict[str, Quantity]] = {}
-        samples = {name: found[name][described.metadata.name] for name in (CPU, MEMORY)}
+        samples = {name: samples_by_resource[name][described.metadata.name] for name in (CPU, MEMORY)}
         for name, each in samples.items():
             for sample in each if resource == PODS else each[:1]:
                 label = compiled[name].container_label
@@ -200,10 +200,10 @@ def _find_quantity(sample: PromSample, form: Format) -> Quantity | None:
     return protocols.find_quantity(value, form)
 
 
-def _compile(rule: ResourceRule, served: ServedResources) -> _Compiled:
+def _compile(rule: ResourceRule, served_resources: ServedResources) -> _Compiled:
     """The rule, ready for use. Raises RuleError with its place."""
     try:
-        labels = ResourceLabels(rule.resources, served)
+        labels = ResourceLabels(rule.resources, served_resources)
         templates = QueryTemplate(rule.container_query), QueryTemplate(rule.node_query)
     except RuleError as error:
         raise RuleError(f"{rule.place}: {error}") from error

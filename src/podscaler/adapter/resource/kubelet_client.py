@@ -63,8 +63,8 @@ class KubeletClient:
 
     async def keep(self, servers: Iterable[str]) -> None:
         """Close the connections to all servers but these."""
-        known = set(servers)
-        for server in [each for each in self._transports if each not in known]:
+        kept_servers = set(servers)
+        for server in [each for each in self._transports if each not in kept_servers]:
             await self._transports.pop(server).close()
 
     async def close(self) -> None:

@@ -51,8 +51,8 @@ class KubeletUsage:
 
         Raises StatusError; for a node that does not exist it has the text of metrics-server.
         """
-        listed = await self._list(resource, namespace, selectors.EVERYTHING)
-        described = next((each for each in listed if each.metadata.name == name), None)
+        objects = await self._list(resource, namespace, selectors.EVERYTHING)
+        described = next((each for each in objects if each.metadata.name == name), None)
         if described is None and resource == NODES:
             details = {"name": name, "kind": "node"}
             raise StatusError(f'node "{name}" not found', code=404, reason="NotFound", details=details)
@@ -63,10 +63,10 @@ class KubeletUsage:
         return self._of_pod(described) if resource == PODS else self._of_node(described)
 
     async def _list(self, resource: GroupResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
-        served = self._mapper.mapping.find(resource)
-        if served is None:
+        mapped_resource = self._mapper.mapping.find(resource)
+        if mapped_resource is None:
             raise protocols.internal_error(f"failed listing {resource}")
-        objects = await self._objects.objects(served, namespace, selector)
+        objects = await self._objects.objects(mapped_resource, namespace, selector)
         return [each for each in objects if each.is_running] if resource == PODS else objects
 
     def _of_pod(self, pod: LabeledObject) -> Usage | None:

@@ -119,10 +119,10 @@ def find_target(node: ScrapedNode, addressing: KubeletAddressing) -> KubeletTarg
 def _host(node: ScrapedNode, types: tuple[str, ...]) -> str:
     """The address of the first preferred type, IPv6 in brackets. Raises NodeTargetError."""
     addresses = node.status.addresses or []
-    for wanted in types:
-        for each in addresses:
-            if each.type == wanted:
-                return _checked_host(each.address)
+    for address_type in types:
+        for address in addresses:
+            if address.type == address_type:
+                return _checked_host(address.address)
     raise NodeTargetError(f"no address of the types {', '.join(types)}")
 
 

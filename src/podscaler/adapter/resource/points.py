@@ -134,8 +134,8 @@ class NodePointsParser:
             self._node = _changed(self._node, is_cpu=name == _NODE_CPU, value=value, at_ns=at_ns)
 
     def _read_container(self, name: bytes, labels: bytes, value: float, at_ns: int) -> None:
-        found = {label.decode(): _unescaped(text) for label, text in _LABEL.findall(labels)}
-        key = found.get("namespace", ""), found.get("pod", ""), found.get("container", "")
+        values_by_label = {label.decode(): _unescaped(text) for label, text in _LABEL.findall(labels)}
+        key = values_by_label.get("namespace", ""), values_by_label.get("pod", ""), values_by_label.get("container", "")
         if not all(key):
             return
         if len(self._containers) >= CONTAINERS_MAX and key not in self._containers:

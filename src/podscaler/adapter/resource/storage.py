@@ -76,8 +76,10 @@ class UsageStorage:
 
     def drop_stale(self, now_ns: int, nodes: Iterable[str]) -> None:
         """Drop the nodes that are not in `nodes`, and those whose latest scrape is too old."""
-        known, oldest_ns = set(nodes), now_ns - STALE_RESOLUTIONS * self._resolution_ns
-        for node in [name for name, pair in self._nodes.items() if name not in known or pair.stored_ns < oldest_ns]:
+        existing_nodes, oldest_ns = set(nodes), now_ns - STALE_RESOLUTIONS * self._resolution_ns
+        for node in [
+            name for name, pair in self._nodes.items() if name not in existing_nodes or pair.stored_ns < oldest_ns
+        ]:
             self._forget(node, keep=())
             del self._nodes[node]
 
@@ -107,9 +109,9 @@ class UsageStorage:
 
     def _forget(self, node: str, *, keep: Iterable[PodKey]) -> None:
         """Remove the pods of a node from the index, but for some, unless another node has them by now."""
-        pair, kept = self._nodes.get(node), set(keep)
+        pair, kept_names = self._nodes.get(node), set(keep)
         for key in pair.last.pods if pair is not None else ():
-            if key not in kept and self._node_of.get(key) == node:
+            if key not in kept_names and self._node_of.get(key) == node:
                 del self._node_of[key]
 
     def _previous_of_pod(self, key: PodKey, points: Points, before: _Pair) -> dict[str, UsagePoint]:

@@ -111,10 +111,13 @@ def label_selector(selector: Selector) -> Object | None:
     """The selector as a LabelSelector object; None where it selects everything. Raises StatusError 500."""
     if not selector.requirements:
         return None
-    ordered = sorted(selector.requirements, key=lambda each: each.key)
-    equal = {each.key: each.values[0] for each in ordered if each.operator in _EQUALITIES}
-    others = [_expression(each) for each in ordered if each.operator not in _EQUALITIES]
-    return {**({"matchLabels": equal} if equal else {}), **({"matchExpressions": others} if others else {})}
+    ordered = sorted(selector.requirements, key=lambda requirement: requirement.key)
+    equal = {requirement.key: requirement.values[0] for requirement in ordered if requirement.operator in _EQUALITIES}
+    other_expressions = [_expression(requirement) for requirement in ordered if requirement.operator not in _EQUALITIES]
+    return {
+        **({"matchLabels": equal} if equal else {}),
+        **({"matchExpressions": other_expressions} if other_expressions else {}),
+    }
 
 
 def _expression(requirement: Requirement) -> Object:
@@ -125,8 +128,13 @@ def _expression(requirement: Requirement) -> Object:
 
 
 def _described(value: ObjectValue) -> Mapping[str, str]:
-    where = {"namespace": value.namespace} if value.namespace else {}
-    return {"kind": value.resource.kind, **where, "name": value.name, "apiVersion": value.resource.api_version}
+    namespace_field = {"namespace": value.namespace} if value.namespace else {}
+    return {
+        "kind": value.resource.kind,
+        **namespace_field,
+        "name": value.name,
+        "apiVersion": value.resource.api_version,
+    }
 
 
 def _item_v1beta1(value: ObjectValue, metric: str, selector: Object | None) -> Object:

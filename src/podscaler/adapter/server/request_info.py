@@ -48,16 +48,16 @@ def parse(method: str, path: str, query: str) -> RequestInfo:
     except UnicodeDecodeError as error:
         raise StatusError("the path is not UTF-8", code=400, reason="BadRequest") from error
     verb = _VERBS.get(method, method.lower())
-    shown = unquote(path, errors="replace")
+    path_text = unquote(path, errors="replace")
     if len(segments) < 4 or segments[0] != "apis":
-        return RequestInfo(shown, AccessAttributes(verb, shown), (), parameters)
+        return RequestInfo(path_text, AccessAttributes(verb, path_text), (), parameters)
     group, version, *parts = segments[1:]
     namespace, parts = _namespace(parts)
     resource, name, subresource = [*parts, "", "", ""][:3]
     if not name and verb == "get":
         verb = "watch" if parameters.get("watch") in ("true", "1") else "list"
     attributes = AccessAttributes(verb, "", group, version, namespace, resource, subresource, name)
-    return RequestInfo(shown, attributes, parts, parameters)
+    return RequestInfo(path_text, attributes, parts, parameters)
 
 
 def _namespace(parts: list[str]) -> tuple[str, list[str]]:

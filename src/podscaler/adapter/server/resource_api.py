@@ -67,8 +67,8 @@ class ResourceMetricsApi:
             raise _not_found("node" if resource == NODES else "pods", "", name)
         usage = await self._metrics.of_object(resource, described)
         if usage is None:
-            shown = f"{namespace}/{name}" if namespace else name
-            raise _not_found(_KINDS[resource].lower(), GROUP, shown)
+            object_text = f"{namespace}/{name}" if namespace else name
+            raise _not_found(_KINDS[resource].lower(), GROUP, object_text)
         return {"kind": _KINDS[resource], "apiVersion": f"{GROUP}/{VERSION}", **self._item(resource, usage)}
 
     async def _several(self, resource: GroupResource, namespace: str, parameters: Mapping[str, str]) -> Object:
@@ -92,10 +92,12 @@ class ResourceMetricsApi:
             "timestamp": rfc3339(usage.at_ns),
             "window": duration.text(usage.window_ns),
         }
-        used = {name: {key: str(each[key]) for key in sorted(each)} for name, each in usage.by_container.items()}
+        usage_by_container = {
+            name: {key: str(each[key]) for key in sorted(each)} for name, each in usage.by_container.items()
+        }
         if resource == NODES:
-            return {**item, "usage": next(iter(used.values()))}
-        return {**item, "containers": [{"name": name, "usage": each} for name, each in used.items()]}
+            return {**item, "usage": next(iter(usage_by_container.values()))}
+        return {**item, "containers": [{"name": name, "usage": each} for name, each in usage_by_container.items()]}
 
 
 def _fields(text: str) -> Sequence[tuple[str, bool, str]]:
@@ -115,6 +117,6 @@ def _matches(usage: Usage, fields: Sequence[tuple[str, bool, str]]) -> bool:
 
 
 def _not_found(resource: str, group: str, name: str) -> StatusError:
-    shown = f"{resource}.{group}" if group else resource
+    resource_text = f"{resource}.{group}" if group else resource
     details = {"name": name, **({"group": group} if group else {}), "kind": resource}
-    return StatusError(f'{shown} "{name}" not found', code=404, reason="NotFound", details=details)
+    return StatusError(f'{resource_text} "{name}" not found', code=404, reason="NotFound", details=details)

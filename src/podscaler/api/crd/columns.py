@@ -36,8 +36,8 @@ def printer(definitions: Sequence[Object], as_served: Callable[[Object], Object]
     cells = [_cell(one["jsonPath"], one["type"]) for one in columns]
 
     def row(obj: Object, now_ns: int) -> list[Any]:
-        shown = as_served(obj)
-        return [shown["metadata"].get("name", ""), *(cell(shown, now_ns) for cell in cells)]
+        served_object = as_served(obj)
+        return [served_object["metadata"].get("name", ""), *(cell(served_object, now_ns) for cell in cells)]
 
     return Printer((NAME, *(_column(one) for one in columns)), row)
 

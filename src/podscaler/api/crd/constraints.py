@@ -41,13 +41,13 @@ def type_of(value: Any) -> tuple[str, str]:
 def of_type(value: Any, schema: Structural, path: str) -> SchemaFindings:
     """The error of a value that has none of the schema's types."""
     kind, form = type_of(value)
-    wanted = ",".join(schema.types)
+    expected_types = ",".join(schema.types)
     if value is None:
         is_fine = not schema.types or schema.nullable
         return (
             SchemaFindings(checks=1)
             if is_fine
-            else SchemaFindings([schema_errors.wrong_type(path, "null", wanted, "null")])
+            else SchemaFindings([schema_errors.wrong_type(path, "null", expected_types, "null")])
         )
     if not schema.types:
         return SchemaFindings()
@@ -59,7 +59,11 @@ def of_type(value: Any, schema: Structural, path: str) -> SchemaFindings:
             return SchemaFindings([schema_errors.wrong_type(path, form, schema.format, form)])
         if not {"number", "integer"} & set(schema.types) and kind in ("string", "array"):
             return SchemaFindings(checks=1)
-    return SchemaFindings(checks=1) if is_fine else SchemaFindings([schema_errors.wrong_type(path, kind, wanted, kind)])
+    return (
+        SchemaFindings(checks=1)
+        if is_fine
+        else SchemaFindings([schema_errors.wrong_type(path, kind, expected_types, kind)])
+    )
 
 
 def of_text(value: str, limits: ValueConstraints, path: str) -> list[FieldError]:
@@ -91,16 +95,16 @@ def of_format(value: str, name: str, path: str) -> list[FieldError]:
 def of_number(value: float, schema: Structural, path: str) -> list[FieldError]:
     """The errors of a number: beyond its integer type, no multiple of multipleOf, above maximum, below minimum."""
     limits = schema.limits
-    found = _out_of_type(value, schema, path)
+    errors = _out_of_type(value, schema, path)
     if limits.multiple_of and not _is_multiple(value, limits.multiple_of):
-        found.append(schema_errors.invalid(path, value, f"should be a multiple of {number_text(limits.multiple_of)}"))
+        errors.append(schema_errors.invalid(path, value, f"should be a multiple of {number_text(limits.multiple_of)}"))
     if limits.maximum is not None and _is_over(value, limits.maximum, exclusive=limits.exclusive_maximum):
         words = "less than" if limits.exclusive_maximum else "less than or equal to"
-        found.append(schema_errors.invalid(path, value, f"should be {words} {number_text(limits.maximum)}"))
+        errors.append(schema_errors.invalid(path, value, f"should be {words} {number_text(limits.maximum)}"))
     if limits.minimum is not None and _is_over(-value, -limits.minimum, exclusive=limits.exclusive_minimum):
         words = "greater than" if limits.exclusive_minimum else "greater than or equal to"
-        found.append(schema_errors.invalid(path, value, f"should be {words} {number_text(limits.minimum)}"))
-    return found
+        errors.append(schema_errors.invalid(path, value, f"should be {words} {number_text(limits.minimum)}"))
+    return errors
 
 
 def of_enum(value: Any, limits: ValueConstraints, path: str) -> list[FieldError]:
@@ -112,15 +116,15 @@ def of_enum(value: Any, limits: ValueConstraints, path: str) -> list[FieldError]
 
 def of_length(value: list[Any], limits: ValueConstraints, path: str) -> list[FieldError]:
     """The errors of a list: too few or too many elements, equal elements (uniqueItems)."""
-    found = []
+    errors = []
     if limits.min_items is not None and len(value) < limits.min_items:
         text = f"should have at least {limits.min_items} items"
-        found.append(schema_errors.invalid(path, len(value), text))
+        errors.append(schema_errors.invalid(path, len(value), text))
     if limits.max_items is not None and len(value) > limits.max_items:
-        found.append(schema_errors.too_many(path, len(value), limits.max_items))
+        errors.append(schema_errors.too_many(path, len(value), limits.max_items))
     if limits.unique_items and any(_is_same(one, other) for i, one in enumerate(value) for other in value[:i]):
-        found.append(schema_errors.invalid(path, None, "shouldn't contain duplicates"))
-    return found
+        errors.append(schema_errors.invalid(path, None, "shouldn't contain duplicates"))
+    return errors
 
 
 def of_members(value: dict[str, Any], limits: ValueConstraints, path: str) -> list[FieldError]:

@@ -33,8 +33,8 @@ def decoded(value: Any, group: str, schemas: Mapping[str, Structural]) -> Decode
         raise DecodeError("json: cannot unmarshal array into Go value of type map[string]interface {}")
     problems = [f"duplicate field {quoting.quoted(path)}" for path in _repeated(value, "")]
     plain: Object = json_text.plain(value)
-    metadata, found = _metadata(plain.get("metadata") or {}, "metadata")
-    problems += found
+    metadata, unknown_fields = _metadata(plain.get("metadata") or {}, "metadata")
+    problems += unknown_fields
     api_version = plain.get("apiVersion")
     of_group = isinstance(api_version, str) and api_version.rpartition("/")[0] == group
     schema = schemas.get(str(api_version), pruning.NOTHING) if of_group else ANYTHING
@@ -61,21 +61,25 @@ def decode_embedded_metadata(obj: Object, schema: Structural) -> list[str]:
 
 def _metadata(value: Any, path: str) -> tuple[Object, list[str]]:
     """Metadata without unknown fields, and the problems (`unknown field "metadata.x"`)."""
-    found = decoding.decode_value(value, OBJECT_META)
-    return found.obj, [problem.replace('field "', f'field "{path}.', 1) for problem in found.problems]
+    decoded_metadata = decoding.decode_value(value, OBJECT_META)
+    return decoded_metadata.obj, [
+        problem.replace('field "', f'field "{path}.', 1) for problem in decoded_metadata.problems
+    ]
 
 
 def _repeated(value: Any, path: str) -> list[str]:
     """The paths of members whose key is repeated."""
     if isinstance(value, list):
-        return [found for index, item in enumerate(value) for found in _repeated(item, f"{path}[{index}]")]
+        return [
+            repeated_path for index, item in enumerate(value) for repeated_path in _repeated(item, f"{path}[{index}]")
+        ]
     if not isinstance(value, dict):
         return []
-    found: list[str] = []
+    repeated_path: list[str] = []
     seen: set[str] = set()
     for name, member in value.pairs if isinstance(value, Repeated) else value.items():
         below = f"{path}.{name}" if path else name
-        found += [below] if name in seen else []
+        repeated_path += [below] if name in seen else []
         seen.add(name)
-        found += _repeated(member, below)
-    return found
+        repeated_path += _repeated(member, below)
+    return repeated_path

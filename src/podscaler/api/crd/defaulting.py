@@ -37,9 +37,9 @@ def set_defaults(value: Any, schema: Structural) -> None:
             if name not in value and member.default is not ABSENT:
                 value[name] = semantics.copied(member.default)
         for name, item in value.items():
-            known = schema.member(name)
-            if known is not None:
-                value[name] = _filled(item, known)
+            member_schema = schema.member(name)
+            if member_schema is not None:
+                value[name] = _filled(item, member_schema)
     elif isinstance(value, list) and schema.items is not None:
         value[:] = [_filled(item, schema.items) for item in value]
 

@@ -18,31 +18,31 @@ def field_errors(value: Any, schema: Structural | None, path: str = "") -> list[
     """The field errors of repeated elements of a value and all values in it; one each, at the first repetition."""
     if schema is None:
         return []
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if isinstance(value, list):
-        found = _repeated(value, schema, path)
+        errors = _repeated(value, schema, path)
         for index, item in enumerate(value):
-            found += field_errors(item, schema.items, f"{path}[{index}]")
+            errors += field_errors(item, schema.items, f"{path}[{index}]")
     elif isinstance(value, dict):
         for name, member in value.items():
             is_known = name in schema.properties
             below = (f"{path}.{name}" if path else name) if is_known else f"{path}[{name}]"
-            found += field_errors(member, schema.member(name), below)
-    return found
+            errors += field_errors(member, schema.member(name), below)
+    return errors
 
 
 def _repeated(value: list[Any], schema: Structural, path: str) -> list[FieldError]:
     if schema.list_type not in ("set", "map"):
         return []
     counts: dict[bytes, int] = {}
-    found = []
+    errors = []
     for index, item in enumerate(value):
-        shown = key_of(item, schema) if schema.list_type == "map" else item
-        key = json_text.encode(msgspec.to_builtins(shown, order="sorted"))
+        printed_key = key_of(item, schema) if schema.list_type == "map" else item
+        key = json_text.encode(msgspec.to_builtins(printed_key, order="sorted"))
         counts[key] = counts.get(key, 0) + 1
         if counts[key] == 2:
-            found.append(duplicate(f"{path}[{index}]", shown))
-    return found
+            errors.append(duplicate(f"{path}[{index}]", printed_key))
+    return errors
 
 
 def identity(item: Any, schema: Structural) -> str:
@@ -57,7 +57,7 @@ def key_of(item: Any, schema: Structural) -> dict[str, Any]:
     key = {}
     for name in schema.list_map_keys:
         member = schema.items.properties.get(name) if schema.items else None
-        found = item.get(name, member.default if member is not None else ABSENT)
-        if found is not ABSENT:
-            key[name] = found
+        key_value = item.get(name, member.default if member is not None else ABSENT)
+        if key_value is not ABSENT:
+            key[name] = key_value
     return key

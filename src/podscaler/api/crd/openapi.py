@@ -32,12 +32,38 @@ def components(schema: Schema, gvk: Mapping[str, str], *, plural: str, list_kind
         plural: of the resource.
         list_kind: of its lists.
     """
-    own = openapi_schemas.name(message(gvk["group"], gvk["version"], gvk["kind"]))
-    properties = {**(schema.get("properties") or {}), **_common("meta/v1.ObjectMeta", "Standard object metadata.")}
+    schema_name = openapi_schemas.name(message(gvk["group"], gvk["version"], gvk["kind"]))
+    published = _published(schema)
+    properties = {**(published.get("properties") or {}), **_object_properties()}
     return {
-        own: schema | {"properties": dict(sorted(properties.items())), "x-kubernetes-group-version-kind": [dict(gvk)]},
-        f"{own}List": _list(own, dict(gvk), plural=plural, list_kind=list_kind),
+        schema_name: published | {"properties": _by_name(properties), "x-kubernetes-group-version-kind": [dict(gvk)]},
+        f"{schema_name}List": _list(schema_name, dict(gvk), plural=plural, list_kind=list_kind),
     }
+
+
+def _published(schema: Schema) -> Json:
+    """A schema with what its extensions imply: the fields of embedded objects, the types of int-or-string."""
+    found: Json = dict(schema)
+    if isinstance(schema.get("properties"), dict):
+        found["properties"] = {name: _published(each) for name, each in schema["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            found[key] = _published(schema[key])
+    if schema.get("x-kubernetes-int-or-string") and not schema.get("anyOf"):
+        found["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+    if schema.get("x-kubernetes-embedded-resource"):
+        found["properties"] = _by_name({**found.get("properties", {}), **_object_properties()})
+        required = schema.get("required") or []
+        found["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
+    return found
+
+
+def _object_properties() -> Json:
+    return _common("meta/v1.ObjectMeta", "Standard object metadata.")
+
+
+def _by_name(properties: Json) -> Json:
+    return dict(sorted(properties.items()))
 
 
 def _common(metadata: str, described: str) -> Json:
@@ -48,13 +74,17 @@ def _common(metadata: str, described: str) -> Json:
     }
 
 
-def _list(own: str, gvk: Json, *, plural: str, list_kind: str) -> Json:
-    items = {"description": f"List of {plural}.", "type": "array", "items": {"$ref": f"#/components/schemas/{own}"}}
+def _list(schema_name: str, gvk: Json, *, plural: str, list_kind: str) -> Json:
+    items = {
+        "description": f"List of {plural}.",
+        "type": "array",
+        "items": {"$ref": f"#/components/schemas/{schema_name}"},
+    }
     properties = {"items": items, **_common("meta/v1.ListMeta", "Standard list metadata.")}
     return {
         "description": f"{list_kind} is a list of {gvk['kind']}",
         "type": "object",
         "required": ["items"],
-        "properties": dict(sorted(properties.items())),
+        "properties": _by_name(properties),
         "x-kubernetes-group-version-kind": [{**gvk, "kind": list_kind}],
     }

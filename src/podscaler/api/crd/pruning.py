@@ -22,31 +22,31 @@ NOTHING = Structural()
 
 def prune(obj: Object, schema: Structural) -> list[str]:
     """Remove unknown fields, in place; returns their paths (`spec.ports[0].x`), sorted."""
-    found: list[str] = []
-    _prune(obj, schema if schema.is_embedded else replace(schema, is_embedded=True), "", found)
-    return sorted(found)
+    pruned_paths: list[str] = []
+    _prune(obj, schema if schema.is_embedded else replace(schema, is_embedded=True), "", pruned_paths)
+    return sorted(pruned_paths)
 
 
-def _prune(value: Any, schema: Structural | None, path: str, found: list[str]) -> None:
+def _prune(value: Any, schema: Structural | None, path: str, pruned_paths: list[str]) -> None:
     if isinstance(value, dict):
-        _prune_members(value, schema or NOTHING, path, found)
+        _prune_members(value, schema or NOTHING, path, pruned_paths)
     elif isinstance(value, list):
         items = schema.items if schema else None
         if schema is not None and schema.preserves_unknown and items is None:
             return
         for index, item in enumerate(value):
-            _prune(item, items, f"{path}[{index}]", found)
+            _prune(item, items, f"{path}[{index}]", pruned_paths)
 
 
-def _prune_members(value: Object, schema: Structural, path: str, found: list[str]) -> None:
+def _prune_members(value: Object, schema: Structural, path: str, pruned_paths: list[str]) -> None:
     for name in list(value):
         if schema.is_embedded and name in META_FIELDS:
             continue
         below = f"{path}.{name}" if path else name
         if name in schema.properties:
-            _prune(value[name], schema.properties[name], below, found)
+            _prune(value[name], schema.properties[name], below, pruned_paths)
         elif schema.allows_additional:
-            _prune(value[name], schema.additional, below, found)
+            _prune(value[name], schema.additional, below, pruned_paths)
         elif not schema.preserves_unknown:
-            found.append(below)
+            pruned_paths.append(below)
             del value[name]

@@ -86,8 +86,8 @@ class _Definition:
 
     @property
     def subresources(self) -> Object:
-        found: Object = self.version.get("subresources") or {}
-        return found
+        subresources: Object = self.version.get("subresources") or {}
+        return subresources
 
     @property
     def group(self) -> str:
@@ -116,8 +116,10 @@ class _Definition:
 
 def names_of(crd: Object) -> Object:
     """The names under which objects are served: status.acceptedNames, or those of the spec before they are accepted."""
-    accepted = (crd.get("status") or {}).get("acceptedNames") or {}
-    names: Object = accepted if accepted.get("plural") and accepted.get("kind") else crd["spec"]["names"]
+    accepted_names = (crd.get("status") or {}).get("acceptedNames") or {}
+    names: Object = (
+        accepted_names if accepted_names.get("plural") and accepted_names.get("kind") else crd["spec"]["names"]
+    )
     return names
 
 
@@ -129,12 +131,14 @@ def storage_key(crd: Object) -> str:
 def of(crd: Object) -> Records:
     """The records of a definition whose names were accepted."""
     versions, group = crd["spec"]["versions"], crd["spec"]["group"]
-    schemas = {f"{group}/{one['name']}": structural.parse(schema_of(one)) for one in versions}
-    stored_version = _definition(crd, next(one for one in versions if one.get("storage")), schemas)
-    stored = _record(stored_version, stored_version)
-    others = [one for one in versions if one.get("served") and one["name"] != stored_version.version["name"]]
-    faces = tuple(_record(_definition(crd, one, schemas), stored_version) for one in others)
-    return Records(stored, faces, bool(stored_version.version.get("served")))
+    schemas = {f"{group}/{version['name']}": structural.parse(schema_of(version)) for version in versions}
+    stored_version = _definition(crd, next(version for version in versions if version.get("storage")), schemas)
+    storage_record = _record(stored_version, stored_version)
+    other_versions = [
+        version for version in versions if version.get("served") and version["name"] != stored_version.version["name"]
+    ]
+    faces = tuple(_record(_definition(crd, version, schemas), stored_version) for version in other_versions)
+    return Records(storage_record, faces, bool(stored_version.version.get("served")))
 
 
 def _definition(crd: Object, version: Object, schemas: Mapping[str, Structural]) -> _Definition:
@@ -153,27 +157,27 @@ def schema_of(version: Object) -> Object:
     return schema
 
 
-def _record(served: _Definition, stored_version: _Definition) -> Resource:
-    """The record of the version `served`."""
-    names, name = served.names, served.version["name"]
+def _record(definition: _Definition, stored_version: _Definition) -> Resource:
+    """The record of the version `definition`."""
+    names, name = definition.names, definition.version["name"]
     is_face = name != stored_version.version["name"]
-    as_served = partial(_read, served)
+    as_served = partial(_read, definition)
     return Resource(
-        group=served.group,
+        group=definition.group,
         plural=names["plural"],
         singular=names.get("singular", ""),
         kind=names["kind"],
-        versions=(_version(served, stored_version),),
+        versions=(_version(definition, stored_version),),
         storage_version=stored_version.version["name"],
-        printer=columns.printer(served.version.get("additionalPrinterColumns") or (), as_served),
-        namespaced=served.crd["spec"]["scope"] == "Namespaced",
+        printer=columns.printer(definition.version.get("additionalPrinterColumns") or (), as_served),
+        namespaced=definition.crd["spec"]["scope"] == "Namespaced",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        strategy=_strategy(served, stored_version),
-        has_status=served.has_status,
-        scale=scale.mapping(served.scale) if served.scale is not None else None,
-        fields=selectable_fields(served.version.get("selectableFields") or ()),
-        stored_as=storage_key(served.crd) if is_face else "",
+        strategy=_strategy(definition, stored_version),
+        has_status=definition.has_status,
+        scale=scale.mapping(definition.scale) if definition.scale is not None else None,
+        fields=selectable_fields(definition.version.get("selectableFields") or ()),
+        stored_as=storage_key(definition.crd) if is_face else "",
         face=name if is_face else "",
         is_custom=True,
     )
@@ -200,33 +204,33 @@ def _field_text(values: list[Any]) -> str:
     return str(first).lower() if isinstance(first, bool) else str(first)
 
 
-def _version(served: _Definition, stored_version: _Definition) -> Version:
+def _version(definition: _Definition, stored_version: _Definition) -> Version:
     return Version(
-        served.version["name"],
+        definition.version["name"],
         "",
-        default=lambda obj: defaulting.set_defaults(obj, served.schema),
-        to_storage=partial(_to_storage, served, stored_version),
-        from_storage=partial(_from_storage, served, stored_version),
-        deprecation=deprecation(served.crd, served.version),
-        decode=lambda value: decoding.decoded(value, served.group, served.schemas),
-        openapi=partial(_components, served),
-        fields_type=structural_types.of_kind(served.schema.source),
+        default=lambda obj: defaulting.set_defaults(obj, definition.schema),
+        to_storage=partial(_to_storage, definition, stored_version),
+        from_storage=partial(_from_storage, definition, stored_version),
+        deprecation=deprecation(definition.crd, definition.version),
+        decode=lambda value: decoding.decoded(value, definition.group, definition.schemas),
+        openapi=partial(_components, definition),
+        fields_type=structural_types.of_kind(definition.schema.source),
     )
 
 
-def _components(served: _Definition) -> dict[str, Object]:
-    gvk = {"group": served.group, "version": served.version["name"], "kind": served.kind}
-    list_kind = served.names.get("listKind") or f"{served.kind}List"
-    return openapi.components(served.schema.source, gvk, plural=served.names["plural"], list_kind=list_kind)
+def _components(definition: _Definition) -> dict[str, Object]:
+    gvk = {"group": definition.group, "version": definition.version["name"], "kind": definition.kind}
+    list_kind = definition.names.get("listKind") or f"{definition.kind}List"
+    return openapi.components(definition.schema.source, gvk, plural=definition.names["plural"], list_kind=list_kind)
 
 
 def deprecation(crd: Object, version: Object) -> str:
     """The warning to clients of a deprecated version; empty for other versions."""
     if not version.get("deprecated"):
         return ""
-    own: str | None = version.get("deprecationWarning")
-    if own is not None:
-        return own
+    stated_warning: str | None = version.get("deprecationWarning")
+    if stated_warning is not None:
+        return stated_warning
     group, kind, name = crd["spec"]["group"], crd["spec"]["names"]["kind"], version["name"]
     text = f"{group}/{name} {kind} is deprecated"
     usable = [one["name"] for one in crd["spec"]["versions"] if one.get("served") and not one.get("deprecated")]
@@ -234,83 +238,83 @@ def deprecation(crd: Object, version: Object) -> str:
     return f"{text}; use {group}/{newer[0]} {kind}" if newer else text
 
 
-def _check_type(served: _Definition, obj: Object) -> Object:
+def _check_type(definition: _Definition, obj: Object) -> Object:
     """The object. Raises StatusError 422 unless it has the kind and apiVersion of the version."""
     found = []
     kind, api_version = obj.get("kind", ""), obj.get("apiVersion", "")
-    if kind != served.kind:
-        found.append(invalid("kind", kind, f"must be {served.kind}"))
-    if api_version != served.api_version:
-        found.append(invalid("apiVersion", api_version, f"must be {served.api_version}"))
+    if kind != definition.kind:
+        found.append(invalid("kind", kind, f"must be {definition.kind}"))
+    if api_version != definition.api_version:
+        found.append(invalid("apiVersion", api_version, f"must be {definition.api_version}"))
     if found:
         name = (obj.get("metadata") or {}).get("name", "")
         raise invalid_object(group=api_version.rpartition("/")[0], kind=kind, name=name, errors=found)
     return obj
 
 
-def _from_storage(served: _Definition, stored_version: _Definition, obj: Object) -> Object:
-    _check_conversion(served, stored_version)
-    return _read(served, obj)
+def _from_storage(definition: _Definition, stored_version: _Definition, obj: Object) -> Object:
+    _check_conversion(definition, stored_version)
+    return _read(definition, obj)
 
 
-def _to_storage(served: _Definition, stored_version: _Definition, obj: Object) -> Object:
-    checked = _check_type(served, obj)
-    _check_conversion(served, stored_version)
+def _to_storage(definition: _Definition, stored_version: _Definition, obj: Object) -> Object:
+    checked = _check_type(definition, obj)
+    _check_conversion(definition, stored_version)
     return checked
 
 
-def _check_conversion(served: _Definition, stored_version: _Definition) -> None:
+def _check_conversion(definition: _Definition, stored_version: _Definition) -> None:
     """Raise StatusError 500 where a webhook would have to convert objects."""
-    strategy = (served.crd["spec"].get("conversion") or {}).get("strategy")
-    if strategy == "Webhook" and served.api_version != stored_version.api_version:
+    strategy = (definition.crd["spec"].get("conversion") or {}).get("strategy")
+    if strategy == "Webhook" and definition.api_version != stored_version.api_version:
         why = "this server does not call conversion webhooks"
         raise StatusError(
             f"conversion webhook for {stored_version.api_version}, Kind={stored_version.kind} failed: {why}", code=500
         )
 
 
-def _read(served: _Definition, obj: Object) -> Object:
+def _read(definition: _Definition, obj: Object) -> Object:
     """Convert a stored object to the version, in place: the present schemas apply to objects of older ones, too."""
-    written = served.schemas.get(obj.get("apiVersion", ""), served.schema)
-    pruning.prune(obj, written)
-    defaulting.drop_nulls(obj, written)
-    defaulting.set_defaults(obj, written)
-    if written is not served.schema:  # removes defaults of the version that was stored
-        pruning.prune(obj, served.schema)
-    obj["apiVersion"] = served.api_version
+    schema_of_version = definition.schemas.get(obj.get("apiVersion", ""), definition.schema)
+    pruning.prune(obj, schema_of_version)
+    defaulting.drop_nulls(obj, schema_of_version)
+    defaulting.set_defaults(obj, schema_of_version)
+    if schema_of_version is not definition.schema:  # removes defaults of the version that was stored
+        pruning.prune(obj, definition.schema)
+    obj["apiVersion"] = definition.api_version
     return obj
 
 
-def _strategy(served: _Definition, stored_version: _Definition) -> Strategy:
+def _strategy(definition: _Definition, stored_version: _Definition) -> Strategy:
     return Strategy(
-        prepare_create=partial(_prepare_create, served),
-        prepare_update=partial(_prepare_update, served),
+        prepare_create=partial(_prepare_create, definition),
+        prepare_update=partial(_prepare_update, definition),
         prepare_status_update=_prepare_status_update,
-        validate=partial(_field_errors, served),
-        validate_status=partial(_status_errors, served),
+        validate=partial(_field_errors, definition),
+        validate_status=partial(_status_errors, definition),
         has_generation=True,
-        spec_of=partial(_content, served),
+        spec_of=partial(_content, definition),
         stored_form=partial(_stored_form, stored_version),
         allows_bare_finalizers=True,
         allows_unconditional_update=False,
-        warnings=partial(_warnings, served),
+        warnings=partial(_warnings, definition),
     )
 
 
-def _prepare_create(served: _Definition, new: Object) -> None:
+def _prepare_create(definition: _Definition, new: Object) -> None:
     """Raises StatusError 403 while the definition is being deleted."""
-    if "deletionTimestamp" in served.crd["metadata"]:
-        name, group, plural = new["metadata"].get("name", ""), served.group, served.names["plural"]
+    if "deletionTimestamp" in definition.crd["metadata"]:
+        name, group, plural = new["metadata"].get("name", ""), definition.group, definition.names["plural"]
         why = "create not allowed while custom resource definition is terminating"
         text = f'{plural}.{group} "{name}" is forbidden: {why}'
         details = {"name": name, "group": group, "kind": plural}
         raise StatusError(text, code=403, reason="Forbidden", details=details)
-    if served.has_status:
+    if definition.has_status:
         new.pop("status", None)
 
 
-def _prepare_update(served: _Definition, new: Object, old: Object) -> None:
-    if served.has_status:
+def _prepare_update(definition: _Definition, new: Object, old: Object) -> None:
+    if definition.has_status:
         status_subresource.keep_status(new, old)
 
 
@@ -326,44 +330,46 @@ def _prepare_status_update(new: Object, old: Object) -> None:
         new["metadata"]["resourceVersion"] = version
 
 
-def _content(served: _Definition, obj: Object) -> bytes:
+def _content(definition: _Definition, obj: Object) -> bytes:
     """The part of an object whose changes increase metadata.generation: all but metadata and a status subresource."""
-    content = _read(served, semantics.copied({**obj, "metadata": {}}))
-    others = META_FIELDS | ({"status"} if served.has_status else set())
-    return msgspec.json.encode({name: content[name] for name in content if name not in others}, order="sorted")
+    content = _read(definition, semantics.copied({**obj, "metadata": {}}))
+    other_fields = META_FIELDS | ({"status"} if definition.has_status else set())
+    return msgspec.json.encode({name: content[name] for name in content if name not in other_fields}, order="sorted")
 
 
-def _field_errors(served: _Definition, new: Object, old: Object | None) -> list[FieldError]:
-    found = _schema_errors(served, new, old)
-    if served.scale is not None:
-        found += scale.spec_errors(new, served.scale) + scale.status_errors(new, served.scale)
-    found += validation.embedded_resource_errors(new, served.schema)
-    return _with_rule_errors(served, new, old, found)
+def _field_errors(definition: _Definition, new: Object, old: Object | None) -> list[FieldError]:
+    errors = _schema_errors(definition, new, old)
+    if definition.scale is not None:
+        errors += scale.spec_errors(new, definition.scale) + scale.status_errors(new, definition.scale)
+    errors += validation.embedded_resource_errors(new, definition.schema)
+    return _with_rule_errors(definition, new, old, errors)
 
 
-def _status_errors(served: _Definition, new: Object, old: Object | None) -> list[FieldError]:
-    found = _schema_errors(served, new, old)
-    if served.scale is not None:
-        found += scale.status_errors(new, served.scale)
-    return _with_rule_errors(served, new, old, found)
+def _status_errors(definition: _Definition, new: Object, old: Object | None) -> list[FieldError]:
+    errors = _schema_errors(definition, new, old)
+    if definition.scale is not None:
+        errors += scale.status_errors(new, definition.scale)
+    return _with_rule_errors(definition, new, old, errors)
 
 
-def _schema_errors(served: _Definition, new: Object, old: Object | None) -> list[FieldError]:
-    return validation.field_errors(_typed(served, new), None if old is None else _typed(served, old), served.schema)
+def _schema_errors(definition: _Definition, new: Object, old: Object | None) -> list[FieldError]:
+    return validation.field_errors(
+        _typed(definition, new), None if old is None else _typed(definition, old), definition.schema
+    )
 
 
 def _with_rule_errors(
-    served: _Definition, new: Object, old: Object | None, found: list[FieldError]
+    definition: _Definition, new: Object, old: Object | None, errors: list[FieldError]
 ) -> list[FieldError]:
-    """`found` with the errors of list types, and of CEL rules unless an error in `found` blocks them."""
-    if old is None or not list_types.field_errors(old, served.schema):
-        found += list_types.field_errors(new, served.schema)
-    if served.rules is None:
-        return found
-    if any(error.reason in _BLOCKING_REASONS for error in found):
-        return [*found, invalid("<nil>", None, _RULES_NOT_CHECKED)]
-    before = ABSENT if old is None else _typed(served, old)
-    return found + served.rules.evaluate(_typed(served, new), before).errors
+    """`errors` with the errors of list types, and of CEL rules unless an error in `errors` blocks them."""
+    if old is None or not list_types.field_errors(old, definition.schema):
+        errors += list_types.field_errors(new, definition.schema)
+    if definition.rules is None:
+        return errors
+    if any(error.reason in _BLOCKING_REASONS for error in errors):
+        return [*errors, invalid("<nil>", None, _RULES_NOT_CHECKED)]
+    before = ABSENT if old is None else _typed(definition, old)
+    return errors + definition.rules.evaluate(_typed(definition, new), before).errors
 
 
 _BLOCKING_REASONS = frozenset(
@@ -375,9 +381,9 @@ _RULES_NOT_CHECKED = (
 )
 
 
-def _typed(served: _Definition, obj: Object) -> Object:
+def _typed(definition: _Definition, obj: Object) -> Object:
     """The object with its version's apiVersion and kind, which a schema may restrict."""
-    return {**obj, "apiVersion": served.api_version, "kind": served.kind}
+    return {**obj, "apiVersion": definition.api_version, "kind": definition.kind}
 
 
 def _stored_form(stored_version: _Definition, obj: Object) -> Object:
@@ -387,21 +393,21 @@ def _stored_form(stored_version: _Definition, obj: Object) -> Object:
     return obj
 
 
-def _warnings(served: _Definition, new: Object, old: Object | None) -> list[str]:
+def _warnings(definition: _Definition, new: Object, old: Object | None) -> list[str]:
     """The warnings about rules that unchanged values violate, and about added finalizers without a domain."""
     broken: list[str] = []
-    if served.rules is not None and old is not None:
-        results = served.rules.evaluate(_typed(served, new), _typed(served, old))
+    if definition.rules is not None and old is not None:
+        results = definition.rules.evaluate(_typed(definition, new), _typed(definition, old))
         broken = [str(error) for error in results.warnings]
     return broken + _finalizer_warnings(new, old)
 
 
 def _finalizer_warnings(new: Object, old: Object | None) -> list[str]:
     before: list[str] = ((old or {}).get("metadata") or {}).get("finalizers") or []
-    added = {name for name in new["metadata"].get("finalizers") or [] if name not in before}
+    added_names = {name for name in new["metadata"].get("finalizers") or [] if name not in before}
     return [
         f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid '
         "accidental conflicts with other finalizer writers"
-        for name in sorted(added)
+        for name in sorted(added_names)
         if "/" not in name and name not in metadata.STANDARD_FINALIZERS
     ]

@@ -22,7 +22,7 @@ def normalized(path: str, schema: dict[str, Any]) -> str | None:
         path: the fieldPath: `.spec.ports` or `['spec']['a.b']`.
         schema: the JSON-ready schema that has the rule.
     """
-    found, position, node = "", 0, schema
+    normalized_path, position, node = "", 0, schema
     while position < len(path):
         match = _STEP.match(path, position)
         if match is None:
@@ -32,9 +32,9 @@ def normalized(path: str, schema: dict[str, Any]) -> str | None:
         if below is None:
             return None
         node, is_member = below
-        found += (f".{name}" if found else name) if is_member else f"[{name}]"
+        normalized_path += (f".{name}" if normalized_path else name) if is_member else f"[{name}]"
         position = match.end()
-    return found
+    return normalized_path
 
 
 def _unescaped(text: str) -> str:

@@ -79,7 +79,7 @@ def _object(schema: Structural, name: str) -> Type | None:
     fields = {}
     for member, below in schema.properties.items():
         escaped_name = escaped(member)
-        found = declared(below, f"{name}.{escaped_name}", is_root=below.is_embedded) if escaped_name else None
-        if found is not None:
-            fields[escaped_name] = found
+        member_type = declared(below, f"{name}.{escaped_name}", is_root=below.is_embedded) if escaped_name else None
+        if member_type is not None:
+            fields[escaped_name] = member_type
     return types.object_of(name, fields)

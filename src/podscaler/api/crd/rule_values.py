@@ -31,12 +31,12 @@ def to_cel(value: Any, schema: Structural, *, is_root: bool = False) -> Any:
     if value is None or schema.types == INT_OR_STRING:
         return value
     kind = schema.types[0] if schema.types else ""
-    read = _READERS.get(kind)
-    if read is None:
+    reader = _READERS.get(kind)
+    if reader is None:
         return _unknown(value)
     if is_root and kind == "object":
         schema = rule_types.with_object_fields(schema)
-    return read(value, schema)
+    return reader(value, schema)
 
 
 def _unknown(value: Any) -> Opaque:
@@ -49,17 +49,17 @@ def _object(value: Any, schema: Structural) -> dict[str, Any]:
     if schema.additional is not None:
         below = schema.additional
         return {name: to_cel(member, below, is_root=below.is_embedded) for name, member in value.items()}
-    found = {}
+    members = {}
     for name, member in value.items():
         if member is None:
             continue
-        known = schema.properties.get(name)
-        written = rule_types.escaped(name)
-        if known is None or not written:
-            found[f"?{name}"] = _unknown(member)
+        member_schema = schema.properties.get(name)
+        escaped_name = rule_types.escaped(name)
+        if member_schema is None or not escaped_name:
+            members[f"?{name}"] = _unknown(member)
         else:
-            found[written] = to_cel(member, known, is_root=known.is_embedded)
-    return found
+            members[escaped_name] = to_cel(member, member_schema, is_root=member_schema.is_embedded)
+    return members
 
 
 def _list(value: Any, schema: Structural) -> list[Any]:

@@ -138,28 +138,30 @@ class RuleSet:
         if not self._is_compiled:
             self._node = _build(self._schema, ROOT_TYPE, is_root=self._is_root)
             self._is_compiled = True
-        found = RuleResults(Budget())
+        results = RuleResults(Budget())
         pair = Pair(new, old, self._schema) if old is not ABSENT and ratchets else None
         if self._node is not None:
             with suppress(_BudgetUsedUp):
-                _evaluate_node(self._node, path, (new, None if old is ABSENT else old), (pair, None), found)
-        return found
+                _evaluate_node(self._node, path, (new, None if old is ABSENT else old), (pair, None), results)
+        return results
 
 
 class _BudgetUsedUp(Exception):
     """The cost budget is exceeded."""
 
 
-def variables(own: Type, *, old_is_optional: bool) -> dict[str, Type]:
-    """The variables of a rule's expressions, with their types; `own` is the type of `self`."""
-    return {"self": own, "oldSelf": types.optional_of(own) if old_is_optional else own}
+def variables(self_type: Type, *, old_is_optional: bool) -> dict[str, Type]:
+    """The variables of a rule's expressions, with their types; `self_type` is the type of `self`."""
+    return {"self": self_type, "oldSelf": types.optional_of(self_type) if old_is_optional else self_type}
 
 
 def _build(schema: Structural, name: str, *, is_root: bool) -> _Node | None:
-    own = rule_types.declared(schema, name, is_root=is_root)
-    if own is None:
+    self_type = rule_types.declared(schema, name, is_root=is_root)
+    if self_type is None:
         return None
-    compiled = tuple(_compile_rule(rule, own, schema) for rule in schema.source.get("x-kubernetes-validations") or ())
+    compiled = tuple(
+        _compile_rule(rule, self_type, schema) for rule in schema.source.get("x-kubernetes-validations") or ()
+    )
     members = {
         key: node
         for key, member in schema.properties.items()
@@ -176,9 +178,9 @@ def _member(schema: Structural | None, name: str) -> _Node | None:
     return _build(schema, name, is_root=schema.is_embedded) if schema is not None else None
 
 
-def _compile_rule(rule: Object, own: Type, schema: Structural) -> ValidationRule:
+def _compile_rule(rule: Object, self_type: Type, schema: Structural) -> ValidationRule:
     text = (rule.get("message") or rule.get("rule", "")).strip()
-    names = variables(own, old_is_optional=bool(rule.get("optionalOldSelf")))
+    names = variables(self_type, old_is_optional=bool(rule.get("optionalOldSelf")))
     try:
         program = programs.compiled(rule.get("rule", ""), names)
     except CompileError as error:
@@ -201,29 +203,29 @@ Pairs = tuple[Pair | None, Pair | None]
 """The Pair of the value (None without an old value), and the Pair of its nearest ancestor that has one."""
 
 
-def _evaluate_node(node: _Node, path: str, values: Values, pairs: Pairs, found: RuleResults) -> None:
+def _evaluate_node(node: _Node, path: str, values: Values, pairs: Pairs, results: RuleResults) -> None:
     new, old = values
     if new is None:
         return
     if node.rules:
-        _evaluate_rules(node, path, values, pairs, found)
+        _evaluate_rules(node, path, values, pairs, results)
     if isinstance(new, list) and node.items is not None:
         for index, (item, before) in enumerate(_elements(new, old, node.schema)):
             below = _pairs_below(pairs, item, before, node.items.schema)
-            _evaluate_node(node.items, f"{path}[{index}]", (item, before), below, found)
+            _evaluate_node(node.items, f"{path}[{index}]", (item, before), below, results)
     elif isinstance(new, dict):
         for name, child, child_path in _children(node, new, path):
             before = old.get(name) if isinstance(old, dict) else None
             below = _member_pairs(pairs, name, (new[name], before), child.schema)
-            _evaluate_node(child, child_path, (new[name], before), below, found)
+            _evaluate_node(child, child_path, (new[name], before), below, results)
 
 
 def _elements(new: list[Any], old: Any, schema: Structural) -> Iterator[Values]:
-    known = {}
+    old_by_key = {}
     if schema.list_type == "map" and isinstance(old, list):
-        known = {list_types.identity(item, schema): item for item in reversed(old)}
+        old_by_key = {list_types.identity(item, schema): item for item in reversed(old)}
     for item in new:
-        yield item, known.get(list_types.identity(item, schema)) if known else None
+        yield item, old_by_key.get(list_types.identity(item, schema)) if old_by_key else None
 
 
 def _children(node: _Node, new: Object, path: str) -> Iterator[tuple[str, _Node, str]]:
@@ -246,24 +248,24 @@ def _member_pairs(pairs: Pairs, name: str, values: Values, schema: Structural) -
     return _pairs_below(pairs, *values, schema)
 
 
-def _evaluate_rules(node: _Node, path: str, values: Values, pairs: Pairs, found: RuleResults) -> None:
+def _evaluate_rules(node: _Node, path: str, values: Values, pairs: Pairs, results: RuleResults) -> None:
     """Run the rules of one node."""
     kind = node.schema.types[0] if len(node.schema.types) == 1 else ""
     try:
-        own = rule_values.to_cel(values[0], node.schema, is_root=node.is_root)
+        self_value = rule_values.to_cel(values[0], node.schema, is_root=node.is_root)
         before = values[1] if any(rule.uses_old_self for rule in node.rules) else None
         old = rule_values.to_cel(before, node.schema, is_root=node.is_root)
     except EvaluationError as error:
-        found.errors.append(_invalid(path, kind, f"{error} evaluating rule: {node.rules[0].text}"))
+        results.errors.append(_invalid(path, kind, f"{error} evaluating rule: {node.rules[0].text}"))
         return
     for rule in node.rules:
         if rule.program is None:
-            found.errors.append(_invalid(path, kind, f"rule compile error: {rule.compile_error}"))
+            results.errors.append(_invalid(path, kind, f"rule compile error: {rule.compile_error}"))
         elif values[1] is not None or rule.is_old_self_optional or not rule.uses_old_self:
-            names = {"self": own, "oldSelf": _old_self(rule, old, has_old=values[1] is not None)}
-            violation = _run_rule(rule, names, (path, kind, values[0]), found)
+            names = {"self": self_value, "oldSelf": _old_self(rule, old, has_old=values[1] is not None)}
+            violation = _run_rule(rule, names, (path, kind, values[0]), results)
             if violation is not None:
-                _add_violation(rule, violation, pairs, found)
+                _add_violation(rule, violation, pairs, results)
 
 
 def _old_self(rule: ValidationRule, old: Any, *, has_old: bool) -> Any:
@@ -273,26 +275,26 @@ def _old_self(rule: ValidationRule, old: Any, *, has_old: bool) -> Any:
 
 
 def _run_rule(
-    rule: ValidationRule, names: dict[str, Any], place: tuple[str, str, Any], found: RuleResults
+    rule: ValidationRule, names: dict[str, Any], location: tuple[str, str, Any], results: RuleResults
 ) -> FieldError | None:
-    """The error of a violated rule, else None. Errors of the evaluation are added to `found`."""
-    path, kind, _ = place
+    """The error of a violated rule, else None. Errors of the evaluation are added to `results`."""
+    path, kind, _ = location
     if rule.program is None:
         return None
     try:
-        if rule.program.run(names, found.budget) is True:
+        if rule.program.run(names, results.budget) is True:
             return None
-        text = _message(rule, names, found.budget)
+        text = _message(rule, names, results.budget)
     except BudgetError as error:
         text = (
             f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule.text}"
         )
-        found.errors.append(_invalid(path, kind, text))
+        results.errors.append(_invalid(path, kind, text))
         raise _BudgetUsedUp from None
     except EvaluationError as error:
-        found.errors.append(_invalid(path, kind, _evaluation_message(error, rule)))
+        results.errors.append(_invalid(path, kind, _evaluation_message(error, rule)))
         return None
-    return _violation(rule, place, text)
+    return _violation(rule, location, text)
 
 
 def _evaluation_message(error: EvaluationError, rule: ValidationRule) -> str:
@@ -317,14 +319,14 @@ def _message(rule: ValidationRule, names: dict[str, Any], budget: Budget) -> str
     return text if text and "\n" not in text and len(text.encode()) <= MESSAGE_MAX_BYTES else fallback
 
 
-def _violation(rule: ValidationRule, place: tuple[str, str, Any], text: str) -> FieldError:
-    path, kind, value = place
-    where = f"{path}.{rule.path}" if path and rule.path else path or rule.path or ROOT_PATH
+def _violation(rule: ValidationRule, location: tuple[str, str, Any], text: str) -> FieldError:
+    path, kind, value = location
+    error_path = f"{path}.{rule.path}" if path and rule.path else path or rule.path or ROOT_PATH
     reason = rule.source.get("reason") or "FieldValueInvalid"
     head = _MESSAGE_PREFIXES[reason]
     if kind not in ("object", "array") and reason in ("FieldValueInvalid", "FieldValueDuplicate"):
         head += f": {_shown(value)}"
-    return FieldError(reason, where, head if reason == "FieldValueDuplicate" else f"{head}: {text}")
+    return FieldError(reason, error_path, head if reason == "FieldValueDuplicate" else f"{head}: {text}")
 
 
 def _shown(value: Any) -> str:
@@ -335,12 +337,12 @@ def _invalid(path: str, kind: str, text: str) -> FieldError:
     return FieldError("FieldValueInvalid", path or ROOT_PATH, f'Invalid value: "{kind}": {text}')
 
 
-def _add_violation(rule: ValidationRule, violation: FieldError, pairs: Pairs, found: RuleResults) -> None:
+def _add_violation(rule: ValidationRule, violation: FieldError, pairs: Pairs, results: RuleResults) -> None:
     pair = pairs[0] if pairs[0] is not None else pairs[1]
     if not rule.uses_old_self and pair is not None and pair.is_same():
-        found.warnings.append(violation)
+        results.warnings.append(violation)
     else:
-        found.errors.append(violation)
+        results.errors.append(violation)
 
 
 def _is_same(new: Any, old: Any, schema: Structural | None) -> bool:

@@ -57,14 +57,14 @@ def spec_errors(obj: Object, scale: Object) -> list[FieldError]:
 
 def status_errors(obj: Object, scale: Object) -> list[FieldError]:
     """The field errors of the observed replicas and the selector."""
-    found = _replica_errors(obj, scale["statusReplicasPath"])
+    errors = _replica_errors(obj, scale["statusReplicasPath"])
     path = scale.get("labelSelectorPath") or ""
     if path:
         try:
             _typed_value(obj, path, "string")
         except _AccessError as error:
-            found.append(field.invalid(path, "", str(error)))
-    return found
+            errors.append(field.invalid(path, "", str(error)))
+    return errors
 
 
 def _replica_errors(obj: Object, path: str) -> list[FieldError]:
@@ -83,15 +83,15 @@ def _names(path: str) -> list[str]:
     return path.removeprefix(".").split(".")
 
 
-def _read(obj: Object, path: str, wanted: str) -> Any:
-    """The value at `path`, None without one. Raises StatusError 500 where it is not of the Go type `wanted`."""
+def _read(obj: Object, path: str, expected_type: str) -> Any:
+    """The value at `path`, None without one. Raises StatusError 500 where it is not of the Go type `expected_type`."""
     try:
-        return _typed_value(obj, path, wanted)
+        return _typed_value(obj, path, expected_type)
     except _AccessError as error:
         raise StatusError(str(error), code=500) from None
 
 
-def _typed_value(obj: Any, path: str, wanted: str) -> Any:
+def _typed_value(obj: Any, path: str, expected_type: str) -> Any:
     names = _names(path)
     value = obj
     for index, name in enumerate(names):
@@ -102,15 +102,15 @@ def _typed_value(obj: Any, path: str, wanted: str) -> Any:
         value = value[name]
         if value is None and index < len(names) - 1:
             return None
-    if _go_type(value) != wanted:
-        raise _AccessError(_access_message(names, value, wanted))
+    if _go_type(value) != expected_type:
+        raise _AccessError(_access_message(names, value, expected_type))
     return value
 
 
-def _access_message(names: list[str], value: Any, wanted: str) -> str:
+def _access_message(names: list[str], value: Any, expected_type: str) -> str:
     path_names = "." + ".".join(names)
-    shown = value if isinstance(value, str) else json_text.encode(value).decode()
-    return f"{path_names} accessor error: {shown} is of the type {_go_type(value)}, expected {wanted}"
+    printed_value = value if isinstance(value, str) else json_text.encode(value).decode()
+    return f"{path_names} accessor error: {printed_value} is of the type {_go_type(value)}, expected {expected_type}"
 
 
 def _go_type(value: Any) -> str:

@@ -51,9 +51,9 @@ def invalid(path: str, value: Any, text: str) -> FieldError:
     return fields.invalid(shown_path(path), "" if value is None else value, f"{path} in body {text}")
 
 
-def wrong_type(path: str, value: Any, wanted: str, found: str) -> FieldError:
-    """The value has the type `found`, not `wanted`; `value` is shown in the message."""
-    text = f'{path} in body must be of type {wanted}: "{found}"'
+def wrong_type(path: str, value: Any, expected: str, actual: str) -> FieldError:
+    """The value has the type `actual`, not `expected`; `value` is shown in the message."""
+    text = f'{path} in body must be of type {expected}: "{actual}"'
     error = fields.invalid(shown_path(path), value, text)
     return FieldError("FieldValueTypeInvalid", error.field, error.text)
 

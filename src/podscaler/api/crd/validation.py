@@ -36,46 +36,46 @@ def _node(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings
     """The findings about a value and all values in it; `old` is the stored value, ABSENT without one."""
     if old is not ABSENT and value == old:
         return SchemaFindings(checks=1)
-    found = SchemaFindings()
-    found.merge(constraints.of_type(value, schema, path))
+    findings = SchemaFindings()
+    findings.merge(constraints.of_type(value, schema, path))
     if value is None:
-        _add(found, constraints.of_enum(value, schema.limits, path))
-        return found
-    found.merge(_composition_findings(value, old, schema, path))
-    found.merge(_value_findings(value, old, schema, path))
-    return found
+        _add(findings, constraints.of_enum(value, schema.limits, path))
+        return findings
+    findings.merge(_composition_findings(value, old, schema, path))
+    findings.merge(_value_findings(value, old, schema, path))
+    return findings
 
 
-def _add(found: SchemaFindings, errors: list[FieldError]) -> None:
-    found.errors += errors
-    found.checks += 1
+def _add(findings: SchemaFindings, errors: list[FieldError]) -> None:
+    findings.errors += errors
+    findings.checks += 1
 
 
 def _value_findings(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
     """The findings by the schema's own constraints, and about the elements or members of the value."""
-    found = SchemaFindings()
+    findings = SchemaFindings()
     if isinstance(value, str):
-        _add(found, constraints.of_text(value, schema.limits, path))
-        _add(found, constraints.of_format(value, schema.format, path))
+        _add(findings, constraints.of_text(value, schema.limits, path))
+        _add(findings, constraints.of_format(value, schema.format, path))
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        _add(found, constraints.of_number(value, schema, path))
+        _add(findings, constraints.of_number(value, schema, path))
     elif isinstance(value, list):
-        found.merge(_elements(value, old, schema, path))
-    _add(found, constraints.of_enum(value, schema.limits, path))
+        findings.merge(_elements(value, old, schema, path))
+    _add(findings, constraints.of_enum(value, schema.limits, path))
     if isinstance(value, dict):
-        found.merge(_members(value, old, schema, path))
-    return found
+        findings.merge(_members(value, old, schema, path))
+    return findings
 
 
 def _elements(value: list[Any], old: Any, schema: Structural, path: str) -> SchemaFindings:
-    found = SchemaFindings()
+    findings = SchemaFindings()
     if schema.items is not None:
-        known = _by_key(old, schema)
+        old_by_key = _by_key(old, schema)
         for index, item in enumerate(value):
-            before = known.get(list_types.identity(item, schema), ABSENT) if known else ABSENT
-            found.merge(_node(item, before, schema.items, f"{path}[{index}]"))
-    _add(found, constraints.of_length(value, schema.limits, path))
-    return found
+            before = old_by_key.get(list_types.identity(item, schema), ABSENT) if old_by_key else ABSENT
+            findings.merge(_node(item, before, schema.items, f"{path}[{index}]"))
+    _add(findings, constraints.of_length(value, schema.limits, path))
+    return findings
 
 
 def _by_key(old: Any, schema: Structural) -> dict[str, Any]:
@@ -85,25 +85,25 @@ def _by_key(old: Any, schema: Structural) -> dict[str, Any]:
 
 
 def _members(value: Object, old: Any, schema: Structural, path: str) -> SchemaFindings:
-    counted = constraints.of_members(value, schema.limits, path)
-    found = SchemaFindings(counted, 1)
-    if counted:
-        return found
+    count_errors = constraints.of_members(value, schema.limits, path)
+    findings = SchemaFindings(count_errors, 1)
+    if count_errors:
+        return findings
     for name, item in value.items():
         member = schema.member(name)
         if member is not None:
             before = old.get(name, ABSENT) if isinstance(old, dict) else ABSENT
-            found.merge(_node(item, before, member, f"{path}.{name}" if path else name))
-    found.errors += [schema_errors.required(path, name) for name in schema.limits.required if name not in value]
-    return found
+            findings.merge(_node(item, before, member, f"{path}.{name}" if path else name))
+    findings.errors += [schema_errors.required(path, name) for name in schema.limits.required if name not in value]
+    return findings
 
 
 def _composition_findings(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
     """The findings by allOf, anyOf, oneOf and not."""
-    found = SchemaFindings()
+    findings = SchemaFindings()
     for check in (_any_of, _one_of, _all_of, _none_of):
-        found.merge(check(value, old, schema, path))
-    return found
+        findings.merge(check(value, old, schema, path))
+    return findings
 
 
 def _closest(results: list[SchemaFindings]) -> SchemaFindings:
@@ -119,9 +119,9 @@ def _any_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindin
         results.append(_node(value, old, one, path))
         if results[-1].is_valid:
             return results[-1]
-    found = SchemaFindings([schema_errors.without_path(f'"{path}" must validate at least one schema (anyOf)')])
-    found.merge(_closest(results))
-    return found
+    findings = SchemaFindings([schema_errors.without_path(f'"{path}" must validate at least one schema (anyOf)')])
+    findings.merge(_closest(results))
+    return findings
 
 
 def _one_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
@@ -133,22 +133,22 @@ def _one_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindin
         return valid[0]
     more = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
     text = f'"{path}" must validate one and only one schema (oneOf). {more}'
-    found = SchemaFindings([schema_errors.without_path(text)])
+    findings = SchemaFindings([schema_errors.without_path(text)])
     if not valid:
-        found.merge(_closest(results))
-    return found
+        findings.merge(_closest(results))
+    return findings
 
 
 def _all_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
-    found = SchemaFindings()
+    findings = SchemaFindings()
     results = [_node(value, old, one, path) for one in schema.all_of]
     for result in results:
-        found.merge(result)
+        findings.merge(result)
     valid = sum(result.is_valid for result in results)
     if valid != len(results):
         more = "" if valid else ". None validated"
-        found.errors.append(schema_errors.without_path(f'"{path}" must validate all the schemas (allOf){more}'))
-    return found
+        findings.errors.append(schema_errors.without_path(f'"{path}" must validate all the schemas (allOf){more}'))
+    return findings
 
 
 def _none_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
@@ -167,17 +167,17 @@ def embedded_resource_errors(obj: Object, schema: Structural) -> list[FieldError
 
 
 def _embedded_errors(value: Object, path: str) -> list[FieldError]:
-    found = [required(f"{path}.{name}") for name in ("apiVersion", "kind") if not value.get(name)]
+    errors = [required(f"{path}.{name}") for name in ("apiVersion", "kind") if not value.get(name)]
     api_version = value.get("apiVersion")
     if isinstance(api_version, str) and api_version.count("/") > 1:
         text = f"unexpected GroupVersion string: {api_version}"
-        found.append(invalid(f"{path}.apiVersion", api_version, text))
+        errors.append(invalid(f"{path}.apiVersion", api_version, text))
     kind = value.get("kind")
     if isinstance(kind, str) and kind:
         head = "may have mixed case, but should otherwise match: "
-        found += [invalid(f"{path}.kind", kind, f"{head}{text}") for text in names.dns_label_errors(kind.lower())]
+        errors += [invalid(f"{path}.kind", kind, f"{head}{text}") for text in names.dns_label_errors(kind.lower())]
     metadata = value.get("metadata")
     if isinstance(metadata, dict):
-        found += metadata_rules.label_errors(metadata.get("labels") or {}, f"{path}.metadata.labels")
-        found += metadata_rules.annotation_errors(metadata.get("annotations") or {}, f"{path}.metadata.annotations")
-    return found
+        errors += metadata_rules.label_errors(metadata.get("labels") or {}, f"{path}.metadata.labels")
+        errors += metadata_rules.annotation_errors(metadata.get("annotations") or {}, f"{path}.metadata.annotations")
+    return errors

@@ -7,7 +7,16 @@ new kind: write its record in a module of `podscaler.api.kinds` and add it to RE
 from podscaler.api.kinds.apiextensions import apiservice, customresourcedefinition
 from podscaler.api.kinds.apps import daemonset, deployment, job, replicaset, statefulset
 from podscaler.api.kinds.autoscaling import hpa
-from podscaler.api.kinds.core import configmap, event, lease, metrics, namespace, node, secret
+from podscaler.api.kinds.core import (
+    certificatesigningrequest,
+    configmap,
+    event,
+    lease,
+    metrics,
+    namespace,
+    node,
+    secret,
+)
 from podscaler.api.kinds.networking import endpoints, endpointslice, ingress, ingressclass, networkpolicy, service
 from podscaler.api.kinds.pods import pod
 from podscaler.api.kinds.policy import (
@@ -45,6 +54,7 @@ RESOURCES: tuple[Resource, ...] = (
     statefulset.RESOURCE,
     hpa.RESOURCE,
     job.RESOURCE,
+    certificatesigningrequest.RESOURCE,
     lease.RESOURCE,
     endpointslice.RESOURCE,
     event.EVENTS_V1,

@@ -25,12 +25,12 @@ def find_record(api_version: str, kind: str) -> tuple[Resource, Version] | None:
 
 @cache
 def _records() -> dict[tuple[str, str], tuple[Resource, Version]]:
-    found = {}
+    records = {}
     for resource in hpa_removed_versions.served_among(catalog.RESOURCES):
         for version in resource.versions if resource.stored else ():
             name = f"{resource.group}/{version.version}" if resource.group else version.version
-            found[name, resource.kind] = (resource, version)
-    return found
+            records[name, resource.kind] = (resource, version)
+    return records
 
 
 def with_defaults(decoded: Object, resource: Resource, version: Version) -> Object:
@@ -39,24 +39,24 @@ def with_defaults(decoded: Object, resource: Resource, version: Version) -> Obje
     Args:
         decoded: as `podscaler.api.schema.decoding` decodes the message of the version; it is not changed.
     """
-    stored = semantics.copied(decoded)
-    version.default(stored)
-    stored = version.to_storage(stored)
+    obj = semantics.copied(decoded)
+    version.default(obj)
+    obj = version.to_storage(obj)
     if resource.kind == conversion.KIND:
-        stored = conversion.VERSIONS[conversion.STORED].from_storage(stored)
-    return stored
+        obj = conversion.VERSIONS[conversion.STORED].from_storage(obj)
+    return obj
 
 
-def api_errors(resource: Resource, stored: Object) -> list[FieldError]:
+def api_errors(resource: Resource, obj: Object) -> list[FieldError]:
     """The errors of a new object, in the order of the API server; a name is generated where it asks for one.
 
     Args:
         stored: of `with_defaults`; it is not changed.
     """
-    named = semantics.copied(stored)
-    meta = named.setdefault("metadata", {})
+    named_object = semantics.copied(obj)
+    meta = named_object.setdefault("metadata", {})
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = _GENERATED
     meta.setdefault("uid", _UID)
-    resource.strategy.prepare_create(named)
-    return metadata.validate_metadata(resource, named, None) + resource.strategy.validate(named, None)
+    resource.strategy.prepare_create(named_object)
+    return metadata.validate_metadata(resource, named_object, None) + resource.strategy.validate(named_object, None)

@@ -91,11 +91,11 @@ def invalid_object(*, group: str, kind: str, name: str, errors: Sequence[FieldEr
     """
     unique = list(dict.fromkeys(errors))
     texts = [str(error) for error in unique]
-    shown = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     full_kind = f"{kind}.{group}" if group else kind
     details = {"name": name, "group": group, "kind": kind}
     return StatusError(
-        f"{full_kind} {quoting.quoted(name)} is invalid: {shown}",
+        f"{full_kind} {quoting.quoted(name)} is invalid: {text}",
         code=422,
         reason="Invalid",
         details={key: value for key, value in details.items() if value},

@@ -36,14 +36,14 @@ def endpoint_errors(text: str) -> list[str]:
     address = find(text)
     if address is None:
         return [INVALID_MESSAGE]
-    found = [f"may not be unspecified ({text})"] if address.is_unspecified else []
+    messages = [f"may not be unspecified ({text})"] if address.is_unspecified else []
     if address.is_loopback:
-        found.append(LOOPBACK_MESSAGE)
+        messages.append(LOOPBACK_MESSAGE)
     if address.is_link_local:
-        found.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
-    if any(address.version == each.version and address in each for each in _LOCAL_MULTICAST):
-        found.append("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
-    return found
+        messages.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    if any(address.version == network.version and address in network for network in _LOCAL_MULTICAST):
+        messages.append("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+    return messages
 
 
 def find_network(text: str) -> IPv4Network | IPv6Network | None:
@@ -68,7 +68,7 @@ def network_errors(text: str) -> list[str]:
         return [_NETWORK_MESSAGE]
     if _LEADING_ZEROS.search(text):
         return ["must not have leading 0s in IP or prefix length"]
-    own = ip_interface(text).ip
-    if isinstance(own, IPv6Address) and own.ipv4_mapped is not None:
+    address = ip_interface(text).ip
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return ["must not have an IPv4-mapped IPv6 address"]
-    return [] if own == network.network_address else ["must not have bits set beyond the prefix length"]
+    return [] if address == network.network_address else ["must not have bits set beyond the prefix length"]

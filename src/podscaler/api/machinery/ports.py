@@ -31,16 +31,16 @@ def protocol_errors(protocol: str, path: str) -> list[FieldError]:
 
 def name_errors(name: str) -> list[str]:
     """kube-apiserver's messages about the name of a port, which must be an IANA service name; no field errors."""
-    found = [] if len(name) <= _NAME_MAX else ["must be no more than 15 characters"]
+    messages = [] if len(name) <= _NAME_MAX else ["must be no more than 15 characters"]
     if not _NAME.fullmatch(name):
-        found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+        messages.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not re.search("[a-z]", name):
-        found.append("must contain at least one letter (a-z)")
+        messages.append("must contain at least one letter (a-z)")
     if "--" in name:
-        found.append("must not contain consecutive hyphens")
+        messages.append("must not contain consecutive hyphens")
     if name and (name[0] == "-" or name[-1] == "-"):
-        found.append("must not begin or end with a hyphen")
-    return found
+        messages.append("must not begin or end with a hyphen")
+    return messages
 
 
 def target_errors(target: Any, path: str) -> list[FieldError]:

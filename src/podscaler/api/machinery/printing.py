@@ -62,17 +62,19 @@ def labels(pairs: Mapping[str, str] | None) -> str:
 
 def containers(pod_spec: Mapping[str, Any]) -> tuple[str, str]:
     """The names and the images of a pod template's containers, each joined by commas."""
-    listed = pod_spec.get("containers") or []
-    return ",".join(each.get("name", "") for each in listed), ",".join(each.get("image", "") for each in listed)
+    pod_containers = pod_spec.get("containers") or []
+    return ",".join(container.get("name", "") for container in pod_containers), ",".join(
+        container.get("image", "") for container in pod_containers
+    )
 
 
 def cut_short(items: Iterable[str], most: int) -> str:
     """At most `most` items joined by commas, then how many more there are; `<unset>` without items."""
-    listed = list(items)
-    shown = ",".join(listed[:most])
-    if len(listed) > most:
-        return f"{shown} + {len(listed) - most} more..."
-    return shown or "<unset>"
+    all_items = list(items)
+    text = ",".join(all_items[:most])
+    if len(all_items) > most:
+        return f"{text} + {len(all_items) - most} more..."
+    return text or "<unset>"
 
 
 def created_age(obj: Mapping[str, Any], now_ns: int) -> str:

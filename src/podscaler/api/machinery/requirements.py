@@ -62,10 +62,10 @@ class Requirement(msgspec.Struct, frozen=True):
             return self.key
         if self.operator is Operator.DOES_NOT_EXIST:
             return f"!{self.key}"
-        shown = ",".join(sorted(self.values))
+        values_text = ",".join(sorted(self.values))
         if self.operator in _LISTS:
-            return f"{self.key} {self.operator} ({shown})"
-        return f"{self.key}{self.operator}{shown}"
+            return f"{self.key} {self.operator} ({values_text})"
+        return f"{self.key}{self.operator}{values_text}"
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether the labels of an object satisfy the condition."""
@@ -92,8 +92,8 @@ def requirement(key: str, operator: Operator, values: Sequence[str]) -> Requirem
     """A valid requirement. Raises SelectorError with all errors: of the key, the number of values, each value."""
     errors = key_errors(key, "key") + _values_errors(operator, values)
     for index, value in enumerate(values):
-        if wrong := names.label_value_errors(value):
-            errors.append(f"values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(wrong)}")
+        if messages := names.label_value_errors(value):
+            errors.append(f"values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(messages)}")
     if errors:
         raise SelectorError(_aggregated(errors))
     return Requirement(key, operator, tuple(values))
@@ -101,16 +101,16 @@ def requirement(key: str, operator: Operator, values: Sequence[str]) -> Requirem
 
 def key_errors(key: str, path: str) -> list[str]:
     """The errors of a label key, joined in at most one text that begins with `path`."""
-    wrong = names.label_key_errors(key)
-    return [f"{path}: Invalid value: {quoted(key)}: {'; '.join(wrong)}"] if wrong else []
+    messages = names.label_key_errors(key)
+    return [f"{path}: Invalid value: {quoted(key)}: {'; '.join(messages)}"] if messages else []
 
 
 def _values_errors(operator: Operator, values: Sequence[str]) -> list[str]:
     if operator in _LISTS and not values:
         return ["values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"]
     if operator in _WITHOUT_VALUES and values:
-        shown = json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
-        return [f"values: Invalid value: {shown}: values set must be empty for exists and does not exist"]
+        values_text = json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
+        return [f"values: Invalid value: {values_text}: values set must be empty for exists and does not exist"]
     if operator in _COMPARISONS:
         return [
             f"values[{index}]: Invalid value: {quoted(value)}: for 'Gt', 'Lt' operators, the value must be an integer"

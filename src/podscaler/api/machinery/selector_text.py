@@ -71,14 +71,14 @@ class _Parser:
             return []
         if not _starts_requirement(token):
             raise SelectorError(f"found '{token.text}', expected: !, identifier, or 'end of string'")
-        found = [self._requirement()]
+        parsed = [self._requirement()]
         while (token := self._take()) is not _END:
             if token.text != ",":
                 raise SelectorError(f"found '{token.text}', expected: ',' or 'end of string'")
             if not _starts_requirement(self._peek()):
                 raise SelectorError(f"found '{self._peek().text}', expected: identifier after ','")
-            found.append(self._requirement())
-        return found
+            parsed.append(self._requirement())
+        return parsed
 
     def _requirement(self) -> Requirement:
         try:

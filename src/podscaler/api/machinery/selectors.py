@@ -86,8 +86,8 @@ def of(requirements: Sequence[Requirement]) -> Selector:
     )
 
 
-def _is_equality(each: Requirement) -> bool:
-    return each.operator in ANY_OF and len(each.values) == 1
+def _is_equality(requirement: Requirement) -> bool:
+    return requirement.operator in ANY_OF and len(requirement.values) == 1
 
 
 @lru_cache(maxsize=16384)

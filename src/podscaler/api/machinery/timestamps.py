@@ -121,16 +121,16 @@ def _utc(text: str, numbers: dict[str, int], offset: timedelta) -> datetime:
         raise ValueError(f"parsing time {_quoted(text)}: day out of range") from None
 
 
-def _mismatch(text: str, layout: str, rest: str, wanted: str) -> ValueError:
-    return ValueError(f'parsing time {_quoted(text)} as "{layout}": cannot parse {_quoted(rest)} as "{wanted}"')
+def _mismatch(text: str, layout: str, rest: str, expected: str) -> ValueError:
+    return ValueError(f'parsing time {_quoted(text)} as "{layout}": cannot parse {_quoted(rest)} as "{expected}"')
 
 
 def _quoted(text: str) -> str:
-    shown = "".join(
+    escaped = "".join(
         f"\\{character}" if character in '"\\' else character if " " <= character < "\x7f" else _bytes(character)
         for character in text
     )
-    return f'"{shown}"'
+    return f'"{escaped}"'
 
 
 def _bytes(character: str) -> str:

@@ -45,7 +45,7 @@ class Applied:
 
 
 def applied(
-    managers: Managers, live: Object, config: Object, writer: FieldWriter, versions: Versions, *, force: bool
+    managers: Managers, live_object: Object, config: Object, writer: FieldWriter, versions: Versions, *, force: bool
 ) -> Applied:
     """The outcome of applying `config`.
 
@@ -64,30 +64,30 @@ def applied(
         KeyError: the writer's version is not served.
     """
     kind = versions.type_of(writer.version)
-    found = type_checking.errors(config, kind)
-    if found:
-        raise ConfigurationError(type_checking.summary(found))
+    type_errors = type_checking.errors(config, kind)
+    if type_errors:
+        raise ConfigurationError(type_checking.summary(type_errors))
     last = managers.get(writer.manager)
     fields = field_sets.without_trees(extracting.field_set(config, kind), versions.ignored)
-    mine = Managed(fields, writer.version, last.time if last else "")
-    claimed = {**managers, writer.manager: mine}
-    new = Pruning(claimed, writer.version, versions).pruned(merging.merged(live, config, kind), last)
-    changes = Changes(live, new, writer.version, versions)
+    applied_fields = Managed(fields, writer.version, last.time if last else "")
+    claimed = {**managers, writer.manager: applied_fields}
+    new = Pruning(claimed, writer.version, versions).pruned(merging.merged(live_object, config, kind), last)
+    changes = Changes(live_object, new, writer.version, versions)
     if not force:
         _refuse_conflicts(claimed, changes, writer)
     after = without_changed_fields(claimed, changes, but=writer.manager)
-    changed = live != new
-    _finish_entry(after, writer, last, changed=changed)
-    return Applied(new if changed else None, after)
+    is_changed = live_object != new
+    _finish_entry(after, writer, last, is_changed=is_changed)
+    return Applied(new if is_changed else None, after)
 
 
-def _finish_entry(after: Managers, writer: FieldWriter, last: Managed | None, *, changed: bool) -> None:
+def _finish_entry(after: Managers, writer: FieldWriter, last: Managed | None, *, is_changed: bool) -> None:
     """Remove the server's own fields from the applier's, in place, and set the time of its last change."""
-    mine = after.pop(writer.manager, None)
-    fields = field_sets.difference(mine.fields, SERVERS_OWN) if mine else {}
+    applied_fields = after.pop(writer.manager, None)
+    fields = field_sets.difference(applied_fields.fields, SERVERS_OWN) if applied_fields else {}
     if not fields:
         return
-    time = writer.now if changed else (last.time if last else "")
+    time = writer.now if is_changed else (last.time if last else "")
     if last is not None and (last.fields, last.version, last.time) == (fields, writer.version, time):
         after[writer.manager] = last
     else:
@@ -98,9 +98,9 @@ def _refuse_conflicts(managers: Managers, changes: Changes, writer: FieldWriter)
     """Raise ConflictsError where the writer changes fields that others own."""
     sets: dict[Any, Set] = {}
     for manager, managed in managers.items():
-        found = changes.of(managed.version)
-        if manager != writer.manager and found is not None:
-            fields = field_sets.intersection(managed.fields, found.written)
+        field_changes = changes.of(managed.version)
+        if manager != writer.manager and field_changes is not None:
+            fields = field_sets.intersection(managed.fields, field_changes.written)
             if fields:
                 sets[manager] = fields
     if sets:

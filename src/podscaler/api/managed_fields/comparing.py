@@ -135,8 +135,8 @@ def _lists(old: Any, new: Any, kind: ListType) -> _Nodes:
     written: Set = {}
     removed: Set = {}
     for element in dict.fromkeys((*old_items, *new_items)):
-        found = _items(old_items.get(element, []), new_items.get(element, []), kind.element())
-        _add(element, found, written, removed)
+        item_changes = _items(old_items.get(element, []), new_items.get(element, []), kind.element())
+        _add(element, item_changes, written, removed)
     return written or None, removed or None
 
 

@@ -28,33 +28,33 @@ class ConflictsError(Exception):
         super().__init__("conflicts")
         self.sets = dict(sets)
 
-    def without(self, allowed: Set) -> "ConflictsError | None":
-        """The conflicts without the fields `allowed`; None if no conflict remains."""
-        rest = {manager: field_sets.difference(fields, allowed) for manager, fields in self.sets.items()}
+    def without(self, allowed_fields: Set) -> "ConflictsError | None":
+        """The conflicts without the fields `allowed_fields`; None if no conflict remains."""
+        rest = {manager: field_sets.difference(fields, allowed_fields) for manager, fields in self.sets.items()}
         rest = {manager: fields for manager, fields in rest.items() if fields}
         return ConflictsError(rest) if rest else None
 
 
 def conflict_error(conflicts: ConflictsError) -> StatusError:
     """The API error 409, with a cause for each field."""
-    found = [
+    conflicting_fields = [
         (_shown(manager), path_elements.shown(path))
         for manager in sorted(conflicts.sets, key=lambda each: each.identifier)
         for path in field_sets.paths(conflicts.sets[manager])
     ]
-    causes = [Cause("FieldManagerConflict", f"conflict with {manager}", path) for manager, path in found]
-    return StatusError(_message(found), code=409, reason="Conflict", details={}, causes=causes)
+    causes = [Cause("FieldManagerConflict", f"conflict with {manager}", path) for manager, path in conflicting_fields]
+    return StatusError(_message(conflicting_fields), code=409, reason="Conflict", details={}, causes=causes)
 
 
-def _message(found: list[tuple[str, str]]) -> str:
-    if len(found) == 1:
-        manager, path = found[0]
+def _message(conflicting_fields: list[tuple[str, str]]) -> str:
+    if len(conflicting_fields) == 1:
+        manager, path = conflicting_fields[0]
         return f"Apply failed with 1 conflict: conflict with {manager}: {path}"
     by_manager: dict[str, list[str]] = {}
-    for manager, path in found:
+    for manager, path in conflicting_fields:
         by_manager.setdefault(manager, []).append(f"- {path}")
     lines = [line for manager, paths in by_manager.items() for line in (f"conflicts with {manager}:", *paths)]
-    return f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
+    return f"Apply failed with {len(conflicting_fields)} conflicts: " + "\n".join(lines)
 
 
 def _shown(manager: Manager) -> str:

@@ -53,50 +53,50 @@ def below(fields: Set, element: str) -> Set:
     return {name: child for name, child in node.items() if name != SELF} if SELF in node else node
 
 
-def union(one: Set, other: Set) -> Set:
-    """The paths of either set; the object `one` itself where it has all of them."""
-    if not one:
-        return other
-    return one if _covers(one, other) else joined(one, other)
+def union(left: Set, right: Set) -> Set:
+    """The paths of either set; the object `left` itself where it has all of them."""
+    if not left:
+        return right
+    return left if _covers(left, right) else joined(left, right)
 
 
-def joined(one: Set, other: Set) -> Set:
+def joined(left: Set, right: Set) -> Set:
     """The union of two nodes, or of two sets that are not empty."""
-    if one is other:
-        return one
-    if not one or not other:
-        rest = one or other
+    if left is right:
+        return left
+    if not left or not right:
+        rest = left or right
         return rest if is_member(rest) else {SELF: LEAF, **rest}
-    result = dict(one)
-    for element, node in other.items():
-        found = result.get(element)
-        result[element] = node if found is None else joined(found, node)
+    result = dict(left)
+    for element, node in right.items():
+        existing = result.get(element)
+        result[element] = node if existing is None else joined(existing, node)
     return result
 
 
-def difference(one: Set, other: Set) -> Set:
-    """The paths of `one` that are not in `other`; the object `one` itself where that is all of them."""
-    if not one or not other:
-        return one
-    return _without(one, other) or {}
+def difference(left: Set, right: Set) -> Set:
+    """The paths of `left` that are not in `right`; the object `left` itself where that is all of them."""
+    if not left or not right:
+        return left
+    return _without(left, right) or {}
 
 
-def intersection(one: Set, other: Set) -> Set:
+def intersection(left: Set, right: Set) -> Set:
     """The paths of both sets."""
-    if not one or not other:
+    if not left or not right:
         return {}
-    return _shared(one, other)
+    return _shared(left, right)
 
 
-def without_trees(one: Set, other: Set) -> Set:
-    """The paths of `one` that are neither in `other` nor below one of its paths."""
+def without_trees(left: Set, right: Set) -> Set:
+    """The paths of `left` that are neither in `right` nor below one of its paths."""
     kept: Set = {}
-    for element, node in one.items():
-        cut = other.get(element)
+    for element, node in left.items():
+        cut = right.get(element)
         if cut is None:
             kept[element] = node
         elif not is_member(cut):
-            rest = _node(without_trees(below(one, element), cut), node, drops=False)
+            rest = _node(without_trees(below(left, element), cut), node, drops=False)
             if rest is not None:
                 kept[element] = rest
     return kept
@@ -119,29 +119,29 @@ def _single(path: Sequence[str]) -> Set:
     return node
 
 
-def _covers(one: Set, other: Set) -> bool:
-    """Whether `one` has all paths below a node (or in a set) `other`."""
-    for element, node in other.items():
-        found = one.get(element)
-        if found is None or (is_member(node) and not is_member(found)) or not _covers(found, node):
+def _covers(left: Set, right: Set) -> bool:
+    """Whether `left` has all paths below a node (or in a set) `right`."""
+    for element, node in right.items():
+        subset = left.get(element)
+        if subset is None or (is_member(node) and not is_member(subset)) or not _covers(subset, node):
             return False
     return True
 
 
-def _without(one: Set, other: Set) -> Set | None:
-    """A node without the paths of another; None if no path is left, `one` itself if all are."""
-    changed: dict[str, Set | None] = {}
-    for element, cut in other.items():
-        node = one.get(element)
+def _without(left: Set, right: Set) -> Set | None:
+    """A node without the paths of another; None if no path is left, `left` itself if all are."""
+    changed_nodes: dict[str, Set | None] = {}
+    for element, cut in right.items():
+        node = left.get(element)
         if node is not None and element != SELF:
             rest = _without(node, cut)
             if rest is not node:
-                changed[element] = rest
-    drops = is_member(one) and is_member(other)
-    if not (changed or drops):
-        return one
-    kept = {element: changed.get(element, node) for element, node in one.items() if element != SELF}
-    return _node({element: node for element, node in kept.items() if node is not None}, one, drops=drops)
+                changed_nodes[element] = rest
+    drops = is_member(left) and is_member(right)
+    if not (changed_nodes or drops):
+        return left
+    kept_elements = {element: changed_nodes.get(element, node) for element, node in left.items() if element != SELF}
+    return _node({element: node for element, node in kept_elements.items() if node is not None}, left, drops=drops)
 
 
 def _node(kept: Set, one: Set, *, drops: bool) -> Set | None:
@@ -151,11 +151,11 @@ def _node(kept: Set, one: Set, *, drops: bool) -> Set | None:
     return {SELF: LEAF, **kept} if kept else LEAF
 
 
-def _shared(one: Set, other: Set) -> Set:
+def _shared(left: Set, right: Set) -> Set:
     """The set of the paths below both nodes."""
     result: Set = {}
-    for element, node in one.items():
-        match = other.get(element)
+    for element, node in left.items():
+        match = right.get(element)
         if match is None or element == SELF:
             continue
         both = _shared(node, match)

@@ -78,10 +78,10 @@ class MapType:
 
     def child(self, name: str) -> FieldType | None:
         """The type of the field `name`; None if it is not allowed."""
-        found = self.declared(name)
-        if found is None and self.element is not None:
+        declared_type = self.declared(name)
+        if declared_type is None and self.element is not None:
             return self.element()
-        return found
+        return declared_type
 
 
 def _undeclared(_name: str) -> FieldType | None:
@@ -160,11 +160,11 @@ def indexed(kind: ListType, items: Sequence[Any]) -> dict[str, list[Any]]:
 
     Each element has one item, unless the stored list has duplicates.
     """
-    found: dict[str, list[Any]] = {}
+    items_by_element: dict[str, list[Any]] = {}
     for item in items:
         try:
             element = item_element(kind, item)
         except AtomError:
             continue
-        found.setdefault(element, []).append(item)
-    return found
+        items_by_element.setdefault(element, []).append(item)
+    return items_by_element

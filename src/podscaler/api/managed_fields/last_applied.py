@@ -22,7 +22,7 @@ ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 ANNOTATIONS_MAX_BYTES = 256 * 1024
 
 
-def allowed(live: Object, version: str, kind: FieldType) -> Set:
+def allowed(live_object: Object, version: str, kind: FieldType) -> Set:
     """The fields that client-side apply wrote and that are unchanged since; empty without a valid annotation.
 
     Args:
@@ -30,10 +30,10 @@ def allowed(live: Object, version: str, kind: FieldType) -> Set:
         version: the apiVersion of the configuration that is applied now; an annotation in another one is ignored.
         kind: the type of objects in `version`.
     """
-    config = _last_configuration(live)
+    config = _last_configuration(live_object)
     if config is None or config.get("apiVersion") != version or type_checking.errors(config, kind):
         return {}
-    changes = comparing.compare(config, live, kind)
+    changes = comparing.compare(config, live_object, kind)
     fields = field_sets.difference(extracting.field_set(config, kind), changes.written)
     return field_sets.difference(fields, changes.removed)
 
@@ -43,14 +43,14 @@ def update_annotation(obj: Object, config: Object) -> None:
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
     if not annotations.get(ANNOTATION):
         return
-    changed = {**annotations, ANNOTATION: _text(config)}
-    if sum(len(name.encode()) + len(value.encode()) for name, value in changed.items()) > ANNOTATIONS_MAX_BYTES:
-        del changed[ANNOTATION]
-    obj["metadata"] = {**obj["metadata"], "annotations": changed}
+    new_annotations = {**annotations, ANNOTATION: _text(config)}
+    if sum(len(name.encode()) + len(value.encode()) for name, value in new_annotations.items()) > ANNOTATIONS_MAX_BYTES:
+        del new_annotations[ANNOTATION]
+    obj["metadata"] = {**obj["metadata"], "annotations": new_annotations}
 
 
-def _last_configuration(live: Object) -> Object | None:
-    text = ((live.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION)
+def _last_configuration(live_object: Object) -> Object | None:
+    text = ((live_object.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION)
     if not text:
         return None
     try:

@@ -39,7 +39,7 @@ class ManagedKind:
         return FieldWriter(managers.updater(name, version, self.subresource), version, now)
 
 
-def created(kind: ManagedKind, obj: Object, sent: Sequence[Any] | None, writer: FieldWriter) -> Entries:
+def created(kind: ManagedKind, obj: Object, sent_entries: Sequence[Any] | None, writer: FieldWriter) -> Entries:
     """The entries of a new object.
 
     Args:
@@ -48,22 +48,22 @@ def created(kind: ManagedKind, obj: Object, sent: Sequence[Any] | None, writer: 
         sent: the entries that the client sent; None without any.
         writer: the creating manager.
     """
-    before = _parse_sent(sent) or {}
+    before = _parse_sent(sent_entries) or {}
     after = updating.updated(before, kind.empty(writer.version), obj, writer, kind.versions)
     return managers.to_entries(after.items())
 
 
-def base(live: Sequence[Any], sent: Sequence[Any] | None) -> Sequence[Any] | None:
-    """The entries before an update: the stored ones (`live`), unless the client sent other valid ones.
+def base(live_entries: Sequence[Any], sent_entries: Sequence[Any] | None) -> Sequence[Any] | None:
+    """The entries before an update: the stored ones (`live_entries`), unless the client sent other valid ones.
 
     None without entries, and where the client reset them: then fields are not tracked.
     """
-    if sent is None or sent == live:
-        return live or None
-    if managers.is_reset(sent):
+    if sent_entries is None or sent_entries == live_entries:
+        return live_entries or None
+    if managers.is_reset(sent_entries):
         return None
-    sent_managers = _parse_sent(sent)
-    return managers.to_entries(sent_managers.items()) if sent_managers else (live or None)
+    sent_managers = _parse_sent(sent_entries)
+    return managers.to_entries(sent_managers.items()) if sent_managers else (live_entries or None)
 
 
 def updated(kind: ManagedKind, old: Object, new: Object, before: Sequence[Any], writer: FieldWriter) -> Entries:
@@ -91,7 +91,7 @@ class Application:
     force: bool = False
 
 
-def applied(kind: ManagedKind, live: Object | None, before: Sequence[Any], application: Application) -> Object:
+def applied(kind: ManagedKind, live_object: Object | None, before: Sequence[Any], application: Application) -> Object:
     """The merged object with its entries, before defaulting; members may be null.
 
     Args:
@@ -106,50 +106,52 @@ def applied(kind: ManagedKind, live: Object | None, before: Sequence[Any], appli
         ConversionError: an object cannot be converted to the version of another manager.
     """
     empty = kind.empty(application.version)
-    found = managers.parse(before) or _before_first_apply(kind, live, application)
-    result = _applied(kind, empty if live is None else live, found, application)
-    obj = dict((empty if live is None else live) if result.obj is None else result.obj)
+    earlier_managers = managers.parse(before) or _before_first_apply(kind, live_object, application)
+    result = _applied(kind, empty if live_object is None else live_object, earlier_managers, application)
+    obj = dict((empty if live_object is None else live_object) if result.obj is None else result.obj)
     if application.manager == last_applied.MANAGER:
         last_applied.update_annotation(obj, application.config)
     obj["metadata"] = {**(obj.get("metadata") or {}), "managedFields": managers.to_entries(result.managers.items())}
     return obj
 
 
-def _applied(kind: ManagedKind, live: Object, found: Managers, application: Application) -> applying.Applied:
+def _applied(
+    kind: ManagedKind, live_object: Object, earlier_managers: Managers, application: Application
+) -> applying.Applied:
     writer = FieldWriter(managers.applier(application.manager, kind.subresource), application.version, application.now)
     config = application.config
     try:
-        return applying.applied(found, live, config, writer, kind.versions, force=application.force)
+        return applying.applied(earlier_managers, live_object, config, writer, kind.versions, force=application.force)
     except ConflictsError as error:
-        remaining = _remaining(error, kind, live, application)
+        remaining = _remaining(error, kind, live_object, application)
     if remaining is not None:
         raise conflicts.conflict_error(remaining) from None
-    return applying.applied(found, live, config, writer, kind.versions, force=True)
+    return applying.applied(earlier_managers, live_object, config, writer, kind.versions, force=True)
 
 
 def _remaining(
-    error: ConflictsError, kind: ManagedKind, live: Object, application: Application
+    error: ConflictsError, kind: ManagedKind, live_object: Object, application: Application
 ) -> ConflictsError | None:
     """The conflicts without those of kubectl about fields that it applied on the client side; None if none remain."""
     if application.manager != last_applied.MANAGER:
         return error
     version = application.version
-    return error.without(last_applied.allowed(live, version, kind.versions.type_of(version)))
+    return error.without(last_applied.allowed(live_object, version, kind.versions.type_of(version)))
 
 
-def _before_first_apply(kind: ManagedKind, live: Object | None, application: Application) -> Managers:
+def _before_first_apply(kind: ManagedKind, live_object: Object | None, application: Application) -> Managers:
     """One manager for all fields of an object without entries; none for a new object."""
-    if live is None:
+    if live_object is None:
         return {}
     writer = kind.writer(BEFORE_FIRST_APPLY, application.version, application.now)
-    return updating.updated({}, kind.empty(application.version), live, writer, kind.versions)
+    return updating.updated({}, kind.empty(application.version), live_object, writer, kind.versions)
 
 
-def _parse_sent(sent: Sequence[Any] | None) -> Managers | None:
+def _parse_sent(sent_entries: Sequence[Any] | None) -> Managers | None:
     """The managers of a client's entries; None without entries, and for invalid ones."""
-    if not sent:
+    if not sent_entries:
         return None
     try:
-        return managers.parse_sent(sent)
+        return managers.parse_sent(sent_entries)
     except managers.EntriesError:
         return None

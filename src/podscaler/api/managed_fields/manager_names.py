@@ -13,13 +13,13 @@ NAME_MAX_BYTES = 128
 
 def errors(path: str, name: str) -> list[FieldError]:
     """The field errors of a manager's name at `path`: its length, and each character that is not printable."""
-    found = []
+    found_errors = []
     if len(name.encode("utf-8", "replace")) > NAME_MAX_BYTES:
-        found.append(field.too_long(path, NAME_MAX_BYTES))
+        found_errors.append(field.too_long(path, NAME_MAX_BYTES))
     position = 0
     for character in name:
         if not character.isprintable():
             text = f"invalid character U+{ord(character):04X} (at position {position})"
-            found.append(field.invalid(path, name, text))
+            found_errors.append(field.invalid(path, name, text))
         position += len(character.encode("utf-8", "replace"))
-    return found
+    return found_errors

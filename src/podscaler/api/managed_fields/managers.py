@@ -97,13 +97,13 @@ def applier(name: str, subresource: str) -> Manager:
 
 def parse(entries: Iterable[Any]) -> Managers:
     """The managers of stored entries; the last of several entries of one manager counts."""
-    found: Managers = {}
+    managers: Managers = {}
     for entry in entries:
         operation, version = entry.get("operation", ""), entry.get("apiVersion", "")
         known_as = "" if operation == APPLY else version
         manager = Manager(entry.get("manager", ""), operation, known_as, entry.get("subresource", ""))
-        found[manager] = Managed(entry.get("fieldsV1") or {}, version, entry.get("time") or "", entry)
-    return found
+        managers[manager] = Managed(entry.get("fieldsV1") or {}, version, entry.get("time") or "", entry)
+    return managers
 
 
 def parse_sent(entries: Sequence[Any]) -> Managers:

@@ -15,7 +15,7 @@ from podscaler.api.managed_fields.comparing import ABSENT
 from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType
 
 
-def merged(live: Any, config: Any, kind: FieldType) -> Any:
+def merged(live_value: Any, config: Any, kind: FieldType) -> Any:
     """The merged object; shares parts with its arguments, which are not changed.
 
     Args:
@@ -23,44 +23,44 @@ def merged(live: Any, config: Any, kind: FieldType) -> Any:
         config: a valid configuration (`type_checking`).
         kind: the type of both.
     """
-    result = _merged(live, config, kind)
+    result = _merged(live_value, config, kind)
     return {} if result is ABSENT else result
 
 
-def _merged(live: Any, config: Any, kind: FieldType) -> Any:
+def _merged(live_value: Any, config: Any, kind: FieldType) -> Any:
     if config is ABSENT:
-        return live
-    shape = field_types.shape_of(kind, live if config is None else config)
+        return live_value
+    shape = field_types.shape_of(kind, live_value if config is None else config)
     if shape.map is not None:
-        return _maps(live, config, shape.map)
+        return _maps(live_value, config, shape.map)
     if shape.scalar or shape.list is None:
         return config
-    return _lists(live, config, shape.list)
+    return _lists(live_value, config, shape.list)
 
 
-def _maps(live: Any, config: Any, kind: MapType) -> Any:
-    before = live if isinstance(live, dict) else {}
-    wanted = config if isinstance(config, dict) else {}
-    if kind.atomic or not (before or wanted):
+def _maps(live_value: Any, config: Any, kind: MapType) -> Any:
+    before = live_value if isinstance(live_value, dict) else {}
+    applied = config if isinstance(config, dict) else {}
+    if kind.atomic or not (before or applied):
         return config
     if not before:
-        return wanted
+        return applied
     result = dict(before)
-    for name, item in wanted.items():
+    for name, item in applied.items():
         child = kind.child(name)
-        found = _merged(before.get(name, ABSENT), item, child) if child is not None else item
-        result[name] = found
+        merged_item = _merged(before.get(name, ABSENT), item, child) if child is not None else item
+        result[name] = merged_item
     return result
 
 
-def _lists(live: Any, config: Any, kind: ListType) -> Any:
-    before = live if isinstance(live, list) else []
-    wanted = config if isinstance(config, list) else []
-    if kind.atomic or not (before or wanted):
+def _lists(live_value: Any, config: Any, kind: ListType) -> Any:
+    before = live_value if isinstance(live_value, list) else []
+    applied = config if isinstance(config, list) else []
+    if kind.atomic or not (before or applied):
         return config
-    if not (before and wanted):
-        return before or wanted
-    return _Interleaved(before, wanted, kind).items()
+    if not (before and applied):
+        return before or applied
+    return _Interleaved(before, applied, kind).items()
 
 
 class _Interleaved:

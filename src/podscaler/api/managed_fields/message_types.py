@@ -116,8 +116,8 @@ def _keys(field: Field) -> tuple[str, ...] | None:
 def _defaults(field: Field, keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
     if field.is_scalar:
         return ()
-    found = ((key, schema.find_field(field.type, key)) for key in keys)
-    defaults = ((key, _default(each)) for key, each in found if each is not None)
+    key_fields = ((key, schema.find_field(field.type, key)) for key in keys)
+    defaults = ((key, _default(key_field)) for key, key_field in key_fields if key_field is not None)
     return tuple((key, default) for key, default in defaults if default is not None)
 
 

@@ -30,18 +30,18 @@ class Pruning:
         for managed in managers.values():
             self._owned[managed.version] = field_sets.union(self._owned.get(managed.version, {}), managed.fields)
 
-    def pruned(self, merged: Object, last: Managed | None) -> Object:
-        """`merged` without the fields of `last` that nobody owns now. Raises ConversionError.
+    def pruned(self, merged_object: Object, last: Managed | None) -> Object:
+        """`merged_object` without the fields of `last` that nobody owns now. Raises ConversionError.
 
         Args:
-            merged: the merged object, in the version of the configuration.
+            merged_object: the merged object, in the version of the configuration.
             last: the fields of the last configuration; None at the first apply of the manager.
         """
         kind = self._versions.types(last.version) if last and last.fields else None
         if last is None or kind is None:
-            return merged
+            return merged_object
         whole = self._converted(
-            merged, self._version, last.version, "failed to convert merged object to last applied version"
+            merged_object, self._version, last.version, "failed to convert merged object to last applied version"
         )
         rest = without(whole, extracting.with_named_fields(last.fields, kind), kind) or {}
         rest = self._with_owned(whole, rest, last.version)
@@ -51,23 +51,23 @@ class Pruning:
     def _with_owned(self, whole: Object, rest: Object, version: str) -> Object:
         """`rest` with those fields of `whole` that any manager owns, version by version, beginning with `version`."""
         at = version
-        for each in sorted(self._owned, key=lambda one: (one != version, one)):
-            kind = self._versions.types(each)
+        for owned_version in sorted(self._owned, key=lambda one: (one != version, one)):
+            kind = self._versions.types(owned_version)
             if kind is None:
                 continue
-            failed = "failed add back owned items: failed to convert {} object at version " + each
-            whole = self._converted(whole, at, each, failed.format("merged"))
-            rest = self._converted(rest, at, each, failed.format("pruned"))
-            rest = _with_fields(whole, rest, self._owned[each], kind)
-            at = each
+            failed = "failed add back owned items: failed to convert {} object at version " + owned_version
+            whole = self._converted(whole, at, owned_version, failed.format("merged"))
+            rest = self._converted(rest, at, owned_version, failed.format("pruned"))
+            rest = _with_fields(whole, rest, self._owned[owned_version], kind)
+            at = owned_version
         return self._converted(rest, at, version)
 
-    def _converted(self, obj: Object, version: str, wanted: str, failed: str = "") -> Object:
+    def _converted(self, obj: Object, version: str, target_version: str, failed: str = "") -> Object:
         """An object in another version. Raises ConversionError, with `failed` before its text."""
-        if version == wanted:
+        if version == target_version:
             return obj
         try:
-            return self._versions.convert(obj, version, wanted)
+            return self._versions.convert(obj, version, target_version)
         except ConversionError as error:
             described = error.within(failed) if failed else error
             raise described.within("failed to prune fields") from None
@@ -75,15 +75,15 @@ class Pruning:
 
 def _with_fields(whole: Object, rest: Object, fields: Set, kind: FieldType) -> Object:
     """`whole` reduced to the fields of `rest` and `fields`."""
-    kept = field_sets.union(_named(rest, kind), extracting.with_named_fields(fields, kind))
-    return without(whole, field_sets.difference(_named(whole, kind), kept), kind) or {}
+    kept_fields = field_sets.union(_named(rest, kind), extracting.with_named_fields(fields, kind))
+    return without(whole, field_sets.difference(_named(whole, kind), kept_fields), kind) or {}
 
 
 def _with_dangling(whole: Object, rest: Object, last: Set, kind: FieldType) -> Object:
     """`whole` without the fields that the last configuration had and `rest` lacks."""
-    gone = field_sets.difference(_named(whole, kind), _named(rest, kind))
-    gone = field_sets.intersection(gone, extracting.with_named_fields(last, kind))
-    return without(whole, gone, kind) or {}
+    removed_fields = field_sets.difference(_named(whole, kind), _named(rest, kind))
+    removed_fields = field_sets.intersection(removed_fields, extracting.with_named_fields(last, kind))
+    return without(whole, removed_fields, kind) or {}
 
 
 def _named(obj: Object, kind: FieldType) -> Set:

@@ -36,23 +36,23 @@ class ScaleFields:
 
     def of_scale(self, parent: Iterable[Any]) -> Entries:
         """The entries of the Scale, from those of its object."""
-        found: Managers = {}
+        scale_managers: Managers = {}
         for manager, managed in managers.parse(parent).items():
             if managed.version in self.versions and field_sets.has(managed.fields, self.path):
-                found[manager] = Managed(field_sets.of(_IN_SCALE), SCALE_VERSION, managed.time)
-        return managers.to_entries(found.items())
+                scale_managers[manager] = Managed(field_sets.of(_IN_SCALE), SCALE_VERSION, managed.time)
+        return managers.to_entries(scale_managers.items())
 
     def of_parent(self, parent: Iterable[Any], scale: Iterable[Any]) -> Entries:
         """The entries of the object, which were `parent`, after a write changed those of its Scale to `scale`."""
         before = managers.parse(parent)
         claims = {name for name, managed in managers.parse(scale).items() if field_sets.has(managed.fields, _IN_SCALE)}
         replicas = field_sets.of(self.path)
-        kept: Managers = {}
+        kept_managers: Managers = {}
         for manager, managed in before.items():
             fields = managed.fields
             if manager not in claims:
                 fields = field_sets.difference(fields, replicas)
             if fields and managed.version in self.versions:
-                kept[manager] = managed.with_fields(fields)
+                kept_managers[manager] = managed.with_fields(fields)
         claimed = [(name, Managed(replicas, self.version)) for name in claims - before.keys()]
-        return managers.to_entries([*kept.items(), *claimed])
+        return managers.to_entries([*kept_managers.items(), *claimed])

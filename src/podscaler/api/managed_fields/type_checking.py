@@ -19,9 +19,9 @@ def errors(value: Any, kind: FieldType) -> list[str]:
     return [f"{path}: {text}" if path else text for path, text in _errors(value, kind, "")]
 
 
-def summary(found: list[str]) -> str:
+def summary(errors_found: list[str]) -> str:
     """At least one error, as one text."""
-    return found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
+    return errors_found[0] if len(errors_found) == 1 else "\n  ".join(["errors:", *errors_found])
 
 
 def _errors(value: Any, kind: FieldType, path: str) -> Iterator[tuple[str, str]]:
@@ -64,11 +64,11 @@ def _list_errors(value: Any, kind: ListType, path: str) -> Iterator[tuple[str, s
         except field_types.AtomError as error:
             yield path, f"element {index}: {error}"
             return
-        shown = path_elements.shown((element,))
+        element_text = path_elements.shown((element,))
         if element in seen:
-            yield path, f"duplicate entries for key {shown}"
+            yield path, f"duplicate entries for key {element_text}"
         seen.add(element)
-        yield from _errors(item, kind.element(), path + shown)
+        yield from _errors(item, kind.element(), path + element_text)
 
 
 def _scalar_error(value: Any, scalar: Scalar) -> str:

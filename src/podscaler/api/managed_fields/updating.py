@@ -69,10 +69,10 @@ class Versions:
 
     def type_of(self, version: str) -> FieldType:
         """The type in a served version. Raises KeyError for another."""
-        found = self.types(version)
-        if found is None:
+        field_type = self.types(version)
+        if field_type is None:
             raise KeyError(version)
-        return found
+        return field_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,24 +104,24 @@ def updated(managers: Managers, old: Object, new: Object, writer: FieldWriter, v
     """
     changes = Changes(old, new, writer.version, versions)
     after = without_changed_fields(managers, changes, but=writer.manager)
-    own = _writers_fields(after.pop(writer.manager, None), changes, writer)
-    if own is not None:
-        after[writer.manager] = own
+    written_fields = _writers_fields(after.pop(writer.manager, None), changes, writer)
+    if written_fields is not None:
+        after[writer.manager] = written_fields
     return capped(after)
 
 
 def _writers_fields(before: Managed | None, changes: "Changes", writer: FieldWriter) -> Managed | None:
     """The writer's fields after the write (None without fields), with the time of the write if it changed fields."""
-    found = changes.of(writer.version)
-    if found is None:
+    field_changes = changes.of(writer.version)
+    if field_changes is None:
         return before
-    written = field_sets.difference(found.written, SERVERS_OWN)
-    kept = before or Managed({}, writer.version)
-    fields = field_sets.union(field_sets.difference(kept.fields, found.removed), written)
+    written_fields = field_sets.difference(field_changes.written, SERVERS_OWN)
+    earlier_fields = before or Managed({}, writer.version)
+    fields = field_sets.union(field_sets.difference(earlier_fields.fields, field_changes.removed), written_fields)
     if not fields:
         return None
-    kept = kept.with_fields(fields)
-    return kept.at(writer.now) if written else kept
+    earlier_fields = earlier_fields.with_fields(fields)
+    return earlier_fields.at(writer.now) if written_fields else earlier_fields
 
 
 class Changes:
@@ -161,12 +161,12 @@ def without_changed_fields(managers: Managers, changes: Changes, *, but: Manager
     """The managers without the fields that a write changed or removed; `but` keeps all of its fields."""
     after: Managers = {}
     for manager, managed in managers.items():
-        found = changes.of(managed.version)
-        if found is None:
+        field_changes = changes.of(managed.version)
+        if field_changes is None:
             continue
         fields = managed.fields
         if manager != but:
-            fields = field_sets.difference(field_sets.difference(fields, found.written), found.removed)
+            fields = field_sets.difference(field_sets.difference(fields, field_changes.written), field_changes.removed)
         if fields:
             after[manager] = managed.with_fields(fields)
     return after

@@ -75,16 +75,16 @@ class CreateOnly:
 def documents(resources: Sequence[Resource], reviews: Sequence[CreateOnly] = ()) -> dict[str, Callable[[], Json]]:
     """Functions that make the documents, by the path under `/openapi/v3/`, in the order of their names."""
     group_versions = dict.fromkeys(_group_versions(resources, reviews))
-    found: dict[str, Callable[[], Json]] = {
+    documents_by_path: dict[str, Callable[[], Json]] = {
         path: partial(_discovery_document, path, message) for path, message in _GROUP_MESSAGES.items()
     }
     for group, version in group_versions:
         if group:
-            found[f"apis/{group}"] = of_group(group)
+            documents_by_path[f"apis/{group}"] = of_group(group)
         name = f"{group}/{version}" if group else version
-        found[_root(group, version)] = partial(document, name, resources, reviews)
-    found["version"] = _version_document
-    return dict(sorted(found.items()))
+        documents_by_path[_root(group, version)] = partial(document, name, resources, reviews)
+    documents_by_path["version"] = _version_document
+    return dict(sorted(documents_by_path.items()))
 
 
 def of_group(group: str) -> Callable[[], Json]:
@@ -104,13 +104,13 @@ def metric_documents(
     Raises:
         KeyError: for another group. The functions raise it for a kind that the schema does not know.
     """
-    found: dict[str, Callable[[], Json]] = {}
-    for group, served in versions.items():
-        found[f"apis/{group}"] = of_group(group)
-        for version in served:
+    documents_by_path: dict[str, Callable[[], Json]] = {}
+    for group, served_versions in versions.items():
+        documents_by_path[f"apis/{group}"] = of_group(group)
+        for version in served_versions:
             make = partial(_metric_document, group, version, _METRIC_PATHS[group], list_kinds[group])
-            found[f"apis/{group}/{version}"] = make
-    return found
+            documents_by_path[f"apis/{group}/{version}"] = make
+    return documents_by_path
 
 
 def _metric_document(group: str, version: str, paths: Mapping[str, tuple[str, str]], list_kind: str) -> Json:
@@ -118,9 +118,9 @@ def _metric_document(group: str, version: str, paths: Mapping[str, tuple[str, st
     if message is None:
         raise KeyError(list_kind)
     target = _subject(CreateOnly(group, version, "", list_kind, message, namespaced=True), version, message)
-    found = openapi_paths.discovery(target.root, target.id, target.tag) | openapi_paths.metrics(target, paths)
+    document_paths = openapi_paths.discovery(target.root, target.id, target.tag) | openapi_paths.metrics(target, paths)
     kinds = _common_kinds(group, version) | {message: [target.gvk]}
-    return _document(dict(sorted(found.items())), openapi_schemas.of((*_ALWAYS, message), kinds))
+    return _document(dict(sorted(document_paths.items())), openapi_schemas.of((*_ALWAYS, message), kinds))
 
 
 def document(group_version: str, resources: Iterable[Resource], reviews: Iterable[CreateOnly] = ()) -> Json:
@@ -186,6 +186,8 @@ def _parts(resource: Resource, target: OperationSubject) -> Iterator[_ResourcePa
     """The paths of the subresources."""
     if resource.has_status:
         yield _ResourcePaths(target, openapi_paths.part(target, target, "status", "Status"), [])
+    if "approval" in resource.strategy.prepare_subresource_update:
+        yield _ResourcePaths(target, openapi_paths.part(target, target, "approval", "Approval"), [])
     if resource.scale is not None:
         scale = _other(target, "autoscaling/v1.Scale", _SCALE)
         yield _ResourcePaths(scale, openapi_paths.part(scale, target, "scale", "Scale"), [scale.message])

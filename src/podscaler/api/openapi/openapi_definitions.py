@@ -10,8 +10,21 @@ from typing import Any
 
 Json = dict[str, Any]
 
-_KEPT = ("description", "type", "format", "required", "enum")
+NUMBER_LIMITS = ("multipleOf", "maximum", "minimum")
+COUNT_LIMITS = ("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties")
+FLAGS = ("exclusiveMaximum", "exclusiveMinimum", "uniqueItems")
+"""The validations of custom resources that OpenAPI 2.0 has too, beside `pattern`."""
+PRESERVE_UNKNOWN_FIELDS = "x-kubernetes-preserve-unknown-fields"
+GVK_EXTENSION = "x-kubernetes-group-version-kind"
+
+_KEPT = frozenset({
+    *("description", "type", "format", "required", "enum", "pattern", "properties", "items", "additionalProperties"),
+    *NUMBER_LIMITS,
+    *COUNT_LIMITS,
+    *FLAGS,
+})  # fmt: skip
 _EXTENSION = "x-"
+_TYPE_META = ("kind", "apiVersion")
 
 
 def definitions(schemas: Mapping[str, Json]) -> dict[str, Json]:
@@ -20,15 +33,36 @@ def definitions(schemas: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def definition(schema: Json) -> Json:
-    """One definition: a reference keeps only its description, alternatives become strings, defaults are dropped."""
+    """One definition: a reference keeps only its description, alternatives become strings, defaults are dropped.
+
+    A kind whose unknown fields are preserved has no properties: kubectl refuses what they do not name.
+    """
     described = {"description": schema["description"]} if schema.get("description") else {}
     target = _target(schema)
     if target:
         return {"$ref": f"#/definitions/{target}"} | described
-    found = {key: value for key, value in schema.items() if key in _KEPT or key.startswith(_EXTENSION)}
-    if "oneOf" in schema and "type" not in schema:
-        found["type"] = "string"
-    return found | _parts(schema)
+    if schema.get(PRESERVE_UNKNOWN_FIELDS) and GVK_EXTENSION in schema:
+        return {"type": "object", GVK_EXTENSION: schema[GVK_EXTENSION]}
+    kept_members = {key: value for key, value in schema.items() if key in _KEPT or key.startswith(_EXTENSION)}
+    if any("type" in alternative for alternative in schema.get("oneOf", ())) and "type" not in schema:
+        kept_members["type"] = "string"
+    return _parts(_readable_by_kubectl(kept_members, is_nullable=bool(schema.get("nullable"))))
+
+
+def _readable_by_kubectl(kept: Json, *, is_nullable: bool) -> Json:
+    """A definition without what kubectl misreads: members of a value that may be null or have unknown fields."""
+    is_open = bool(kept.get(PRESERVE_UNKNOWN_FIELDS))
+    dropped: set[str] = set()
+    if is_nullable or is_open:
+        dropped = {"items", "properties"}
+    if is_nullable or (is_open and kept.get("type") in ("object", "array")):
+        dropped.add("type")
+    found = {key: value for key, value in kept.items() if key not in dropped}
+    optional = {name for name, each in found.get("properties", {}).items() if each.get("nullable")}
+    if is_open and found.get("x-kubernetes-embedded-resource"):
+        optional.update(_TYPE_META)
+    required = [name for name in found.pop("required", ()) if name not in optional]
+    return found | ({"required": required} if required else {})
 
 
 def _target(schema: Json) -> str:
@@ -38,11 +72,12 @@ def _target(schema: Json) -> str:
     return reference.rpartition("/")[2]
 
 
-def _parts(schema: Json) -> Json:
-    found: Json = {}
-    if schema.get("properties"):
-        found["properties"] = {name: definition(each) for name, each in schema["properties"].items()}
+def _parts(kept: Json) -> Json:
+    """A definition with the definitions of its properties, items and additional properties."""
+    found = {key: value for key, value in kept.items() if key not in ("properties", "items", "additionalProperties")}
+    if kept.get("properties"):
+        found["properties"] = {name: definition(each) for name, each in kept["properties"].items()}
     for key in ("items", "additionalProperties"):
-        if isinstance(schema.get(key), dict):
-            found[key] = definition(schema[key])
+        if isinstance(kept.get(key), dict):
+            found[key] = definition(kept[key])
     return found

@@ -135,11 +135,11 @@ def item(target: OperationSubject, *, readonly: bool = False, responds_with_obje
 def part(target: OperationSubject, owner: OperationSubject, subresource: str, title: str) -> Json:
     """The path of a subresource that is read, replaced and patched: `target` is its kind, `owner` the resource."""
     name = f"{owner.id}{owner.scope}{owner.kind}{title}"
-    what = f"{subresource} of the specified {owner.kind}"
+    described = f"{subresource} of the specified {owner.kind}"
     path = {
-        "get": _read(target, f"read{name}", f"read {what}"),
-        "put": _write(target, "put", f"replace{name}", f"replace {what}"),
-        "patch": _patch(target, f"patch{name}", f"partially update {what}"),
+        "get": _read(target, f"read{name}", f"read {described}"),
+        "put": _write(target, "put", f"replace{name}", f"replace {described}"),
+        "patch": _patch(target, f"patch{name}", f"partially update {described}"),
         "parameters": _path_parameters(owner, "name", "namespace") + openapi_parameters.query(("pretty",)),
     }
     return {f"{owner.object}/{subresource}": path}
@@ -199,7 +199,7 @@ def _connection(owner: OperationSubject, subresource: str, kind: str, query: tup
 
 def metrics(target: OperationSubject, paths: Mapping[str, tuple[str, str]]) -> Json:
     """The paths of a metrics API: `paths` has name and description of each operation."""
-    return {f"{target.root}/{path}": _metric_path(target, path, *named) for path, named in paths.items()}
+    return {f"{target.root}/{path}": _metric_path(target, path, *arguments) for path, arguments in paths.items()}
 
 
 def _metric_path(target: OperationSubject, path: str, title: str, description: str) -> Json:
@@ -225,20 +225,20 @@ def create_only(target: OperationSubject) -> Json:
 
 def watches(target: OperationSubject) -> Json:
     """The deprecated watch paths."""
-    listed, single = f"watch changes of {target.plural}", f"watch changes of one {target.kind}"
+    list_action, object_action = f"watch changes of {target.plural}", f"watch changes of one {target.kind}"
     outdated = "; outdated: use `watch` with the list"
     prefix = f"{target.root}/watch"
     name = f"watch{target.id}{target.scope}{target.kind}"
     inside = target.collection.replace(target.root, prefix, 1)
     paths = {
-        inside: _watch(target, f"{name}List", "watchlist", listed + outdated),
-        f"{inside}/{{name}}": _watch(target, name, "watch", single + outdated),
+        inside: _watch(target, f"{name}List", "watchlist", list_action + outdated),
+        f"{inside}/{{name}}": _watch(target, name, "watch", object_action + outdated),
     }
     paths[inside]["parameters"] = _watch_parameters(target, "namespace")
     paths[f"{inside}/{{name}}"]["parameters"] = _watch_parameters(target, "name", "namespace")
     if target.namespaced:
         everywhere = f"watch{target.id}{target.kind}ListForAllNamespaces"
-        path = _watch(target, everywhere, "watchlist", listed + outdated)
+        path = _watch(target, everywhere, "watchlist", list_action + outdated)
         paths = {f"{prefix}/{target.plural}": path | {"parameters": _watch_parameters(target)}} | paths
     return paths
 

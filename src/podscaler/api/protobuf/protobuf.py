@@ -48,8 +48,8 @@ class Body:
 def decode(body: bytes, message: str = "") -> Body:
     """The object of a body, of type `message` where the envelope has no kind. Raises DecodeError."""
     api_version, kind, raw = _opened(body)
-    found = (schema.find_kind(api_version, kind) if kind else None) or ("" if kind else message)
-    return Body(decode_raw(raw, found) if found else {}, api_version, kind)
+    message_name = (schema.find_kind(api_version, kind) if kind else None) or ("" if kind else message)
+    return Body(decode_raw(raw, message_name) if message_name else {}, api_version, kind)
 
 
 def decode_raw(raw: bytes, message: str) -> dict[str, Any]:

@@ -28,9 +28,9 @@ _INT, _STRING = 0, 1
 
 def to_value(proto: Any, message: str) -> Any:
     """The JSON-ready form of a message, not yet canonical. Raises DecodeError where parts of it cannot be read."""
-    own = _OWN_FORMS.get(message)
-    if own is not None:
-        return own[0](proto)
+    own_form = _OWN_FORMS.get(message)
+    if own_form is not None:
+        return own_form[0](proto)
     if schema.get_message(message).list:
         return [text(item) for item in proto.f1]
     out: dict[str, Any] = {}
@@ -80,15 +80,15 @@ def text(value: str | bytes) -> str:
 
 
 def _fill(proto: Any, value: Any, message: str) -> None:
-    own = _OWN_FORMS.get(message)
-    if own is not None:
-        own[1](proto, value)
+    own_form = _OWN_FORMS.get(message)
+    if own_form is not None:
+        own_form[1](proto, value)
         return
-    known = schema.get_message(message)
-    if known.list:
+    message_type = schema.get_message(message)
+    if message_type.list:
         proto.f1.extend(value)
         return
-    for field in known.fields:
+    for field in message_type.fields:
         if field.inline and field.number:
             part = getattr(proto, protobuf_types.field_name(field.number))
             part.SetInParent()

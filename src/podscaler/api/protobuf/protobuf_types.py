@@ -48,14 +48,14 @@ def field_name(number: int) -> str:
 @cache
 def _add_file(package: str) -> str:
     messages = schema.messages_of(package)
-    others = {
+    other_files = {
         schema.get_message(field.type).package
         for message in messages
         for field in message.fields
         if field.number and not field.is_scalar
     }
     file = descriptor_pb2.FileDescriptorProto(name=package, package=_proto_package(package), syntax="proto2")
-    file.dependency.extend(sorted(_add_file(other) for other in others - {package}))
+    file.dependency.extend(sorted(_add_file(other) for other in other_files - {package}))
     for message in messages:
         _describe(file.message_type.add(), message)
     _pool.Add(file)

@@ -70,8 +70,8 @@ def unsafe_delete_conflict(resource: Resource, key: str, name: str) -> StatusErr
 
 
 def _storage_error(resource: Resource, key: str, detail: str) -> str:
-    own = f"{resource.group}/{resource.plural}" if resource.is_custom else resource.plural
-    path = f"/registry/{_STORAGE_PATHS.get(resource.key, own)}/{key.lstrip('/')}"
+    resource_name = f"{resource.group}/{resource.plural}" if resource.is_custom else resource.plural
+    path = f"/registry/{_STORAGE_PATHS.get(resource.key, resource_name)}/{key.lstrip('/')}"
     return f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: {detail}"
 
 

@@ -1,7 +1,7 @@
 """Checks of single fields, which the validation of all kinds is composed of.
 
-    not_negative(-1, "spec.replicas")     [FieldError("FieldValueInvalid", "spec.replicas", "Invalid value: -1: must
-    ...")] each(ports, "spec.ports", check)      the errors of check(ports[0], "spec.ports[0]"), ...
+    not_negative(-1, "spec.replicas")    [FieldError("FieldValueInvalid", "spec.replicas", "Invalid value: -1: ...")]
+    each(ports, "spec.ports", check)     the errors of check(ports[0], "spec.ports[0]"), check(ports[1], ...), ...
 
 Each function returns the field errors of a value at a path, an empty list for a valid value.
 
@@ -104,10 +104,12 @@ def not_repeated(value: Any, path: str, seen: set[Any]) -> list[FieldError]:
 
 def fraction_warnings(resources: Mapping[str, Any], path: str) -> list[str]:
     """The warnings about `limits` and `requests` of memory or storage that are fractions of a byte."""
-    found = []
+    warnings = []
     for name in ("storage", "memory", "ephemeral-storage"):
         for part in ("limits", "requests"):
             amount = Quantity.parse(str((resources.get(part) or {}).get(name, "0")))
             if amount.milli_value() % 1000:
-                found.append(f'{path}.{part}[{name}]: fractional byte value "{amount}" is invalid, must be an integer')
-    return found
+                warnings.append(
+                    f'{path}.{part}[{name}]: fractional byte value "{amount}" is invalid, must be an integer'
+                )
+    return warnings

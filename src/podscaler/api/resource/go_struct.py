@@ -1,6 +1,6 @@
 """Converts objects to the form in which Go prints its structs in field errors, and compares two of them.
 
-    shown({"port": 80}, "core/v1.ServicePort")      {"Name": "", "Protocol": "", ..., "Port": 80, ...}
+    printed({"port": 80}, "core/v1.ServicePort")      {"Name": "", "Protocol": "", ..., "Port": 80, ...}
 
 A struct is printed with the names of its Go fields, and with the fields that are unset.
 
@@ -34,18 +34,18 @@ def difference(old: Object, new: Object, message: str) -> str:
 
 
 def _lines(obj: Object, message: str) -> list[str]:
-    return json.dumps(shown(obj, message), indent=1, ensure_ascii=False).splitlines()
+    return json.dumps(printed(obj, message), indent=1, ensure_ascii=False).splitlines()
 
 
-def shown(obj: Object, message: str) -> Object:
+def printed(obj: Object, message: str) -> Object:
     """An object of `message` with the Go names of its fields, and with the fields that are unset."""
-    found: Object = {}
+    fields: Object = {}
     for field in schema.get_message(message).json_fields():
         if field.type == _EMBEDDED:
-            found.update(obj.get(field.name) or {})
+            fields.update(obj.get(field.name) or {})
         else:
-            found[_go_name(field.name)] = _value(obj.get(field.name), field)
-    return found
+            fields[_go_name(field.name)] = _value(obj.get(field.name), field)
+    return fields
 
 
 def _value(value: Any, field: Field) -> Any:
@@ -55,21 +55,21 @@ def _value(value: Any, field: Field) -> Any:
     if value is None:
         if field.pointer:
             return None
-        return shown({}, field.type) if is_struct else ZERO_VALUES.get(field.type)
-    return shown(value, field.type) if is_struct else value
+        return printed({}, field.type) if is_struct else ZERO_VALUES.get(field.type)
+    return printed(value, field.type) if is_struct else value
 
 
 def _elements(value: Any, message: str) -> Any:
     if not value or not message:
         return value
     if isinstance(value, dict):
-        return {key: shown(part, message) for key, part in sorted(value.items())}
-    return [shown(part, message) for part in value]
+        return {key: printed(part, message) for key, part in sorted(value.items())}
+    return [printed(part, message) for part in value]
 
 
 def _go_name(name: str) -> str:
     if name in _IRREGULAR_GO_NAMES:
         return _IRREGULAR_GO_NAMES[name]
     first = next((index for index, letter in enumerate(name) if letter.isupper()), len(name))
-    word, rest = name[:first], name[first:]
-    return (word.upper() if _INITIALISMS.fullmatch(word) else word.capitalize()) + rest
+    word, remainder = name[:first], name[first:]
+    return (word.upper() if _INITIALISMS.fullmatch(word) else word.capitalize()) + remainder

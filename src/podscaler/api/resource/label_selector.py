@@ -17,29 +17,29 @@ _COMPARING = ("Gt", "Lt")
 
 def validate(selector: Object, path: str) -> list[FieldError]:
     """The field errors of the selector at `path`."""
-    found = []
+    errors = []
     for key, value in (selector.get("matchLabels") or {}).items():
-        found += checks.well_formed(key, f"{path}.matchLabels", names.label_key_errors)
-        found += checks.well_formed(value, f"{path}.matchLabels", names.label_value_errors)
-    return found + checks.each(selector.get("matchExpressions"), f"{path}.matchExpressions", requirement_errors)
+        errors += checks.well_formed(key, f"{path}.matchLabels", names.label_key_errors)
+        errors += checks.well_formed(value, f"{path}.matchLabels", names.label_value_errors)
+    return errors + checks.each(selector.get("matchExpressions"), f"{path}.matchExpressions", requirement_errors)
 
 
 def requirement_errors(requirement: Object, path: str, *, is_comparing: bool = False) -> list[FieldError]:
     """The field errors of one requirement; `is_comparing`: whether `Gt` and `Lt` are operators, too (node affinity)."""
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
-    place = f"{path}.values"
+    field_path = f"{path}.values"
     if operator in _WITH_VALUES:
-        found = checks.present(values, place, "must be specified when `operator` is 'In' or 'NotIn'")
+        errors = checks.present(values, field_path, "must be specified when `operator` is 'In' or 'NotIn'")
     elif operator in _WITHOUT_VALUES:
         message = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        found = [forbidden(place, message)] if values else []
+        errors = [forbidden(field_path, message)] if values else []
     elif is_comparing and operator in _COMPARING:
         message = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-        found = checks.present(len(values) == 1, place, message)
+        errors = checks.present(len(values) == 1, field_path, message)
     else:
-        found = [invalid(f"{path}.operator", operator, "not a valid selector operator")]
-    found += checks.well_formed(requirement.get("key", ""), f"{path}.key", names.label_key_errors)
-    return found + checks.each_well_formed(values, place, names.label_value_errors)
+        errors = [invalid(f"{path}.operator", operator, "not a valid selector operator")]
+    errors += checks.well_formed(requirement.get("key", ""), f"{path}.key", names.label_key_errors)
+    return errors + checks.each_well_formed(values, field_path, names.label_value_errors)
 
 
 def is_empty(selector: Object) -> bool:

@@ -45,21 +45,21 @@ def validate_metadata(resource: Resource, new: Object, old: Object | None) -> li
         old: the stored object; None on create.
     """
     meta = new.get("metadata") or {}
-    found = _name_errors(resource, meta) if old is None else _change_errors(meta, old.get("metadata") or {})
-    found += label_errors(meta.get("labels") or {}, "metadata.labels")
-    found += annotation_errors(meta.get("annotations") or {}, "metadata.annotations")
-    found += owner_errors(meta.get("ownerReferences") or [], "metadata.ownerReferences")
+    errors = _name_errors(resource, meta) if old is None else _change_errors(meta, old.get("metadata") or {})
+    errors += label_errors(meta.get("labels") or {}, "metadata.labels")
+    errors += annotation_errors(meta.get("annotations") or {}, "metadata.annotations")
+    errors += owner_errors(meta.get("ownerReferences") or [], "metadata.ownerReferences")
     finalizers = meta.get("finalizers") or []
     unqualified = [] if resource.strategy.allows_bare_finalizers else _unqualified_errors(finalizers)
-    return [*found, *_finalizer_errors(finalizers), *unqualified]
+    return [*errors, *_finalizer_errors(finalizers), *unqualified]
 
 
 def _name_errors(resource: Resource, meta: Object) -> list[FieldError]:
     rule = _NAME_RULES.get(resource.storage_key, names.dns_subdomain_errors)
     prefix = meta.get("generateName", "")
-    found = checks.well_formed_if_set(prefix, "metadata.generateName", lambda text: rule(_as_name(text)))
-    missing = "name or generateName is required"
-    return found + checks.required_form(meta.get("name", ""), "metadata.name", rule, missing)
+    errors = checks.well_formed_if_set(prefix, "metadata.generateName", lambda text: rule(_as_name(text)))
+    message = "name or generateName is required"
+    return errors + checks.required_form(meta.get("name", ""), "metadata.name", rule, message)
 
 
 def _as_name(prefix: str) -> str:
@@ -69,28 +69,28 @@ def _as_name(prefix: str) -> str:
 
 def label_errors(labels: Mapping[str, str], path: str) -> list[FieldError]:
     """The field errors of a map of labels; each is at `path` itself and shows the key or the value."""
-    found = []
+    errors = []
     for key in sorted(labels):
-        found += checks.well_formed(key, path, names.label_key_errors)
-        found += checks.well_formed(labels[key], path, names.label_value_errors)
-    return found
+        errors += checks.well_formed(key, path, names.label_key_errors)
+        errors += checks.well_formed(labels[key], path, names.label_value_errors)
+    return errors
 
 
 def annotation_errors(annotations: Mapping[str, str], path: str) -> list[FieldError]:
     """The field errors of a map of annotations: keys that are no qualified names, too much text in sum."""
-    found = []
+    errors = []
     for key in sorted(annotations):
-        found += [invalid(path, key, text) for text in names.label_key_errors(key.lower())]
+        errors += [invalid(path, key, text) for text in names.label_key_errors(key.lower())]
     total_bytes = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
-    return found + ([too_long(path, ANNOTATIONS_MAX_BYTES)] if total_bytes > ANNOTATIONS_MAX_BYTES else [])
+    return errors + ([too_long(path, ANNOTATIONS_MAX_BYTES)] if total_bytes > ANNOTATIONS_MAX_BYTES else [])
 
 
 def owner_errors(owners: list[Object], path: str) -> list[FieldError]:
     """The field errors of owner references: missing members, more than one controller."""
-    found = []
+    errors = []
     controllers: list[str] = []
     for index, owner in enumerate(owners):
-        found += _owner_errors(owner, f"{path}[{index}]")
+        errors += _owner_errors(owner, f"{path}[{index}]")
         if owner.get("controller"):
             controllers.append(f"{owner.get('kind', '')}/{owner.get('name', '')}")
     if len(controllers) > 1:
@@ -98,22 +98,22 @@ def owner_errors(owners: list[Object], path: str) -> list[FieldError]:
             'Only one reference can have Controller set to true. Found "true" in references for '
             f"{controllers[0]} and {controllers[1]}"
         )
-        found.append(invalid(path, [_owner_json(owner) for owner in owners], text))
-    return found
+        errors.append(invalid(path, [_owner_json(owner) for owner in owners], text))
+    return errors
 
 
 def _owner_errors(owner: Object, path: str) -> list[FieldError]:
     api_version = owner.get("apiVersion", "")
     group, _, version = api_version.rpartition("/")
-    found = []
+    errors = []
     if not api_version:
-        found.append(required(f"{path}.apiVersion", "must not be empty"))
+        errors.append(required(f"{path}.apiVersion", "must not be empty"))
     elif "/" in group or not version:
-        found.append(invalid(f"{path}.apiVersion", api_version, "must be <group>/<version> or <version>"))
-    found += [required(f"{path}.{key}", "must not be empty") for key in ("kind", "name", "uid") if not owner.get(key)]
+        errors.append(invalid(f"{path}.apiVersion", api_version, "must be <group>/<version> or <version>"))
+    errors += [required(f"{path}.{key}", "must not be empty") for key in ("kind", "name", "uid") if not owner.get(key)]
     if (group, version, owner.get("kind")) == ("", "v1", "Event"):
-        found.append(invalid(path, _owner_json(owner), "/v1, Kind=Event is disallowed from being an owner"))
-    return found
+        errors.append(invalid(path, _owner_json(owner), "/v1, Kind=Event is disallowed from being an owner"))
+    return errors
 
 
 def _owner_json(owner: Object) -> dict[str, Any]:
@@ -123,13 +123,13 @@ def _owner_json(owner: Object) -> dict[str, Any]:
 
 
 def _finalizer_errors(finalizers: list[str]) -> list[FieldError]:
-    found = []
+    errors = []
     for name in finalizers:
-        found += checks.well_formed(name, "metadata.finalizers", names.label_key_errors)
+        errors += checks.well_formed(name, "metadata.finalizers", names.label_key_errors)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         text = "finalizer orphan and foregroundDeletion cannot be both set"
-        found.append(invalid("metadata.finalizers", finalizers, text))
-    return found
+        errors.append(invalid("metadata.finalizers", finalizers, text))
+    return errors
 
 
 def _unqualified_errors(finalizers: list[str]) -> list[FieldError]:
@@ -142,19 +142,21 @@ def _unqualified_errors(finalizers: list[str]) -> list[FieldError]:
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
-    found = []
+    errors = []
     if old.get("deletionTimestamp"):
-        found += _added_finalizer_errors(new.get("finalizers") or [], old.get("finalizers") or [])
+        errors += _added_finalizer_errors(new.get("finalizers") or [], old.get("finalizers") or [])
     for key in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
         if key in new and new[key] != old.get(key):
-            found.append(invalid(f"metadata.{key}", new[key], checks.IMMUTABLE))
-    return found
+            errors.append(invalid(f"metadata.{key}", new[key], checks.IMMUTABLE))
+    return errors
 
 
 def _added_finalizer_errors(new: list[str], old: list[str]) -> list[FieldError]:
-    added = [name for name in new if name not in old]
-    if not added:
+    added_names = [name for name in new if name not in old]
+    if not added_names:
         return []
-    shown = ", ".join(json.dumps(name) for name in sorted(added))
-    text = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}"
+    names_text = ", ".join(json.dumps(name) for name in sorted(added_names))
+    text = (
+        f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{names_text}}}"
+    )
     return [forbidden("metadata.finalizers", text)]

@@ -25,11 +25,11 @@ _DOMAIN_PATH = re.compile(_DOMAIN_PATH_TEXT)
 
 def name_errors(reference: Object, path: str) -> list[FieldError]:
     """The field errors of `kind` and `name`: missing, or no segment of a URL path."""
-    found = []
+    errors = []
     for key in ("kind", "name"):
-        value, place = reference.get(key, ""), f"{path}.{key}"
-        found += checks.required_form(value, place, names.path_segment_errors)
-    return found
+        value, field_path = reference.get(key, ""), f"{path}.{key}"
+        errors += checks.required_form(value, field_path, names.path_segment_errors)
+    return errors
 
 
 def version_errors(version: str, path: str) -> list[FieldError]:
@@ -39,19 +39,19 @@ def version_errors(version: str, path: str) -> list[FieldError]:
 
 def local_errors(reference: Object, path: str) -> list[FieldError]:
     """The field errors of a reference by `apiGroup` (may be missing), `kind` and `name`."""
-    found = checks.well_formed_if_set(reference.get("apiGroup"), f"{path}.apiGroup", names.dns_subdomain_errors)
-    return found + name_errors(reference, path)
+    errors = checks.well_formed_if_set(reference.get("apiGroup"), f"{path}.apiGroup", names.dns_subdomain_errors)
+    return errors + name_errors(reference, path)
 
 
 def config_key_messages(key: str) -> list[str]:
     """kube-apiserver's messages about a key of a ConfigMap or Secret, which may become a file name."""
     is_long = len(key.encode()) > _CONFIG_KEY_MAX_BYTES
-    found = [f"must be no more than {_CONFIG_KEY_MAX_BYTES} characters"] if is_long else []
+    messages = [f"must be no more than {_CONFIG_KEY_MAX_BYTES} characters"] if is_long else []
     if not _CONFIG_KEY.fullmatch(key):
-        found.append(_CONFIG_KEY_MESSAGE)
+        messages.append(_CONFIG_KEY_MESSAGE)
     if key in (".", ".."):
-        return [*found, f"may not be '{key}'"]
-    return [*found, "may not start with '..'"] if key.startswith("..") else found
+        return [*messages, f"may not be '{key}'"]
+    return [*messages, "may not start with '..'"] if key.startswith("..") else messages
 
 
 def domain_path_errors(name: str, path: str) -> list[FieldError]:
@@ -61,6 +61,6 @@ def domain_path_errors(name: str, path: str) -> list[FieldError]:
     domain, _, rest = name.partition("/")
     if not domain or not rest:
         return [invalid(path, name, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    found = checks.well_formed(domain, path, names.dns_subdomain_errors)
+    errors = checks.well_formed(domain, path, names.dns_subdomain_errors)
     message = f"Invalid path (regex used for validation is '{_DOMAIN_PATH_TEXT}')"
-    return found + checks.holds(_DOMAIN_PATH.fullmatch(rest), path, rest, message)
+    return errors + checks.holds(_DOMAIN_PATH.fullmatch(rest), path, rest, message)

@@ -6,7 +6,7 @@ functions in records neither read the clock nor make random values (the server s
 resourceVersion and generated names).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,6 +98,10 @@ class Strategy:
     """Whether something besides metadata.finalizers keeps a deleted object (a namespace's spec.finalizers)."""
     prepare_subresource_update: Mapping[str, Callable[[Object, Object], None]] = field(default_factory=dict)
     """Further subresources whose PUT is an update of the object (`finalize`) -> hook in place of prepare_update."""
+    validate_subresource_update: Mapping[str, Callable[[Object, Object | None], list[FieldError]]] = field(
+        default_factory=dict
+    )
+    """The validation of these subresources, for those that have one."""
     seen_by_managers: Callable[[Object], Callable[[Object], Object]] = _as_stored
     """From the sent object to a function that converts the stored one to the object whose fields get managers.
 
@@ -136,6 +140,11 @@ class Column:
     priority: int = 0
 
 
+def no_conditions(_obj: Object) -> Sequence[Object]:
+    """No conditions: those of the rows of most kinds."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Printer:
     """How objects of a kind are printed as a Table (`kubectl get`).
@@ -145,11 +154,13 @@ class Printer:
         row: from an object and the present time (nanoseconds since the epoch) to one cell for each column.
         empty_is_null: whether `rows` of an empty Table is null; so it is for kinds for which kube-apiserver uses its
             default printer.
+        conditions: from an object to the conditions of its row.
     """
 
     columns: tuple[Column, ...]
     row: Callable[[Object, int], list[Any]]
     empty_is_null: bool = False
+    conditions: Callable[[Object], Sequence[Object]] = no_conditions
 
 
 @dataclass(frozen=True, slots=True)

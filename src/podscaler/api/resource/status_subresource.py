@@ -62,17 +62,17 @@ def validate_conditions(conditions: list[Object] | None, path: str) -> list[Fiel
 def _errors_of(condition: Object, path: str) -> list[FieldError]:
     kind, status, message = (condition.get(name, "") for name in ("type", "status", "message"))
     generation, reason = condition.get("observedGeneration", 0), condition.get("reason", "")
-    found = checks.required_form(kind, f"{path}.type", names.label_key_errors, "is required")
-    found += checks.required_one_of(status, f"{path}.status", _STATUSES)
+    errors = checks.required_form(kind, f"{path}.type", names.label_key_errors, "is required")
+    errors += checks.required_one_of(status, f"{path}.status", _STATUSES)
     if generation < 0:
-        found.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))
-    found += checks.present(condition.get("lastTransitionTime"), f"{path}.lastTransitionTime")
+        errors.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))
+    errors += checks.present(condition.get("lastTransitionTime"), f"{path}.lastTransitionTime")
     if len(reason.encode()) > _REASON_MAX_BYTES:
-        found.append(too_long(f"{path}.reason", _REASON_MAX_BYTES))
+        errors.append(too_long(f"{path}.reason", _REASON_MAX_BYTES))
     else:
-        found += checks.required_form(reason, f"{path}.reason", _reason_messages)
+        errors += checks.required_form(reason, f"{path}.reason", _reason_messages)
     is_long = len(message.encode()) > _MESSAGE_MAX_BYTES
-    return [*found, too_long(f"{path}.message", _MESSAGE_MAX_BYTES)] if is_long else found
+    return [*errors, too_long(f"{path}.message", _MESSAGE_MAX_BYTES)] if is_long else errors
 
 
 def _reason_messages(reason: str) -> list[str]:

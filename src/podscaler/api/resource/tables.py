@@ -28,17 +28,17 @@ def named(
         cells: from an object and now (nanoseconds) to the cells of `columns`, without AGE; None without columns.
         note: the end of the description of the name.
     """
-    others = columns if AGE in columns else (*columns, AGE)
-    age_index = others.index(AGE)
+    other_columns = columns if AGE in columns else (*columns, AGE)
+    age_index = other_columns.index(AGE)
     age = Column("Age", description=f"Time since the {kind} was created.")
     name = Column("Name", format="name", description=f"Name of the {kind}{note}.")
 
     def row(obj: Object, now_ns: int) -> list[Any]:
-        found = cells(obj, now_ns) if cells else ()
+        cell_values = cells(obj, now_ns) if cells else ()
         own = obj["metadata"].get("name", "")
-        return [own, *found[:age_index], printing.created_age(obj, now_ns), *found[age_index:]]
+        return [own, *cell_values[:age_index], printing.created_age(obj, now_ns), *cell_values[age_index:]]
 
-    return Printer((name, *others[:age_index], age, *others[age_index + 1 :]), row)
+    return Printer((name, *other_columns[:age_index], age, *other_columns[age_index + 1 :]), row)
 
 
 def with_creation_time(kind: str, note: str = UNIQUE, *, unknown: str = "") -> Printer:

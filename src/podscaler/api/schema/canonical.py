@@ -55,10 +55,10 @@ def canonical(obj: Object, message: str, *, stored: Object | None = None) -> Obj
     """
     rules = _rules(message)
     out: Object = {key: obj[key] for key in ("kind", "apiVersion") if obj.get(key)}
-    known = stored or {}
+    stored_fields = stored or {}
     for name, rule in rules.items():
         found = obj.get(name)
-        value = found if found is not None and found is known.get(name) else _value(found, rule)
+        value = found if found is not None and found is stored_fields.get(name) else _value(found, rule)
         if value is not None:
             out[name] = value
         elif rule.always:

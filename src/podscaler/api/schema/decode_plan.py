@@ -112,12 +112,12 @@ def for_message(name: str) -> Decode:
 
 
 def _struct(message: Message) -> _Struct:
-    found = _structs.get(message.name)
-    if found is None:
-        found = _structs[message.name] = _Struct(message.name)
+    struct = _structs.get(message.name)
+    if struct is None:
+        struct = _structs[message.name] = _Struct(message.name)
         for order, (field, location) in enumerate(_located_fields(message)):
-            found.fields[field.name] = _plan(field, location, order)
-    return found
+            struct.fields[field.name] = _plan(field, location, order)
+    return struct
 
 
 def _located_fields(message: Message) -> Iterator[tuple[Field, FieldLocation]]:

@@ -96,13 +96,19 @@ _FIND_KIND = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind
 
 
 def _text(value: Object, name: str) -> str:
-    found = value.get(name)
-    if found is None:
+    value_of_name = value.get(name)
+    if value_of_name is None:
         return ""
-    if not isinstance(found, str):
-        kind = "array" if isinstance(found, list) else "object" if isinstance(found, dict) else _scalar_kind(found)
+    if not isinstance(value_of_name, str):
+        kind = (
+            "array"
+            if isinstance(value_of_name, list)
+            else "object"
+            if isinstance(value_of_name, dict)
+            else _scalar_kind(value_of_name)
+        )
         raise no_type_meta(f"json: cannot unmarshal {kind} into Go struct field .{name} of type string")
-    return found
+    return value_of_name
 
 
 def _scalar_kind(value: Any) -> str:
@@ -119,5 +125,5 @@ def summary(body: bytes) -> str:
     if not body:
         return "<empty>"
     beginning, more = body[:SUMMARY_BYTES], " ..." if len(body) > SUMMARY_BYTES else ""
-    shown = json_text.decode_utf8(beginning) if body.startswith(b"{") else beginning.hex()
-    return shown + more
+    beginning_text = json_text.decode_utf8(beginning) if body.startswith(b"{") else beginning.hex()
+    return beginning_text + more

@@ -34,10 +34,10 @@ def of_field(message: str, field: str) -> str:
 
 def _text(message: str, name: str) -> str:
     """A text of the message, or of the message of that name in the package's successor."""
-    found = _texts().get(message, {}).get(name, "")
+    text = _texts().get(message, {}).get(name, "")
     package, _, short_name = message.rpartition(".")
-    if found or package not in _SUCCESSORS:
-        return found
+    if text or package not in _SUCCESSORS:
+        return text
     return _text(f"{_SUCCESSORS[package]}.{short_name}", name)
 
 

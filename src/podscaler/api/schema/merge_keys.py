@@ -39,12 +39,15 @@ class Merge:
 @lru_cache(maxsize=8192)
 def merge_strategy(message: str, field: str) -> Merge | None:
     """The strategy of a message's field (JSON name); None where none is declared, and for an unknown field."""
-    found = schema.find_field(message, field)
-    if found is None or not found.patch_strategy:
+    schema_field = schema.find_field(message, field)
+    if schema_field is None or not schema_field.patch_strategy:
         return None
-    words = found.patch_strategy.split(",")
+    words = schema_field.patch_strategy.split(",")
     return Merge(
-        merge="merge" in words, retain_keys="retainKeys" in words, replace="replace" in words, key=found.patch_merge_key
+        merge="merge" in words,
+        retain_keys="retainKeys" in words,
+        replace="replace" in words,
+        key=schema_field.patch_merge_key,
     )
 
 
@@ -54,14 +57,19 @@ def element_message(message: str, field: str) -> str:
 
     Below a field with an empty result a patch merges objects by key, and replaces lists.
     """
-    found = schema.find_field(message, field)
-    if found is None or found.is_scalar or found.type in schema.OPAQUE or schema.get_message(found.type).list:
+    schema_field = schema.find_field(message, field)
+    if (
+        schema_field is None
+        or schema_field.is_scalar
+        or schema_field.type in schema.OPAQUE
+        or schema.get_message(schema_field.type).list
+    ):
         return ""
-    return found.type
+    return schema_field.type
 
 
 @lru_cache(maxsize=8192)
 def is_map(message: str, field: str) -> bool:
     """Whether the field is a map from strings, whose values (not itself) are of `element_message`."""
-    found = schema.find_field(message, field)
-    return found is not None and found.map
+    schema_field = schema.find_field(message, field)
+    return schema_field is not None and schema_field.map

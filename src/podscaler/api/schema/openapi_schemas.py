@@ -85,12 +85,12 @@ def _of_message(message: str, kinds: list[Json]) -> Json:
     described = _described(descriptions.of_message(message))
     if message in schema.OPAQUE or message == PATCH:
         return described | _OPAQUE_SCHEMAS.get(message, {})
-    known = schema.get_message(message)
-    out = described | _object(known)
+    message_type = schema.get_message(message)
+    out = described | _object(message_type)
     if kinds:
         out["x-kubernetes-group-version-kind"] = kinds
-    if known.map_type:
-        out["x-kubernetes-map-type"] = known.map_type
+    if message_type.map_type:
+        out["x-kubernetes-map-type"] = message_type.map_type
     return out
 
 

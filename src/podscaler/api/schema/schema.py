@@ -206,8 +206,8 @@ def find_kind(api_version: str, kind: str) -> str | None:
 @lru_cache(maxsize=8192)
 def find_field(message: str, name: str) -> Field | None:
     """The field with that JSON name, of the message or of one inlined into it; None for unknown names."""
-    known = find_message(message)
-    return next((field for field in known.json_fields() if field.name == name), None) if known else None
+    message_type = find_message(message)
+    return next((field for field in message_type.json_fields() if field.name == name), None) if message_type else None
 
 
 def go_package(prefix: str) -> str:
@@ -225,15 +225,15 @@ def go_name(message: str) -> str:
 
 def reachable(names: Iterable[str]) -> set[str]:
     """The names of the given messages and of all messages to which they refer, directly or not."""
-    found: set[str] = set()
+    reached: set[str] = set()
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in reached:
             continue
-        found.add(name)
+        reached.add(name)
         waiting.extend(field.type for field in get_message(name).fields if not field.is_scalar)
-    return found
+    return reached
 
 
 def preload(names: Iterable[str]) -> None:

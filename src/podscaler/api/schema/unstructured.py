@@ -41,12 +41,12 @@ def restored(value: Any, message: str) -> Any:
         return value
     if not isinstance(value, dict):
         raise DecodeError(f"cannot restore struct from: {_kind(value)}")
-    found = {
+    fields = {
         field.name: _field(value[field.name], field)
         for field in schema.get_message(message).json_fields()
         if value.get(field.name) is not None
     }
-    return {**value, **found}
+    return {**value, **fields}
 
 
 def _field(value: Any, field: Field) -> Any:
@@ -68,12 +68,12 @@ def _element(value: Any, field: Field) -> Any:
 
 
 def _scalar(value: Any, field: Field) -> Any:
-    kind, wanted = _kind(value), field.type
-    if wanted in _TRUNCATIONS and (kind == "int64" or (kind == "float64" and value.is_integer())):
-        return _TRUNCATIONS[wanted](_int64(value))
-    if wanted == "bytes":
+    kind, expected_type = _kind(value), field.type
+    if expected_type in _TRUNCATIONS and (kind == "int64" or (kind == "float64" and value.is_integer())):
+        return _TRUNCATIONS[expected_type](_int64(value))
+    if expected_type == "bytes":
         _check_bytes(value)
-    elif wanted != kind and not (wanted == "double" and kind in _NUMBER_KINDS):
+    elif expected_type != kind and not (expected_type == "double" and kind in _NUMBER_KINDS):
         raise DecodeError(_mismatch(kind, field))
     return value
 
@@ -84,11 +84,11 @@ def _int64(number: float) -> int:
 
 
 def _mismatch(kind: str, field: Field) -> str:
-    wanted = field.type
-    if (kind, wanted) == ("int64", "string") or (kind == "float64" and wanted in _TRUNCATIONS):
-        named = field.go_type if field.go_type and not (field.repeated or field.map) else wanted
-        return f"cannot convert {kind} to {named}"
-    return f"unrecognized type: {'float64' if wanted == 'double' else wanted}"
+    expected_type = field.type
+    if (kind, expected_type) == ("int64", "string") or (kind == "float64" and expected_type in _TRUNCATIONS):
+        type_text = field.go_type if field.go_type and not (field.repeated or field.map) else expected_type
+        return f"cannot convert {kind} to {type_text}"
+    return f"unrecognized type: {'float64' if expected_type == 'double' else expected_type}"
 
 
 def _check_bytes(value: Any) -> None:
@@ -103,4 +103,4 @@ def _check_bytes(value: Any) -> None:
 
 def _kind(value: Any) -> str:
     """Go's kind of a value that is not null."""
-    return next(name for known, name in _GO_KINDS if isinstance(value, known))
+    return next(name for python_type, name in _GO_KINDS if isinstance(value, python_type))

@@ -21,10 +21,10 @@ def unquote(literal: str) -> str:
 
 
 def _replace(escape: re.Match[str]) -> str:
-    simple, byte, short, long, octal, wrong = escape.groups()
+    simple, byte, short, long, octal, invalid = escape.groups()
     if simple is not None:
         return _SIMPLE.get(simple, simple)
-    if wrong is not None:
+    if invalid is not None:
         raise ValueError(f"invalid escape {escape[0]} in a string")
     code = int(octal, 8) if octal is not None else int(byte or short or long, 16)
     if code > 0x10FFFF:

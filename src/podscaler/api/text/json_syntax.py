@@ -143,9 +143,9 @@ class _Scanner:
 
     def word(self, word: bytes) -> None:
         for index in range(len(word)):
-            wanted = word[index : index + 1]
-            if self.peek() != wanted:
-                raise self.unexpected(f"in literal {word.decode()} (expecting '{wanted.decode()}')")
+            expected = word[index : index + 1]
+            if self.peek() != expected:
+                raise self.unexpected(f"in literal {word.decode()} (expecting '{expected.decode()}')")
             self.position += 1
 
     def number(self) -> None:
@@ -163,9 +163,9 @@ class _Scanner:
             self.position += self.next_is(b"+", b"-")
             self.digits("in exponent of numeric literal")
 
-    def digits(self, place: str) -> None:
+    def digits(self, context: str) -> None:
         if not self.peek().isdigit():
-            raise self.unexpected(place)
+            raise self.unexpected(context)
         self.skip(_DIGITS)
 
     def skip(self, pattern: re.Pattern[bytes]) -> None:
@@ -180,8 +180,8 @@ class _Scanner:
             raise _ScanError(END)
         return self.text[self.position : self.position + 1]
 
-    def unexpected(self, place: str) -> _ScanError:
-        return _ScanError(f"invalid character {_shown(self.text[self.position])} {place}")
+    def unexpected(self, context: str) -> _ScanError:
+        return _ScanError(f"invalid character {_shown(self.text[self.position])} {context}")
 
 
 def _shown(byte: int) -> str:

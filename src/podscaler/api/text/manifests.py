@@ -67,12 +67,12 @@ def documents(content: bytes) -> list[ManifestDocument]:
     Raises:
         UsageError: a document cannot be parsed; the sentence begins with its number.
     """
-    found: list[ManifestDocument] = []
+    documents_found: list[ManifestDocument] = []
     number = 1
     for text in texts(content):
-        found.append(document := read(number, text, format_of(content)))
+        documents_found.append(document := read(number, text, format_of(content)))
         number += document.number > 0
-    return found
+    return documents_found
 
 
 def texts(content: bytes) -> Iterator[bytes]:

@@ -89,8 +89,8 @@ def _parse(body: bytes, scalar: Callable[[yaml.ScalarNode], Any]) -> Document:
 def _first_document(body: bytes) -> yaml.Node | None:
     loader = _LOADER(body)
     try:
-        for wanted in (yaml.StreamStartEvent, yaml.DocumentStartEvent):
-            if not isinstance(loader.get_event(), wanted):
+        for event_type in (yaml.StreamStartEvent, yaml.DocumentStartEvent):
+            if not isinstance(loader.get_event(), event_type):
                 return None
         return _Composer(loader).node(loader.get_event(), 0)
     finally:
@@ -141,10 +141,10 @@ class _Composer:
         return yaml.ScalarNode(tag, scalar.value, cast("yaml.Mark", scalar.start_mark))
 
     def items(self, end: type[yaml.Event], depth: int) -> list[yaml.Node]:
-        found = []
+        nodes = []
         while not isinstance(event := self.next_event(), end):
-            found.append(self.node(event, depth + 1))
-        return found
+            nodes.append(self.node(event, depth + 1))
+        return nodes
 
 
 def _where(error: yaml.MarkedYAMLError) -> str:
@@ -230,11 +230,11 @@ def _scalar(node: yaml.ScalarNode) -> Any:
     kind = node.tag.removeprefix(_TAG)
     if kind == "binary":
         return _binary(text)
-    wanted = _TAG_TYPES.get(kind)
-    if wanted is None:
+    tag_type = _TAG_TYPES.get(kind)
+    if tag_type is None:
         return text
     value = _plain(text)
-    if not isinstance(value, wanted):
+    if not isinstance(value, tag_type):
         raise DecodeError(f"yaml: cannot decode !!str `{text}` as a !!{kind}")
     return value
 
@@ -261,8 +261,8 @@ def _number(text: str) -> int | float | None:
         return None if math.isinf(number) else json_text.plain_number(number)  # Go cannot parse it: a text
     if match := _INFINITY_OR_NAN.fullmatch(text):
         sign, word = match.groups()
-        shown = "NaN" if word.lower() == "nan" else f"{sign or '+'}Inf"
-        raise DecodeError(f"json: unsupported value: {shown}")
+        printed = "NaN" if word.lower() == "nan" else f"{sign or '+'}Inf"
+        raise DecodeError(f"json: unsupported value: {printed}")
     return None
 
 

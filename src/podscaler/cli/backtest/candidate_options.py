@@ -142,7 +142,7 @@ def _label(assignment: Assignment) -> str:
 
 def _read(present: Spec, wire: HorizontalPodAutoscalerSpec, source: LoadSource) -> Spec:
     try:
-        return core_spec.read(present.namespace, present.name, wire, source.scenario.settings.emulation)
+        return core_spec.parse(present.namespace, present.name, wire, source.scenario.settings.emulation)
     except ValueError as error:
         raise UsageError(f"what-if: the autoscaler cannot be evaluated: {error}") from None
 

@@ -141,7 +141,7 @@ def _read_file(name: str, tracks: dict[str, RecordedTrack]) -> None:
                 replay = Replay(recording.read_header(line))
             elif (sync := replay.parse(line)) is not None:
                 track = tracks.setdefault(sync.spec.key, RecordedTrack(sync.spec.key))
-                track.add(replay.decide(sync), sync.now)
+                track.add(replay.decide(sync), sync.now_ns)
         except RecordingError as error:
             raise UsageError(f"{name}: line {number}: {error}") from None
 

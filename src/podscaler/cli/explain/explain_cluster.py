@@ -107,7 +107,7 @@ class StoredHistory:
         """The stored history; None where there is none, or reading is forbidden. Raises StatusError."""
         key, now_ns, uid = autoscaler.key, self.clock.now_ns(), autoscaler.metadata.uid
         try:
-            stored = await history_maps.load_history(client, key, now=now_ns, uid=uid, namespace=self.namespace)
+            stored = await history_maps.load_history(client, key, now_ns=now_ns, uid=uid, namespace=self.namespace)
         except StatusError as error:
             if error.code not in (0, 403) or isinstance(error, TransportError):
                 raise
@@ -391,7 +391,7 @@ class AutoscalerExplainer:
         wire = failure_policy.with_annotations(autoscaler.wire.spec, autoscaler.metadata.annotations or {})
         facts = DecisionFacts(wire, *autoscaler.key, observation, past or FORGOTTEN, now, flags)
         manager = await self._managing_controller(autoscaler, now)
-        decision = decide.decide(autoscaler.spec, observation, facts.past, now, flags)
+        decision = decide.decide(autoscaler.spec, observation, facts.prior_history, now, flags)
         explanation = _with_waiting_reason(explained.of_decision(decision, source), manager.waits)
         manager = replace(
             manager, differs=comparison.contradictions(decision, autoscaler.wire.status, explanation.verdict)
@@ -408,7 +408,9 @@ class AutoscalerExplainer:
         namespace, election = self._controller.leases
         holding = None
         try:
-            holding = observed_holder.find(await self._leases(namespace, election), election, autoscaler.key, now=now)
+            holding = observed_holder.find(
+                await self._leases(namespace, election), election, autoscaler.key, now_ns=now
+            )
         except TransportError:
             raise
         except StatusError as error:
@@ -428,7 +430,7 @@ class AutoscalerExplainer:
         if any(answer is not None for answer in facts.observation.metrics):
             return facts
         wire, flags = what_if.apply(request.question, facts.wire, facts.flags)
-        spec = specs.read(facts.namespace, facts.name, wire, flags.emulation)
+        spec = specs.parse(facts.namespace, facts.name, wire, flags.emulation)
         other = replace(autoscaler, wire=msgspec.structs.replace(autoscaler.wire, spec=wire), spec=spec)
         seen: Observation = (await self._observer.observe(other)).observation
         return replace(facts, observation=msgspec.structs.replace(facts.observation, metrics=seen.metrics))

@@ -147,7 +147,7 @@ class _Syncs:
         sync = self._replay.parse(line)
         if sync is None:
             return
-        is_wanted = self._search.wants(sync.spec.key, sync.now)
+        is_wanted = self._search.wants(sync.spec.key, sync.now_ns)
         again = self._again(sync) if is_wanted and self._search.request.question else None
         decision = self._replay.decide(sync)
         if is_wanted:

@@ -97,7 +97,7 @@ def _parts(tuned: TunedAutoscaler, source: TuneSource) -> Iterator[AutoscalerPar
     if (chosen := tuned.result.chosen) is not None:
         (autoscaler,) = source.scenario.autoscalers
         before, settings = autoscaler.spec, source.scenario.settings
-        spec = core_spec.read(before.namespace, before.name, chosen.spec, settings.emulation)
+        spec = core_spec.parse(before.namespace, before.name, chosen.spec, settings.emulation)
         changed = msgspec.structs.replace(autoscaler, spec=spec)
         scenario = msgspec.structs.replace(source.scenario, autoscalers=(changed,))
         name = "recommended spec" if tuned.manifest is not None else "best candidate"

@@ -32,7 +32,13 @@ from podscaler.controller.server.serving import Endpoints
 from podscaler.controller.telemetry import request_metrics
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.controlplane import controller_manager
-from podscaler.controlplane.admission import account_admission, limit_ranges, pod_classes
+from podscaler.controlplane.admission import (
+    account_admission,
+    certificate_requests,
+    limit_ranges,
+    pod_classes,
+    resource_quotas,
+)
 from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.apiserver.app import ApiServer
 from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerParts
@@ -46,6 +52,7 @@ from podscaler.controlplane.controllers.cluster.namespace_defaults import make_s
 from podscaler.controlplane.credentials import certificates, front_proxy, kubeconfig, secret_files, signing_key
 from podscaler.controlplane.credentials.certificates import Certificates, ClientPair
 from podscaler.controlplane.credentials.front_proxy import FrontProxy
+from podscaler.controlplane.credentials.request_signing import RequestSigner
 from podscaler.controlplane.credentials.signing_key import SigningKey
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.kubelet.server.node_access import NodeAccess
@@ -251,10 +258,7 @@ class ControlPlane:
         registry = Registry(objects, "kube-apiserver")
         kinds = KnownKinds(objects)
         await self._make_system_objects(registry)
-        cluster_ips = ClusterIPs(registry, self._clock, block)
-        cluster_ips.prime()
-        objects.set_allocator("services", cluster_ips.allocate)
-        objects.listen(cluster_ips.on_commit)
+        cluster_ips = self._allocate_cluster_ips(registry, objects, block)
         address = await kubernetes_service.make_service(registry)
         access = await asyncio.to_thread(_read_access, self._settings, self._clock.now_ns(), address)
 
@@ -286,6 +290,7 @@ class ControlPlane:
             (HOST, port),
             group_versions=server.group_versions,
             issue_for_secret=accounts.issue_for_secret,
+            signer=RequestSigner(data_dir / "certificates"),
             front_authority=access.front_proxy.authority_pem.decode(),
         )
         controllers = Controllers(
@@ -301,6 +306,13 @@ class ControlPlane:
         heapster_url = await self._serve_heapster(machine, registry)
         if self._settings.autoscaler is not None:
             self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, recorder, heapster_url))
+
+    def _allocate_cluster_ips(self, registry: Registry, objects: Objects, block: addresses.AddressBlock) -> ClusterIPs:
+        cluster_ips = ClusterIPs(registry, self._clock, block)
+        cluster_ips.prime()
+        objects.set_allocator("services", cluster_ips.allocate)
+        objects.listen(cluster_ips.on_commit)
+        return cluster_ips
 
     async def _serve_heapster(self, machine: Machine | None, registry: Registry) -> str:
         """The URL of Heapster's API; empty where it is not served."""
@@ -346,7 +358,9 @@ class ControlPlane:
     ) -> tuple[authenticator.Authenticator, Authorizer]:
         stored = [each.key for each in self._resources if each.stored]
         authenticated = authenticator.Authenticator({**access.users, access.token: ADMIN}, accounts)
-        return authenticated, Authorizer(policy_index.watch_policy(objects, stored))
+        authorizer = Authorizer(policy_index.watch_policy(objects, stored))
+        certificate_requests.admit_requests(objects, authorizer, self._clock)
+        return authenticated, authorizer
 
     def _make_machine(
         self,
@@ -412,6 +426,7 @@ def _admit_pods(objects: Objects, *, has_accounts: bool) -> None:
     """Add the admission of pods; `has_accounts`: pods get service accounts."""
     limit_ranges.admit_pods(objects)
     pod_classes.admit_pods(objects)
+    resource_quotas.admit_objects(objects)
     if has_accounts:
         account_admission.admit_pods(objects, Random())
 

@@ -15,7 +15,7 @@ from podscaler.controlplane.auth.account_tokens import AccountTokens
 from podscaler.controlplane.credentials import certificates
 from podscaler.controlplane.kubelet.node_agent import NodeAgent, NodeServices
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
-from podscaler.controlplane.kubelet.server import resource_metrics, stats_summary
+from podscaler.controlplane.kubelet.server import cadvisor_metrics, kubelet_pages, resource_metrics, stats_summary
 from podscaler.controlplane.kubelet.server.node_access import NodeAccess
 from podscaler.controlplane.kubelet.server.node_server import NodePage, NodeServer
 from podscaler.controlplane.metrics.custom.apis import MetricValues
@@ -29,7 +29,7 @@ from podscaler.controlplane.metrics.scraped.scrape_client import ScrapeClient
 from podscaler.controlplane.metrics.scraped.scraper import Scraper
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.network.cluster_dns import ClusterNames
-from podscaler.controlplane.registry.registry import Registry
+from podscaler.controlplane.registry.registry import Object, Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,13 @@ class Machine:
         def snapshot() -> UsageSnapshot | None:
             return self._sampler.snapshot()
 
+        def pods() -> list[Object]:
+            name = self._node.node_name
+            return [pod for pod in self._registry.list("pods") if name and pod["spec"].get("nodeName") == name]
+
         return {
+            **kubelet_pages.kubelet_pages(snapshot, pods, lambda: self._node.node_name),
+            cadvisor_metrics.PATH: cadvisor_metrics.cadvisor_page(snapshot, pods),
             resource_metrics.PATH: resource_metrics.resource_metrics_page(snapshot),
             stats_summary.PATH: stats_summary.stats_summary_page(snapshot),
         }

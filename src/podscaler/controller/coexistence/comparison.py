@@ -58,7 +58,7 @@ class _OwnSync(NamedTuple):
     at_ns: int
     replicas: int
     observation: Observation
-    past: History
+    prior_history: History
     decision: Decision
 
     @property
@@ -99,16 +99,22 @@ class DecisionComparison:
         self._differed = 0
         telemetry.count_comparisons(VERDICTS)
 
-    def compare(self, autoscaler: Autoscaler, observed: ObservedSync, past: History, decision: Decision) -> None:
+    def compare(
+        self, autoscaler: Autoscaler, observed: ObservedSync, prior_history: History, decision: Decision
+    ) -> None:
         """Compare a decision with the status that the autoscaler has."""
         now_ns, scale = decision.trace.now, observed.observation.scale
-        known = self._compared.setdefault(autoscaler.key, _Compared(now_ns))
+        compared = self._compared.setdefault(autoscaler.key, _Compared(now_ns))
         if isinstance(scale, Scale):
-            known.syncs.append(_OwnSync(now_ns, scale.replicas, observed.observation, past, decision))
-        verdict, difference = self._verdict(autoscaler, known, decision)
-        is_confirmed = verdict == DIFFERENT and (difference == known.suspected or _is_rescale(autoscaler.wire.status))
-        known.suspected = difference
-        self._count(autoscaler, known, UNSETTLED if verdict == DIFFERENT and not is_confirmed else verdict, difference)
+            compared.syncs.append(_OwnSync(now_ns, scale.replicas, observed.observation, prior_history, decision))
+        verdict, difference = self._verdict(autoscaler, compared, decision)
+        is_confirmed = verdict == DIFFERENT and (
+            difference == compared.suspected or _is_rescale(autoscaler.wire.status)
+        )
+        compared.suspected = difference
+        self._count(
+            autoscaler, compared, UNSETTLED if verdict == DIFFERENT and not is_confirmed else verdict, difference
+        )
 
     def forget(self, key: Key) -> None:
         """The autoscaler was deleted, or is synced here no more."""
@@ -120,36 +126,43 @@ class DecisionComparison:
         compared = f"compared {self._verdicts.total()} decisions about {len(self._compared)} autoscalers"
         log.info("%s: %s; %d autoscalers differed", compared, counts, self._differed)
 
-    def _verdict(self, autoscaler: Autoscaler, known: _Compared, decision: Decision) -> tuple[str, str]:
+    def _verdict(self, autoscaler: Autoscaler, compared: _Compared, decision: Decision) -> tuple[str, str]:
         """The verdict, and the difference in words (empty: there is none)."""
-        theirs = autoscaler.wire.status
-        syncs = [sync for sync in known.syncs if sync.replicas == theirs.current_replicas]
-        if not theirs.conditions or not _is_up_to_date(autoscaler) or not syncs:
+        their_status = autoscaler.wire.status
+        syncs = [sync for sync in compared.syncs if sync.replicas == their_status.current_replicas]
+        if not their_status.conditions or not _is_up_to_date(autoscaler) or not syncs:
             return UNSETTLED, ""
         desired = {sync.desired for sync in syncs}
-        if theirs.desired_replicas not in desired:
-            difference = f"desiredReplicas {theirs.desired_replicas}, here {syncs[-1].desired}"
-            if min(desired) < theirs.desired_replicas < max(desired) or self._follows(autoscaler.spec, syncs, theirs):
+        if their_status.desired_replicas not in desired:
+            difference = f"desiredReplicas {their_status.desired_replicas}, here {syncs[-1].desired}"
+            if min(desired) < their_status.desired_replicas < max(desired) or self._follows(
+                autoscaler.spec, syncs, their_status
+            ):
                 return SAMPLING, difference
-            is_held = syncs[-1].desired < theirs.desired_replicas <= theirs.current_replicas
+            is_held = syncs[-1].desired < their_status.desired_replicas <= their_status.current_replicas
             windows = self._down_windows if is_held else self._up_windows
-            return self._unless_remembered(windows(autoscaler.spec), known, decision), difference
+            return self._unless_remembered(windows(autoscaler.spec), compared, decision), difference
         difference = "; ".join(
-            _differing_conditions(_conditions_of(theirs), [_conditions_of(sync.decision.status) for sync in syncs])
+            _differing_conditions(
+                _conditions_of(their_status), [_conditions_of(sync.decision.status) for sync in syncs]
+            )
         )
         windows_ns = [*self._down_windows(autoscaler.spec), *self._up_windows(autoscaler.spec)]
-        return (self._unless_remembered(windows_ns, known, decision), difference) if difference else (SAME, "")
+        return (self._unless_remembered(windows_ns, compared, decision), difference) if difference else (SAME, "")
 
-    def _follows(self, spec: Spec, syncs: Sequence[_OwnSync], theirs: HorizontalPodAutoscalerStatus) -> bool:
+    def _follows(self, spec: Spec, syncs: Sequence[_OwnSync], their_status: HorizontalPodAutoscalerStatus) -> bool:
         """Whether our rules give the other's replicas for the metrics that it reported (rule 3)."""
         for sync in syncs:
-            spans = rescaled_samples.lowest_and_highest(sync.observation, sync.decision.status, theirs)
+            spans = rescaled_samples.lowest_and_highest(sync.observation, sync.decision.status, their_status)
             if spans is None:
                 continue
             low, high = sorted(
-                decide.decide(spec, each, sync.past, sync.at_ns, self._flags).status.desired_replicas for each in spans
+                decide.decide(
+                    spec, rescaled_observation, sync.prior_history, sync.at_ns, self._flags
+                ).status.desired_replicas
+                for rescaled_observation in spans
             )
-            if low <= theirs.desired_replicas <= high:
+            if low <= their_status.desired_replicas <= high:
                 return True
         return False
 
@@ -166,21 +179,21 @@ class DecisionComparison:
             return [SCALE_UP_PERIOD_NS]
         return [spec.behavior.up.window_ns or 0, spec.behavior.up.longest_period_ns]
 
-    def _unless_remembered(self, windows_ns: Sequence[int], known: _Compared, decision: Decision) -> str:
-        return HISTORY if decision.trace.now - known.since_ns < max(windows_ns) else DIFFERENT
+    def _unless_remembered(self, windows_ns: Sequence[int], compared: _Compared, decision: Decision) -> str:
+        return HISTORY if decision.trace.now - compared.since_ns < max(windows_ns) else DIFFERENT
 
-    def _count(self, autoscaler: Autoscaler, known: _Compared, verdict: str, difference: str) -> None:
+    def _count(self, autoscaler: Autoscaler, compared: _Compared, verdict: str, difference: str) -> None:
         self._verdicts[verdict] += 1
         self._telemetry.compared(verdict)
         if verdict != DIFFERENT:
-            known.logged = "" if verdict == SAME else known.logged
+            compared.logged = "" if verdict == SAME else compared.logged
             return
-        self._differed += not known.has_differed
-        known.has_differed = True
-        if known.logged != difference:
-            known.logged = difference
+        self._differed += not compared.has_differed
+        compared.has_differed = True
+        if compared.logged != difference:
+            compared.logged = difference
             self._telemetry.differed("desiredReplicas" if difference.startswith("desiredReplicas") else "conditions")
-            decision = known.syncs[-1].decision
+            decision = compared.syncs[-1].decision
             log.warning(
                 "%s differs: the status says %s; %s", autoscaler.described, difference, standby.unwritten(decision)
             )
@@ -198,17 +211,17 @@ def _is_rescale(status: HorizontalPodAutoscalerStatus) -> bool:
 
 def _conditions_of(status: HorizontalPodAutoscalerStatus) -> Conditions:
     return {
-        each.type: (each.status, "able" if each.reason in ABLE else each.reason)
-        for each in status.conditions or ()
-        if each.type in COMPARED
+        condition.type: (condition.status, "able" if condition.reason in ABLE else condition.reason)
+        for condition in status.conditions or ()
+        if condition.type in COMPARED
     }
 
 
-def _differing_conditions(theirs: Conditions, ours: Sequence[Conditions]) -> Iterable[str]:
+def _differing_conditions(their_conditions: Conditions, our_alternatives: Sequence[Conditions]) -> Iterable[str]:
     """The conditions that none of our syncs had, in words."""
     for name in COMPARED:
-        if all(each.get(name) != theirs.get(name) for each in ours):
-            yield f"{name} {_text(theirs.get(name))}, here {_text(ours[-1].get(name))}"
+        if all(each.get(name) != their_conditions.get(name) for each in our_alternatives):
+            yield f"{name} {_text(their_conditions.get(name))}, here {_text(our_alternatives[-1].get(name))}"
 
 
 def _text(condition: tuple[str, str] | None) -> str:

@@ -50,9 +50,9 @@ def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, his
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
 
 
-def _failure_annotations(stated: Object) -> dict[str, str]:
+def _failure_annotations(policy: Object) -> dict[str, str]:
     """The annotations with the failure policy of a PodAutoscaler: a HorizontalPodAutoscaler has no field for it."""
-    return failure_policy.annotations_of(msgspec.convert(stated, OnMetricFailureSpec))
+    return failure_policy.annotations_of(msgspec.convert(policy, OnMetricFailureSpec))
 
 
 def _last_applied(meta: Object, kind: AutoscalerKind) -> dict[str, str]:
@@ -84,17 +84,19 @@ def is_of(counterpart: Object, source_kind: AutoscalerKind, name: str, uid: str 
     return parts[:2] == [source_kind.flag, name] and uid in (None, parts[-1])
 
 
-def differs(counterpart: Object, wanted: Object) -> bool:
+def differs(counterpart: Object, desired_object: Object) -> bool:
     """Whether the source was edited since the counterpart was made: spec, labels or owners, defaults aside."""
-    have, want = counterpart["metadata"], wanted["metadata"]
+    have, want = counterpart["metadata"], desired_object["metadata"]
     same = all((have.get(name) or None) == (want.get(name) or None) for name in ("labels", "ownerReferences"))
-    return not same or _unlike(wanted["spec"], custom_autoscaler.with_quantities({"spec": counterpart["spec"]})["spec"])
+    return not same or _unlike(
+        desired_object["spec"], custom_autoscaler.with_quantities({"spec": counterpart["spec"]})["spec"]
+    )
 
 
-def _unlike(wanted: Any, have: Any) -> bool:
-    """Whether a field of `wanted` is absent or different in `have`; further fields of `have` are defaults."""
-    if isinstance(wanted, dict) and isinstance(have, dict):
-        return any(_unlike(value, have.get(name)) for name, value in wanted.items())
-    if isinstance(wanted, list) and isinstance(have, list):
-        return len(wanted) != len(have) or any(map(_unlike, wanted, have))
-    return bool(wanted != have)
+def _unlike(desired_value: Any, have: Any) -> bool:
+    """Whether a field of `desired_value` is absent or different in `have`; further fields of `have` are defaults."""
+    if isinstance(desired_value, dict) and isinstance(have, dict):
+        return any(_unlike(value, have.get(name)) for name, value in desired_value.items())
+    if isinstance(desired_value, list) and isinstance(have, list):
+        return len(desired_value) != len(have) or any(map(_unlike, desired_value, have))
+    return bool(desired_value != have)

@@ -48,7 +48,7 @@ async def doubt(client: Client, clock: Clock) -> str:
     )
 
 
-async def _has_writer(client: Client, now: int) -> bool:
+async def _has_writer(client: Client, now_ns: int) -> bool:
     """Whether a controller wrote a status recently.
 
     Raises StatusError, and ValueError where there is no autoscaler whose status could be written.
@@ -57,15 +57,15 @@ async def _has_writer(client: Client, now: int) -> bool:
     items = watch_events.page(body).items
     if not items:
         raise ValueError("there are none yet")
-    return any(_is_recent(raw, now) for raw in items)
+    return any(_is_recent(raw, now_ns) for raw in items)
 
 
-def _is_recent(raw: msgspec.Raw, now: int) -> bool:
+def _is_recent(raw: msgspec.Raw, now_ns: int) -> bool:
     """Whether a controller wrote the object's status recently; kubectl and a migration are no controllers.
 
     Raises ValueError.
     """
-    since = now - int(other_controllers.RECENT_S * NANOSECONDS)
+    since = now_ns - int(other_controllers.RECENT_S * NANOSECONDS)
     return any(
         each.at_ns > since and not each.manager.startswith(other_controllers.BY_HAND)
         for each in other_controllers.status_writes(raw)

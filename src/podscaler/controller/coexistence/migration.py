@@ -159,13 +159,16 @@ class Migrator:
     async def _carry_over(self, source: Object, created: Object | None) -> Object:
         """Create the counterpart, or update it; returns the latest object."""
         terms, meta = self._terms, source["metadata"]
-        wanted = counterpart.of(source, terms.source, terms.target, history=await self._history(source))
+        desired_object = counterpart.of(source, terms.source, terms.target, history=await self._history(source))
         subject = f"{terms.target.resource} {meta['name']}"
         if created is None:
-            collection, body = terms.target.path(meta["namespace"]), msgspec.json.encode(wanted)
+            collection, body = terms.target.path(meta["namespace"]), msgspec.json.encode(desired_object)
             created = msgspec.json.decode(await self._client.post(collection, body, subject=subject))
-        elif counterpart.differs(created, wanted):
-            change = {"metadata": _changed_meta(created, wanted), "spec": _replaced(created["spec"], wanted["spec"])}
+        elif counterpart.differs(created, desired_object):
+            change = {
+                "metadata": _changed_meta(created, desired_object),
+                "spec": _replaced(created["spec"], desired_object["spec"]),
+            }
             body, path = msgspec.json.encode(change), self._path(terms.target, meta)
             created = msgspec.json.decode(await self._client.patch(path, body, subject=subject))
         return await self._write_status(created, source)
@@ -250,15 +253,15 @@ class Migrator:
         meta, now_ns = source["metadata"], self._clock.now_ns()
         key = self._terms.source.key(meta["namespace"], meta["name"])
         try:
-            stored = await history_maps.load_history(
-                self._client, key, now=now_ns, uid=meta["uid"], namespace=self._terms.history_namespace
+            stored_history = await history_maps.load_history(
+                self._client, key, now_ns=now_ns, uid=meta["uid"], namespace=self._terms.history_namespace
             )
         except StatusError as error:
             self._report(*key, f"its history is not carried over: {error}")
             return ""
-        if stored is None:
+        if stored_history is None:
             return str((meta.get("annotations") or {}).get(handover.HISTORY, ""))
-        return history_record.encode(HistoryRecord(meta["uid"], WRITER, now_ns, stored))
+        return history_record.encode(HistoryRecord(meta["uid"], WRITER, now_ns, stored_history))
 
     async def _find(self, kind: AutoscalerKind, namespace: str, name: str) -> Object | None:
         """The object; None: there is none. Raises UsageError where the kind is not served, and StatusError."""
@@ -284,9 +287,9 @@ def _decoded(response: bytes) -> Object:
     return decoded
 
 
-def _changed_meta(created: Object, wanted: Object) -> Object:
+def _changed_meta(created: Object, desired_object: Object) -> Object:
     """A JSON merge patch that gives the created object the wanted labels, annotations and owners."""
-    have, want = created["metadata"], wanted["metadata"]
+    have, want = created["metadata"], desired_object["metadata"]
     labels = dict.fromkeys(have.get("labels") or {}) | (want.get("labels") or {})
     return {
         "resourceVersion": have["resourceVersion"],
@@ -298,9 +301,9 @@ def _changed_meta(created: Object, wanted: Object) -> Object:
 
 def _replaced(have: Object, want: Object) -> Object:
     """A JSON merge patch that makes `have` equal to `want`; of {a, b} and {b: 2} it is {a: null, b: 2}."""
-    removed: Object = {name: None for name in have if name not in want}
+    removed_fields: Object = {name: None for name in have if name not in want}
     nested = {
         name: _replaced(have[name], value) if isinstance(value, dict) and isinstance(have.get(name), dict) else value
         for name, value in want.items()
     }
-    return removed | nested
+    return removed_fields | nested

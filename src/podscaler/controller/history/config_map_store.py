@@ -144,10 +144,12 @@ class ConfigMapHistoryStore(HistoryStore):
         by_map: dict[str, set[Key]] = {}
         for key in keys:
             by_map.setdefault(history_maps.map_of(key), set()).add(key)
-        maps = [(self._loaded[name], mine) for name, mine in by_map.items() if name in self._loaded]
+        maps = [(self._loaded[name], keys_of_map) for name, keys_of_map in by_map.items() if name in self._loaded]
         writer = f"{self._writer}{HANDED_OVER}"
-        if maps and all(await asyncio.gather(*(self._save(each, mine, writer) for each, mine in maps))):
-            await self._write_heartbeat(writer, ended=True)
+        if maps and all(
+            await asyncio.gather(*(self._save(stored_map, keys_of_map, writer) for stored_map, keys_of_map in maps))
+        ):
+            await self._write_heartbeat(writer, is_last=True)
 
     def drop(self, key: Key) -> None:
         loaded = self._loaded.get(history_maps.map_of(key))
@@ -168,9 +170,11 @@ class ConfigMapHistoryStore(HistoryStore):
             return
         maps = list(self._loaded.values())
         await timeouts.end(*(loaded.batch.task for loaded in maps if loaded.batch is not None))
-        saved = await asyncio.gather(*(self._save(each, set(each.latest), self._writer) for each in maps))
-        if all(saved) and any(loaded.kept for loaded in maps):
-            await self._write_heartbeat(self._writer, ended=True)
+        saved = await asyncio.gather(
+            *(self._save(stored_map, set(stored_map.latest), self._writer) for stored_map in maps)
+        )
+        if all(saved) and any(loaded.stored for loaded in maps):
+            await self._write_heartbeat(self._writer, is_last=True)
 
     def _may_write(self) -> bool:
         """Whether writing is allowed now, or was before."""
@@ -179,11 +183,15 @@ class ConfigMapHistoryStore(HistoryStore):
 
     async def _tick(self) -> None:
         now_s = self._clock.monotonic_s()
-        due = [each for each in self._loaded.values() if each.is_urgent or now_s - each.written_at_s >= LAZY_S]
-        await asyncio.gather(*(self._save(each) for each in due))
+        due = [
+            stored_map
+            for stored_map in self._loaded.values()
+            if stored_map.is_urgent or now_s - stored_map.written_at_s >= LAZY_S
+        ]
+        await asyncio.gather(*(self._save(stored_map) for stored_map in due))
         if self._heartbeat_at_s is None or now_s - self._heartbeat_at_s >= HEARTBEAT_S:
             await self._drop_unclaimed()
-            if any(loaded.kept for loaded in self._loaded.values()):
+            if any(loaded.stored for loaded in self._loaded.values()):
                 await self._write_heartbeat(self._writer)
 
     async def _map(self, name: str) -> StoredMap:
@@ -214,7 +222,7 @@ class ConfigMapHistoryStore(HistoryStore):
             return
         now_ns = self._clock.now_ns()
         self._obsolete_writers |= {
-            each for each, heartbeat in heartbeats.items() if heartbeat.at < now_ns - 2 * self._reach_ns
+            writer for writer, heartbeat in heartbeats.items() if heartbeat.at < now_ns - 2 * self._reach_ns
         }
         self._heartbeats |= heartbeats
         loaded = self._loaded.get(name) or StoredMap(name, written_at_s=self._clock.monotonic_s())
@@ -294,7 +302,7 @@ class ConfigMapHistoryStore(HistoryStore):
         self, loaded: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str
     ) -> dict[Key, HistoryRecord]:
         """The records that have to be written, of those of `keys` that this process still syncs."""
-        changed: dict[Key, HistoryRecord] = {}
+        changed_records: dict[Key, HistoryRecord] = {}
         for number, key in enumerate(keys, 1):
             if number % RECORDS_AT_ONCE == 0:
                 await asyncio.sleep(0)  # let other tasks run
@@ -305,8 +313,8 @@ class ConfigMapHistoryStore(HistoryStore):
             name = writer if is_exact else self._writer
             record = stored_map.record_of(latest, name, now_ns=self._clock.now_ns(), reach_ns=self._reach_ns)
             if loaded.changed(key, record, exactly=is_exact):
-                changed[key] = record
-        return {key: record for key, record in changed.items() if key in loaded.latest}
+                changed_records[key] = record
+        return {key: record for key, record in changed_records.items() if key in loaded.latest}
 
     async def _drop_unclaimed(self) -> None:
         """Delete records of autoscalers that no sync has asked for and that are too old to matter (rule 5)."""
@@ -328,9 +336,9 @@ class ConfigMapHistoryStore(HistoryStore):
             if history_record.alive_until(record, self._heartbeats.get(record.writer), now_ns) < now_ns - self._reach_ns
         ]
 
-    async def _write_heartbeat(self, writer: str, *, ended: bool = False) -> None:
-        """Write the heartbeat of a writer; `ended`: its records are complete, and it writes no more."""
-        heartbeat = history_record.encode_heartbeat(Heartbeat(self._clock.now_ns(), ended))
+    async def _write_heartbeat(self, writer: str, *, is_last: bool = False) -> None:
+        """Write the heartbeat of a writer; `is_last`: its records are complete, and it writes no more."""
+        heartbeat = history_record.encode_heartbeat(Heartbeat(self._clock.now_ns(), is_last))
         entries: dict[str, str | None] = {**dict.fromkeys(self._obsolete_writers), writer: heartbeat}
         try:
             await self._maps.change(history_maps.NAME, entries)

@@ -178,7 +178,7 @@ def _version(answer: bytes, name: str) -> str:
 
 
 async def load_history(
-    client: Client, key: Key, *, now: int, uid: str | None = None, namespace: str = NAMESPACE
+    client: Client, key: Key, *, now_ns: int, uid: str | None = None, namespace: str = NAMESPACE
 ) -> History | None:
     """The history that the controller of a cluster has stored of an autoscaler, as of its last write.
 
@@ -199,6 +199,6 @@ async def load_history(
     except ValueError as error:
         log.warning("the history of %s/%s is invalid and ignored: %s", *key, error)
         return None
-    if uid not in (None, record.uid) or history_record.is_from_future(record, now):
+    if uid not in (None, record.uid) or history_record.is_from_future(record, now_ns):
         return None
-    return history_record.current(record, (await maps.heartbeats()).get(record.writer), now)
+    return history_record.current(record, (await maps.heartbeats()).get(record.writer), now_ns)

@@ -133,27 +133,27 @@ def decode_heartbeat(text: str) -> Heartbeat:
     return Heartbeat(instants.parse(wire.at), wire.ended)
 
 
-def is_as_good(kept: HistoryRecord, latest: HistoryRecord) -> bool:
-    """Whether a stored record (`kept`) need not be replaced by the latest.
+def is_as_good(stored_record: HistoryRecord, latest: HistoryRecord) -> bool:
+    """Whether a stored record (`stored_record`) need not be replaced by the latest.
 
     The record of a rescale that was about to be written is as good as the record of one that was: the target has the
     replicas.
     """
-    return (kept.uid, kept.writer, kept.replicas, kept.goes_on) == (
+    return (stored_record.uid, stored_record.writer, stored_record.replicas, stored_record.goes_on) == (
         latest.uid,
         latest.writer,
         latest.replicas,
         latest.goes_on,
-    ) and stored_history.is_equivalent(kept.history, latest.history, goes_on=latest.goes_on)
+    ) and stored_history.is_equivalent(stored_record.history, latest.history, goes_on=latest.goes_on)
 
 
-def prolongs(kept: HistoryRecord, history: History, *, replicas: int, at: int) -> bool:
+def prolongs(stored_record: HistoryRecord, history: History, *, replicas: int, at: int) -> bool:
     """Whether the recommendation of a sync holds the replicas for a minute longer than a stored record does.
 
     A recommendation above the replicas holds them against a scale-down, one below against a scale-up.
 
     Args:
-        kept: the record that a later process would read after a kill.
+        stored_record: the record that a later process would read after a kill.
         history: the history after the sync.
         replicas: the target's replicas.
         at: the instant of the sync.
@@ -162,45 +162,45 @@ def prolongs(kept: HistoryRecord, history: History, *, replicas: int, at: int) -
     if latest is None:
         return False
     high, low, cutoff = min(latest, replicas), max(latest, replicas), at - UNSAVED_NS
-    recent = [each.replicas for each in kept.history.recommendations if each.at >= cutoff]
-    if kept.goes_on:
-        recent += [each.replicas for each in kept.history.recommendations[-1:]]
+    recent = [each.replicas for each in stored_record.history.recommendations if each.at >= cutoff]
+    if stored_record.goes_on:
+        recent += [each.replicas for each in stored_record.history.recommendations[-1:]]
     return max(recent, default=-1) < high or min(recent, default=low + 1) > low
 
 
-def lacks_failure(kept: HistoryRecord, history: History, *, at: int) -> bool:
+def lacks_failure(stored_record: HistoryRecord, history: History, *, at: int) -> bool:
     """Whether a failure of metrics began after the stored record, so that a later process would lack the last values.
 
     Args:
-        kept: the record that a later process would read after a kill.
+        stored_record: the record that a later process would read after a kill.
         history: the history after the sync.
         at: the instant of the sync, at which metrics that could be read were renewed.
     """
     failing = {each for each in history.last_proposals if each.at < at}
-    begins = history.unread_since is not None and history.unread_since != kept.history.unread_since
-    return begins or not failing <= set(kept.history.last_proposals)
+    begins = history.unread_since is not None and history.unread_since != stored_record.history.unread_since
+    return begins or not failing <= set(stored_record.history.last_proposals)
 
 
-def is_from_future(record: HistoryRecord, now: int) -> bool:
+def is_from_future(record: HistoryRecord, now_ns: int) -> bool:
     """Whether a record was saved more than SKEW_MAX_NS later than now, which makes it invalid."""
-    return record.saved_at > now + SKEW_MAX_NS
+    return record.saved_at > now_ns + SKEW_MAX_NS
 
 
-def alive_until(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> int:
+def alive_until(record: HistoryRecord, heartbeat: Heartbeat | None, now_ns: int) -> int:
     """Until when the writer may have continued without a change that it had to save, in ns since the epoch."""
     if heartbeat is not None and heartbeat.ended:
-        return min(record.saved_at, now)
+        return min(record.saved_at, now_ns)
     last_at = record.saved_at if heartbeat is None else max(record.saved_at, heartbeat.at)
-    return min(last_at + HEARTBEAT_S * NANOSECONDS, now)
+    return min(last_at + HEARTBEAT_S * NANOSECONDS, now_ns)
 
 
-def restored(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> RestoredHistory:
+def restored(record: HistoryRecord, heartbeat: Heartbeat | None, now_ns: int) -> RestoredHistory:
     """The history that a process continues with, from a record and the heartbeat of its writer (None: none)."""
     is_complete = heartbeat is not None and heartbeat.ended
-    return RestoredHistory(continued(record, heartbeat, now), record.replicas, record.rescaled_from, is_complete)
+    return RestoredHistory(continued(record, heartbeat, now_ns), record.replicas, record.rescaled_from, is_complete)
 
 
-def resumed(found: RestoredHistory, present: int, now: int, *, has_behavior: bool) -> History:
+def resumed(restored_history: RestoredHistory, present_replicas: int, now_ns: int, *, has_behavior: bool) -> History:
     """The history to continue with, once the replicas of the target are known.
 
     * A rescale that was stored and never written is removed.
@@ -215,18 +215,18 @@ def resumed(found: RestoredHistory, present: int, now: int, *, has_behavior: boo
         has_behavior: whether the spec has a `behavior`, with which no recommendation of the past scales up. Then higher
             ones stay, as they may not hold back a scale-up as lower ones would.
     """
-    history, left_with = found.history, found.replicas
-    if left_with is not None and found.rescaled_from == present:
-        history, left_with = stored_history.without_change(history, left_with - present), present
-    is_scaled_down = left_with is not None and present < left_with
-    if is_scaled_down or not (found.is_complete or has_behavior):
-        history = stored_history.at_most(history, present)
-    if left_with in (None, present):
+    history, left_with = restored_history.history, restored_history.replicas
+    if left_with is not None and restored_history.rescaled_from == present_replicas:
+        history, left_with = stored_history.without_change(history, left_with - present_replicas), present_replicas
+    is_scaled_down = left_with is not None and present_replicas < left_with
+    if is_scaled_down or not (restored_history.is_complete or has_behavior):
+        history = stored_history.at_most(history, present_replicas)
+    if left_with in (None, present_replicas):
         return history
-    return stored_history.merged(history, History(recommendations=(Recommendation(present, now),)))
+    return stored_history.merged(history, History(recommendations=(Recommendation(present_replicas, now_ns),)))
 
 
-def continued(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> History:
+def continued(record: HistoryRecord, heartbeat: Heartbeat | None, now_ns: int) -> History:
     """The history of a record to continue with.
 
     After an orderly end it is what was saved. After a kill the last changes may be missing: recommendations count as a
@@ -234,18 +234,18 @@ def continued(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> H
     after the last heartbeat, which may have been a minute after its end. So no window is cut short, and some last up to
     two minutes longer.
     """
-    history = stored_history.not_after(record.history, now)
+    history = stored_history.not_after(record.history, now_ns)
     if heartbeat is not None and heartbeat.ended:
         return history
-    until = alive_until(record, heartbeat, now)
+    until = alive_until(record, heartbeat, now_ns)
     history = stored_history.with_later_recommendations(history, UNSAVED_NS, until)
     return stored_history.renewed(history, until) if record.goes_on else history
 
 
-def current(record: HistoryRecord, heartbeat: Heartbeat | None, now: int) -> History:
+def current(record: HistoryRecord, heartbeat: Heartbeat | None, now_ns: int) -> History:
     """The history of a record whose writer is at work: as saved, with a renewed recommendation up to now."""
-    history = stored_history.not_after(record.history, now)
-    return stored_history.renewed(history, alive_until(record, heartbeat, now)) if record.goes_on else history
+    history = stored_history.not_after(record.history, now_ns)
+    return stored_history.renewed(history, alive_until(record, heartbeat, now_ns)) if record.goes_on else history
 
 
 def data_key(key: Key) -> str:

@@ -44,7 +44,7 @@ class StoredMap:
     Attributes:
         name: the name of the ConfigMap.
         version: the ConfigMap's resourceVersion when it was last read or written; None: it does not exist.
-        kept: the records in the ConfigMap that this process wrote or continues.
+        stored: the records in the ConfigMap that this process wrote or continues.
         sizes_bytes: the sizes of all entries of the ConfigMap, by data key.
         unclaimed: the records of other processes that no sync here has asked for, by data key.
         latest: the snapshot of the last sync of each autoscaler.
@@ -61,7 +61,7 @@ class StoredMap:
 
     name: str
     version: str | None = None
-    kept: dict[Key, HistoryRecord] = field(default_factory=dict)
+    stored: dict[Key, HistoryRecord] = field(default_factory=dict)
     sizes_bytes: dict[str, int] = field(default_factory=dict)
     unclaimed: dict[str, HistoryRecord] = field(default_factory=dict)
     latest: dict[Key, HistorySnapshot] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class StoredMap:
             log.info("the kept history of %s/%s is of another object of that name, and ignored", *key)
             self.deleted.add(data_key)
             return None
-        self.kept[key] = record
+        self.stored[key] = record
         return record
 
     def keep(self, key: Key, latest: HistorySnapshot) -> None:
@@ -108,7 +108,7 @@ class StoredMap:
         """Another process manages the autoscaler: its record stays."""
         self.touched.discard(key)
         self.latest.pop(key, None)
-        self.kept.pop(key, None)
+        self.stored.pop(key, None)
         self.deleted.discard(history_record.data_key(key))
 
     def load(self, contents: ConfigMapContents, now_ns: int) -> None:
@@ -117,12 +117,14 @@ class StoredMap:
         self.version = contents.version
         self.expired.clear()
         self.sizes_bytes = {data_key: len(data_key) + len(text) for data_key, text in entries.items()}
-        for key, record in list(self.kept.items()):
+        for key, record in list(self.stored.items()):
             if entries.get(history_record.data_key(key)) != history_record.encode(record):
-                del self.kept[key]
-        ours = self.deleted.union(map(history_record.data_key, (*self.latest, *self.kept)))
-        others = {data_key: self._read(data_key, entries[data_key], now_ns) for data_key in entries.keys() - ours}
-        self.unclaimed = {data_key: record for data_key, record in others.items() if record is not None}
+                del self.stored[key]
+        our_data_keys = self.deleted.union(map(history_record.data_key, (*self.latest, *self.stored)))
+        other_records = {
+            data_key: self._read(data_key, entries[data_key], now_ns) for data_key in entries.keys() - our_data_keys
+        }
+        self.unclaimed = {data_key: record for data_key, record in other_records.items() if record is not None}
 
     def expire(self, data_keys: Iterable[str]) -> None:
         """Have unclaimed records removed that are too old to matter."""
@@ -151,10 +153,10 @@ class StoredMap:
 
     def changed(self, key: Key, record: HistoryRecord, *, exactly: bool) -> bool:
         """Whether a record has to be written; `exactly`: also where only an instant differs."""
-        kept = self.kept.get(key)
-        if kept is None or not history_record.is_as_good(kept, record):
+        stored_record = self.stored.get(key)
+        if stored_record is None or not history_record.is_as_good(stored_record, record):
             return True
-        return exactly and kept.history != record.history
+        return exactly and stored_record.history != record.history
 
     def note_written(
         self, version: str, entries: Mapping[str, str | None], records: Mapping[Key, HistoryRecord]
@@ -171,23 +173,25 @@ class StoredMap:
         for key, record in records.items():
             is_written = entries.get(history_record.data_key(key)) is not None
             if is_written and key in self.latest:
-                self.kept[key] = record
+                self.stored[key] = record
             elif not is_written:
-                self.kept.pop(key, None)
+                self.stored.pop(key, None)
 
     def retry(self, keys: Iterable[Key]) -> None:
         """Take note that the records of these keys were not written: they are tried again, unless dropped meanwhile."""
         self.touched.update(key for key in keys if key in self.latest)
 
     def _prolongs(self, key: Key, latest: HistorySnapshot) -> bool:
-        kept, replicas = self.kept.get(key), latest.replicas
-        if kept is None or replicas is None:
+        stored_record, replicas = self.stored.get(key), latest.replicas
+        if stored_record is None or replicas is None:
             return False
-        return history_record.prolongs(kept, latest.history, replicas=replicas, at=latest.at_ns)
+        return history_record.prolongs(stored_record, latest.history, replicas=replicas, at=latest.at_ns)
 
     def _begins_failure(self, key: Key, latest: HistorySnapshot) -> bool:
-        kept = self.kept.get(key)
-        return kept is not None and history_record.lacks_failure(kept, latest.history, at=latest.at_ns)
+        stored_record = self.stored.get(key)
+        return stored_record is not None and history_record.lacks_failure(
+            stored_record, latest.history, at=latest.at_ns
+        )
 
     def _read(self, data_key: str, text: str, now_ns: int) -> HistoryRecord | None:
         """The record in an entry; None where it is invalid."""
@@ -209,6 +213,6 @@ class StoredMap:
 
 def record_of(latest: HistorySnapshot, writer: str, *, now_ns: int, reach_ns: int) -> HistoryRecord:
     """The record of a snapshot; instants before `now_ns - reach_ns` are left out."""
-    kept = stored_history.compacted(latest.history, now_ns - reach_ns)
-    goes_on = any(each.at == latest.at_ns for each in kept.recommendations[-1:])
-    return HistoryRecord(latest.uid, writer, now_ns, kept, latest.replicas, goes_on, latest.rescaled_from)
+    compacted_history = stored_history.compacted(latest.history, now_ns - reach_ns)
+    goes_on = any(each.at == latest.at_ns for each in compacted_history.recommendations[-1:])
+    return HistoryRecord(latest.uid, writer, now_ns, compacted_history, latest.replicas, goes_on, latest.rescaled_from)

@@ -25,11 +25,11 @@ def latest(before: WrittenVersion | None, after: WrittenVersion) -> WrittenVersi
     return before
 
 
-def find_lag(written: WrittenVersion | None, cache_version: str) -> str | None:
+def find_lag(written_version: WrittenVersion | None, cache_version: str) -> str | None:
     """kube-controller-manager's message if a cache, complete up to `cache_version`, lacks the write; else None."""
-    if written is None or not is_newer_version(written.version, cache_version):
+    if written_version is None or not is_newer_version(written_version.version, cache_version):
         return None
     return (
-        f"read version: {cache_version} is not as new as written version: {written.version} "
+        f"read version: {cache_version} is not as new as written version: {written_version.version} "
         "for group resource horizontalpodautoscalers.autoscaling"
     )

@@ -147,7 +147,7 @@ class OtherControllers:
         self._client = client
         self._own = own
         self._clock = clock
-        self._known: dict[Key, _Written] = {}
+        self._writers_by_key: dict[Key, _Written] = {}
         self._intervals_s: dict[str, deque[float]] = {}
         self._managed: set[Key] = set()
         self._competing_by_key: dict[Key, tuple[str, ...]] = {}
@@ -159,16 +159,16 @@ class OtherControllers:
     def note(self, raw: msgspec.Raw) -> None:
         """Read the status writes of an autoscaler, in JSON as the API server has it now. Raises ValueError."""
         meta = _MANAGED.decode(raw).metadata
-        written = self._known.setdefault((meta.namespace, meta.name), _Written())
+        status_writers = self._writers_by_key.setdefault((meta.namespace, meta.name), _Written())
         writes = list(_status_writes(meta))
         ours_ns = max((each.at_ns for each in writes if each.manager == self._own), default=0)
         for write in writes:
             if write.manager != self._own and not write.manager.startswith(BY_HAND):
-                self._wrote(written, write, ours_ns)
+                self._wrote(status_writers, write, ours_ns)
 
     def forget(self, key: Key) -> None:
         """The autoscaler was deleted."""
-        self._known.pop(key, None)
+        self._writers_by_key.pop(key, None)
         self.release(key)
 
     def release(self, key: Key) -> None:
@@ -193,8 +193,8 @@ class OtherControllers:
         Args:
             has_change: whether there is something to write about it now.
         """
-        written = self._known.get(key)
-        managers = written.managers if written is not None else {}
+        status_writers = self._writers_by_key.get(key)
+        managers = status_writers.managers if status_writers is not None else {}
         now_s = self._clock.monotonic_s()
         names = sorted(name for name, each in managers.items() if self._is_at_work(name, each, now_s, has_change))
         self._managed.add(key)
@@ -203,10 +203,10 @@ class OtherControllers:
 
     def find_status_writer(self, key: Key) -> str:
         """The other controller that wrote the autoscaler's status last; empty: none is known."""
-        written = self._known.get(key)
-        if written is None or not written.managers:
+        status_writers = self._writers_by_key.get(key)
+        if status_writers is None or not status_writers.managers:
             return ""
-        return max(written.managers.items(), key=lambda each: each[1].stamped_ns)[0]
+        return max(status_writers.managers.items(), key=lambda each: each[1].stamped_ns)[0]
 
     @property
     def found(self) -> str:
@@ -230,15 +230,15 @@ class OtherControllers:
                 if not self._names[name]:
                     del self._names[name]
 
-    def _is_at_work(self, manager: str, each: _Competitor, now_s: float, has_change: bool) -> bool:
-        if not each.is_repeated:
+    def _is_at_work(self, manager: str, competitor: _Competitor, now_s: float, has_change: bool) -> bool:
+        if not competitor.is_repeated:
             return False
         if not has_change:
-            each.unanswered_s = None
-        elif each.unanswered_s is None:
-            each.unanswered_s = now_s
+            competitor.unanswered_s = None
+        elif competitor.unanswered_s is None:
+            competitor.unanswered_s = now_s
         is_dead = manager == BUILT_IN and self._built_in is _Life.DEAD
-        silent_since_s = each.heard_s if is_dead else each.unanswered_s
+        silent_since_s = competitor.heard_s if is_dead else competitor.unanswered_s
         return silent_since_s is None or now_s - silent_since_s < self._silence_s(manager)
 
     def _silence_s(self, manager: str) -> float:
@@ -246,23 +246,23 @@ class OtherControllers:
             return max(SILENCE_S, PERIODS * statistics.median(intervals_s))
         return RECENT_S if manager == BUILT_IN and self._built_in is _Life.ALIVE else SILENCE_S
 
-    def _wrote(self, written: _Written, write: StatusWrite, ours_ns: int) -> None:
-        now_s, known = self._clock.monotonic_s(), written.managers.get(write.manager)
-        if known is None:
+    def _wrote(self, status_writers: _Written, write: StatusWrite, ours_ns: int) -> None:
+        now_s, earlier_write = self._clock.monotonic_s(), status_writers.managers.get(write.manager)
+        if earlier_write is None:
             age_s = 0.0 if self._is_listed else max(self._clock.now_ns() - write.at_ns, 0) / NANOSECONDS
             is_replaced = age_s > RECENT_S and ours_ns > write.at_ns
             is_repeated = not is_replaced and _is_known(write.manager)
-            written.managers[write.manager] = _Competitor(write.at_ns, now_s - age_s, is_repeated)
-        elif write.at_ns > known.stamped_ns:
-            interval_s = now_s - known.heard_s
+            status_writers.managers[write.manager] = _Competitor(write.at_ns, now_s - age_s, is_repeated)
+        elif write.at_ns > earlier_write.stamped_ns:
+            interval_s = now_s - earlier_write.heard_s
             if interval_s <= RECENT_S:
                 self._intervals_s.setdefault(write.manager, deque(maxlen=_INTERVALS)).append(interval_s)
-            known.is_repeated = _is_known(write.manager) or interval_s <= RECENT_S
-            known.stamped_ns, known.heard_s, known.unanswered_s = write.at_ns, now_s, None
+            earlier_write.is_repeated = _is_known(write.manager) or interval_s <= RECENT_S
+            earlier_write.stamped_ns, earlier_write.heard_s, earlier_write.unanswered_s = write.at_ns, now_s, None
 
     async def _refresh_lease(self) -> None:
         """Read whether kube-controller-manager is alive, while it competes for an autoscaler."""
-        if not any(BUILT_IN in each.managers for each in self._known.values()):
+        if not any(BUILT_IN in each.managers for each in self._writers_by_key.values()):
             return
         try:
             is_alive = await is_built_in_alive(self._client, self._clock.now_ns())

@@ -79,7 +79,7 @@ class ScaleClient:
 
     Args:
         discovery: maps kinds to resources.
-        known: has scales from watches; None: every scale is requested.
+        cached_scales: has scales from watches; None: every scale is requested.
         away: entered while a sync waits for a response, so that another sync can use its slot.
     """
 
@@ -90,10 +90,10 @@ class ScaleClient:
         *,
         clock: Clock,
         rng: random.Random,
-        known: TargetInformer | None = None,
+        cached_scales: TargetInformer | None = None,
         away: Away = stay,
     ) -> None:
-        self._known = known
+        self._cached_scales = cached_scales
         self._away = away
         self._client = client
         self._discovery = discovery
@@ -110,7 +110,7 @@ class ScaleClient:
         key = (namespace, reference.name)
         for mapping in await self._resources(reference):
             try:
-                scale = self._known.find(mapping, key) if self._known is not None else None
+                scale = self._cached_scales.find(mapping, key) if self._cached_scales is not None else None
                 return ScaleTarget(mapping, key, reference.kind, scale or await self._request(mapping, key))
             except StatusError as error:
                 first = first or error
@@ -149,12 +149,12 @@ class ScaleClient:
         return typed_responses.with_kind(await self._client.fetch(path, subject=subject), _SCALE)
 
     async def _put(self, target: ScaleTarget, replicas: int) -> None:
-        wanted = msgspec.structs.replace(target.scale, spec=ScaleSpec(replicas))
-        response = await self._client.put(target.path, _ENCODER.encode(wanted), subject=target.subject)
-        if self._known is None:
+        new_scale = msgspec.structs.replace(target.scale, spec=ScaleSpec(replicas))
+        response = await self._client.put(target.path, _ENCODER.encode(new_scale), subject=target.subject)
+        if self._cached_scales is None:
             return
         try:
-            self._known.wrote(target.mapping, _SCALE.decode(response))
+            self._cached_scales.wrote(target.mapping, _SCALE.decode(response))
         except msgspec.DecodeError:
             log.debug("the response to a write of %s's scale cannot be decoded", target.reference)
 

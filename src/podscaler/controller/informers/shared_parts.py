@@ -23,7 +23,7 @@ class SharedParts:
     """The pool of label sets and request sets that pods share, by the module's invariants."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, object] = {}
+        self._parts: dict[Hashable, object] = {}
 
     def metadata(self, meta: PodMeta) -> PodMeta:
         """`meta` with its labels and its namespace shared."""
@@ -53,12 +53,12 @@ class SharedParts:
 
     def _one(self, key: Hashable, part: T) -> T:
         """The interned part with that key, else `part`, which is interned from now on."""
-        known = self._known.get(key)
-        if known is not None:
-            return cast(T, known)
-        if len(self._known) >= REMEMBERED:
-            self._known.clear()
-        self._known[key] = part
+        shared_part = self._parts.get(key)
+        if shared_part is not None:
+            return cast(T, shared_part)
+        if len(self._parts) >= REMEMBERED:
+            self._parts.clear()
+        self._parts[key] = part
         return part
 
 

@@ -130,9 +130,9 @@ class _WatchedKind:
             self._written.pop(each, None)
         return False
 
-    def wrote(self, key: Key, written: WrittenVersion) -> None:
+    def wrote(self, key: Key, written_version: WrittenVersion) -> None:
         """Take note of our own write of a scale."""
-        self._written[key] = consistency.latest(self._written.get(key), written)
+        self._written[key] = consistency.latest(self._written.get(key), written_version)
 
     def added(self, obj: Scale) -> None:
         """No write is recorded."""
@@ -142,8 +142,8 @@ class _WatchedKind:
 
     def deleted(self, obj: Scale) -> None:
         """A write of a deleted object is forgotten."""
-        written = self._written.get(key_of(obj))
-        if written is not None and written.uid == obj.metadata.uid:
+        written_version = self._written.get(key_of(obj))
+        if written_version is not None and written_version.uid == obj.metadata.uid:
             del self._written[key_of(obj)]
 
 

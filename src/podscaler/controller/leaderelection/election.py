@@ -112,6 +112,6 @@ class Election:
     async def conflicting_holders(self, leases: LeaseInformer, clock: Clock) -> list[str]:
         """Read the Leases; the identities of live holders with another number of shards, sorted. Raises StatusError."""
         await leases.refresh()
-        now_s, ours = clock.monotonic_s(), str(self.shards)
-        live = (seen.lease for seen in leases if seen.is_live(now_s))
-        return sorted({each.record.holder for each in live if each.shards != ours})
+        now_s, our_shards = clock.monotonic_s(), str(self.shards)
+        live_leases = (observed.lease for observed in leases if observed.is_live(now_s))
+        return sorted({each.record.holder for each in live_leases if each.shards != our_shards})

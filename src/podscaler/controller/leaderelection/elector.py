@@ -154,38 +154,44 @@ class Elector:
 
     async def _try(self, begun: write_lease.ClockReading) -> bool:
         """Renew or acquire the lease, as `tryAcquireOrRenew` of client-go does; returns whether that succeeded."""
-        fresh = self._record(begun.wall_ns)
-        if self.is_leader and self._is_valid(begun.monotonic_s) and await self._renew_unseen(fresh):
+        new_record = self._record(begun.wall_ns)
+        if self.is_leader and self._is_valid(begun.monotonic_s) and await self._renew_unseen(new_record):
             return True
-        known = await self.lock.get()
-        if known is None:
+        current_lease = await self.lock.get()
+        if current_lease is None:
             if self._is_held_by_other(begun.monotonic_s):
                 return False
-            await self.lock.create(fresh)
-            self._set(fresh)
+            await self.lock.create(new_record)
+            self._set(new_record)
             return True
-        self.observe(known, self._clock.monotonic_s())
+        self.observe(current_lease, self._clock.monotonic_s())
         if self._is_held_by_other(begun.monotonic_s):
             return False
         if self.is_leader:
             self._telemetry.slow_path(self.lock.name)
-        await self._update(fresh, known, transitions=known.transitions + (0 if self.is_leader else 1))
+        await self._update(
+            new_record, current_lease, transitions=current_lease.transitions + (0 if self.is_leader else 1)
+        )
         return True
 
-    async def _renew_unseen(self, fresh: LeaderElectionRecord) -> bool:
+    async def _renew_unseen(self, new_record: LeaderElectionRecord) -> bool:
         """Renew without reading the lease first; returns False where the lease was changed."""
         assert self._observed is not None
         try:
-            await self._update(fresh, self._observed, transitions=self._observed.transitions)
+            await self._update(new_record, self._observed, transitions=self._observed.transitions)
         except StatusError as error:
             level = logging.DEBUG if isinstance(error, TransportError) or error.code == 401 else logging.INFO
             log.log(level, "lease %s is read again before it is renewed: %s", self.lock, error)
             return False
         return True
 
-    async def _update(self, fresh: LeaderElectionRecord, known: LeaderElectionRecord, *, transitions: int) -> None:
-        acquired_at = known.acquired_at if self.is_leader else fresh.acquired_at
-        record = LeaderElectionRecord(fresh.holder, fresh.duration_s, acquired_at, fresh.renewed_at, transitions)
+    async def _update(
+        self, new_record: LeaderElectionRecord, current_lease: LeaderElectionRecord, *, transitions: int
+    ) -> None:
+        acquired_at = current_lease.acquired_at if self.is_leader else new_record.acquired_at
+        record = LeaderElectionRecord(
+            new_record.holder, new_record.duration_s, acquired_at, new_record.renewed_at, transitions
+        )
         await self.lock.update(record)
         self._set(record)
 
@@ -199,11 +205,11 @@ class Elector:
         return await self._write_released()
 
     async def _write_released(self) -> bool:
-        known = await self.lock.get()
-        if known is None or known.holder != self.identity:
+        current_lease = await self.lock.get()
+        if current_lease is None or current_lease.holder != self.identity:
             return True
         at = rfc3339_micro(self._clock.now_ns())
-        record = LeaderElectionRecord("", 1, at, at, known.transitions)
+        record = LeaderElectionRecord("", 1, at, at, current_lease.transitions)
         await self.lock.update(record)
         self._set(record)
         return True

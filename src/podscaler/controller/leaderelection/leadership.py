@@ -93,11 +93,11 @@ class Leadership:
     async def _wait_no_conflict(self) -> None:
         """Return once no holder with another number of shards is live."""
         while True:
-            others = await self._election.find_conflict(self._leases, self._clock)
-            if others != self._other_holders:
-                self._other_holders = others
-                log.warning("controllers with other --shards are at work: %s", others or "none any more")
-            if not others:
+            conflict = await self._election.find_conflict(self._leases, self._clock)
+            if conflict != self._other_holders:
+                self._other_holders = conflict
+                log.warning("controllers with other --shards are at work: %s", conflict or "none any more")
+            if not conflict:
                 return
             await self._clock.sleep(self._timing.retry_period_s)
 
@@ -118,7 +118,7 @@ class Leadership:
 
     def _updated_elector(self) -> Elector:
         """The elector, after it took the record that the lease informer observed last."""
-        elector, seen = self._holder.elector, self._leases.find(self._election.name)
-        if seen is not None and not elector.is_leader:
-            elector.observe(seen.lease.record, seen.at_s)
+        elector, observed_lease = self._holder.elector, self._leases.find(self._election.name)
+        if observed_lease is not None and not elector.is_leader:
+            elector.observe(observed_lease.lease.record, observed_lease.at_s)
         return elector

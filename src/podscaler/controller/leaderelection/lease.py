@@ -175,11 +175,11 @@ class LeaseLock:
     def _subject(self) -> str:
         return f"{RESOURCE} {self.name}"
 
-    def _with(self, known: Mapping[str, Any], record: LeaderElectionRecord) -> dict[str, Any]:
-        metadata = dict(known["metadata"])
+    def _with(self, known_body: Mapping[str, Any], record: LeaderElectionRecord) -> dict[str, Any]:
+        metadata = dict(known_body["metadata"])
         metadata["labels"] = (metadata.get("labels") or {}) | self._labels
         metadata["annotations"] = (metadata.get("annotations") or {}) | self._annotations
-        spec = (known.get("spec") or {}) | spec_of(record)
+        spec = (known_body.get("spec") or {}) | spec_of(record)
         return {"kind": "Lease", "apiVersion": f"{GROUP}/v1", "metadata": metadata, "spec": spec}
 
     def _keep(self, body: bytes) -> LeaderElectionRecord:

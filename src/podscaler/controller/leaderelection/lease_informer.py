@@ -81,7 +81,7 @@ class LeaseInformer:
 
     def is_certain(self, now_s: float) -> bool:
         """Whether it is certain of every holder that it is live or has expired."""
-        return all(seen.is_renewed or not seen.is_live(now_s) for seen in self._seen.values())
+        return all(observed.is_renewed or not observed.is_live(now_s) for observed in self._seen.values())
 
     async def wait_changed(self) -> None:
         """Return when a Lease or a holder has changed since the last call returned."""
@@ -119,11 +119,11 @@ class LeaseInformer:
 
     def _note(self, latest: Lease) -> None:
         name = latest.metadata.name
-        known = self._seen.get(name)
-        if known is None or known.lease.record != latest.record or known.lease.shards != latest.shards:
+        observed = self._seen.get(name)
+        if observed is None or observed.lease.record != latest.record or observed.lease.shards != latest.shards:
             now_s = self._clock.monotonic_s()
-            self._seen[name] = ObservedLease(latest, now_s, is_renewed=known is not None and known.is_live(now_s))
-            if known is None or _has_new_holder(known.lease.record, latest.record):
+            self._seen[name] = ObservedLease(latest, now_s, is_renewed=observed is not None and observed.is_live(now_s))
+            if observed is None or _has_new_holder(observed.lease.record, latest.record):
                 self._changed.set()
 
 

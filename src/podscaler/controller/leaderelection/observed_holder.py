@@ -34,7 +34,7 @@ class Holding(NamedTuple):
     shards: int
 
 
-def find(leases: Iterable[Lease], election: str, key: Key, *, now: int) -> Holding | None:
+def find(leases: Iterable[Lease], election: str, key: Key, *, now_ns: int) -> Holding | None:
     """The Lease whose holder manages an autoscaler; None where there is none.
 
     If the number of shards was changed, Leases with both numbers may exist: the live one counts, else the one that was
@@ -46,11 +46,11 @@ def find(leases: Iterable[Lease], election: str, key: Key, *, now: int) -> Holdi
         key: the autoscaler's key.
         now: this instant, in ns since the epoch.
     """
-    holdings = [each for each in (_holding(one, election, key, now) for one in leases) if each is not None]
+    holdings = [each for each in (_holding(one, election, key, now_ns) for one in leases) if each is not None]
     return max(holdings, key=lambda each: (each.is_live, each.renewed_at or 0), default=None)
 
 
-def _holding(observed: Lease, election: str, key: Key, now: int) -> Holding | None:
+def _holding(observed: Lease, election: str, key: Key, now_ns: int) -> Holding | None:
     """The Lease as a Holding; None where it belongs to another shard, or to a member."""
     shards = int(observed.shards) if observed.shards.isascii() and observed.shards.isdigit() else 0
     shard = shard_assignment.shard_of(key, shards) if shards else None
@@ -59,7 +59,7 @@ def _holding(observed: Lease, election: str, key: Key, now: int) -> Holding | No
         return None
     record = observed.record
     renewed_at = _instant(record.renewed_at)
-    is_live = bool(record.holder) and renewed_at is not None and now < renewed_at + record.duration_s * NANOSECONDS
+    is_live = bool(record.holder) and renewed_at is not None and now_ns < renewed_at + record.duration_s * NANOSECONDS
     return Holding(name, record.holder, renewed_at, is_live, shard, shards)
 
 

@@ -56,8 +56,8 @@ def shard_of(key: Key, shards: int) -> int:
 
 def quotas(view: MemberView) -> dict[str, int]:
     """The quota of each member (rule 1)."""
-    held = Counter(view.holders.values())
-    ranked = sorted(view.members, key=lambda member: (-held[member], member))
+    shard_counts = Counter(view.holders.values())
+    ranked = sorted(view.members, key=lambda member: (-shard_counts[member], member))
     least, more = divmod(view.shards, len(ranked))
     return {member: least + (rank < more) for rank, member in enumerate(ranked)}
 
@@ -66,9 +66,9 @@ def claims(view: MemberView, me: str, patience_s: float) -> list[int]:
     """The shards that a member should try for (rules 2 and 3)."""
     free = sorted(view.free_s)
     first = sorted(view.members).index(me) * len(free) // len(view.members)
-    missing = max(quotas(view)[me] - _held(view, me), 0)
-    mine = (free[first:] + free[:first])[:missing]
-    return sorted({*mine, *abandoned(view, patience_s)})
+    missing_count = max(quotas(view)[me] - _held(view, me), 0)
+    claimed_shards = (free[first:] + free[:first])[:missing_count]
+    return sorted({*claimed_shards, *abandoned(view, patience_s)})
 
 
 def abandoned(view: MemberView, patience_s: float) -> list[int]:
@@ -78,8 +78,8 @@ def abandoned(view: MemberView, patience_s: float) -> list[int]:
 
 def surplus(view: MemberView, me: str) -> list[int]:
     """The shards that a member should release (rule 4)."""
-    mine = sorted(shard for shard, holder in view.holders.items() if holder == me and shard not in view.kept)
-    return mine[min(quotas(view)[me], len(mine)) :]
+    own_shards = sorted(shard for shard, holder in view.holders.items() if holder == me and shard not in view.kept)
+    return own_shards[min(quotas(view)[me], len(own_shards)) :]
 
 
 def _held(view: MemberView, me: str) -> int:
@@ -87,7 +87,7 @@ def _held(view: MemberView, me: str) -> int:
 
 
 def view(
-    leases: LeaseInformer, election: Election, own: Mapping[int, str], *, now_s: float, began_s: float
+    leases: LeaseInformer, election: Election, own_shards: Mapping[int, str], *, now_s: float, began_s: float
 ) -> MemberView:
     """The election as this member observes it.
 
@@ -98,18 +98,18 @@ def view(
         now_s: this instant of the monotonic clock.
         began_s: when we became a member; a shard without a Lease counts as free since.
     """
-    holders, free_s, ailing = dict(own), dict[int, float](), set[str]()
+    holders, free_s, ailing = dict(own_shards), dict[int, float](), set[str]()
     for shard in range(election.shards):
-        seen = leases.find(election.shard_name(shard))
-        if shard in own:
+        observed_lease = leases.find(election.shard_name(shard))
+        if shard in own_shards:
             continue
-        if seen is not None and seen.is_live(now_s):
-            holder = seen.lease.record.holder
+        if observed_lease is not None and observed_lease.is_live(now_s):
+            holder = observed_lease.lease.record.holder
             holders[shard] = NOBODY if holder == election.identity else holder
             continue
-        free_s[shard] = now_s - (began_s if seen is None else max(_free_since_s(seen), began_s))
-        if seen is not None:
-            ailing.add(seen.lease.record.holder)
+        free_s[shard] = now_s - (began_s if observed_lease is None else max(_free_since_s(observed_lease), began_s))
+        if observed_lease is not None:
+            ailing.add(observed_lease.lease.record.holder)
     members = {each.lease.record.holder for each in leases if _is_member(each, election, now_s)} - ailing
     return MemberView(election.shards, holders, free_s, frozenset(members | {election.identity}))
 
@@ -117,19 +117,21 @@ def view(
 def expired_members(leases: LeaseInformer, election: Election, *, now_s: float) -> list[ObservedLease]:
     """The Leases of members that expired long ago."""
     return [
-        seen
-        for seen in leases
-        if election.is_member(seen.lease.metadata.name)
-        and not seen.is_live(now_s)
-        and now_s - seen.at_s > EXPIRED_AFTER_DURATIONS * election.timing.lease_duration_s
+        observed_lease
+        for observed_lease in leases
+        if election.is_member(observed_lease.lease.metadata.name)
+        and not observed_lease.is_live(now_s)
+        and now_s - observed_lease.at_s > EXPIRED_AFTER_DURATIONS * election.timing.lease_duration_s
     ]
 
 
-def _is_member(seen: ObservedLease, election: Election, now_s: float) -> bool:
-    is_ours = election.is_member(seen.lease.metadata.name) and seen.lease.shards == str(election.shards)
-    return is_ours and seen.is_live(now_s)
+def _is_member(observed_lease: ObservedLease, election: Election, now_s: float) -> bool:
+    is_ours = election.is_member(observed_lease.lease.metadata.name) and observed_lease.lease.shards == str(
+        election.shards
+    )
+    return is_ours and observed_lease.is_live(now_s)
 
 
-def _free_since_s(seen: ObservedLease) -> float:
-    record = seen.lease.record
-    return seen.at_s + (record.duration_s if record.holder else 0)
+def _free_since_s(observed_lease: ObservedLease) -> float:
+    record = observed_lease.lease.record
+    return observed_lease.at_s + (record.duration_s if record.holder else 0)

@@ -84,8 +84,8 @@ class Sharding:
 
     def weakest(self) -> WriteLease | None:
         """The write lease for writes outside of syncs: the one that ends first; None: nothing may be written."""
-        held = [write_lease for holder in self._holders if (write_lease := holder.held_write_lease) is not None]
-        return min(held, key=WriteLease.remaining_s, default=None)
+        write_leases = [write_lease for holder in self._holders if (write_lease := holder.held_write_lease) is not None]
+        return min(write_leases, key=WriteLease.remaining_s, default=None)
 
     def fault(self) -> str:
         """The reason why /healthz fails; empty where it does not."""
@@ -130,11 +130,11 @@ class Sharding:
 
     async def _has_conflicting_holders(self) -> bool:
         """Whether a holder with another number of shards is live, or that cannot be read."""
-        others = await self._election.find_conflict(self._leases, self._clock)
-        if others != self._other_holders:
-            self._other_holders = others
-            log.warning("controllers with other --shards are at work: %s", others or "none any more")
-        return bool(others)
+        conflict = await self._election.find_conflict(self._leases, self._clock)
+        if conflict != self._other_holders:
+            self._other_holders = conflict
+            log.warning("controllers with other --shards are at work: %s", conflict or "none any more")
+        return bool(conflict)
 
     async def _work_as_member(self, callbacks: LeaderCallbacks) -> None:
         """Hold the assigned shards until our own Lease is lost or `stop` is called."""
@@ -167,11 +167,13 @@ class Sharding:
     async def _apply_assignment(self, callbacks: LeaderCallbacks) -> None:
         """Release surplus shards and try to acquire claimed ones, by the Leases as they are observed now."""
         me, now_s = self._election.identity, self._clock.monotonic_s()
-        own = {shard: shard_assignment.NOBODY if self._holders[shard].is_resigning else me for shard in self._serving}
-        view = shard_assignment.view(self._leases, self._election, own, now_s=now_s, began_s=self._began_s)
+        own_shards = {
+            shard: shard_assignment.NOBODY if self._holders[shard].is_resigning else me for shard in self._serving
+        }
+        view = shard_assignment.view(self._leases, self._election, own_shards, now_s=now_s, began_s=self._began_s)
         view = view._replace(kept=frozenset(shard for shard, until_s in self._kept_until_s.items() if until_s > now_s))
-        held = sum(holder.is_held for holder in self._holders)
-        self._figures.show(held=held, free=len(view.free_s), members=len(view.members))
+        held_count = sum(holder.is_held for holder in self._holders)
+        self._figures.show(held_shards=held_count, free=len(view.free_s), members=len(view.members))
         for shard in shard_assignment.surplus(view, me):
             log.info("shard %d is released to others", shard)
             self._holders[shard].resign()
@@ -184,9 +186,9 @@ class Sharding:
             await self._delete_expired_member(now_s)
 
     def _claim(self, shard: int, callbacks: LeaderCallbacks) -> None:
-        holder, seen = self._holders[shard], self._leases.find(self._election.shard_name(shard))
-        if seen is not None:
-            holder.elector.observe(seen.lease.record, seen.at_s)
+        holder, observed_lease = self._holders[shard], self._leases.find(self._election.shard_name(shard))
+        if observed_lease is not None:
+            holder.elector.observe(observed_lease.lease.record, observed_lease.at_s)
         task = asyncio.get_running_loop().create_task(holder.serve(callbacks))
         self._serving[shard] = task
         task.add_done_callback(partial(self._served, shard))
@@ -211,8 +213,8 @@ class Sharding:
 
     async def _delete_expired_member(self, now_s: float) -> None:
         """Delete one Lease of a member that expired long ago."""
-        for seen in shard_assignment.expired_members(self._leases, self._election, now_s=now_s)[:1]:
-            meta = seen.lease.metadata
+        for observed_lease in shard_assignment.expired_members(self._leases, self._election, now_s=now_s)[:1]:
+            meta = observed_lease.lease.metadata
             path = lease.path(meta.namespace, meta.name)
             removal = self._client.delete(path, subject=f"{lease.RESOURCE} {meta.name}", body=lease.only_if(meta))
             try:

@@ -48,8 +48,8 @@ class ShardMetrics:
             "podscaler_shard_members", "Processes that share the work, as this one sees it.", registry=registry
         )
 
-    def show(self, *, held: int, free: int, members: int) -> None:
+    def show(self, *, held_shards: int, free: int, members: int) -> None:
         """Set the gauges."""
-        self._held.set(held)
+        self._held.set(held_shards)
         self._free.set(free)
         self._members.set(members)

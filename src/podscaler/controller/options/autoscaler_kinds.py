@@ -69,11 +69,11 @@ NAMES: Mapping[str, AutoscalerKind] = {
 
 def parse(text: str) -> tuple[AutoscalerKind, ...]:
     """The kinds in a text like `hpa,podautoscaler`, each once, in the order of KINDS. Raises ValueError."""
-    wanted = {part.strip() for part in text.split(",")}
-    unknown = sorted(wanted - {kind.flag for kind in KINDS})
+    kind_names = {part.strip() for part in text.split(",")}
+    unknown = sorted(kind_names - {kind.flag for kind in KINDS})
     if unknown:
         raise ValueError(f'"{unknown[0]}" is none of {", ".join(kind.flag for kind in KINDS)}')
-    return tuple(kind for kind in KINDS if kind.flag in wanted)
+    return tuple(kind for kind in KINDS if kind.flag in kind_names)
 
 
 def of_key(key: Key) -> AutoscalerKind:

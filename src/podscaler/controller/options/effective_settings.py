@@ -79,14 +79,14 @@ class EffectiveSettings:
     origin: str
     manager: str
 
-    def decision_with(self, given: Mapping[str, Any]) -> core_settings.Settings:
-        """The settings of decisions with `given` values in place of some flags; feature gates are merged one by one.
+    def decision_with(self, flag_values: Mapping[str, Any]) -> core_settings.Settings:
+        """The settings of decisions with other values of some flags; feature gates are merged one by one.
 
         Raises ValueError naming a flag with a value that it cannot have.
         """
-        gates = ",".join(str(flags[_GATES]) for flags in (self.flags, given) if flags.get(_GATES))
-        version = given.get("emulate", self.decision.emulation.version)
-        return core_settings.from_flags({**self.flags, **given, _GATES: gates}, version)
+        gates = ",".join(str(flags[_GATES]) for flags in (self.flags, flag_values) if flags.get(_GATES))
+        version = flag_values.get("emulate", self.decision.emulation.version)
+        return core_settings.from_flags({**self.flags, **flag_values, _GATES: gates}, version)
 
 
 async def keep_published(

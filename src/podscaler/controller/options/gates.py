@@ -71,7 +71,7 @@ def parse(text: str) -> FeatureGates:
 def _meant(name: str, on: bool) -> dict[str, bool]:
     """The gates that one entry sets: the named one, or with `AllBeta` all of that stage. Raises ValueError."""
     if name == ALL_BETA:
-        return {known: on for known, gate in KNOWN.items() if gate.stage == "BETA"}
+        return {gate_name: on for gate_name, gate in KNOWN.items() if gate.stage == "BETA"}
     gate = KNOWN.get(name)
     if gate is None:
         raise ValueError(f"unrecognized feature gate: {name} (known: {', '.join(sorted(KNOWN))})")

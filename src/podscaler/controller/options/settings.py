@@ -143,8 +143,8 @@ class ControllerSettings:
             "heapster-port": (chosen.port, defaults.port),
             "heapster-url": (chosen.url, defaults.url),
         }
-        changed = {name: value for name, (value, default) in flags.items() if value != default}
-        return {"horizontal-pod-autoscaler-use-rest-clients": False} | changed
+        changed_flags = {name: value for name, (value, default) in flags.items() if value != default}
+        return {"horizontal-pod-autoscaler-use-rest-clients": False} | changed_flags
 
     @property
     def _kinds_text(self) -> str:

@@ -99,30 +99,32 @@ class AutoscalerReconciler:
         clock, state = self._clock, self._states.of(autoscaler.key)
         started_s = clock.monotonic_s()
         await self._restore_history(autoscaler, state)
-        seen = await self._observer.observe(autoscaler)
+        observed_sync = await self._observer.observe(autoscaler)
         self._ensure_latest(autoscaler)
-        now_ns, scale = clock.now_ns(), seen.observation.scale
+        now_ns, scale = clock.now_ns(), observed_sync.observation.scale
         self._states.follow_clock(now_ns, clock.monotonic_s())
         if isinstance(scale, Scale):
             state.resume(scale.replicas, now_ns, has_behavior=autoscaler.spec.behavior is not None)
-        past = state.history
-        decision = decide.decide(autoscaler.spec, seen.observation, past, now_ns, self._flags)
+        prior_history = state.history
+        decision = decide.decide(autoscaler.spec, observed_sync.observation, prior_history, now_ns, self._flags)
         has_change = decision.replicas is not None or not status.is_same(autoscaler.wire.status, decision.status)
         if reason := self._writes.gate.block_reason(autoscaler, has_change=has_change):
-            self._stand_by(autoscaler, seen, decision)
-            sync = SyncRecord(now_ns, autoscaler, seen, past, decision, is_carried_out=False)
+            self._stand_by(autoscaler, observed_sync, decision)
+            sync = SyncRecord(now_ns, autoscaler, observed_sync, prior_history, decision, is_carried_out=False)
             self._reporter.not_carried_out(sync, state, reason)
         else:
-            sync = await self._act(autoscaler, seen, past, decision)
+            sync = await self._act(autoscaler, observed_sync, prior_history, decision)
         self._reporter.ended(sync, state, clock.monotonic_s() - started_s)
         return sync.decision
 
-    async def _act(self, autoscaler: Autoscaler, seen: ObservedSync, past: History, decision: Decision) -> SyncRecord:
+    async def _act(
+        self, autoscaler: Autoscaler, observed_sync: ObservedSync, prior_history: History, decision: Decision
+    ) -> SyncRecord:
         """Carry out and report a decision; returns the sync with the results of its writes."""
         now_ns, state = decision.trace.now, self._states.of(autoscaler.key)
         state.leave_standby()
-        decision, errors = await self._carry_out(autoscaler, seen, decision)
-        self._keep_history(autoscaler, seen, decision)
+        decision, errors = await self._carry_out(autoscaler, observed_sync, decision)
+        self._keep_history(autoscaler, observed_sync, decision)
         self._reporter.events(autoscaler, decision, follow_status=False)
         self._reporter.desired(autoscaler, decision)
         status_error = await self._writes.statuses.write(autoscaler, decision.status, state)
@@ -132,20 +134,20 @@ class AutoscalerReconciler:
             if not decision.reached_end:
                 self._reporter.status_failed(autoscaler, status_error)
         self._reporter.events(autoscaler, decision, follow_status=True)
-        sync = SyncRecord(now_ns, autoscaler, seen, past, decision, errors, status_error)
+        sync = SyncRecord(now_ns, autoscaler, observed_sync, prior_history, decision, errors, status_error)
         self._reporter.record(sync)
         return sync
 
-    def _stand_by(self, autoscaler: Autoscaler, seen: ObservedSync, decision: Decision) -> None:
+    def _stand_by(self, autoscaler: Autoscaler, observed_sync: ObservedSync, decision: Decision) -> None:
         """Add the recommendation, and rescales by others, to the history that the first sync that writes needs."""
-        state, scale = self._states.of(autoscaler.key), seen.observation.scale
+        state, scale = self._states.of(autoscaler.key), observed_sync.observation.scale
         if decision.selector is not None:
             self._states.keep_selector(state, decision.selector)
-        past = decision.history if decision.draft is None else decision.draft.past
+        prior_history = decision.history if decision.draft is None else decision.draft.prior_history
         if isinstance(scale, Scale):
             change = state.standby_change(scale.replicas)
-            past = settle.with_change(autoscaler.spec, past, change, decision.trace.now)
-        state.history = past
+            prior_history = settle.with_change(autoscaler.spec, prior_history, change, decision.trace.now)
+        state.history = prior_history
 
     def _ensure_latest(self, autoscaler: Autoscaler) -> None:
         """Raise Outdated where the cache has another spec; old API servers set no generation that could be compared."""
@@ -168,9 +170,9 @@ class AutoscalerReconciler:
         except StatusError as error:
             log.debug("%s: its kept history: %s", autoscaler.described, error)
 
-    def _keep_history(self, autoscaler: Autoscaler, seen: ObservedSync, decision: Decision) -> None:
+    def _keep_history(self, autoscaler: Autoscaler, observed_sync: ObservedSync, decision: Decision) -> None:
         """Have the history after this sync stored for later processes."""
-        scale = seen.observation.scale
+        scale = observed_sync.observation.scale
         if isinstance(scale, Scale) and self._states.of(autoscaler.key).is_restored:
             replicas = scale.replicas if decision.replicas is None else decision.replicas
             snapshot = HistorySnapshot(autoscaler.metadata.uid, decision.history, replicas, decision.trace.now)
@@ -180,22 +182,22 @@ class AutoscalerReconciler:
         """Store the history as after the rescale, before the scale is written: the process may be killed after that."""
         if not self._states.of(autoscaler.key).is_restored:
             return
-        before, after, now_ns = draft.scale.replicas, draft.desired, draft.now
-        history = settle.with_change(draft.spec, draft.past, after - before, now_ns)
+        before, after, now_ns = draft.scale.replicas, draft.desired, draft.now_ns
+        history = settle.with_change(draft.spec, draft.prior_history, after - before, now_ns)
         snapshot = HistorySnapshot(autoscaler.metadata.uid, history, after, now_ns, rescaled_from=before)
         await self._writes.history.store(autoscaler.key, snapshot)
 
     async def _carry_out(
-        self, autoscaler: Autoscaler, seen: ObservedSync, decision: Decision
+        self, autoscaler: Autoscaler, observed_sync: ObservedSync, decision: Decision
     ) -> tuple[Decision, Sequence[StatusError]]:
         """Write the scale, keep the history; the decision with the result, and the errors of failed attempts."""
         state = self._states.of(autoscaler.key)
         errors: Sequence[StatusError] = ()
         if decision.selector is not None:
             self._states.keep_selector(state, decision.selector)
-        if decision.draft is not None and seen.target is not None:
-            state.history = decision.draft.past
-            decision, errors = await self._rescale(autoscaler, decision.draft, seen.target)
+        if decision.draft is not None and observed_sync.target is not None:
+            state.history = decision.draft.prior_history
+            decision, errors = await self._rescale(autoscaler, decision.draft, observed_sync.target)
         state.history = decision.history
         return decision, errors
 
@@ -206,10 +208,10 @@ class AutoscalerReconciler:
         self._ensure_latest(autoscaler)
         if reason := self._writes.gate.block_reason(autoscaler, has_change=True):
             raise Outdated(f"{autoscaler.described} is not rescaled: {reason}")
-        written = await self._writes.scales.write(target, draft.desired)
+        write_result = await self._writes.scales.write(target, draft.desired)
         now_ns = self._clock.now_ns()
-        if not written.is_done:
-            self._states.of(autoscaler.key).note_failed_write(written.errors[-1])
-            return settle.refused(draft, now_ns, written.errors[-1].message), written.errors
+        if not write_result.is_done:
+            self._states.of(autoscaler.key).note_failed_write(write_result.errors[-1])
+            return settle.refused(draft, now_ns, write_result.errors[-1].message), write_result.errors
         self._reporter.rescaled(autoscaler, draft)
-        return settle.written(draft, now_ns), written.errors
+        return settle.written(draft, now_ns), write_result.errors

@@ -83,7 +83,7 @@ class SyncReporter:
         """A decision is not carried out: log what it would write, or compare it with another controller's status."""
         self.desired(sync.autoscaler, sync.decision)
         if self._comparison is not None:
-            self._comparison.compare(sync.autoscaler, sync.seen, sync.past, sync.decision)
+            self._comparison.compare(sync.autoscaler, sync.observed, sync.prior_history, sync.decision)
         elif reason != standby.GONE and state.is_new_desired(sync.decision.replicas):
             log.info("%s: %s", sync.autoscaler.described, standby.unwritten(sync.decision))
         self.record(sync)
@@ -97,7 +97,7 @@ class SyncReporter:
             self._telemetry.failure_response(response)
         before = sync.autoscaler.wire.status.current_replicas
         for index, step in enumerate(decision.trace.metrics):
-            query_s = sync.seen.durations_s[index] if index < len(sync.seen.durations_s) else 0.0
+            query_s = sync.observed.durations_s[index] if index < len(sync.observed.durations_s) else 0.0
             action, error = Action.NONE, ErrorKind.NONE
             if step.failure is not None or step.proposal is None:
                 is_unknown = step.failure is not None and step.failure.reason == "InvalidMetricSourceType"

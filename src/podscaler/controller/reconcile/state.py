@@ -78,9 +78,9 @@ class AutoscalerState:
     failures: int = 0
     may_retry: bool = False
 
-    def restore(self, found: RestoredHistory | None) -> None:
+    def restore(self, restored_history: RestoredHistory | None) -> None:
         """Take the history that an earlier process stored; None: there is none."""
-        self.is_restored, self.restored = True, found
+        self.is_restored, self.restored = True, restored_history
 
     def resume(self, replicas: int, now_ns: int, *, has_behavior: bool) -> None:
         """Add the history of an earlier process, once a scale was read.
@@ -114,13 +114,13 @@ class AutoscalerState:
         is_new, self.error = self.error != error, error
         return is_new
 
-    def note_status_write(self, written: WrittenVersion, at_s: float, period_s: float) -> None:
+    def note_status_write(self, written_version: WrittenVersion, at_s: float, period_s: float) -> None:
         """The status was written at that instant of the monotonic clock.
 
         The first write of each autoscaler counts from up to `period_s` later: soon after the start all statuses are
         written, and are not to be written together ever after.
         """
-        self.written = consistency.latest(self.written, written)
+        self.written = consistency.latest(self.written, written_version)
         if self.is_registered and period_s:
             is_first = self.status_written_s is None
             spread_s = zlib.crc32("/".join(self.key).encode()) / 2**32 * period_s if is_first else 0.0
@@ -225,8 +225,8 @@ class AutoscalerStates:
 
     def drop_conflicting(self, state: AutoscalerState, besides: frozenset[Key] = frozenset()) -> None:
         """Drop the autoscalers that scale the same target no more, all but `besides`."""
-        for gone in state.conflicting - besides:
-            self._selectors.forget("/".join(gone))
+        for key in state.conflicting - besides:
+            self._selectors.forget("/".join(key))
         state.conflicting = besides
 
     def neighbours(self, namespace: str) -> Namespace:

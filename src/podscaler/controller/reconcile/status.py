@@ -59,8 +59,8 @@ class StatusWriter:
         except StatusError as error:
             state.note_failed_write(error)
             return error
-        written = WrittenVersion(autoscaler.metadata.uid, version)
-        state.note_status_write(written, self._clock.monotonic_s(), self._period_s)
+        written_version = WrittenVersion(autoscaler.metadata.uid, version)
+        state.note_status_write(written_version, self._clock.monotonic_s(), self._period_s)
         return None
 
     def _can_wait(self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus, state: AutoscalerState) -> bool:

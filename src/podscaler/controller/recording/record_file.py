@@ -76,10 +76,10 @@ class RecordFile:
 
     def begin(self) -> None:
         """Begin a new file; FILE as it was before is numbered. Raises OSError: then nothing has been moved."""
-        fresh = self.path.with_name(f"{self.path.name}.new")
+        new_path = self.path.with_name(f"{self.path.name}.new")
         with suppress(FileNotFoundError):
-            fresh.unlink()
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            new_path.unlink()
+        descriptor = os.open(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WINDOW_BITS)
@@ -87,7 +87,7 @@ class RecordFile:
             _write_all(descriptor, start)
             self._end_member()
             self._number()
-            fresh.rename(self.path)
+            new_path.rename(self.path)
         except BaseException:
             os.close(descriptor)
             raise

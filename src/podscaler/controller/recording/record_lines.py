@@ -29,44 +29,46 @@ class RecordLines:
     """Makes the lines of reports; remembers the history of each autoscaler that a reader has derived so far."""
 
     def __init__(self) -> None:
-        self._known: dict[Key, tuple[History, int]] = {}
+        self._derived_histories: dict[Key, tuple[History, int]] = {}
 
     def restart(self) -> None:
         """A new file begins: its reader knows no history."""
-        self._known.clear()
+        self._derived_histories.clear()
 
     def of(self, record: SyncRecord | End) -> bytes:
         """The lines of a report."""
         if isinstance(record, End):
-            self._known.pop(record.key, None)
+            self._derived_histories.pop(record.key, None)
             return _end_line(record.key, record.at_ns)
         key = record.autoscaler.key
-        past, last_at_ns = self._known.get(key, (history.EMPTY, record.at_ns))
+        prior_history, last_at_ns = self._derived_histories.get(key, (history.EMPTY, record.at_ns))
         text = b""
         if record.at_ns < last_at_ns:  # the wall clock was set back: the autoscaler begins again
-            text, past = _end_line(key, record.at_ns), history.EMPTY
-        self._known[key] = record.decision.history, record.at_ns
-        return text + recording.sync_line(_sync_line(record, None if past == record.past else record.past))
+            text, prior_history = _end_line(key, record.at_ns), history.EMPTY
+        self._derived_histories[key] = record.decision.history, record.at_ns
+        return text + recording.sync_line(
+            _sync_line(record, None if prior_history == record.prior_history else record.prior_history)
+        )
 
 
 def _end_line(key: Key, at_ns: int) -> bytes:
     return recording.deleted_line(instants.exact(at_ns), "/".join(key))
 
 
-def _sync_line(sync: SyncRecord, past: History | None) -> recording.SyncLine:
-    trace, observation = sync.decision.trace, sync.seen.observation
+def _sync_line(sync: SyncRecord, prior_history: History | None) -> recording.SyncLine:
+    trace, observation = sync.decision.trace, sync.observed.observation
     overlapping = trace.selection.overlapping if trace.selection else ()
     return recording.SyncLine(
         time=instants.exact(sync.at_ns),
         hpa=_with_kind(sync.autoscaler),
-        scale=_scale(sync.seen),
+        scale=_scale(sync.observed),
         scale_update=_attempts(sync),
         scaled_at=instants.exact(trace.write.at) if trace.write else "",
         status_update=_error_status(sync.status_error) if sync.status_error else None,
-        pods=tuple([msgspec.Raw(pod.text) for pod in sync.seen.pods]),
-        metrics=tuple([_answer(answer) for answer in sync.seen.answers]),
+        pods=tuple([msgspec.Raw(pod.text) for pod in sync.observed.pods]),
+        metrics=tuple([_answer(answer) for answer in sync.observed.answers]),
         neighbours=tuple([key for key in overlapping if key != trace.autoscaler]),
-        history=None if past is None else replay.write_history(past),
+        history=None if prior_history is None else replay.write_history(prior_history),
         gone=not observation.is_registered,
     )
 
@@ -82,18 +84,18 @@ def _with_kind(autoscaler: Autoscaler) -> HorizontalPodAutoscaler:
     )
 
 
-def _scale(seen: ObservedSync) -> Scale | meta.Status:
-    scale = seen.observation.scale
+def _scale(observed_sync: ObservedSync) -> Scale | meta.Status:
+    scale = observed_sync.observation.scale
     if isinstance(scale, Failure):
         return _failure_status(scale)
-    return seen.target.scale if seen.target else Scale()
+    return observed_sync.target.scale if observed_sync.target else Scale()
 
 
 def _attempts(sync: SyncRecord) -> tuple[Scale | meta.Status, ...]:
     if not sync.scale_errors:
         return ()
     scale_errors = tuple([_error_status(error) for error in sync.scale_errors])
-    return scale_errors if sync.decision.replicas is None else (*scale_errors, _scale(sync.seen))
+    return scale_errors if sync.decision.replicas is None else (*scale_errors, _scale(sync.observed))
 
 
 def _answer(answer: FetchedMetric | None) -> recording.Answer | None:

@@ -23,8 +23,8 @@ class SyncRecord:
     Attributes:
         at_ns: the instant of the decision, since the epoch.
         autoscaler: the autoscaler that was synced.
-        seen: the facts.
-        past: the history before the sync.
+        observed: the facts that were observed.
+        prior_history: the history before the sync.
         decision: the decision with the results of its writes.
         scale_errors: the errors of failed attempts to write the scale, in order.
         status_error: the error of the write of the status; None: it succeeded, or nothing was written.
@@ -33,8 +33,8 @@ class SyncRecord:
 
     at_ns: int
     autoscaler: Autoscaler
-    seen: ObservedSync
-    past: History
+    observed: ObservedSync
+    prior_history: History
     decision: Decision
     scale_errors: Sequence[StatusError] = ()
     status_error: StatusError | None = None

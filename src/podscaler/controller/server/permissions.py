@@ -137,16 +137,18 @@ def of_heapster(service: HeapsterService) -> tuple[Permission, ...]:
 
 def needed(settings: ControllerSettings) -> tuple[Permission, ...]:
     """The permissions that a controller with these settings needs."""
-    wanted = list(NEEDED)
+    permissions = list(NEEDED)
     if settings.heapster is not None:
-        wanted = [each for each in wanted if each.group not in METRICS_APIS] + [*of_heapster(settings.heapster)]
+        permissions = [each for each in permissions if each.group not in METRICS_APIS] + [
+            *of_heapster(settings.heapster)
+        ]
     if settings.history_namespace:
-        wanted += of_histories(settings.history_namespace)
+        permissions += of_histories(settings.history_namespace)
     if autoscaler_kinds.POD_AUTOSCALER in settings.kinds:
-        wanted += of_pod_autoscalers()
+        permissions += of_pod_autoscalers()
     if autoscaler_kinds.HPA not in settings.kinds:
-        wanted = [each for each in wanted if each.group != autoscaler_kinds.HPA.group or each.verb in READING]
-    return tuple(each for each in wanted if each.verb in READING or not settings.dry_run)
+        permissions = [each for each in permissions if each.group != autoscaler_kinds.HPA.group or each.verb in READING]
+    return tuple(each for each in permissions if each.verb in READING or not settings.dry_run)
 
 
 class _Allowed(msgspec.Struct):
@@ -166,8 +168,8 @@ async def warn(client: Client, permissions: tuple[Permission, ...] = NEEDED) -> 
 
 async def missing(client: Client, permissions: tuple[Permission, ...] = NEEDED) -> list[Permission]:
     """The permissions that the API server does not grant; those that it cannot review count as granted."""
-    allowed = await asyncio.gather(*(_is_allowed(client, permission) for permission in permissions))
-    return [permission for permission, is_allowed in zip(permissions, allowed, strict=True) if not is_allowed]
+    are_allowed = await asyncio.gather(*(_is_allowed(client, permission) for permission in permissions))
+    return [permission for permission, is_allowed in zip(permissions, are_allowed, strict=True) if not is_allowed]
 
 
 def summary(lacking: Sequence[Permission], client: Client) -> str:
@@ -177,11 +179,11 @@ def summary(lacking: Sequence[Permission], client: Client) -> str:
         resource = ".".join(filter(None, (each.resource, each.group))) + (
             f"/{each.subresource}" if each.subresource else ""
         )
-        where = f" in the namespace {each.namespace}" if each.namespace else ""
-        verbs.setdefault((resource, where, each.purpose), []).append(each.verb)
+        scope = f" in the namespace {each.namespace}" if each.namespace else ""
+        verbs.setdefault((resource, scope, each.purpose), []).append(each.verb)
     parts = [
-        f"{', '.join(mine)} {resource}{where}" + (f" (without it {purpose})" if purpose else "")
-        for (resource, where, purpose), mine in verbs.items()
+        f"{', '.join(own_verbs)} {resource}{scope}" + (f" (without it {purpose})" if purpose else "")
+        for (resource, scope, purpose), own_verbs in verbs.items()
     ]
     return (
         f"the API server {client.server} does not allow the user of {client.caller} to: {'; '.join(parts)}. "

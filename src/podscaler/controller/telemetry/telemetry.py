@@ -218,9 +218,9 @@ class RecordingMetrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """The counters, as of now."""
-        written, lost = self._recording.lines_written, self._recording.lines_lost
-        yield CounterMetricFamily("podscaler_recording_lines", "Lines written to the recording.", value=written)
-        yield CounterMetricFamily("podscaler_recording_lost_lines", "Lines that the recording lost.", value=lost)
+        lines_written, lines_lost = self._recording.lines_written, self._recording.lines_lost
+        yield CounterMetricFamily("podscaler_recording_lines", "Lines written to the recording.", value=lines_written)
+        yield CounterMetricFamily("podscaler_recording_lost_lines", "Lines that the recording lost.", value=lines_lost)
 
 
 class QueueMetrics(Collector):

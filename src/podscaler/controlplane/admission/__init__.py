@@ -1,4 +1,4 @@
-"""Admission plugins: check and complete objects before they are stored (LimitRanges, classes, accounts, escalation).
+"""Admission plugins: check and complete objects before they are stored (limits, quotas, classes, accounts, escalation).
 
 Reading order: any; each module is one admission plugin, which registers itself with `registry.objects`. A new plugin: a
 module with a function that calls `Objects.admit`, and its call in `cli.up`.

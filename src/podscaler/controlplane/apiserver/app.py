@@ -13,9 +13,11 @@ import ssl
 import time
 import zlib
 from collections.abc import Iterable
+from dataclasses import replace
 
 from aiohttp import web
 
+from podscaler.api.openapi.openapi import CreateOnly
 from podscaler.api.resource.resources import Resource
 from podscaler.base import http_server, supervision
 from podscaler.base.clock import Clock
@@ -50,6 +52,9 @@ GZIP_MIN_BYTES = 128 * 1024
 STOP_TIMEOUT_S = 5.0
 ACCEPT_BACKLOG = 1024
 PORT_MAX = 65_535
+
+BINDINGS = CreateOnly("", "v1", "bindings", "Binding", subresources.BINDING.message, namespaced=True)
+"""The deprecated collection of bindings, as OpenAPI documents describe it."""
 
 _log = logging.getLogger(__name__)
 
@@ -91,8 +96,8 @@ class ApiServer:
             non_resource=NonResourceHandlers(
                 routes,
                 self._discovery,
-                openapi=OpenApiV3(records, [review.endpoint for review in REVIEWS], routes, parts),
-                parts=parts,
+                openapi=OpenApiV3(records, [BINDINGS, *(review.endpoint for review in REVIEWS)], routes, parts),
+                parts=replace(parts, checks={"etcd": objects.why_unavailable, **parts.checks}),
                 compact=objects.compact,
                 metrics=self._metrics,
             ),

@@ -18,6 +18,7 @@ from aiohttp import web
 from podscaler.api.machinery import duration
 from podscaler.api.machinery import names as name_rules
 from podscaler.api.resource import api_errors
+from podscaler.api.text import json_text
 from podscaler.controlplane.aggregator.remote_versions import Remote
 from podscaler.controlplane.apiserver.auth_filter import AuthFilter
 from podscaler.controlplane.apiserver.discovery import metric_apis
@@ -40,6 +41,7 @@ from podscaler.controlplane.apiserver.http import (
     query_options,
     request_bodies,
     request_paths,
+    response_encoder,
     responses,
 )
 from podscaler.controlplane.apiserver.http.query_options import EMPTY_QUERY, Query
@@ -72,6 +74,7 @@ COLLECTION_HANDLERS: dict[str, Handler] = {
 """The handler by HTTP method: for paths of objects, and for paths of collections."""
 SUBRESOURCE_HANDLERS: dict[str, dict[str, Handler]] = {
     "status": OBJECT_HANDLERS,
+    "approval": OBJECT_HANDLERS,
     "scale": {"GET": scales.get, "PUT": scales.replace, "PATCH": scales.patch},
     "log": {"GET": pod_logs.get},
     "exec": dict.fromkeys(("GET", "POST"), pod_sessions.execute),
@@ -225,7 +228,7 @@ class Dispatcher:
         request = context.http
         if request.method != "POST":
             raise http_errors.method_not_allowed()
-        form = negotiation.resource_form(request.headers.get("Accept", ""), can_stream=False)
+        form = negotiation.resource_form(request.headers.get("Accept", ""), can_stream=False, has_tables=False)
         expected = BodyKind(f"{review.group}/v1", review.kind, review.message)
         validation = query_options.write_options(context.query, "CreateOptions").field_validation
         body = await request_bodies.read(request)
@@ -237,7 +240,10 @@ class Dispatcher:
         name_checks.set_namespace(obj, target.namespace)
         review_context = ReviewContext(user, auth.authenticator, auth.authorizer, self._server.clock.now_ns())
         status = review.evaluate(obj, review_context)
-        return await responses.encode_object({**obj, "status": status}, form, status=201)
+        encoded = json_text.encode({**obj, "status": status})
+        if form.shape == "partial":
+            encoded = response_encoder.partial(encoded, form.meta_version)
+        return await responses.from_json(encoded, form, status=201)
 
 
 def check_timeout(raw_path: str) -> None:

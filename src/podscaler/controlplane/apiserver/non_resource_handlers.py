@@ -35,6 +35,8 @@ _AGGREGATION_GROUP = "apiregistration.k8s.io"
 ISSUER_CONFIGURATION_PATH = "/.well-known/openid-configuration"
 ISSUER_KEYS_PATH = "/openid/v1/jwks"
 
+_NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
+
 VERSION: Object = {
     "major": "1",
     "minor": "37",
@@ -249,20 +251,45 @@ def check_health(path: str, query: Query, checks: Mapping[str, Callable[[], str]
     Args:
         path: the request's path.
         query: `verbose` lists every check, `exclude` leaves some out.
-        checks: by name; each returns why it fails, or an empty text. `ping`, which never fails, is added.
+        checks: by name; each returns why it fails, or an empty text. Checks that never fail are added: `ping`, `log`,
+            and for `/readyz` `informer-sync` and `shutdown`; `etcd-readiness` is there the check `etcd` again.
     """
     endpoint, _, only = path.strip("/").partition("/")
-    known: dict[str, Callable[[], str]] = {"ping": lambda: "", **checks}
-    if only and only not in known:
-        return responses.NOT_FOUND_PAGE
-    excluded = set() if only else set(query.texts("exclude"))
-    results = {name: known[name]() for name in ((only,) if only else known) if name not in excluded}
+    known: dict[str, Callable[[], str]] = {"ping": _no_failure, "log": _no_failure, **checks}
+    if endpoint == "readyz":
+        known |= {"etcd-readiness": checks["etcd"]} if "etcd" in checks else {}
+        known |= {"informer-sync": _no_failure, "shutdown": _no_failure}
+    if only:
+        return _one_check(known[only]()) if only in known else responses.NOT_FOUND_PAGE
+    excluded = set(query.texts("exclude"))
+    results = {name: "" if name in excluded else check() for name, check in known.items()}
     has_failed = any(results.values())
     if not (has_failed or "verbose" in query):
-        return responses.text("ok")
-    lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in results.items()]
+        return replace(responses.text("ok"), headers=_NO_SNIFF)
+    lines = [_check_line(name, why, is_excluded=name in excluded) for name, why in results.items()]
+    if unknown := sorted(excluded - known.keys()):
+        names = ", ".join(f'"{name}"' for name in unknown)
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
     verdict = "failed" if has_failed else "passed"
-    return responses.text("\n".join((*lines, f"{endpoint} check {verdict}\n")), 500 if has_failed else 200)
+    text = "\n".join((*lines, f"{endpoint} check {verdict}\n"))
+    return replace(responses.text(text, 500 if has_failed else 200), headers=_NO_SNIFF)
+
+
+def _no_failure() -> str:
+    return ""
+
+
+def _one_check(why: str) -> EncodedResponse:
+    """The response of one check, which failed for the reason `why` unless that is empty."""
+    if not why:
+        return responses.text("ok")
+    return replace(responses.text(f"internal server error: {why}\n", 500), headers=_NO_SNIFF)
+
+
+def _check_line(name: str, why: str, *, is_excluded: bool) -> str:
+    if is_excluded:
+        return f"[+]{name} excluded: ok"
+    return f"[-]{name} failed: {why}" if why else f"[+]{name} ok"
 
 
 def _check_get(request: web.BaseRequest) -> None:

@@ -73,13 +73,14 @@ class Certificates:
 
 
 @dataclass(frozen=True, slots=True)
-class _SignedKey:
+class SigningKeyPair:
     """A private key with its certificate."""
 
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
 
     def pem(self) -> bytes:
+        """Both, as PEM."""
         return _key_pem(self.key) + _pem(self.certificate)
 
 
@@ -93,7 +94,8 @@ def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
-def _utc(now_ns: int) -> datetime:
+def utc(now_ns: int) -> datetime:
+    """The time of certificates for an instant, in whole seconds."""
     return datetime.fromtimestamp(now_ns // NANOSECONDS, UTC)
 
 
@@ -108,7 +110,7 @@ def ensure(folder: Path, *, now_ns: int, addresses: Sequence[str] = ()) -> Certi
     Raises:
         UsageError: the files cannot be read or written, or hold no key and certificate.
     """
-    now = _utc(now_ns)
+    now = utc(now_ns)
     authority = _ensure_authority(folder / "ca.pem", now)
     names = _alternative_names(addresses)
     path = folder / "server.pem"
@@ -130,7 +132,7 @@ def node_context(folder: Path, node_name: str, address: str, *, now_ns: int) -> 
     Raises:
         UsageError: a file cannot be read or written, or holds no key and certificate.
     """
-    now = _utc(now_ns)
+    now = utc(now_ns)
     authority = _ensure_authority(folder / "ca.pem", now)
     names = x509.SubjectAlternativeName([x509.DNSName(node_name), x509.IPAddress(ip_address(address))])
     path = folder / "node.pem"
@@ -161,7 +163,7 @@ def new_client(folder: Path, name: str, groups: Sequence[str], *, now_ns: int) -
     Raises:
         UsageError: the authority cannot be read or written.
     """
-    now = _utc(now_ns)
+    now = utc(now_ns)
     authority = _ensure_authority(folder / "ca.pem", now)
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(_subject(name, groups), authority.certificate.subject, key, now=now, life=CLIENT_LIFE)
@@ -175,7 +177,7 @@ def ensure_client(path: Path, name: str, groups: Sequence[str], *, now_ns: int) 
 
     Raises UsageError if the file or the authority cannot be read or written, or holds no key and certificate.
     """
-    now = _utc(now_ns)
+    now = utc(now_ns)
     authority = _ensure_authority(path.parent / "ca.pem", now)
     found = _load(path)
     if found is not None and _is_current(found, authority, now) and found.certificate.subject == _subject(name, groups):
@@ -190,11 +192,19 @@ def authority_of(folder: Path, *, now_ns: int) -> bytes:
 
     Raises UsageError if the file cannot be read or written, or holds no key and certificate.
     """
-    authority = _ensure_authority(folder / "ca.pem", _utc(now_ns))
+    authority = _ensure_authority(folder / "ca.pem", utc(now_ns))
     return _pem(authority.certificate)
 
 
-def _ensure_authority(path: Path, now: datetime) -> _SignedKey:
+def signing_authority(folder: Path, *, now_ns: int) -> SigningKeyPair:
+    """The CA in `folder` with its key, which must not leave this package. Blocks.
+
+    Raises UsageError if the file cannot be read or written, or holds no key and certificate.
+    """
+    return _ensure_authority(folder / "ca.pem", utc(now_ns))
+
+
+def _ensure_authority(path: Path, now: datetime) -> SigningKeyPair:
     found = _load(path)
     if found is not None:
         return found
@@ -203,7 +213,7 @@ def _ensure_authority(path: Path, now: datetime) -> _SignedKey:
     return created
 
 
-def _load(path: Path) -> _SignedKey | None:
+def _load(path: Path) -> SigningKeyPair | None:
     """The key and certificate in a file, None if the file does not exist. Raises UsageError."""
     content = secret_files.read(path)
     if content is None:
@@ -215,16 +225,18 @@ def _load(path: Path) -> _SignedKey | None:
         raise UsageError(f"{path} does not hold a key and a certificate: remove it to have new ones made") from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise UsageError(f"{path} holds a key of another kind: remove it to have a new one made")
-    return _SignedKey(key, certificate)
+    return SigningKeyPair(key, certificate)
 
 
-def _is_usable(pair: _SignedKey, authority: _SignedKey, names: x509.SubjectAlternativeName, now: datetime) -> bool:
+def _is_usable(
+    pair: SigningKeyPair, authority: SigningKeyPair, names: x509.SubjectAlternativeName, now: datetime
+) -> bool:
     """Whether a server certificate is current and has all `names`."""
     had = pair.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return _is_current(pair, authority, now) and set(names) <= set(had)
 
 
-def _is_current(pair: _SignedKey, authority: _SignedKey, now: datetime) -> bool:
+def _is_current(pair: SigningKeyPair, authority: SigningKeyPair, now: datetime) -> bool:
     """Whether a certificate is of this CA and stays valid for `RENEWAL_MARGIN`."""
     certificate = pair.certificate
     if certificate.not_valid_after_utc - RENEWAL_MARGIN < now or certificate.not_valid_before_utc > now:
@@ -237,18 +249,18 @@ def _subject(name: str, groups: Sequence[str]) -> x509.Name:
     return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-def _new_authority(now: datetime) -> _SignedKey:
+def _new_authority(now: datetime) -> SigningKeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(f"podscaler-{x509.random_serial_number() % 16**8:08x}")
     builder = _builder(name, name, key, now=now, life=AUTHORITY_LIFE)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
-    return _SignedKey(key, builder.sign(key, hashes.SHA256()))
+    return SigningKeyPair(key, builder.sign(key, hashes.SHA256()))
 
 
 def _new_server(
-    subject: x509.Name, authority: _SignedKey, names: x509.SubjectAlternativeName, now: datetime
-) -> _SignedKey:
+    subject: x509.Name, authority: SigningKeyPair, names: x509.SubjectAlternativeName, now: datetime
+) -> SigningKeyPair:
     """A new key and its certificate for a server of these names, signed by the authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(subject, authority.certificate.subject, key, now=now, life=SERVER_LIFE)
@@ -257,7 +269,7 @@ def _new_server(
     builder = builder.add_extension(names, critical=False)
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     builder = builder.add_extension(identifier, critical=False)
-    return _SignedKey(key, builder.sign(authority.key, hashes.SHA256()))
+    return SigningKeyPair(key, builder.sign(authority.key, hashes.SHA256()))
 
 
 def _builder(

@@ -80,6 +80,8 @@ def validate_update(resource: Resource, new: Object, old: Object, subresource: s
         errors += resource.strategy.validate_status(new, old)
     elif not subresource:
         errors += resource.strategy.validate(new, old)
+    elif subresource in resource.strategy.validate_subresource_update:
+        errors += resource.strategy.validate_subresource_update[subresource](new, old)
     return errors
 
 

@@ -25,6 +25,9 @@ from podscaler.controlplane.storage.transactions import Transaction
 Admission = Callable[[Object, Object | None], None]
 """An admission plugin: gets the object to write and the stored one (None on create); may change the first or raise
 StatusError."""
+Charge = Callable[[Transaction, Resource, Object, Object | None], None]
+"""Charges a validated object, which replaces the stored one (None on create), to quotas in the same transaction; may
+raise StatusError 403."""
 Change = Callable[[Object], Object]
 """From the stored object (a copy, storage version) to the new one; synchronous; may raise StatusError."""
 
@@ -71,8 +74,9 @@ class ObjectWriter:
 
     Attributes:
         field_managers: computes the managedFields.
-        admissions: the admission plugins by `Resource.key`, called in order.
+        admissions: the admission plugins by `Resource.key`, or `KEY/SUBRESOURCE`, called in order.
         allocators: the allocators by `Resource.key`; kinds without one allocate nothing.
+        charge: charges objects to quotas; None: there are none.
     """
 
     def __init__(self, resources: Mapping[str, Resource], random: Random) -> None:
@@ -81,6 +85,7 @@ class ObjectWriter:
         self.field_managers = FieldManagers(resources)
         self.admissions: dict[str, list[Admission]] = {}
         self.allocators: dict[str, Allocator] = {}
+        self.charge: Charge | None = None
 
     def stored_kind(self, resource: Resource) -> Resource:
         """The kind under which the objects of a kind are stored (Events of two API groups are); errors name it."""
@@ -110,6 +115,8 @@ class ObjectWriter:
             errors = object_preparation.validate_new(resource, obj)
             self._raise_invalid(resource, obj, errors + field_managers.validate_entries(managed if sent else None))
             self._check_unique(transaction, resource, obj["metadata"])
+            if self.charge is not None:
+                self.charge(transaction, resource, obj, None)
             new = object_preparation.stored_form(self.stored_kind(resource), allocation.applied_to(obj))
             field_managers.set_entries(new, managed)
             return _put(transaction, resource, new, allocation)
@@ -142,8 +149,7 @@ class ObjectWriter:
         live, sent = field_managers.take_entries(old), field_managers.take_entries(new)
         if sent == live:
             sent = None
-        if not options.subresource:
-            self._admit(resource, new, old)
+        self._admit(resource, new, old, options.subresource)
         object_preparation.check_version(resource, new, stored)
         self._set_type(resource, new)
         seen_by_managers = resource.strategy.seen_by_managers(new)
@@ -152,6 +158,8 @@ class ObjectWriter:
         with (allocator or allocate_nothing)(new, old, is_dry=transaction.is_dry) as allocation:
             errors = object_preparation.validate_update(resource, new, old, options.subresource)
             self._raise_invalid(resource, new, errors + field_managers.validate_entries(sent))
+            if self.charge is not None and not options.subresource:
+                self.charge(transaction, resource, new, old)
             new = object_preparation.stored_form(self.stored_kind(resource), new, old)
             if deletion.is_last_finalizer_removed(resource, new, old):
                 transaction.remove(stored)
@@ -192,8 +200,8 @@ class ObjectWriter:
             raise api_errors.not_found(resource, name)
         return stored
 
-    def _admit(self, resource: Resource, new: Object, old: Object | None) -> None:
-        for admission in self.admissions.get(resource.key, ()):
+    def _admit(self, resource: Resource, new: Object, old: Object | None, subresource: str = "") -> None:
+        for admission in self.admissions.get(f"{resource.key}/{subresource}" if subresource else resource.key, ()):
             admission(new, old)
 
     def _check_namespace(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:

@@ -16,7 +16,7 @@ from podscaler.api.resource.resources import Object, Resource
 from podscaler.controlplane.registry import deletion, scale_field_managers, scale_objects
 from podscaler.controlplane.registry.allocation import Allocator
 from podscaler.controlplane.registry.field_managers import FieldManagers
-from podscaler.controlplane.registry.object_writer import Admission, Change, Deleted, ObjectWriter
+from podscaler.controlplane.registry.object_writer import Admission, Change, Charge, Deleted, ObjectWriter
 from podscaler.controlplane.storage import entries, listing, watching
 from podscaler.controlplane.storage.change_log import StoreEvent
 from podscaler.controlplane.storage.entries import Entry
@@ -62,8 +62,15 @@ class Objects:
         self._writer.allocators[resource] = allocator
 
     def admit(self, resource: str, admission: Admission) -> None:
-        """Call the admission plugin `admission` before every create and update of a kind (not of subresources)."""
+        """Call the admission plugin `admission` before every create and update of a kind, without its subresources.
+
+        With `KEY/SUBRESOURCE` in place of a kind it is called before every update of that subresource.
+        """
         self._writer.admissions.setdefault(resource, []).append(admission)
+
+    def set_charge(self, charge: Charge) -> None:
+        """Call `charge` for every validated create and update (not of subresources), in the same transaction."""
+        self._writer.charge = charge
 
     def listen(self, listener: Callable[[list[StoreEvent]], None]) -> None:
         """Call `listener` with the events of every commit, in order, once reads return them."""
@@ -213,6 +220,10 @@ class Objects:
     def counts(self) -> dict[str, int]:
         """The number of objects of each stored kind, by `Resource.key`."""
         return {key: len(self._store.table(key)) for key, each in self._resources.items() if not each.stored_as}
+
+    def why_unavailable(self) -> str:
+        """Why no writes are accepted, empty if they are."""
+        return self._store.why_unavailable()
 
     async def compact(self) -> int:
         """Drop the change log, as etcd's compaction does; returns the compacted revision, the oldest to watch from."""

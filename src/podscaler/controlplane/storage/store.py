@@ -183,6 +183,10 @@ class Store:
         await self._wait_for_commit()
         return result
 
+    def why_unavailable(self) -> str:
+        """Why the store accepts no writes, empty if it does."""
+        return "the store is closed" if self._closed else ""
+
     async def compact(self) -> int:
         """Drop the change log: earlier revisions can no longer be watched or listed. Returns the compacted revision."""
         self._obsolete += self.log.clear(self.revision)

@@ -39,11 +39,11 @@ class Grouped(Fact, frozen=True, gc=False):
 def grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) -> Grouped:
     """The groups of the situation's pods for samples of `resource` (empty for a custom metric)."""
     pods = pod_list.of(situation.pods)
-    found = list(map(samples.get, pods.names))
-    rules = _rules(pods, found, resource, situation)
-    values_milli = [None if sample is None else sample.value_milli for sample in found]
-    known = len(values_milli) - values_milli.count(None)
-    unlisted = _unlisted(samples, situation) if len(samples) > known else ()
+    pod_samples = list(map(samples.get, pods.names))
+    rules = _rules(pods, pod_samples, resource, situation)
+    values_milli = [None if sample is None else sample.value_milli for sample in pod_samples]
+    sampled_pods = len(values_milli) - values_milli.count(None)
+    unlisted = _unlisted(samples, situation) if len(samples) > sampled_pods else ()
     if rules.count(PodRule.HAS_SAMPLE) == len(rules):
         return Grouped(rules, values_milli, list(range(len(rules))), [], [], unlisted)
     counted, unready, missing = [
@@ -53,20 +53,20 @@ def grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) 
     return Grouped(rules, values_milli, counted, unready, missing, unlisted)
 
 
-def _rules(pods: PodList, found: Sequence[Sample | None], resource: str, situation: Situation) -> list[PodRule]:
+def _rules(pods: PodList, pod_samples: Sequence[Sample | None], resource: str, situation: Situation) -> list[PodRule]:
     """The rule for each pod, given its sample; where all are ready for long, only the samples matter."""
     is_cpu, latest_start = resource == "cpu", pods.latest_start
     starting_ns = situation.settings.cpu_initialization_period_ns if is_cpu else 0
-    if latest_start is not None and latest_start + starting_ns <= situation.now:
+    if latest_start is not None and latest_start + starting_ns <= situation.now_ns:
         missing, counted = PodRule.NO_SAMPLE, PodRule.HAS_SAMPLE
-        return [missing if sample is None else counted for sample in found]
+        return [missing if sample is None else counted for sample in pod_samples]
     rule_for = _cpu_rule if is_cpu else _rule
-    return [rule_for(pod, sample, situation) for pod, sample in zip(pods, found, strict=True)]
+    return [rule_for(pod, sample, situation) for pod, sample in zip(pods, pod_samples, strict=True)]
 
 
 def _unlisted(samples: Mapping[str, Sample], situation: Situation) -> tuple[Unlisted, ...]:
-    listed = {pod.name for pod in situation.pods}
-    return tuple(Unlisted(name, sample.value_milli) for name, sample in samples.items() if name not in listed)
+    pod_names = {pod.name for pod in situation.pods}
+    return tuple(Unlisted(name, sample.value_milli) for name, sample in samples.items() if name not in pod_names)
 
 
 def _rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
@@ -89,7 +89,7 @@ def _cpu_rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
     if pod.started_at is None:
         return PodRule.NOT_STARTED
     settings = situation.settings
-    if pod.started_at + settings.cpu_initialization_period_ns > situation.now:
+    if pod.started_at + settings.cpu_initialization_period_ns > situation.now_ns:
         if pod.ready == "False":
             return PodRule.UNREADY_WHILE_STARTING
         if sample.taken_at < pod.ready_changed_at + sample.window_ns:
@@ -128,7 +128,7 @@ def _container_request(pod: Pod, resource: str, name: str) -> int:
         if container.name == name:
             request = container.requests_milli.get(resource)
             if request is None:
-                raise _missing(resource, name, pod)
+                raise _no_request(resource, name, pod)
             return request
     raise MetricError(f"container {name} not found in Pod {pod.name}")
 
@@ -146,10 +146,10 @@ def _sum_of_containers(pod: Pod, resource: str) -> int:
     for container in pod.containers:
         request = container.requests_milli.get(resource)
         if request is None:
-            raise _missing(resource, container.name, pod)
+            raise _no_request(resource, container.name, pod)
         total += request
     return numbers.wrap64(total)
 
 
-def _missing(resource: str, container: str, pod: Pod) -> MetricError:
+def _no_request(resource: str, container: str, pod: Pod) -> MetricError:
     return MetricError(f"missing request for {resource} in container {container} of Pod {pod.name}")

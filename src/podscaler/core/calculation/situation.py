@@ -45,13 +45,13 @@ class Situation(Fact, frozen=True, gc=False):
     """The facts of one sync that all metrics share.
 
     Attributes:
-        now: the instant of the sync.
+        now_ns: the instant of the sync.
         replicas: `scale.spec.replicas`.
         status_replicas: `scale.status.replicas`.
         pods: the pods that the scale's selector matches, in list order.
     """
 
-    now: int
+    now_ns: int
     replicas: int
     status_replicas: int
     pods: Sequence[Pod]

@@ -44,9 +44,9 @@ def find(spec: Spec, scale: Scale, observation: Observation, settings: Settings)
     if not observation.is_registered:
         return _failed(scale, "", f"HPA {spec.key} was deleted during reconciliation")
     pods = pod_list.matching(observation.pods, selector)
-    others = _others(spec, pods, observation, settings)
-    if others:
-        keys = tuple(sorted([spec.key, *others]))
+    overlapping_keys = _overlapping_keys(spec, pods, observation, settings)
+    if overlapping_keys:
+        keys = tuple(sorted([spec.key, *overlapping_keys]))
         text = f"pods by selector {scale.selector} are controlled by more than one HPA (e.g. [{' '.join(keys)}])"
         failure = MetricFailure("AmbiguousSelector", text, text)
         return TargetPods(selector, pods, Selection(scale.selector, len(pods), keys, failure))
@@ -57,11 +57,11 @@ def _failed(scale: Scale, reason: str, text: str) -> TargetPods:
     return TargetPods(None, (), Selection(scale.selector, 0, failure=MetricFailure(reason, text, text)))
 
 
-def _others(spec: Spec, pods: Sequence[Pod], observation: Observation, settings: Settings) -> list[str]:
+def _overlapping_keys(spec: Spec, pods: Sequence[Pod], observation: Observation, settings: Settings) -> list[str]:
     """The other autoscalers over these pods; the first by name only, unless the gate for that is off.
 
     Differs: upstream stops at any two autoscalers, in the random order of a hash map; here one of the two is always the
     one that is being synced.
     """
-    others = observation.neighbours.sharing(spec.key, pods)
-    return sorted(others)[:1] if settings.gates.optimized_selector_store else sorted(others)
+    overlapping_keys = observation.neighbours.sharing(spec.key, pods)
+    return sorted(overlapping_keys)[:1] if settings.gates.optimized_selector_store else sorted(overlapping_keys)

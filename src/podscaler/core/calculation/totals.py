@@ -24,9 +24,9 @@ def propose_object(metric: ObjectMetric, measurement: Measurement, situation: Si
         return _of_total(usage_milli, metric.target.milli, situation)
     ceil_int32 = situation.settings.emulation.ceil_int32
     target_milli = metric.average_milli
-    wanted = ceil_int32(numbers.divide(float(usage_milli), float(target_milli)))
+    replicas = ceil_int32(numbers.divide(float(usage_milli), float(target_milli)))
     reported_milli = situation.settings.emulation.average_milli(usage_milli, situation.status_replicas)
-    return _of_average(usage_milli, target_milli, wanted, reported_milli, situation)
+    return _of_average(usage_milli, target_milli, replicas, reported_milli, situation)
 
 
 def propose_external(metric: ExternalMetric, measurement: Measurement, situation: Situation) -> Proposal:
@@ -36,11 +36,11 @@ def propose_external(metric: ExternalMetric, measurement: Measurement, situation
         return _of_total(_saturating_sum(values_milli), metric.target.milli, situation)
     usage_milli = _sum_until_negative(values_milli)
     target_milli = metric.average_milli
-    wanted = numbers.ceil_int32_saturating(numbers.ceil(numbers.divide(float(usage_milli), float(target_milli))))
+    replicas = numbers.ceil_int32_saturating(numbers.ceil(numbers.divide(float(usage_milli), float(target_milli))))
     reported_milli = numbers.INT64_MAX
     if float(usage_milli) < 2.0**63:
         reported_milli = situation.settings.emulation.average_milli(usage_milli, situation.status_replicas)
-    return _of_average(usage_milli, target_milli, wanted, reported_milli, situation)
+    return _of_average(usage_milli, target_milli, replicas, reported_milli, situation)
 
 
 def _object_usage(metric: ObjectMetric, measurement: Measurement) -> int:

@@ -24,19 +24,19 @@ MESSAGES = {
 WITHIN_RANGE = "DesiredWithinRange"
 
 
-def without_behavior(spec: Spec, wanted: int, current: int) -> Limits:
-    """`wanted` within minimum and maximum, and at most twice the current count (at least 4)."""
+def without_behavior(spec: Spec, stabilized: int, current: int) -> Limits:
+    """`stabilized` within minimum and maximum, and at most twice the current count (at least 4)."""
     rate_limit = numbers.int32_of_float(max(2.0 * float(current), 4.0))
     highest, reason = _nearer_highest(spec, rate_limit)
-    if wanted < spec.min_replicas:
+    if stabilized < spec.min_replicas:
         result, reason = spec.min_replicas, "TooFewReplicas"
-    elif wanted > highest:
+    elif stabilized > highest:
         result = highest
     else:
-        result, reason = wanted, WITHIN_RANGE
+        result, reason = stabilized, WITHIN_RANGE
     return Limits(
-        wanted=wanted,
-        direction=direction(wanted, current),
+        wanted=stabilized,
+        direction=direction(stabilized, current),
         select_policy="",
         policies=(),
         rate_limit=rate_limit,
@@ -46,40 +46,42 @@ def without_behavior(spec: Spec, wanted: int, current: int) -> Limits:
     )
 
 
-def with_behavior(spec: Spec, rates: PolicyFacts, wanted: int, current: int) -> Limits:
-    """`wanted` as far as the policies and the bound of its direction allow."""
-    change = direction(wanted, current)
+def with_behavior(spec: Spec, rates: PolicyFacts, stabilized: int, current: int) -> Limits:
+    """`stabilized` as far as the policies and the bound of its direction allow."""
+    change = direction(stabilized, current)
     if change is Direction.UNCHANGED:
-        past = rates.past
-        return Limits(wanted, change, "", (), None, None, WITHIN_RANGE, wanted, past.scale_ups, past.scale_downs)
+        events = rates.prior_history
+        return Limits(
+            stabilized, change, "", (), None, None, WITHIN_RANGE, stabilized, events.scale_ups, events.scale_downs
+        )
     if change is Direction.UP:
-        allowed = policies.scale_up_limit(rates, current)
-        bound, reason = _nearer_highest(spec, allowed.limit)
-        result = min(wanted, bound)
+        policy_limit = policies.scale_up_limit(rates, current)
+        bound, reason = _nearer_highest(spec, policy_limit.limit)
+        result = min(stabilized, bound)
     else:
-        allowed = policies.scale_down_limit(rates, current)
-        bound, reason = _nearer_lowest(spec, allowed.limit)
-        result = max(wanted, bound)
-    is_limited = result != wanted
+        policy_limit = policies.scale_down_limit(rates, current)
+        bound, reason = _nearer_lowest(spec, policy_limit.limit)
+        result = max(stabilized, bound)
+    is_limited = result != stabilized
     return Limits(
-        wanted,
+        stabilized,
         change,
-        allowed.select_policy,
-        allowed.budgets,
-        allowed.limit,
+        policy_limit.select_policy,
+        policy_limit.budgets,
+        policy_limit.limit,
         bound if is_limited else None,
         reason if is_limited else WITHIN_RANGE,
         result,
-        rates.past.scale_ups,
-        rates.past.scale_downs,
+        rates.prior_history.scale_ups,
+        rates.prior_history.scale_downs,
     )
 
 
-def direction(wanted: int, current: int) -> Direction:
+def direction(desired: int, current: int) -> Direction:
     """The direction from the current count to the wanted one."""
-    if wanted == current:
+    if desired == current:
         return Direction.UNCHANGED
-    return Direction.UP if wanted > current else Direction.DOWN
+    return Direction.UP if desired > current else Direction.DOWN
 
 
 def _nearer_highest(spec: Spec, rate_limit: int) -> tuple[int, str]:

@@ -32,20 +32,20 @@ class Delays(Fact, frozen=True, gc=False):
 NO_DELAYS = Delays()
 
 
-def of(delays: Delays, last_scale_time: str | None, now: int) -> Cooldown | None:
-    """The cooldown at `now`; None: there are no delays. The caller sets its `held` (see `holds`)."""
+def of(delays: Delays, last_scale_time: str | None, now_ns: int) -> Cooldown | None:
+    """The cooldown at `now_ns`; None: there are no delays. The caller sets its `held` (see `holds`)."""
     if delays == NO_DELAYS:
         return None
     if not last_scale_time:
         return Cooldown(delays.up_ns, delays.down_ns)
     scaled_at = instants.parse(last_scale_time)
-    up_until, down_until = (_end(scaled_at, delay_ns, now) for delay_ns in (delays.up_ns, delays.down_ns))
+    up_until, down_until = (_end(scaled_at, delay_ns, now_ns) for delay_ns in (delays.up_ns, delays.down_ns))
     return Cooldown(delays.up_ns, delays.down_ns, scaled_at, up_until, down_until)
 
 
-def _end(scaled_at: int, delay_ns: int, now: int) -> int | None:
+def _end(scaled_at: int, delay_ns: int, now_ns: int) -> int | None:
     ends_at = scaled_at + delay_ns
-    return ends_at if delay_ns and now <= ends_at else None
+    return ends_at if delay_ns and now_ns <= ends_at else None
 
 
 def reason(cooldown: Cooldown) -> str:

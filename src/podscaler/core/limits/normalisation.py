@@ -19,17 +19,17 @@ class DesiredReplicas(Fact, frozen=True, gc=False):
     """The replicas that the metrics want, and the facts that limit them.
 
     Attributes:
-        past: the history before this sync.
+        prior_history: the history before this sync.
         wanted: the proposal of the metrics.
         current: the replicas of the target.
-        now: the instant of the sync.
+        now_ns: the instant of the sync.
     """
 
     spec: Spec
-    past: History
+    prior_history: History
     wanted: int
     current: int
-    now: int
+    now_ns: int
     settings: Settings
 
 
@@ -42,13 +42,13 @@ class Normalised(Fact, frozen=True, gc=False):
 
 def by_windows(desired: DesiredReplicas) -> Normalised:
     """The desired replicas limited by the windows, and then by rates and bounds, as the current algorithm does."""
-    spec, past, now = desired.spec, desired.past, desired.now
+    spec, prior_history, now_ns = desired.spec, desired.prior_history, desired.now_ns
     if spec.behavior is None:
-        stabilized = stabilization.by_flag(past.recommendations, desired.wanted, now, desired.settings)
+        stabilized = stabilization.by_flag(prior_history.recommendations, desired.wanted, now_ns, desired.settings)
         return Normalised(stabilized, bounds.without_behavior(spec, stabilized.step.result, desired.current))
     windows_ns = stabilization.windows_ns(spec.behavior, desired.settings)
     stabilized = stabilization.by_behavior(
-        past.recommendations, desired.wanted, desired.current, now=now, windows_ns=windows_ns
+        prior_history.recommendations, desired.wanted, desired.current, now_ns=now_ns, windows_ns=windows_ns
     )
-    rates = PolicyFacts(spec.behavior, past, now, desired.settings.emulation)
+    rates = PolicyFacts(spec.behavior, prior_history, now_ns, desired.settings.emulation)
     return Normalised(stabilized, bounds.with_behavior(spec, rates, stabilized.step.result, desired.current))

@@ -23,14 +23,14 @@ class PolicyFacts(Fact, frozen=True, gc=False):
     """The inputs of the policies.
 
     Attributes:
-        past: the history, with the scale events within the periods.
-        now: the instant of the sync.
+        prior_history: the history, with the scale events within the periods.
+        now_ns: the instant of the sync.
         emulation: the arithmetic of the emulated version.
     """
 
     behavior: Behavior
-    past: History
-    now: int
+    prior_history: History
+    now_ns: int
     emulation: Emulation
 
 
@@ -71,9 +71,9 @@ def _limit(rules: Rules, rates: PolicyFacts, current: int, *, sign: int) -> Poli
 
 def _budget(policy: Policy, current: int, rates: PolicyFacts, *, sign: int) -> PolicyBudget:
     """What a policy allows in the direction of `sign` (1: up, -1: down) from the count at the start of its period."""
-    cutoff = rates.now - policy.period_ns
-    added = history.changed_since(rates.past.scale_ups, cutoff)
-    removed = history.changed_since(rates.past.scale_downs, cutoff)
+    cutoff = rates.now_ns - policy.period_ns
+    added = history.changed_since(rates.prior_history.scale_ups, cutoff)
+    removed = history.changed_since(rates.prior_history.scale_downs, cutoff)
     start = numbers.wrap32(current - added + removed)
     if policy.type == "Pods":
         limit = numbers.wrap32(start + sign * policy.value)

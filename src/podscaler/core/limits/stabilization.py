@@ -46,9 +46,9 @@ class Stabilized(Fact, frozen=True, gc=False):
     step: Stabilization
 
 
-def by_flag(recommendations: Recommendations, proposal: int, now: int, settings: Settings) -> Stabilized:
+def by_flag(recommendations: Recommendations, proposal: int, now_ns: int, settings: Settings) -> Stabilized:
     """Without behavior: the highest of the proposal and the recommendations in the flag's window."""
-    cutoff = now - settings.downscale_stabilization_ns
+    cutoff = now_ns - settings.downscale_stabilization_ns
     highest, held_by, reused = proposal, None, None
     for index, each in enumerate(recommendations):
         if each.at < cutoff:
@@ -56,7 +56,7 @@ def by_flag(recommendations: Recommendations, proposal: int, now: int, settings:
         elif each.replicas > highest:
             highest, held_by = each.replicas, index
     return Stabilized(
-        history.recommended(recommendations, Recommendation(proposal, now), reused),
+        history.recommended(recommendations, Recommendation(proposal, now_ns), reused),
         READY_FOR_NEW_SCALE if highest == proposal else SCALE_DOWN_STABILIZED,
         Stabilization(
             proposal, recommendations, cutoff, None, highest=highest, lowest=None, result=highest, held_by=held_by
@@ -65,14 +65,14 @@ def by_flag(recommendations: Recommendations, proposal: int, now: int, settings:
 
 
 def by_behavior(
-    recommendations: Recommendations, proposal: int, current: int, *, now: int, windows_ns: tuple[int, int]
+    recommendations: Recommendations, proposal: int, current: int, *, now_ns: int, windows_ns: tuple[int, int]
 ) -> Stabilized:
     """With behavior: the current count, moved to between the lowest and the highest recent recommendation.
 
     Args:
         windows_ns: the windows for scaling down and for scaling up.
     """
-    down_cutoff, up_cutoff = now - windows_ns[0], now - windows_ns[1]
+    down_cutoff, up_cutoff = now_ns - windows_ns[0], now_ns - windows_ns[1]
     highest = lowest = proposal
     highest_at = lowest_at = reused = None
     for index, each in enumerate(recommendations):
@@ -89,7 +89,7 @@ def by_behavior(
         result, held_by = highest, highest_at
     condition = SCALE_UP_STABILIZED if proposal >= current else SCALE_DOWN_STABILIZED
     return Stabilized(
-        history.recommended(recommendations, Recommendation(proposal, now), reused),
+        history.recommended(recommendations, Recommendation(proposal, now_ns), reused),
         READY_FOR_NEW_SCALE if result == proposal else condition,
         Stabilization(proposal, recommendations, down_cutoff, up_cutoff, highest, lowest, result, held_by),
     )

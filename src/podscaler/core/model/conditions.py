@@ -21,24 +21,24 @@ class Conditions:
 
     Args:
         conditions: the conditions in the status before the sync.
-        now: the transition time of changes, RFC 3339.
+        transition_time: the transition time of changes, RFC 3339.
     """
 
-    def __init__(self, conditions: Sequence[Condition], now: str) -> None:
+    def __init__(self, conditions: Sequence[Condition], transition_time: str) -> None:
         self._before = conditions
         self._conditions = list(conditions)
-        self._now = now
+        self._transition_time = transition_time
 
     def set(self, condition_type: str, status: str, reason: str, message: str) -> None:
         """Overwrite the condition of that type, or append it; the transition time changes only when the status does."""
         for index, each in enumerate(self._conditions):
             if each.type == condition_type:
-                transition = each.last_transition_time if each.status == status else self._now
+                transition = each.last_transition_time if each.status == status else self._transition_time
                 self._conditions[index] = Condition(
                     condition_type, status, transition, reason, message, each.observed_generation
                 )
                 return
-        self._conditions.append(Condition(condition_type, status, self._now, reason, message))
+        self._conditions.append(Condition(condition_type, status, self._transition_time, reason, message))
 
     def restore(self, condition_type: str) -> None:
         """Reset a condition that the status had before this sync."""

@@ -82,8 +82,8 @@ class PolicyError(ValueError):
         self.text = text
 
 
-def read(
-    stated: OnMetricFailureSpec | None, annotations: Mapping[str, str], metrics: Sequence[MetricSpec]
+def parse(
+    policy_spec: OnMetricFailureSpec | None, annotations: Mapping[str, str], metrics: Sequence[MetricSpec]
 ) -> FailurePolicy:
     """The policy of an autoscaler with these metrics; an invalid one has no effect but its `fault`.
 
@@ -91,7 +91,7 @@ def read(
         stated: `spec.onMetricFailure`; None: only annotations can state a policy.
     """
     try:
-        effective = stated or parse_annotations(annotations)
+        effective = policy_spec or parse_annotations(annotations)
         return NO_POLICY if effective is None else _policy(effective, metrics)
     except PolicyError as error:
         return FailurePolicy(fault=str(error))
@@ -99,25 +99,29 @@ def read(
 
 def parse_annotations(annotations: Mapping[str, str]) -> OnMetricFailureSpec | None:
     """The policy in annotations, in the form of `spec.onMetricFailure`; None: there is none. Raises PolicyError."""
-    own = of_policy(annotations)
-    if not own:
+    policy_annotations = of_policy(annotations)
+    if not policy_annotations:
         return None
-    for name in own:
+    for name in policy_annotations:
         if name not in ANNOTATIONS:
             raise PolicyError(name, f"is none of {', '.join(ANNOTATIONS)}")
     fallback = None
-    if FALLBACK_REPLICAS in own:
-        fallback = FallbackReplicasSpec(_count(own[FALLBACK_REPLICAS]), own.get(FALLBACK_AFTER))
-    elif FALLBACK_AFTER in own:
+    if FALLBACK_REPLICAS in policy_annotations:
+        fallback = FallbackReplicasSpec(
+            _count(policy_annotations[FALLBACK_REPLICAS]), policy_annotations.get(FALLBACK_AFTER)
+        )
+    elif FALLBACK_AFTER in policy_annotations:
         raise PolicyError(FALLBACK_AFTER, f"has no effect without {FALLBACK_REPLICAS}")
-    stated = OnMetricFailureSpec(own.get(KEEP_LAST_FOR), _boolean(own.get(IGNORE_FAILED)), fallback)
-    _policy(stated, (), names=_ANNOTATION_OF)
-    return stated
+    policy_spec = OnMetricFailureSpec(
+        policy_annotations.get(KEEP_LAST_FOR), _boolean(policy_annotations.get(IGNORE_FAILED)), fallback
+    )
+    _policy(policy_spec, (), names=_ANNOTATION_OF)
+    return policy_spec
 
 
-def check(stated: OnMetricFailureSpec) -> None:
+def check(policy_spec: OnMetricFailureSpec) -> None:
     """Raise PolicyError where `spec.onMetricFailure` is invalid."""
-    _policy(stated, ())
+    _policy(policy_spec, ())
 
 
 def with_annotations(wire: HorizontalPodAutoscalerSpec, annotations: Mapping[str, str]) -> HorizontalPodAutoscalerSpec:
@@ -135,12 +139,12 @@ def of_policy(annotations: Mapping[str, str]) -> Mapping[str, str]:
     return {name: text for name, text in annotations.items() if name.startswith(PREFIX)}
 
 
-def annotations_of(stated: OnMetricFailureSpec) -> dict[str, str]:
+def annotations_of(policy_spec: OnMetricFailureSpec) -> dict[str, str]:
     """The annotations that state the same as the field."""
-    fallback = stated.fallback
+    fallback = policy_spec.fallback
     texts = {
-        KEEP_LAST_FOR: stated.keep_last_for,
-        IGNORE_FAILED: None if stated.ignore_failed is None else str(stated.ignore_failed).lower(),
+        KEEP_LAST_FOR: policy_spec.keep_last_for,
+        IGNORE_FAILED: None if policy_spec.ignore_failed is None else str(policy_spec.ignore_failed).lower(),
         FALLBACK_REPLICAS: None if fallback is None else str(fallback.replicas),
         FALLBACK_AFTER: None if fallback is None else fallback.after,
     }
@@ -156,21 +160,21 @@ _ANNOTATION_OF = {name: name for name in _FIELD_OF}
 
 
 def _policy(
-    stated: OnMetricFailureSpec, metrics: Sequence[MetricSpec], *, names: Mapping[str, str] = _FIELD_OF
+    policy_spec: OnMetricFailureSpec, metrics: Sequence[MetricSpec], *, names: Mapping[str, str] = _FIELD_OF
 ) -> FailurePolicy:
     """The stated policy; `names` has how errors name each annotation: by itself, or by its field."""
     keep_last_ns, fallback = 0, None
-    if stated.keep_last_for is not None:
-        keep_last_ns = _span_ns(names[KEEP_LAST_FOR], stated.keep_last_for)
+    if policy_spec.keep_last_for is not None:
+        keep_last_ns = _span_ns(names[KEEP_LAST_FOR], policy_spec.keep_last_for)
         if not keep_last_ns:
             raise PolicyError(names[KEEP_LAST_FOR], "must be longer than 0s")
-    if stated.fallback is not None:
-        if stated.fallback.replicas < 0:
+    if policy_spec.fallback is not None:
+        if policy_spec.fallback.replicas < 0:
             raise PolicyError(names[FALLBACK_REPLICAS], "must be 0 or more")
-        after_ns = _span_ns(names[FALLBACK_AFTER], stated.fallback.after or hpa_defaults.FALLBACK_AFTER)
-        fallback = FallbackReplicas(stated.fallback.replicas, after_ns)
+        after_ns = _span_ns(names[FALLBACK_AFTER], policy_spec.fallback.after or hpa_defaults.FALLBACK_AFTER)
+        fallback = FallbackReplicas(policy_spec.fallback.replicas, after_ns)
     identities = tuple([_identity(each) for each in metrics]) if keep_last_ns else ()
-    return FailurePolicy(keep_last_ns, bool(stated.ignore_failed), fallback, identities)
+    return FailurePolicy(keep_last_ns, bool(policy_spec.ignore_failed), fallback, identities)
 
 
 def _span_ns(subject: str, text: str) -> int:

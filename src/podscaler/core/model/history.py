@@ -73,11 +73,11 @@ class History(msgspec.Struct, frozen=True):
 EMPTY = History()
 
 
-def begun(history: History, replicas: int, now: int) -> History:
+def begun(history: History, replicas: int, now_ns: int) -> History:
     """`history` with the current replicas as first recommendation, if it has none."""
     if history.recommendations:
         return history
-    return msgspec.structs.replace(history, recommendations=(Recommendation(replicas, now),))
+    return msgspec.structs.replace(history, recommendations=(Recommendation(replicas, now_ns),))
 
 
 def recommended(

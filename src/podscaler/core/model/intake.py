@@ -77,11 +77,11 @@ def _common_sums(containers: tuple[ContainerRequests, ...]) -> Mapping[str, int]
         return containers[0].requests_milli
     if not containers:
         return {}
-    first, *others = (each.requests_milli for each in containers)
+    first, *other_containers = (each.requests_milli for each in containers)
     return {
-        name: numbers.wrap64(amount + sum(each[name] for each in others))
+        name: numbers.wrap64(amount + sum(each[name] for each in other_containers))
         for name, amount in first.items()
-        if all(name in each for each in others)
+        if all(name in each for each in other_containers)
     }
 
 
@@ -90,11 +90,13 @@ def _is_pod_level_resource(name: str) -> bool:
 
 
 def _pod_level_requests(spec: pods.PodSpec, version: Emulation) -> PodLevelRequests | None:
-    stated = spec.resources.requests if spec.resources else None
-    own = {name: quantity.parse(text) for name, text in (stated or {}).items() if _is_pod_level_resource(name)}
-    if not own:
+    requests = spec.resources.requests if spec.resources else None
+    requests_of_level = {
+        name: quantity.parse(text) for name, text in (requests or {}).items() if _is_pod_level_resource(name)
+    }
+    if not requests_of_level:
         return None
-    total = _aggregate_requests(spec) | own
+    total = _aggregate_requests(spec) | requests_of_level
     milli = version.milli_of_quantity
     without_overhead = {name: milli(amount) for name, amount in total.items()}
     if not spec.overhead:

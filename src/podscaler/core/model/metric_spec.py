@@ -110,7 +110,7 @@ class UnknownMetric(Metric, frozen=True, gc=False, kw_only=True):
     """An entry whose type is none of the five that Kubernetes has."""
 
 
-def read(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+def parse(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
     """One entry of `spec.metrics` of an autoscaler in `namespace`. Raises ValueError for an unreadable quantity.
 
     A missing source is read as an empty one; the API admits neither.
@@ -172,7 +172,7 @@ def _read_pods(wire: autoscaling.MetricSpec, namespace: str, version: Emulation)
     source = wire.pods or autoscaling.PodsMetricSource()
     metric = source.metric.name
     target = _average(source.target, version)
-    missing = "" if target else "invalid pods metric source: no average value target was set"
+    target_fault = "" if target else "invalid pods metric source: no average value target was set"
     selector, selector_fault = _selector(source.metric)
     return PodsMetric(
         type=wire.type,
@@ -181,7 +181,7 @@ def _read_pods(wire: autoscaling.MetricSpec, namespace: str, version: Emulation)
         reason="FailedGetPodsMetric",
         outer="failed to get pods metric value: ",
         fetch=f"unable to get metric {metric}: ",
-        fault=selector_fault or missing,
+        fault=selector_fault or target_fault,
         identifier=source.metric,
         selector=selector,
     )
@@ -197,7 +197,7 @@ def _read_object(wire: autoscaling.MetricSpec, namespace: str, version: Emulatio
     elif source.target.type == "AverageValue":
         target = _average(source.target, version)
         name, inner = _external_name(source.metric), f"failed to get {metric} object metric: "
-    missing = "" if target else _no_target("object")
+    target_fault = "" if target else _no_target("object")
     selector, selector_fault = _selector(source.metric)
     return ObjectMetric(
         type=wire.type,
@@ -208,7 +208,7 @@ def _read_object(wire: autoscaling.MetricSpec, namespace: str, version: Emulatio
         outer="failed to get object metric value: ",
         inner=inner,
         fetch=f"unable to get metric {metric} on {described.kind} {namespace}/{described.name}: ",
-        fault=selector_fault or missing,
+        fault=selector_fault or target_fault,
         identifier=source.metric,
         selector=selector,
         described=described,

@@ -34,14 +34,14 @@ class Namespace:
 
     def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
         """The keys of the autoscalers other than `key` whose selector matches at least one of the pods."""
-        others: set[str] = set()
+        sharing_keys: set[str] = set()
         if len(self._selectors) > (key in self._selectors):
             for pod in pods:
                 for label in (_ANY, *pod.labels.items()):
                     for other in self._keys_by_label.get(label, ()):
                         if other != key and self._selectors[other].matches(pod.labels):
-                            others.add(other)
-        return others
+                            sharing_keys.add(other)
+        return sharing_keys
 
     def store(self, key: str, selector: Selector) -> None:
         """Store the selector of `key`, in place of an earlier one."""

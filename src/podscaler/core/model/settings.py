@@ -119,10 +119,10 @@ def parse_algorithm(text: str) -> str:
 
 def parse_version(text: str) -> Emulation:
     """The emulation of a version of Kubernetes, `1.37` or `1.37.0`. Raises ValueError."""
-    known = emulation.VERSIONS.get(".".join(text.removeprefix("v").split(".")[:2]))
-    if known is None:
+    emulation_of_version = emulation.VERSIONS.get(".".join(text.removeprefix("v").split(".")[:2]))
+    if emulation_of_version is None:
         raise ValueError(f"Kubernetes {text} is not one of {', '.join(emulation.VERSIONS)}")
-    return known
+    return emulation_of_version
 
 
 def gate_values(text: str) -> list[tuple[str, bool]]:

@@ -95,7 +95,7 @@ _DEFAULT_PODS_POLICY = autoscaling.HPAScalingPolicy("Pods", 4, 15)
 _NO_RULES = autoscaling.HPAScalingRules()
 
 
-def read(
+def parse(
     namespace: str,
     name: str,
     wire: autoscaling.HorizontalPodAutoscalerSpec,
@@ -120,17 +120,17 @@ def read(
         target_fault=api_version_fault(target.api_version),
         min_replicas=1 if wire.min_replicas is None else wire.min_replicas,
         max_replicas=wire.max_replicas,
-        metrics=tuple(metric_spec.read(each, namespace, version) for each in metrics),
+        metrics=tuple(metric_spec.parse(each, namespace, version) for each in metrics),
         scales_on_others=any(each.type in {"Object", "External"} for each in metrics),
         behavior=_behavior(wire.behavior) if wire.behavior else None,
-        failure_policy=failure_policy.read(wire.on_metric_failure, annotations, metrics),
+        failure_policy=failure_policy.parse(wire.on_metric_failure, annotations, metrics),
     )
 
 
 def of(wire: autoscaling.HorizontalPodAutoscaler, version: Emulation = emulation.V1_37) -> Spec:
-    """The parsed spec of a whole autoscaler object. Raises ValueError as `read`."""
+    """The parsed spec of a whole autoscaler object. Raises ValueError as `parse`."""
     meta = wire.metadata
-    return read(meta.namespace, meta.name, wire.spec, version, annotations=meta.annotations or NO_ANNOTATIONS)
+    return parse(meta.namespace, meta.name, wire.spec, version, annotations=meta.annotations or NO_ANNOTATIONS)
 
 
 def api_version_fault(text: str) -> str:

@@ -57,8 +57,8 @@ def _thinned(chain: list[Recommendation]) -> list[Recommendation]:
     """At most ENTRIES_MAX of the chain: neighbours are joined to the first count at the later instant."""
     while len(chain) > ENTRIES_MAX:
         pairs = zip(chain[:-1:2], chain[1::2], strict=False)
-        joined = [Recommendation(first.replicas, second.at) for first, second in pairs]
-        chain = [*joined, chain[-1]]
+        joined_pairs = [Recommendation(first.replicas, second.at) for first, second in pairs]
+        chain = [*joined_pairs, chain[-1]]
     return chain
 
 
@@ -67,8 +67,8 @@ def _events(events: Iterable[ScaleEvent], since: int) -> tuple[ScaleEvent, ...]:
     recent = sorted([each for each in events if each.at >= since], key=lambda each: each.at)
     surplus = len(recent) - ENTRIES_MAX
     if surplus > 0:
-        joined, recent = recent[: surplus + 1], recent[surplus + 1 :]
-        recent.insert(0, ScaleEvent(sum(each.change for each in joined), joined[-1].at))
+        surplus_events, recent = recent[: surplus + 1], recent[surplus + 1 :]
+        recent.insert(0, ScaleEvent(sum(each.change for each in surplus_events), surplus_events[-1].at))
     return tuple(recent)
 
 
@@ -113,9 +113,9 @@ def with_later_recommendations(stored: History, span: int, until: int) -> Histor
     return msgspec.structs.replace(stored, recommendations=tuple(moved))
 
 
-def not_after(stored: History, now: int) -> History:
-    """The history with instants after `now`, which come from another machine's clock, moved to `now`."""
-    return _with_instants(stored, lambda at: min(at, now))
+def not_after(stored: History, now_ns: int) -> History:
+    """The history with instants after `now_ns`, which come from another machine's clock, moved to `now_ns`."""
+    return _with_instants(stored, lambda at: min(at, now_ns))
 
 
 def _with_instants(stored: History, change: Callable[[int], int]) -> History:

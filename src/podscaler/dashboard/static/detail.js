@@ -8,7 +8,7 @@
 import charts from "./charts.js";
 import { autoscalerPath, get } from "./api.js";
 import { sentence } from "./app.js";
-import { age, asSentence, replicasText, stateElement } from "./list.js";
+import { age, replicasText, sinceText, stateElement } from "./list.js";
 import { picture } from "./steps.js";
 import { WhatIf, copyable } from "./what_if.js";
 
@@ -109,9 +109,11 @@ export class DetailPage {
     this.show();
   }
 
+  /** The time that is shown: as chosen, without the part before anything is known, and a minute at least. */
   range() {
     const to = this.end ?? this.app.now();
-    return { from: to - this.rangeMin * MINUTE_MS, to };
+    const known = this.detail?.since ?? this.app.listing?.since ?? 0;
+    return { from: Math.max(to - this.rangeMin * MINUTE_MS, Math.min(known, to - MINUTE_MS)), to };
   }
 
   async show() {
@@ -167,7 +169,7 @@ export class DetailPage {
     const notes = this.detail ? this.detail.notes : [];
     this.state.replaceChildren(
       element("p", {}, stateElement(row), " ", counts), element("p", {}, ...metrics), ...(row.reason ? [element("p", {}, row.reason)] : []),
-      element("p", { class: "small" }, `${this.detail ? asSentence(this.detail.sinceReason) : ""}${by}`), ...notes.map((note) => element("p", { class: "small" }, note)),
+      element("p", { class: "small" }, `${this.detail ? sinceText(this.detail) : ""}${by}`), ...notes.map((note) => element("p", { class: "small" }, note)),
     );
   }
 

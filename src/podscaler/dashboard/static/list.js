@@ -34,6 +34,12 @@ export function age(ms) {
 }
 
 /** A text with a capital letter and a full stop. */
+/** From when on decisions are known, and why not from earlier on. */
+export function sinceText({ since, sinceReason }) {
+  const known = since === null ? "" : `Decisions are known since ${new Date(since).toLocaleTimeString()}: `;
+  return known ? asSentence(known + sinceReason) : asSentence(sinceReason);
+}
+
 export function asSentence(text) {
   return text ? `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}` : "";
 }
@@ -194,7 +200,7 @@ export class ListPage {
     const problems = [...this.views.values()].filter((view) => view.row.severity >= 2).length;
     const counts = `${this.body.childElementCount} of ${this.views.size} autoscalers, ${problems} with problems`;
     const empty = this.views.size ? "" : " There is none that you may see.";
-    this.summary.textContent = listing ? `${listing.cluster}: ${counts}.${empty} ${asSentence(listing.sinceReason)}` : counts;
+    this.summary.textContent = listing ? `${listing.cluster}: ${counts}.${empty} ${sinceText(listing)}` : counts;
   }
 
   filterChanged() {

@@ -68,7 +68,8 @@ function stabilizationBox(step) {
 }
 
 function limitBoxes(step, trace) {
-  const isRate = step.rateLimit !== null && step.rateLimit !== undefined;
+  const hasLimit = step.rateLimit !== null && step.rateLimit !== undefined;
+  const isRate = hasLimit && (step.policies.length > 0 || step.direction === "Up"); // the default rate limits scaling up only
   const made = [];
   if (isRate) {
     const policies = step.policies.length ? `${step.policies.length} policies` : "default rate";

@@ -120,7 +120,7 @@ def _generic(response: Response, method: str) -> tuple[str, str]:
         case code if code in TEXTS:
             return TEXTS[code]
         case code if code >= 500:
-            shown = quoted(body_text(response))
-            return "InternalError", f"an error on the server ({shown}) has prevented the request from succeeding"
+            body = quoted(body_text(response))
+            return "InternalError", f"an error on the server ({body}) has prevented the request from succeeding"
         case code:
             return "", f"the server responded with the status code {code} but did not return more information"

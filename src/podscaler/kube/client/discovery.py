@@ -89,9 +89,9 @@ class Discovery:
         kind is not served, else that of the failed request.
         """
         for max_age_s in (FRESH_S, FRESH_MISS_S):
-            known = await self._mappings.get(group, max_age_s)
-            if found := [mapping for mapping in known if kind in (mapping.kind, mapping.kind.lower())]:
-                return found
+            mappings = await self._mappings.get(group, max_age_s)
+            if matching := [mapping for mapping in mappings if kind in (mapping.kind, mapping.kind.lower())]:
+                return matching
         text = f"no matches for kind {quoted(kind)} in group {quoted(group)}"
         raise StatusError(text, code=0, reason=NO_KIND_MATCH)
 
@@ -143,9 +143,9 @@ class Discovery:
 class _DocumentCache(Generic[D]):
     """Cached documents by group, with their ages."""
 
-    def __init__(self, clock: Clock, read: Callable[[str], Coroutine[Any, Any, D]]) -> None:
+    def __init__(self, clock: Clock, request: Callable[[str], Coroutine[Any, Any, D]]) -> None:
         self._clock = clock
-        self._read = read
+        self._request = request
         self._values: dict[str, tuple[float, D]] = {}
         self._flights: SingleFlight[str, D] = SingleFlight()
 
@@ -157,6 +157,6 @@ class _DocumentCache(Generic[D]):
         return await self._flights.run(group, lambda: self._renew(group))
 
     async def _renew(self, group: str) -> D:
-        value = await self._read(group)
+        value = await self._request(group)
         self._values[group] = (self._clock.monotonic_s(), value)
         return value

@@ -100,8 +100,8 @@ def _host_fault(host: str) -> str:
         return f"invalid port {quoted(port)} after host"
     if escape := _ESCAPE.search(host):
         return f"invalid URL escape {quoted(escape[0])}"
-    if wrong := _NO_HOST_CHARACTER.search(host):
-        return f"invalid character {quoted(wrong[0])} in host name"
+    if invalid_character := _NO_HOST_CHARACTER.search(host):
+        return f"invalid character {quoted(invalid_character[0])} in host name"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""A client certificate in files that another process renews.
+"""Provides a client certificate from files that another process renews.
 
 `config.kubeconfig` makes one where a user entry names files; the transport calls it before each request, and uses a
 renewed certificate for new connections. Invariant: the last usable certificate stays in use while the files cannot be

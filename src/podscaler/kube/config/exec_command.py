@@ -93,7 +93,7 @@ def command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> 
     result = Command(
         program=_program(settings.command, folder),
         arguments=tuple(settings.args or ()),
-        environment={each.name: each.value for each in settings.env or ()}
+        environment={variable.name: variable.value for variable in settings.env or ()}
         | {"KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()},
         api_version=settings.api_version,
         interactive=interactive,
@@ -106,7 +106,9 @@ def command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> 
 
 def cluster_info(cluster: KubeconfigCluster, ca_pem: bytes | None) -> dict[str, Any]:
     """`spec.cluster` of the ExecCredential for the program; empty fields are left out."""
-    config = next((each.extension for each in cluster.extensions or () if each.name == CONFIG_EXTENSION), None)
+    config = next(
+        (extension.extension for extension in cluster.extensions or () if extension.name == CONFIG_EXTENSION), None
+    )
     fields = {
         "server": cluster.server,
         "tls-server-name": cluster.tls_server_name,
@@ -162,7 +164,7 @@ def _validate(settings: Exec) -> None:
         raise ValueError("command must be specified")
     if settings.api_version not in VERSIONS:
         raise ValueError(f'apiVersion "{settings.api_version}" is not one of {", ".join(VERSIONS)}')
-    if any(not each.name for each in settings.env or ()):
+    if any(not variable.name for variable in settings.env or ()):
         raise ValueError("env: the name of each variable must be specified")
     if not settings.interactive_mode and settings.api_version == VERSIONS[0]:
         raise ValueError(f"interactiveMode must be specified with {VERSIONS[0]}: one of {', '.join(MODES)}")

@@ -67,7 +67,7 @@ class ExecPlugin:
             await self._renew()
         return self._issued.certificate_pem if self._issued else None
 
-    def refused(self, authorization: str | None) -> bool:
+    def renew_after_401(self, authorization: str | None) -> bool:
         """Whether other credentials may follow; the program runs again before the next request, but for rule 3."""
         if authorization != self._header:
             return True
@@ -146,11 +146,12 @@ class ExecPlugin:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        shown = (errors or b"")[-STDERR_SHOWN_BYTES:].decode(errors="replace").strip()
+        stderr_end = (errors or b"")[-STDERR_SHOWN_BYTES:].decode(errors="replace").strip()
         if process.returncode:
             raise ValueError(
-                f"failed with exit code {process.returncode}" + (f": {' '.join(shown.split())}" if shown else "")
+                f"failed with exit code {process.returncode}"
+                + (f": {' '.join(stderr_end.split())}" if stderr_end else "")
             )
-        if shown:
-            log.info("exec: %s: %s", self._command.program, shown)
+        if stderr_end:
+            log.info("exec: %s: %s", self._command.program, stderr_end)
         return output

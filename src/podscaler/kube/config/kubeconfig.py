@@ -31,12 +31,12 @@ from podscaler.kube.transport.credentials import ClientCertificates, Credentials
 
 def load(paths: Sequence[Path], context: str | None, clock: Clock) -> Config:
     """The Config of `context` (None: the current one). Reads files. Raises UsageError."""
-    files = [(path, kubeconfig_file.parse(path, kubeconfig_file.read(path, "kubeconfig"))) for path in paths]
+    files = [(path, kubeconfig_file.parse(path, kubeconfig_file.read_file(path, "kubeconfig"))) for path in paths]
     name = context or next((file.current_context for _, file in files if file.current_context), "")
-    shown = ", ".join(str(path) for path in paths)
+    files_text = ", ".join(str(path) for path in paths)
     if not name:
-        raise UsageError(f"kubeconfig {shown}: no current-context is set; give --context")
-    return _config(_choose(files, name, shown), clock)
+        raise UsageError(f"kubeconfig {files_text}: no current-context is set; give --context")
+    return _config(_choose(files, name, files_text), clock)
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -81,12 +81,14 @@ class _Choice(msgspec.Struct, frozen=True):
     user: KubeconfigUser
 
 
-def _choose(files: Sequence[tuple[Path, KubeconfigFile]], name: str, shown: str) -> _Choice:
-    _, context = _find(files, "contexts", name, shown)
-    cluster_path, cluster = _find(files, "clusters", context.cluster, shown)
-    user_path, user = _find(files, "users", context.user, shown) if context.user else (cluster_path, KubeconfigUser())
+def _choose(files: Sequence[tuple[Path, KubeconfigFile]], name: str, files_text: str) -> _Choice:
+    _, context = _find(files, "contexts", name, files_text)
+    cluster_path, cluster = _find(files, "clusters", context.cluster, files_text)
+    user_path, user = (
+        _find(files, "users", context.user, files_text) if context.user else (cluster_path, KubeconfigUser())
+    )
     return _Choice(
-        f'context "{name}" of {shown}',
+        f'context "{name}" of {files_text}',
         context.namespace or "default",
         _Part(cluster_path, f'cluster "{context.cluster}"'),
         cluster,
@@ -95,15 +97,15 @@ def _choose(files: Sequence[tuple[Path, KubeconfigFile]], name: str, shown: str)
     )
 
 
-def _find(files: Sequence[tuple[Path, KubeconfigFile]], section: str, name: str, shown: str) -> tuple[Path, Any]:
+def _find(files: Sequence[tuple[Path, KubeconfigFile]], section: str, name: str, files_text: str) -> tuple[Path, Any]:
     kind = section.removesuffix("s")
     for path, file in files:
         for entry in getattr(file, section) or ():
             if entry.name == name and (content := getattr(entry, kind)) is not None:
                 return path, content
-    known = sorted({entry.name for _, file in files for entry in getattr(file, section) or ()})
-    have = f"it has {', '.join(known)}" if known else "it has none"
-    raise UsageError(f'kubeconfig {shown}: {kind} "{name}" is not in {section} ({have})')
+    known_names = sorted({entry.name for _, file in files for entry in getattr(file, section) or ()})
+    have = f"it has {', '.join(known_names)}" if known_names else "it has none"
+    raise UsageError(f'kubeconfig {files_text}: {kind} "{name}" is not in {section} ({have})')
 
 
 def _config(choice: _Choice, clock: Clock) -> Config:

@@ -128,9 +128,9 @@ def parse(path: Path, data: bytes) -> KubeconfigFile:
         raise UsageError(f"kubeconfig {path}: {error}") from error
 
 
-def read(path: Path, what: str) -> bytes:
-    """The bytes of a file. Raises UsageError, whose text begins with `what` and the path."""
+def read_file(path: Path, description: str) -> bytes:
+    """The bytes of a file. Raises UsageError, whose text begins with `description` and the path."""
     try:
         return path.expanduser().read_bytes()
     except OSError as error:
-        raise UsageError(f"{what} {path}: {error.strerror}") from error
+        raise UsageError(f"{description} {path}: {error.strerror}") from error

@@ -35,9 +35,9 @@ def find_config(kubeconfig_file: str | None = None, context: str | None = None, 
     clock = clock or SystemClock()
     if kubeconfig_file:
         return kubeconfig.load([Path(kubeconfig_file)], context, clock)
-    if named := [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]:
-        present = [path for path in named if path.expanduser().exists()] or named
-        return kubeconfig.load(present, context, clock)
+    if listed_paths := [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]:
+        existing_paths = [path for path in listed_paths if path.expanduser().exists()] or listed_paths
+        return kubeconfig.load(existing_paths, context, clock)
     if (home := _find_home_config()) is not None:
         return kubeconfig.load([home], context, clock)
     if context:
@@ -71,7 +71,7 @@ def in_cluster(folder: Path, clock: Clock) -> Config:
     return Config(
         server=server,
         credentials=TokenFile(token, clock),
-        ca_pem=kubeconfig_file.read(folder / "ca.crt", "in-cluster certificate authority"),
+        ca_pem=kubeconfig_file.read_file(folder / "ca.crt", "in-cluster certificate authority"),
         proxy=proxies.from_environment(server),
         namespace=_namespace(folder / "namespace"),
         origin="the in-cluster configuration",

@@ -109,16 +109,16 @@ class Cache(Generic[T]):
         if selector.matches_nothing:
             return []
         candidates = self._candidates(namespace, selector)
-        found = [obj for obj in candidates.values() if selector.matches(obj.metadata.labels or {})]
-        found.sort(key=lambda obj: str(obj.metadata.name))
-        return found
+        matching = [obj for obj in candidates.values() if selector.matches(obj.metadata.labels or {})]
+        matching.sort(key=lambda obj: str(obj.metadata.name))
+        return matching
 
     def replace(self, objects: Iterable[T], version: str) -> None:
         """Replace the whole content by `objects` (of all namespaces), the state of `version`."""
-        fresh = {key_of(obj): obj for obj in objects}
-        for old in [obj for obj in self if key_of(obj) not in fresh]:
+        listed_objects = {key_of(obj): obj for obj in objects}
+        for old in [obj for obj in self if key_of(obj) not in listed_objects]:
             self.remove(old)
-        for obj in fresh.values():
+        for obj in listed_objects.values():
             self.put(obj)
         self.version = version
         self._synced.set()
@@ -154,9 +154,9 @@ class Cache(Generic[T]):
         """The objects by name that may match: those with the rarest label value that the selector requires."""
         smallest: Mapping[str, T] | None = None
         for label, value in selector.equalities:
-            found = self._index_of(label).get((namespace, value), {})
-            if smallest is None or len(found) < len(smallest):
-                smallest = found
+            labelled = self._index_of(label).get((namespace, value), {})
+            if smallest is None or len(labelled) < len(smallest):
+                smallest = labelled
         return self._objects.get(namespace, {}) if smallest is None else smallest
 
     def _index_of(self, label: str) -> dict[tuple[str, str], dict[str, T]]:

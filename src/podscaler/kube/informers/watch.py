@@ -97,9 +97,9 @@ class Reflector(Generic[T]):
         self._early_ends = 0
         self.last_error = ""
         self.is_served = True
-        """False after a response that the server does not serve the resource, until another response.
+        """False after a response that the server does not serve the resource, until a later response.
 
-        Errors without an answer about the resource (no connection, 401, 429, 5xx) do not change it or `is_forbidden`.
+        Errors without a statement about the resource (no connection, 401, 429, 5xx) do not change it or `is_forbidden`.
         """
         self.is_forbidden = False
         """True after a response that the client may not list or watch the resource, until another response."""
@@ -116,8 +116,8 @@ class Reflector(Generic[T]):
                 if self._switches_to_pages(error):
                     continue
                 if watch_events.needs_new_list(error):
-                    known = self._version or self._list_from
-                    self._list_from = "" if watch_events.is_expired(error) else known
+                    start_version = self._version or self._list_from
+                    self._list_from = "" if watch_events.is_expired(error) else start_version
                     self._version = None
                 await self._wait(error)
 

@@ -69,12 +69,14 @@ def page(body: bytes) -> Page:
 def event(line: bytes) -> WatchEvent:
     """The event in a line. Raises StatusError for one of type ERROR, and for a line that is none."""
     try:
-        found = _EVENT.decode(line)
+        watch_event = _EVENT.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StatusError(f"unable to decode an event of the watch stream: {error}", code=0) from error
-    if found.type == "ERROR":
-        raise api_errors.of_status(bytes(found.object)) or StatusError("unknown error in the watch stream", code=500)
-    return found
+    if watch_event.type == "ERROR":
+        raise api_errors.of_status(bytes(watch_event.object)) or StatusError(
+            "unknown error in the watch stream", code=500
+        )
+    return watch_event
 
 
 def version_of(raw: msgspec.Raw) -> str:

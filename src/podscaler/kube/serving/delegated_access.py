@@ -84,8 +84,8 @@ class AccessAttributes(NamedTuple):
         """The attributes in a SubjectAccessReview."""
         if self.path:
             return {"nonResourceAttributes": {"path": self.path, "verb": self.verb}}
-        given = {key: value for key, value in self._asdict().items() if value}
-        return {"resourceAttributes": given}
+        attributes = {key: value for key, value in self._asdict().items() if value}
+        return {"resourceAttributes": attributes}
 
     def rejection(self, user: str, reason: str) -> AccessError:
         """403 for a user, with the reason of the authorizer if there is one."""
@@ -93,10 +93,10 @@ class AccessAttributes(NamedTuple):
         if self.path:
             text = f'forbidden: User "{user}" cannot {self.verb} path "{self.path}"{why}'
             return AccessError(403, "Forbidden", text)
-        shown = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
-        where = f' in the namespace "{self.namespace}"' if self.namespace else " at the cluster scope"
+        resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        scope = f' in the namespace "{self.namespace}"' if self.namespace else " at the cluster scope"
         described = f"{self.resource}.{self.group}" + (f' "{self.name}"' if self.name else "")
-        text = f'User "{user}" cannot {self.verb} resource "{shown}" in API group "{self.group}"{where}{why}'
+        text = f'User "{user}" cannot {self.verb} resource "{resource}" in API group "{self.group}"{scope}{why}'
         details = {"name": self.name, "group": self.group, "kind": self.resource}
         shown_details = {key: value for key, value in details.items() if value}
         return AccessError(403, "Forbidden", f"{described} is forbidden: {text}", shown_details)
@@ -214,8 +214,8 @@ class DelegatedAccess:
         if cached is None or cached.until_s <= self._clock.monotonic_s():
             cached = self._cached_review(await self._review_token(token))
             self._users.put(digest, cached)
-        found: ReviewedUser | None = cached.value
-        return found
+        user: ReviewedUser | None = cached.value
+        return user
 
     async def _find_error(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
         """The error for a user; None where access is allowed. Raises StatusError, DecodeError."""
@@ -224,8 +224,8 @@ class DelegatedAccess:
         if cached is None or cached.until_s <= self._clock.monotonic_s():
             cached = self._cached_review(await self._review_access(user, attributes))
             self._access.put(key, cached)
-        found: AccessError | None = cached.value
-        return found
+        access_error: AccessError | None = cached.value
+        return access_error
 
     def _cached_review(self, value: Any) -> _CachedReview:
         return _CachedReview(self._clock.monotonic_s() + CACHE_S, value)

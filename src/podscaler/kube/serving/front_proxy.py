@@ -111,8 +111,8 @@ class FrontProxyAuthentication:
         """Read the ConfigMap once; where that fails, what is known stays in use."""
         try:
             body = await self._client.get(CONFIG_MAP, subject="configmaps extension-apiserver-authentication")
-            found = parse(msgspec.json.decode(body, type=_ConfigMap).data or {})
-            await asyncio.to_thread(self._trust, found)
+            authorities = parse(msgspec.json.decode(body, type=_ConfigMap).data or {})
+            await asyncio.to_thread(self._trust, authorities)
         except (StatusError, msgspec.DecodeError, ValueError, ssl.SSLError) as error:
             log.warning("the authorities of the API server's proxy cannot be read: %s", error)
             return
@@ -126,7 +126,7 @@ class FrontProxyAuthentication:
         if not (is_proxy or is_client):
             return None
         subject = x509.load_der_x509_certificate(certificate).subject
-        names = [str(each.value) for each in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+        names = [str(attribute.value) for attribute in subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
         name = names[0] if names else ""
         trusted = self._trusted
         if is_proxy and (not trusted.allowed_names or name in trusted.allowed_names):
@@ -135,18 +135,18 @@ class FrontProxyAuthentication:
                 return user
         if not is_client or not name:
             return None
-        groups = [str(each.value) for each in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+        groups = [str(attribute.value) for attribute in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
         return ReviewedUser(name, groups=tuple(dict.fromkeys((*groups, AUTHENTICATED_GROUP))))
 
-    def _trust(self, found: TrustedAuthorities) -> None:
+    def _trust(self, authorities: TrustedAuthorities) -> None:
         """Use these authorities. Blocks. Raises ssl.SSLError, ValueError."""
-        if found == self._trusted:
+        if authorities == self._trusted:
             return
-        pem = "\n".join(filter(None, (found.front_proxy, found.clients)))
+        pem = "\n".join(filter(None, (authorities.front_proxy, authorities.clients)))
         if pem:
             self._context.load_verify_locations(cadata=pem)
             self._context.verify_mode = ssl.CERT_OPTIONAL
-        self._trusted = found
+        self._trusted = authorities
         self._checked = LRU(CHECKED_CERTIFICATES_MAX)
 
     def _signers(self, certificate: bytes) -> tuple[bool, bool]:

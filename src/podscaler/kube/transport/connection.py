@@ -26,7 +26,7 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         idle_since_s: the event loop's time at which the last request was done.
-        served: the number of requests that are done.
+        request_count: the number of requests that are done.
     """
 
     def __init__(self, address: str, body_max_bytes: int | None = None) -> None:
@@ -40,7 +40,7 @@ class Connection(asyncio.Protocol):
         self._unread_bytes = 0
         self._failure: NoAnswer | None = None
         self.idle_since_s = 0.0
-        self.served = 0
+        self.request_count = 0
 
     @property
     def is_usable(self) -> bool:
@@ -52,7 +52,7 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    async def whole(self, data: bytes, timeout_s: float | None) -> HTTPResponse:
+    async def send(self, data: bytes, timeout_s: float | None) -> HTTPResponse:
         """Send an encoded request; the complete response, at the latest after `timeout_s`. Raises NoAnswer."""
         response = self._begin(data, streams=False)
         timer = None if timeout_s is None else self._loop.call_later(timeout_s, self._expire)
@@ -64,14 +64,14 @@ class Connection(asyncio.Protocol):
         self.finish()
         return response
 
-    async def head(self, data: bytes) -> HTTPResponse:
-        """Send a request; the response once its head has arrived. Then call `more`, and `finish`. Raises NoAnswer."""
+    async def send_streamed(self, data: bytes) -> HTTPResponse:
+        """The response to a request once its head has arrived; then read its body, and `finish`. Raises NoAnswer."""
         response = self._begin(data, streams=True)
         while not response.status:
             await self._wait()
         return response
 
-    async def more(self) -> list[bytes]:
+    async def read_chunks(self) -> list[bytes]:
         """The next pieces of the body; empty at its end. Raises NoAnswer."""
         response = cast(HTTPResponse, self._response)
         while not (chunks := response.take()):
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
         is_paused, self._unread_bytes = self._unread_bytes > UNREAD_MAX_BYTES, 0
         if response is None or is_paused or not (response.is_complete and response.keeps_alive):
             self.close()
-        self.served += 1
+        self.request_count += 1
         self.idle_since_s = self._loop.time()
 
     def expire_in(self, timeout_s: float) -> asyncio.TimerHandle:

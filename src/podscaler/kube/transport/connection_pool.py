@@ -27,7 +27,7 @@ class Pool:
         self._dial = dial
         self._loop = asyncio.get_running_loop()
         self._idle: deque[Connection] = deque()
-        self._used: set[Connection] = set()
+        self._busy: set[Connection] = set()
         self._dialing = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._retired: set[Connection] = set()
@@ -35,7 +35,7 @@ class Pool:
     @property
     def in_use(self) -> int:
         """The number of connections that serve a request."""
-        return len(self._used)
+        return len(self._busy)
 
     def find_idle(self) -> Connection | None:
         """An idle connection that is still usable, now in use; None where there is none."""
@@ -43,20 +43,20 @@ class Pool:
         while self._idle:
             connection = self._idle.pop()
             if connection.is_usable and now_s - connection.idle_since_s < KEEP_ALIVE_S:
-                self._used.add(connection)
+                self._busy.add(connection)
                 return connection
             connection.close()
         return None
 
     async def acquire(self) -> Connection:
         """An idle connection, or a new one where there is none; waits at CONNECTIONS. Raises what `dial` raises."""
-        while (found := self.find_idle()) is None:
-            if len(self._used) + self._dialing < CONNECTIONS:
-                return await self.dialed()
+        while (connection := self.find_idle()) is None:
+            if len(self._busy) + self._dialing < CONNECTIONS:
+                return await self.dial_new()
             await self._wait()
-        return found
+        return connection
 
-    async def dialed(self) -> Connection:
+    async def dial_new(self) -> Connection:
         """A new connection, in use. Raises what `dial` raises."""
         self._dialing += 1
         try:
@@ -66,12 +66,12 @@ class Pool:
             raise
         finally:
             self._dialing -= 1
-        self._used.add(connection)
+        self._busy.add(connection)
         return connection
 
     def release(self, connection: Connection) -> None:
         """Return a connection, in any state; closed unless another request can use it."""
-        self._used.discard(connection)
+        self._busy.discard(connection)
         if connection in self._retired or not connection.is_usable:
             self._retired.discard(connection)
             connection.close()
@@ -83,14 +83,14 @@ class Pool:
 
     def retire(self) -> None:
         """Use none of the existing connections for another request."""
-        self._retired |= self._used
+        self._retired |= self._busy
         while self._idle:
             self._idle.pop().close()
 
     def close(self) -> None:
         """Close everything."""
         self.retire()
-        for connection in self._used:
+        for connection in self._busy:
             connection.close()
 
     def _drop_old(self) -> None:

@@ -30,7 +30,7 @@ class Credentials(Protocol):
         """The header's value for the next request; None: no such header. Raises UsageError."""
         ...
 
-    def refused(self, authorization: str | None) -> bool:
+    def renew_after_401(self, authorization: str | None) -> bool:
         """The server responded with 401 to a request with that header.
 
         Returns whether the next `authorization` may return another header, so that a retry makes sense.
@@ -54,7 +54,7 @@ class NoCredentials:
         """None: there is no header."""
         return None
 
-    def refused(self, authorization: str | None) -> bool:
+    def renew_after_401(self, authorization: str | None) -> bool:
         """False: there is nothing to renew."""
         return False
 
@@ -69,7 +69,7 @@ class StaticHeader:
         """The header's value."""
         return self.value
 
-    def refused(self, authorization: str | None) -> bool:
+    def renew_after_401(self, authorization: str | None) -> bool:
         """False: the header stays the same."""
         return False
 
@@ -103,7 +103,7 @@ class TokenFile:
             await self._read()
         return self._value
 
-    def refused(self, authorization: str | None) -> bool:
+    def renew_after_401(self, authorization: str | None) -> bool:
         """Have the file read before the next request, as it may hold a newer token.
 
         Returns False if it was read within the last second: a repeated request would have the same token.

@@ -62,8 +62,8 @@ class HTTPResponse:
 
     def take(self) -> list[bytes]:
         """The chunks that arrived since the last call."""
-        taken, self.chunks = self.chunks, []
-        return taken
+        chunks, self.chunks = self.chunks, []
+        return chunks
 
     def feed(self, data: bytes) -> None:
         """Parse the next bytes of the connection. Raises ValueError; bytes after the end only clear `keeps_alive`."""

@@ -67,9 +67,9 @@ class HttpTransport:
         """The response. Raises TransportError."""
         try:
             authorization = await self._credentials()
-            response = await self._whole(request, authorization)
-            if response.status == 401 and self._config.credentials.refused(authorization):
-                response = await self._whole(request, await self._credentials())
+            response = await self._send(request, authorization)
+            if response.status == 401 and self._config.credentials.renew_after_401(authorization):
+                response = await self._send(request, await self._credentials())
             return response
         except NoAnswer as error:
             raise self.failure(request, error) from error
@@ -78,7 +78,7 @@ class HttpTransport:
     async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
         """The response as it arrives; entering and reading may raise TransportError."""
         try:
-            opened = await self._opened(request)
+            opened = await self._open(request)
         except NoAnswer as error:
             raise self.failure(request, error) from error
         try:
@@ -112,28 +112,28 @@ class HttpTransport:
         self._pem = pem
         self._pool.retire()
 
-    async def _whole(self, request: Request, authorization: str | None) -> Response:
-        data = self._encoded(request, authorization, self._shared_by_requests)
-        connection = self._pool.find_idle() or await self._acquired(request.timeout_s)
+    async def _send(self, request: Request, authorization: str | None) -> Response:
+        data = self._encode(request, authorization, self._shared_by_requests)
+        connection = self._pool.find_idle() or await self._acquire(request.timeout_s)
         try:
-            response = await self._sent(connection, data, request)
+            response = await self._exchange(connection, data, request)
         finally:
             self._pool.release(connection)
         return Response(response.status, response.headers, response.body())
 
-    async def _sent(self, connection: Connection, data: bytes, request: Request) -> HTTPResponse:
+    async def _exchange(self, connection: Connection, data: bytes, request: Request) -> HTTPResponse:
         try:
-            return await connection.whole(data, request.timeout_s)
+            return await connection.send(data, request.timeout_s)
         except NoAnswer as error:
-            if not (connection.served and error.unanswered and error.broken and request.method == "GET"):
+            if not (connection.request_count and error.unanswered and error.broken and request.method == "GET"):
                 raise
-        fresh = await self._pool.dialed()
+        new_connection = await self._pool.dial_new()
         try:
-            return await fresh.whole(data, request.timeout_s)
+            return await new_connection.send(data, request.timeout_s)
         finally:
-            self._pool.release(fresh)
+            self._pool.release(new_connection)
 
-    async def _acquired(self, timeout_s: float | None) -> Connection:
+    async def _acquire(self, timeout_s: float | None) -> Connection:
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._pool.acquire()
@@ -143,31 +143,31 @@ class HttpTransport:
     async def _dial(self) -> Connection:
         return await dialing.dial(self._config, self._context)
 
-    async def _opened(self, request: Request) -> "_HttpStream":
+    async def _open(self, request: Request) -> "_HttpStream":
         authorization = await self._credentials()
-        connection = await self._acquired(HEADERS_TIMEOUT_S)
+        connection = await self._acquire(HEADERS_TIMEOUT_S)
         timer = connection.expire_in(HEADERS_TIMEOUT_S)
         try:
-            response = await connection.head(self._encoded(request, authorization, self._shared_by_all))
+            response = await connection.send_streamed(self._encode(request, authorization, self._shared_by_all))
         except BaseException:
             self._pool.release(connection)
             raise
         finally:
             timer.cancel()
         if response.status == 401:
-            self._config.credentials.refused(authorization)
+            self._config.credentials.renew_after_401(authorization)
         return _HttpStream(self, connection, request, response)
 
-    def _encoded(self, request: Request, authorization: str | None, shared: bytes) -> bytes:
+    def _encode(self, request: Request, authorization: str | None, shared: bytes) -> bytes:
         if authorization != self._authorization[0]:
             self._authorization = (authorization, _header("Authorization", authorization or ""))
         head = f"{request.method} {self._prefix}{request.target} HTTP/1.1\r\n".encode("ascii") + shared
         if authorization is not None:
             head += self._authorization[1]
-        own = "".join([f"{name}: {value}\r\n" for name, value in request.headers.items()])
+        header_lines = "".join([f"{name}: {value}\r\n" for name, value in request.headers.items()])
         if request.body is None:
-            return head + f"{own}\r\n".encode("latin-1")
-        return head + f"{own}Content-Length: {len(request.body)}\r\n\r\n".encode("latin-1") + request.body
+            return head + f"{header_lines}\r\n".encode("latin-1")
+        return head + f"{header_lines}Content-Length: {len(request.body)}\r\n\r\n".encode("latin-1") + request.body
 
     def failure(self, request: Request, error: NoAnswer) -> TransportError:
         """The error of a request that got no response."""
@@ -206,7 +206,7 @@ class _HttpStream:
 
     async def _chunks(self) -> AsyncIterator[list[bytes]]:
         try:
-            while chunks := await self.connection.more():
+            while chunks := await self.connection.read_chunks():
                 yield chunks
         except NoAnswer as error:
             raise self._owner.failure(self._request, error) from error

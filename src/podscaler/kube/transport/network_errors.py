@@ -50,8 +50,8 @@ def of_dial(error: BaseException, address: str) -> NoAnswer:
         case socket.gaierror():
             return NoAnswer(f"dial tcp: lookup {address.rpartition(':')[0].strip('[]')}: no such host")
         case ssl.SSLCertVerificationError():
-            known = CERTIFICATE_TEXTS.get(error.verify_code)
-            return NoAnswer(f"tls: failed to verify certificate: x509: {known or error.verify_message}")
+            certificate_text = CERTIFICATE_TEXTS.get(error.verify_code)
+            return NoAnswer(f"tls: failed to verify certificate: x509: {certificate_text or error.verify_message}")
         case ssl.SSLError():
             return NoAnswer(f"tls: {error.strerror or error.reason or error}")
         case TimeoutError() if error.errno is None:

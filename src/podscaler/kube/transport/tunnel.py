@@ -47,20 +47,20 @@ class ProxyTunnel(asyncio.Protocol):
         """Close at once."""
         self.transport.abort()
 
-    async def exactly(self, count: int) -> bytes:
+    async def read_exactly(self, count: int) -> bytes:
         """The next `count` bytes."""
         while len(self._data) < count:
-            await self._more()
-        taken, self._data = self._data[:count], self._data[count:]
-        return taken
+            await self._wait_for_data()
+        received, self._data = self._data[:count], self._data[count:]
+        return received
 
-    async def until(self, end: bytes) -> bytes:
+    async def read_until(self, end: bytes) -> bytes:
         """The next bytes up to and with `end`. Raises ValueError after HELLO_MAX_BYTES without it."""
         while end not in self._data:
             if len(self._data) > HELLO_MAX_BYTES:
                 raise ValueError("the proxy's answer is too long")
-            await self._more()
-        return await self.exactly(self._data.index(end) + len(end))
+            await self._wait_for_data()
+        return await self.read_exactly(self._data.index(end) + len(end))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio: the connection is established."""
@@ -76,7 +76,7 @@ class ProxyTunnel(asyncio.Protocol):
         self._is_closed = True
         self._wake()
 
-    async def _more(self) -> None:
+    async def _wait_for_data(self) -> None:
         if self._is_closed:
             raise EOFError
         self._waiter = asyncio.get_running_loop().create_future()
@@ -101,7 +101,7 @@ async def connect_http(tunnel: ProxyTunnel, server: str, proxy: str, authorizati
     tunnel.write("\r\n".join([*lines, "", ""]).encode())
     response = HTTPResponse()
     try:
-        response.feed(await tunnel.until(b"\r\n\r\n"))
+        response.feed(await tunnel.read_until(b"\r\n\r\n"))
     except ValueError as error:
         raise NoAnswer(f"proxyconnect tcp: {error}") from error
     if response.status != 200:
@@ -116,7 +116,7 @@ async def connect_socks(tunnel: ProxyTunnel, host: str, port: int, *, credential
     """
     methods = bytes([NO_AUTHENTICATION, PASSWORD_AUTHENTICATION] if credentials else [NO_AUTHENTICATION])
     tunnel.write(bytes([SOCKS_VERSION, len(methods)]) + methods)
-    version, method = await tunnel.exactly(2)
+    version, method = await tunnel.read_exactly(2)
     if version != SOCKS_VERSION:
         raise NoAnswer("socks connect tcp: the proxy does not speak SOCKS5")
     if method == PASSWORD_AUTHENTICATION and credentials:
@@ -125,11 +125,11 @@ async def connect_socks(tunnel: ProxyTunnel, host: str, port: int, *, credential
         raise NoAnswer("socks connect tcp: no acceptable authentication methods")
     name = host.encode("idna")
     tunnel.write(bytes([SOCKS_VERSION, SOCKS_CONNECT, 0, ADDRESS_BY_NAME, len(name)]) + name + port.to_bytes(2))
-    _, reply, _, kind = await tunnel.exactly(4)
+    _, reply, _, kind = await tunnel.read_exactly(4)
     if reply:
         raise NoAnswer(f"socks connect tcp: {REPLIES.get(reply, f'unknown code {reply}')}")
-    length = (await tunnel.exactly(1))[0] if kind == ADDRESS_BY_NAME else ADDRESS_BYTES.get(kind, 0)
-    await tunnel.exactly(length + 2)
+    length = (await tunnel.read_exactly(1))[0] if kind == ADDRESS_BY_NAME else ADDRESS_BYTES.get(kind, 0)
+    await tunnel.read_exactly(length + 2)
 
 
 async def _log_in(tunnel: ProxyTunnel, user: str, password: str) -> None:
@@ -137,6 +137,6 @@ async def _log_in(tunnel: ProxyTunnel, user: str, password: str) -> None:
     if not 0 < len(name) < 256 or not 0 < len(secret) < 256:
         raise NoAnswer("socks connect tcp: the proxy's user name and password must have 1 to 255 bytes")
     tunnel.write(bytes([1, len(name)]) + name + bytes([len(secret)]) + secret)
-    _, status = await tunnel.exactly(2)
+    _, status = await tunnel.read_exactly(2)
     if status:
         raise NoAnswer("socks connect tcp: username/password authentication failed")

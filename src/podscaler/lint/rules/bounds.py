@@ -63,7 +63,7 @@ def _has_policies(autoscaler: LintedAutoscaler) -> bool:
 
 def _highest_after_one_step(autoscaler: LintedAutoscaler, start: int) -> int:
     wire = msgspec.convert(autoscaler.item.spec, autoscaling.HorizontalPodAutoscalerSpec)
-    spec = specs.read(autoscaler.item.namespace, autoscaler.item.name, wire)
+    spec = specs.parse(autoscaler.item.namespace, autoscaler.item.name, wire)
     if spec.behavior is None:
         return bounds.without_behavior(spec, autoscaler.most, start).result
     rates = PolicyFacts(spec.behavior, history.EMPTY, 0, emulation.V1_37)

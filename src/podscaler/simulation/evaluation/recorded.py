@@ -145,7 +145,7 @@ class _Reader:
             self._others.add(sync.spec.key)
             return
         selection = self._selection
-        if (selection.from_ns or 0) <= sync.now and (selection.to_ns is None or sync.now <= selection.to_ns):
+        if (selection.from_ns or 0) <= sync.now_ns and (selection.to_ns is None or sync.now_ns <= selection.to_ns):
             self._take(sync)
 
     def _take(self, sync: RecordedSync) -> None:
@@ -156,7 +156,7 @@ class _Reader:
         if self._pods:
             self._containers.add_pod(self._pods[0])
         if self._last is not None:
-            self._periods_ms[round((sync.now - self._last.now) / _MS_NS / _SECOND_MS) * _SECOND_MS] += 1
+            self._periods_ms[round((sync.now_ns - self._last.now_ns) / _MS_NS / _SECOND_MS) * _SECOND_MS] += 1
         self._first, self._last = self._first or sync, sync
         self._take_start_ups(self._pods)
         usage = next((each for each in sync.line.metrics or () if isinstance(each, PodMetricsList)), None)
@@ -176,7 +176,7 @@ class _Reader:
                     pass
 
     def _feed(self, name: str, subject: str, value: int, sync: RecordedSync, *, is_shared: bool) -> None:
-        self._feeds.setdefault((name, subject, is_shared), []).append((sync.now // _MS_NS, value))
+        self._feeds.setdefault((name, subject, is_shared), []).append((sync.now_ns // _MS_NS, value))
 
     def _take_start_ups(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
@@ -196,7 +196,7 @@ class _Reader:
         newest = max(of_cpu, key=lambda sample: sample.taken_at)
         window_ms = newest.window_ns // _MS_NS
         at_ms = (newest.taken_at - newest.window_ns) // _MS_NS
-        age_ms = (sync.now - newest.taken_at) // _MS_NS
+        age_ms = (sync.now_ns - newest.taken_at) // _MS_NS
         self._least_age_ms = age_ms if self._least_age_ms is None else min(self._least_age_ms, age_ms)
         if at_ms <= self._last_usage_at_ms:
             return
@@ -231,7 +231,7 @@ class _Reader:
                 f"the recording has no CPU usage of the pods of {self._key}, so the demand is unknown; its autoscaler "
                 "needs a resource metric, or use a trace"
             )
-        found = observed.reconstruct(self._observations, last.now // _MS_NS)
+        found = observed.reconstruct(self._observations, last.now_ns // _MS_NS)
         wire = msgspec.json.decode(bytes(last.line.hpa.spec), type=HorizontalPodAutoscalerSpec)
         workload = self._workload(first, found)
         self._check(last.spec, workload)

@@ -149,6 +149,6 @@ def parse_spec(found: ManifestObject, settings: Settings) -> Spec:
     wire = wire_spec(found)
     try:
         annotations = (found.obj.get("metadata") or {}).get("annotations") or spec.NO_ANNOTATIONS
-        return spec.read(found.namespace, found.name, wire, settings.emulation, annotations=annotations)
+        return spec.parse(found.namespace, found.name, wire, settings.emulation, annotations=annotations)
     except ValueError as error:
         raise found.field.error(f"the autoscaler cannot be evaluated: {error}") from None

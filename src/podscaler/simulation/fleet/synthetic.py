@@ -80,7 +80,7 @@ def _autoscaler(index: int, minutes: int, random: Random) -> FleetAutoscaler:
     )
     scenario = SimulationScenario(
         workloads=(workload,),
-        autoscalers=(AutoscalerModel(spec=spec.read(namespace, name, wire), workload=workload.key),),
+        autoscalers=(AutoscalerModel(spec=spec.parse(namespace, name, wire), workload=workload.key),),
         duration_ms=minutes * _MINUTE_MS,
     )
     return FleetAutoscaler(key=workload.key, scenario=scenario, wire=wire)

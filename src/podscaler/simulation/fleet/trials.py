@@ -97,7 +97,7 @@ def _changed(text: str, autoscaler: FleetAutoscaler) -> Candidate:
     if changed != settings:
         raise UsageError(f"{text}: candidates change fields of a spec, not flags of the controller")
     try:
-        spec = core_spec.read(present.namespace, present.name, wire, settings.emulation)
+        spec = core_spec.parse(present.namespace, present.name, wire, settings.emulation)
     except ValueError as error:
         raise UsageError(f"{text}: the autoscaler cannot be evaluated: {error}") from None
     return Candidate(name=text, policy=spec)

@@ -33,8 +33,8 @@ class CronSource:
         self._settings = parse_settings(config, CronSettings)
         self._clock = config.clock
         self._zone = _zone(self._settings.time_zone)
-        now = self._now()
-        if self._next(self._settings.start, now) == self._next(self._settings.end, now):
+        local_time = self._now()
+        if self._next(self._settings.start, local_time) == self._next(self._settings.end, local_time):
             raise InvalidSource("start and end are at the same time")
 
     @property
@@ -44,8 +44,8 @@ class CronSource:
 
     async def read(self) -> Number:
         """The value of now."""
-        now = self._now()
-        is_inside = self._next(self._settings.end, now) < self._next(self._settings.start, now)
+        local_time = self._now()
+        is_inside = self._next(self._settings.end, local_time) < self._next(self._settings.start, local_time)
         return self._settings.inside_value if is_inside else self._settings.outside_value
 
     async def close(self) -> None:
@@ -54,12 +54,12 @@ class CronSource:
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock.now_ns() // NANOSECONDS, UTC).astimezone(self._zone)
 
-    def _next(self, expression: str, now: datetime) -> datetime:
+    def _next(self, expression: str, local_time: datetime) -> datetime:
         """The next time of an expression, in UTC. Raises InvalidSource where there is none."""
         if len(expression.split()) != 5:
             raise InvalidSource(f"the cron expression {expression} does not have five fields")
         try:
-            return next(CronSim(expression, now)).astimezone(UTC)
+            return next(CronSim(expression, local_time)).astimezone(UTC)
         except (CronSimError, StopIteration):
             raise InvalidSource(f"the cron expression {expression} is invalid, or is never due") from None
 

@@ -102,10 +102,10 @@ class _CountedRootQuery(RootFilterQuery):
         self._steps = steps
 
     def evaluate(self, context: FilterContext) -> object:
-        found = self.query.find(context.root)
-        for node in found:
+        nodes = self.query.find(context.root)
+        for node in nodes:
             self._steps.spend(CONTAINER_STEPS if isinstance(node.value, list | dict) else 1)
-        return found
+        return nodes
 
 
 class JsonPath:
@@ -196,10 +196,10 @@ def number_in(body: bytes, path: JsonPath | None) -> Number:
         raise InvalidValue("the text is not UTF-8") from None
     if path is None:
         return values.number_of(text)
-    found = path.find_two(_parsed(text))
-    if len(found) != 1:
-        raise InvalidValue(f"jsonPath selects {'several values' if found else 'no value'}, not one")
-    return values.number_of(found[0])
+    nodes = path.find_two(_parsed(text))
+    if len(nodes) != 1:
+        raise InvalidValue(f"jsonPath selects {'several values' if nodes else 'no value'}, not one")
+    return values.number_of(nodes[0])
 
 
 def _parsed(text: str) -> Any:

@@ -64,4 +64,4 @@ def test_differences_show_gos_names() -> None:
 )
 def test_unset_fields_are_shown(message: str, shown: dict[str, Any]) -> None:
     """Everything that is unset stands there as Go's zero."""
-    assert go_struct.shown({}, message) == shown
+    assert go_struct.printed({}, message) == shown

@@ -111,28 +111,28 @@ class Checker:
         return None
 
     def _ident(self, node: Ident) -> Type:
-        found = self._find(node.name)
-        return found if found is not None else self._undeclared(node.offset, node.name)
+        variable = self._find(node.name)
+        return variable if variable is not None else self._undeclared(node.offset, node.name)
 
     def _select(self, node: Select) -> Type:
         name = dotted_name(node)
-        found = self._find(name) if name else None
-        if found is not None and not node.is_test:
-            return found
+        variable = self._find(name) if name else None
+        if variable is not None and not node.is_test:
+            return variable
         result = self._member(node.offset, node.operand, node.field)
         return types.BOOL if node.is_test else result
 
     def _member(self, offset: int, operand: Node, field: str, *, is_optional: bool = False) -> Type:
-        given = types.resolved(self._bindings, self._check(operand))
-        target = given.params[0] if given.name == types.OPTIONAL else given
+        operand_type = types.resolved(self._bindings, self._check(operand))
+        target = operand_type.params[0] if operand_type.name == types.OPTIONAL else operand_type
         result = self._field(offset, types.resolved(self._bindings, target), field)
-        is_maybe = given.name == types.OPTIONAL or is_optional
+        is_maybe = operand_type.name == types.OPTIONAL or is_optional
         return types.optional_of(result) if is_maybe else result
 
     def _field(self, offset: int, target: Type, field: str) -> Type:
         if target.fields is not None:
-            found = target.fields.get(field) or target.fields.get(KEYWORDS.get(field, ""))
-            return found if found is not None else self._report(offset, f"undefined field '{field}'")
+            field_type = target.fields.get(field) or target.fields.get(KEYWORDS.get(field, ""))
+            return field_type if field_type is not None else self._report(offset, f"undefined field '{field}'")
         if target.name == "map":
             return target.params[1]
         if target.is_param:
@@ -148,76 +148,76 @@ class Checker:
             name = node.args[1]
             field = name.value if isinstance(name, Literal) else ""
             return self._member(node.offset, node.args[0], field, is_optional=True)
-        given = [self._check(arg) for arg in node.args]
+        arg_types = [self._check(arg) for arg in node.args]
         if node.function in _LOGIC:
-            return self._logic(node, given)
+            return self._logic(node, arg_types)
         if node.target is None:
-            return self._resolve(node, node.function.removeprefix("."), given)
+            return self._resolve(node, node.function.removeprefix("."), arg_types)
         prefix = dotted_name(node.target)
         if prefix and f"{prefix}.{node.function}".removeprefix(".") in self._functions:
-            return self._resolve(node, f"{prefix}.{node.function}".removeprefix("."), given)
-        given.insert(0, self._check(node.target))
-        return self._resolve(node, node.function, given, is_method=True)
+            return self._resolve(node, f"{prefix}.{node.function}".removeprefix("."), arg_types)
+        arg_types.insert(0, self._check(node.target))
+        return self._resolve(node, node.function, arg_types, is_method=True)
 
-    def _logic(self, node: Call, given: list[Type]) -> Type:
+    def _logic(self, node: Call, arg_types: list[Type]) -> Type:
         """`&&` and `||`, with an error for each operand."""
-        for arg, one in zip(node.args, given, strict=True):
+        for arg, one in zip(node.args, arg_types, strict=True):
             bindings = types.assigned(self._bindings, types.BOOL, one)
             if bindings is None:
                 self._mismatch(arg, types.BOOL, one)
             self._bindings = bindings or self._bindings
         return types.BOOL
 
-    def _resolve(self, node: Call, name: str, given: list[Type], *, is_method: bool = False) -> Type:
+    def _resolve(self, node: Call, name: str, arg_types: list[Type], *, is_method: bool = False) -> Type:
         overloads = self._functions.get(name)
         if overloads is None:
             return self._undeclared(node.offset, node.function if node.target is None else name)
         result: Type | None = None
         for overload in overloads:
             if overload.is_method is is_method:
-                result = self._tried(overload, tuple(given), result)
+                result = self._tried(overload, tuple(arg_types), result)
         if result is not None:
             return result
-        shown = [types.resolved(self._bindings, one, free_is_dynamic=True) for one in given]
-        signature = f"{shown[0]}.({_listed(shown[1:])})" if is_method else f"({_listed(shown)})"
+        printed_types = [types.resolved(self._bindings, arg_type, free_is_dynamic=True) for arg_type in arg_types]
+        signature = f"{printed_types[0]}.({_listed(printed_types[1:])})" if is_method else f"({_listed(printed_types)})"
         return self._report(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
 
-    def _tried(self, overload: Overload, given: tuple[Type, ...], result: Type | None) -> Type | None:
+    def _tried(self, overload: Overload, arg_types: tuple[Type, ...], result: Type | None) -> Type | None:
         """The type of the call, given `result`, that of the overloads before; dyn if two that fit differ in it."""
-        fresh: Bindings = {}
-        wanted = tuple(self._instance(param, fresh) for param in overload.params)
-        bindings = types.assigned_all(self._bindings, given, wanted)
+        type_variables: Bindings = {}
+        params = tuple(self._instance(param, type_variables) for param in overload.params)
+        bindings = types.assigned_all(self._bindings, arg_types, params)
         if bindings is None:
             return result
         self._bindings = bindings
-        own = types.resolved(bindings, self._instance(overload.result, fresh))
-        if result is None or own == result:
-            return own
+        result_type = types.resolved(bindings, self._instance(overload.result, type_variables))
+        if result is None or result_type == result:
+            return result_type
         return DYN
 
-    def _instance(self, one: Type, fresh: Bindings) -> Type:
+    def _instance(self, one: Type, type_variables: Bindings) -> Type:
         """The type with new parameters in place of its own."""
         if one.is_param:
-            if one.name not in fresh:
-                fresh[one.name] = self._new_param()
-            return fresh[one.name]
+            if one.name not in type_variables:
+                type_variables[one.name] = self._new_param()
+            return type_variables[one.name]
         if not one.params:
             return one
-        return Type(one.name, tuple(self._instance(each, fresh) for each in one.params), one.fields)
+        return Type(one.name, tuple(self._instance(each, type_variables) for each in one.params), one.fields)
 
     def _new_param(self) -> Type:
         self._free += 1
         return Type(f"_var{self._free}", is_param=True)
 
     def _list(self, node: ListLiteral) -> Type:
-        joined: Type | None = None
+        element_type: Type | None = None
         for index, element in enumerate(node.elements):
-            given = self._check(element)
+            type_of_element = self._check(element)
             if index in node.optional:
-                given = self._unwrapped(element, given)
-            self.elements.append((node, 0, element, given))
-            joined = self._joined(joined, given)
-        return types.list_of(joined if joined is not None else self._new_param())
+                type_of_element = self._unwrapped(element, type_of_element)
+            self.elements.append((node, 0, element, type_of_element))
+            element_type = self._joined(element_type, type_of_element)
+        return types.list_of(element_type if element_type is not None else self._new_param())
 
     def _map(self, node: MapLiteral) -> Type:
         if node.name:
@@ -228,36 +228,36 @@ class Checker:
         values: Type | None = None
         for entry in node.entries:
             key = self._check(entry.key)
-            given = self._check(entry.value)
+            value_type = self._check(entry.value)
             if entry.is_optional:
-                given = self._unwrapped(entry.value, given)
-            self.elements += [(node, 1, entry.key, key), (node, 2, entry.value, given)]
-            keys, values = self._joined(keys, key), self._joined(values, given)
+                value_type = self._unwrapped(entry.value, value_type)
+            self.elements += [(node, 1, entry.key, key), (node, 2, entry.value, value_type)]
+            keys, values = self._joined(keys, key), self._joined(values, value_type)
         if keys is None or values is None:
             return types.map_of(self._new_param(), self._new_param())
         return types.map_of(keys, values)
 
-    def _unwrapped(self, node: Node, given: Type) -> Type:
-        given = types.resolved(self._bindings, given)
-        if given.name == types.OPTIONAL:
-            return given.params[0]
-        if not types.is_dynamic(given):
-            self._mismatch(node, types.optional_of(given), given)
-        return given
+    def _unwrapped(self, node: Node, optional_type: Type) -> Type:
+        optional_type = types.resolved(self._bindings, optional_type)
+        if optional_type.name == types.OPTIONAL:
+            return optional_type.params[0]
+        if not types.is_dynamic(optional_type):
+            self._mismatch(node, types.optional_of(optional_type), optional_type)
+        return optional_type
 
-    def _joined(self, before: Type | None, given: Type) -> Type:
+    def _joined(self, before: Type | None, new_type: Type) -> Type:
         """The common type of an element and of those before it; dyn if there is none."""
         if before is None:
-            return given
-        bindings = types.assigned(self._bindings, before, given)
+            return new_type
+        bindings = types.assigned(self._bindings, before, new_type)
         if bindings is None:
             return DYN
         self._bindings = bindings
-        return types.most_general(before, given)
+        return types.most_general(before, new_type)
 
-    def _mismatch(self, node: Node, wanted: Type, given: Type) -> Type:
-        shown = [types.resolved(self._bindings, one) for one in (wanted, given)]
-        return self._report(node.offset, f"expected type '{shown[0]}' but found '{shown[1]}'")
+    def _mismatch(self, node: Node, expected: Type, actual: Type) -> Type:
+        printed_types = [types.resolved(self._bindings, one) for one in (expected, actual)]
+        return self._report(node.offset, f"expected type '{printed_types[0]}' but found '{printed_types[1]}'")
 
     def _comprehension(self, node: Comprehension) -> Type:
         source = types.resolved(self._bindings, self._check(node.source))
@@ -278,24 +278,24 @@ class Checker:
 
     def _in_scope(self, names: Mapping[str, Type], node: Node) -> Type:
         self._scopes.append(names)
-        found = self._check(node)
+        type_of_node = self._check(node)
         self._scopes.pop()
-        return found
+        return type_of_node
 
     def _variables(self, node: Comprehension, source: Type) -> dict[str, Type]:
         """The types of the variables that run over `source`."""
         if source.name == "list":
-            found = (INT, source.params[0]) if len(node.names) == 2 else source.params
+            element_types = (INT, source.params[0]) if len(node.names) == 2 else source.params
         elif source.name == "map":
-            found = source.params
+            element_types = source.params
         elif source.is_param or types.is_dynamic(source):
             self._bindings = types.assigned(self._bindings, DYN, source) or self._bindings
-            found = (DYN, DYN)
+            element_types = (DYN, DYN)
         else:
             text = f"expression of type '{source}' cannot be range of a comprehension (must be list, map, or dynamic)"
             self._report(node.source.offset, text)
-            found = (ERROR, ERROR)
-        return dict(zip(node.names, found, strict=False))
+            element_types = (ERROR, ERROR)
+        return dict(zip(node.names, element_types, strict=False))
 
 
 def dotted_name(node: Node) -> str:
@@ -307,5 +307,5 @@ def dotted_name(node: Node) -> str:
     return ".".join([node.name, *reversed(parts)]) if isinstance(node, Ident) else ""
 
 
-def _listed(shown: list[Type]) -> str:
-    return ", ".join(map(str, shown))
+def _listed(types_: list[Type]) -> str:
+    return ", ".join(map(str, types_))

@@ -63,21 +63,21 @@ _UINT64_MAX = 2**64
 
 def tokens(source: str) -> tuple[list[Token], list[Issue]]:
     """The tokens of an expression, the last of which is EOF, and the lexical errors."""
-    found: list[Token] = []
+    tokens_found: list[Token] = []
     issues: list[Issue] = []
     offset = 0
     while offset < len(source):
         match = _RAW.match(source, offset) or _TOKENS.match(source, offset)
         if match is None:
             end = _end_of_error(source, offset)
-            shown = _one_line(source[offset:end])
-            issues.append(Issue(offset, f"Syntax error: token recognition error at: '{shown}'"))
+            snippet = _one_line(source[offset:end])
+            issues.append(Issue(offset, f"Syntax error: token recognition error at: '{snippet}'"))
             offset = end
             continue
         if match.lastgroup != "space":
-            found.append(_token(match, issues))
+            tokens_found.append(_token(match, issues))
         offset = match.end()
-    return [*found, Token(EOF, EOF, len(source))], issues
+    return [*tokens_found, Token(EOF, EOF, len(source))], issues
 
 
 def _end_of_error(source: str, offset: int) -> int:
@@ -158,11 +158,11 @@ def _code(match: re.Match[str]) -> int:
 
 
 def _bytes(body: str) -> bytes:
-    found = bytearray()
+    data = bytearray()
     position = 0
     for match in _ESCAPE.finditer(body):
-        found += body[position : match.start()].encode()
+        data += body[position : match.start()].encode()
         code = _code(match)
-        found += chr(code).encode() if match.group(3) or match.group(4) else bytes([code])
+        data += chr(code).encode() if match.group(3) or match.group(4) else bytes([code])
         position = match.end()
-    return bytes(found + body[position:].encode())
+    return bytes(data + body[position:].encode())

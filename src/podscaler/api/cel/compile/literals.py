@@ -60,32 +60,32 @@ def issues(tree: Node, elements: Elements) -> list[Issue]:
     formats = [node for node in _nodes(tree) if isinstance(node, Call) and node.function == "format"]
     exempt = {id(below) for node in formats for below in _nodes(node)}
     types_of = {id(part): one for _, _, part, one in elements}
-    found = [issue for node in _nodes(tree) if isinstance(node, Call) for issue in _of_call(node)]
-    found += [issue for node in formats for issue in _format_issues(node, types_of)]
-    return found + _mixed(elements, exempt)
+    call_issues = [issue for node in _nodes(tree) if isinstance(node, Call) for issue in _of_call(node)]
+    call_issues += [issue for node in formats for issue in _format_issues(node, types_of)]
+    return call_issues + _mixed(elements, exempt)
 
 
 def _mixed(elements: Elements, exempt: set[int]) -> list[Issue]:
     """Elements whose type is not that of the first, except in arguments of `format`."""
     first: dict[tuple[int, int], Type] = {}
     reported: set[tuple[int, int]] = set()
-    found = []
+    issues_found = []
     for literal, slot, part, one in elements:
-        wanted = first.setdefault((id(literal), slot), one)
+        first_type = first.setdefault((id(literal), slot), one)
         is_reported = slot == 0 and (id(literal), slot) in reported
-        if id(literal) not in exempt and not _is_alike(wanted, one) and not is_reported:
+        if id(literal) not in exempt and not _is_alike(first_type, one) and not is_reported:
             reported.add((id(literal), slot))
-            found.append(Issue(part.offset, f"expected type '{wanted}' but found '{one}'"))
-    return found
+            issues_found.append(Issue(part.offset, f"expected type '{first_type}' but found '{one}'"))
+    return issues_found
 
 
-def _is_alike(wanted: Type, one: Type) -> bool:
+def _is_alike(expected: Type, one: Type) -> bool:
     """Whether two types are equal, where a type parameter equals every type."""
-    if wanted.is_param or one.is_param:
+    if expected.is_param or one.is_param:
         return True
-    if wanted.name != one.name or len(wanted.params) != len(one.params):
+    if expected.name != one.name or len(expected.params) != len(one.params):
         return False
-    return all(_is_alike(*pair) for pair in zip(wanted.params, one.params, strict=True))
+    return all(_is_alike(*pair) for pair in zip(expected.params, one.params, strict=True))
 
 
 def _of_call(node: Call) -> Iterator[Issue]:
@@ -97,10 +97,10 @@ def _of_call(node: Call) -> Iterator[Issue]:
         yield Issue(arg.offset, f"invalid {node.function} argument")
 
 
-def _is_parsed_by(read: Callable[[str], object]) -> Callable[[str], bool]:
+def _is_parsed_by(parse: Callable[[str], object]) -> Callable[[str], bool]:
     def check(text: str) -> bool:
         try:
-            read(text)
+            parse(text)
         except ValueError:
             return False
         return True
@@ -156,8 +156,8 @@ def _format_issues(node: Call, types_of: Mapping[int, Type]) -> Iterator[Issue]:
     if (len(pattern) - len(pattern.rstrip("%"))) % 2:
         yield Issue(node.offset, "unexpected end of string")
     elif waiting:
-        used = len(args.elements) - len(waiting)
-        text = f"too many arguments supplied to string.format (expected {used}, got {len(args.elements)})"
+        used_count = len(args.elements) - len(waiting)
+        text = f"too many arguments supplied to string.format (expected {used_count}, got {len(args.elements)})"
         yield Issue(node.offset, text)
 
 
@@ -166,12 +166,12 @@ def _argument_issue(clause: str, waiting: list[Node], node: Call, types_of: Mapp
         args = node.args[0]
         count = len(args.elements) if isinstance(args, ListLiteral) else 0
         return Issue(node.offset, f"index {count} out of range")
-    accepted = _FORMAT_TYPES.get(clause.lower() if clause == "X" else clause)
-    if accepted is None:
+    accepted_types = _FORMAT_TYPES.get(clause.lower() if clause == "X" else clause)
+    if accepted_types is None:
         text = f'could not parse formatting clause: unrecognized formatting clause "{clause}"'
         return Issue(node.offset, text)
     arg = waiting.pop(0)
-    given = types_of[id(arg)]
-    if given.is_param or given.name in _VALID_IN_ALL_CLAUSES or given.name in accepted[0]:
+    arg_type = types_of[id(arg)]
+    if arg_type.is_param or arg_type.name in _VALID_IN_ALL_CLAUSES or arg_type.name in accepted_types[0]:
         return None
-    return Issue(arg.offset, f"error during formatting: {accepted[1]}, was given {given}")
+    return Issue(arg.offset, f"error during formatting: {accepted_types[1]}, was given {arg_type}")

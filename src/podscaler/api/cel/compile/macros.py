@@ -142,8 +142,8 @@ def _bound(offset: int, name: str, value: Node, body: Node) -> Node:
 def _opt_map(offset: int, target: Node, args: Args) -> Node:
     name = _name(args[0], "optMap() variable name must be a simple identifier")
     value = Call(offset, "value", (), target)
-    some = Call(offset, "optional.of", (_bound(offset, name, value, args[1]),))
-    return _if_present(offset, target, some)
+    optional_of_result = Call(offset, "optional.of", (_bound(offset, name, value, args[1]),))
+    return _if_present(offset, target, optional_of_result)
 
 
 def _opt_flat_map(offset: int, target: Node, args: Args) -> Node:
@@ -152,9 +152,9 @@ def _opt_flat_map(offset: int, target: Node, args: Args) -> Node:
     return _if_present(offset, target, _bound(offset, name, value, args[1]))
 
 
-def _if_present(offset: int, target: Node, some: Node) -> Node:
+def _if_present(offset: int, target: Node, then: Node) -> Node:
     none = Call(offset, "optional.none", ())
-    return Call(offset, "_?_:_", (Call(offset, "hasValue", (), target), some, none))
+    return Call(offset, "_?_:_", (Call(offset, "hasValue", (), target), then, none))
 
 
 def _sort_by(offset: int, target: Node, args: Args) -> Node:

@@ -199,13 +199,13 @@ class _Parser:
         return macro if macro is not None else Call(parenthesis.offset, name, args, target)
 
     def _items(self, end: str) -> list[Node]:
-        found: list[Node] = []
+        nodes: list[Node] = []
         if not self._skip(end):
-            found.append(self.expression(end))
+            nodes.append(self.expression(end))
             while self._skip(","):
-                found.append(self.expression())
+                nodes.append(self.expression())
             self._expect(end)
-        return found
+        return nodes
 
     def _primary(self) -> Node:
         token = self.token

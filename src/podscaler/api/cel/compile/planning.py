@@ -178,9 +178,12 @@ def _size(value: Any) -> int:
 
 def _overload_for(overloads: list[Overload], values: list[Any], name: str) -> Overload:
     kinds = [kind(value) for value in values]
-    for one in overloads:
-        if all(not wanted or wanted == given for wanted, given in zip(one.kinds, kinds, strict=True)):
-            return one
+    for overload in overloads:
+        if all(
+            not expected_kind or expected_kind == given
+            for expected_kind, given in zip(overload.kinds, kinds, strict=True)
+        ):
+            return overload
     raise EvaluationError("no such overload: size") if name == "size" else no_such_overload()
 
 
@@ -206,15 +209,15 @@ def _map(node: MapLiteral) -> Step:
     entries = [(planned(entry.key), planned(entry.value), entry.is_optional) for entry in node.entries]
 
     def step(scope: Scope) -> dict[Any, Any]:
-        found: dict[Any, Any] = {}
+        entries_map: dict[Any, Any] = {}
         for key, value, is_optional in entries:
             scope.budget.spend(1)
             name = _checked_key(key(scope))
-            if name in found:
+            if name in entries_map:
                 raise EvaluationError(f"Failed with repeated key {_key_text(name)}")
-            for present in _present(value(scope), is_optional):
-                found[name] = present
-        return found
+            for present_value in _present(value(scope), is_optional):
+                entries_map[name] = present_value
+        return entries_map
 
     return step
 
@@ -420,15 +423,15 @@ def _collected(iterations: Iterator[None], scope: Scope, test: Step | None, prod
 
 
 def _mapped(iterations: Iterator[None], scope: Scope, test: Step | None, produced: list[Step]) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
+    entries_map: dict[Any, Any] = {}
     for _ in iterations:
         if test is None or _is_true(test(scope)):
             entries = {produced[0](scope): produced[1](scope)} if len(produced) == 2 else produced[0](scope)
             for key, value in entries.items():
-                if key in found:
+                if key in entries_map:
                     raise EvaluationError(f"insert failed: key {_key_text(key)} already exists")
-                found[key] = value
-    return found
+                entries_map[key] = value
+    return entries_map
 
 
 _EVALUATORS: dict[str, Callable[..., Any]] = {

@@ -62,5 +62,5 @@ def _compiled(source: str, variables: Mapping[str, Type]) -> Program:
     issues = checker.issues or literals.issues(tree, checker.elements)
     if issues:
         raise CompileError(rendered(source, issues))
-    used = frozenset(checker.used & variables.keys())
-    return Program(source, result, used, planning.planned(tree), literals.constant_error(tree))
+    used_variables = frozenset(checker.used & variables.keys())
+    return Program(source, result, used_variables, planning.planned(tree), literals.constant_error(tree))

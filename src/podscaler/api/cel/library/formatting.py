@@ -32,16 +32,16 @@ def formatted(pattern: str, args: list[Any], budget: Budget) -> str:
         EvaluationError: the pattern is malformed, has more clauses than arguments, or an argument has the wrong type.
         BudgetError: the result is too long.
     """
-    used = 0
+    used_count = 0
 
     def replacement(match: re.Match[str]) -> str:
-        nonlocal used
+        nonlocal used_count
         if match.group() == "%%":
             return "%"
-        if used >= len(args):
-            raise EvaluationError(f"index {used} out of range")
-        used += 1
-        return _clause(match, args[used - 1], budget)
+        if used_count >= len(args):
+            raise EvaluationError(f"index {used_count} out of range")
+        used_count += 1
+        return _clause(match, args[used_count - 1], budget)
 
     if len(pattern) - len(pattern.rstrip("%")) & 1:
         raise EvaluationError("unexpected end of string")

@@ -68,11 +68,11 @@ Table = Mapping[str, tuple[Overload, ...]]
 
 def table(signatures: Mapping[str, Function]) -> dict[str, tuple[Overload, ...]]:
     """The table of a library, from signatures with their implementations. Raises ValueError (malformed signature)."""
-    found: dict[str, tuple[Overload, ...]] = {}
+    overloads: dict[str, tuple[Overload, ...]] = {}
     for signature, call in signatures.items():
         one = _overload(signature, call)
-        found[one.name] = (*found.get(one.name, ()), one)
-    return found
+        overloads[one.name] = (*overloads.get(one.name, ()), one)
+    return overloads
 
 
 def joined(*tables: Table) -> dict[str, tuple[Overload, ...]]:

@@ -23,16 +23,16 @@ def _ip(text: str) -> Opaque:
 
 
 def _address(text: str) -> Address:
-    shown = quoting.quoted(text)
+    quoted_text = quoting.quoted(text)
     if "%" in text:
-        raise EvaluationError(f"IP address {shown} with zone value is not allowed")
+        raise EvaluationError(f"IP address {quoted_text} with zone value is not allowed")
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        reason = f"ParseAddr({shown}): {_address_error(text)}"
-        raise EvaluationError(f"IP Address {shown} parse error during conversion from string: {reason}") from None
+        reason = f"ParseAddr({quoted_text}): {_address_error(text)}"
+        raise EvaluationError(f"IP Address {quoted_text} parse error during conversion from string: {reason}") from None
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        raise EvaluationError(f"IPv4-mapped IPv6 address {shown} is not allowed")
+        raise EvaluationError(f"IPv4-mapped IPv6 address {quoted_text} is not allowed")
     return address
 
 
@@ -43,25 +43,25 @@ def _address_error(text: str) -> str:
     fields = text.split(".")
     if len(fields) == 1:
         return "unable to parse IP"
-    for index, each in enumerate(fields):
+    for index, field in enumerate(fields):
         rest = quoting.quoted(".".join(fields[index:]))
-        if not each:
+        if not field:
             return (
                 f"IPv4 field must have at least one digit (at {rest})"
                 if index
                 else "IPv4 field must have at least one digit"
             )
-        if not each.isdigit():
-            return "unexpected character (at " + quoting.quoted(text[text.index(each.lstrip("0123456789")) :]) + ")"
-        if len(each) > 1 and each[0] == "0":
+        if not field.isdigit():
+            return "unexpected character (at " + quoting.quoted(text[text.index(field.lstrip("0123456789")) :]) + ")"
+        if len(field) > 1 and field[0] == "0":
             return "IPv4 field has octet with leading zero"
-        if int(each) > 255:
+        if int(field) > 255:
             return "IPv4 field has value >255"
     return "IPv4 address too short" if len(fields) < 4 else "IPv4 address too long"
 
 
 def _cidr(text: str) -> Opaque:
-    shown = quoting.quoted(text)
+    quoted_text = quoting.quoted(text)
     address, slash, bits = text.partition("/")
     reason = "" if slash else "no '/'"
     if slash and (not bits.isdigit() or (len(bits) > 1 and bits[0] == "0")):
@@ -71,9 +71,9 @@ def _cidr(text: str) -> Opaque:
     except ValueError:
         reason = _prefix_error(address)
     if reason or interface is None:
-        raise EvaluationError(f"{_CIDR_ERROR}: {_CIDR_ERROR}: netip.ParsePrefix({shown}): {reason}")
+        raise EvaluationError(f"{_CIDR_ERROR}: {_CIDR_ERROR}: netip.ParsePrefix({quoted_text}): {reason}")
     if isinstance(interface.ip, ipaddress.IPv6Address) and interface.ip.ipv4_mapped is not None:
-        raise EvaluationError(f"IPv4-mapped IPv6 address {shown} is not allowed")
+        raise EvaluationError(f"IPv4-mapped IPv6 address {quoted_text} is not allowed")
     return Opaque("net.CIDR", interface)
 
 

@@ -54,10 +54,10 @@ def _whole(value: Quantity) -> int | None:
 
 
 def _as_integer(value: Quantity) -> int:
-    found = _whole(value)
-    if found is None:
+    integer = _whole(value)
+    if integer is None:
         raise EvaluationError("cannot convert value to integer")
-    return found
+    return integer
 
 
 def _difference(value: Quantity, other: Quantity) -> Quantity:
@@ -178,8 +178,8 @@ def _host_error(text: str) -> str:
     return f"invalid URL escape {quoting.quoted('%' + bad.group(1))}" if bad else ""
 
 
-def _url_getter(read: Callable[[SplitResult], Any]) -> Function:
-    return lambda url: read(url.value)
+def _url_getter(getter: Callable[[SplitResult], Any]) -> Function:
+    return lambda url: getter(url.value)
 
 
 def _host(parts: SplitResult) -> str:
@@ -237,8 +237,8 @@ def _named(name: str) -> Optional:
 
 
 def _validated(form: Opaque, text: str) -> Optional:
-    found = FORMATS[form.value](text)
-    return Optional(found) if found else NONE
+    messages = FORMATS[form.value](text)
+    return Optional(messages) if messages else NONE
 
 
 def _bound_format(name: str) -> Function:

@@ -41,11 +41,11 @@ def _sum(budget: Budget, items: list[Any]) -> Any:
 def _extreme(items: list[Any], name: str, *, is_max: bool) -> Any:
     if not items:
         raise EvaluationError(f"{name} called on empty list")
-    found = items[0]
+    extreme = items[0]
     for item in items[1:]:
-        if operators.is_less(*((found, item) if is_max else (item, found))):
-            found = item
-    return found
+        if operators.is_less(*((extreme, item) if is_max else (item, extreme))):
+            extreme = item
+    return extreme
 
 
 @charged
@@ -54,9 +54,9 @@ def _index_of(budget: Budget, items: list[Any], wanted: Any) -> int:
 
 
 @charged
-def _last_index_of(budget: Budget, items: list[Any], wanted: Any) -> int:
+def _last_index_of(budget: Budget, items: list[Any], item: Any) -> int:
     places = reversed(range(len(items)))
-    return next((index for index in places if operators.equal(items[index], wanted, budget)), -1)
+    return next((index for index in places if operators.equal(items[index], item, budget)), -1)
 
 
 def _slice(items: list[Any], start: int, end: int) -> list[Any]:
@@ -74,13 +74,13 @@ def _slice(items: list[Any], start: int, end: int) -> list[Any]:
 def _flatten(budget: Budget, items: list[Any], depth: int = 1) -> list[Any]:
     if depth < 0:
         raise EvaluationError("level must be non-negative")
-    found = list(items)
+    flat = list(items)
     for _ in range(depth):
-        if not any(isinstance(item, list) for item in found):
+        if not any(isinstance(item, list) for item in flat):
             break
-        budget.spend(sum(len(item) if isinstance(item, list) else 1 for item in found))
-        found = [inner for item in found for inner in (item if isinstance(item, list) else [item])]
-    return found
+        budget.spend(sum(len(item) if isinstance(item, list) else 1 for item in flat))
+        flat = [inner for item in flat for inner in (item if isinstance(item, list) else [item])]
+    return flat
 
 
 def _order(one: Any, other: Any) -> int:
@@ -159,16 +159,16 @@ def _unwrap(items: list[Any]) -> list[Any]:
 
 
 def _kubernetes_list_library() -> dict[str, Function]:
-    found: dict[str, Function] = {}
+    functions_by_name: dict[str, Function] = {}
     for one in _ORDERED_TYPES:
-        found[f"list<{one}>.isSorted() -> bool"] = _is_sorted
-        found[f"list<{one}>.min() -> {one}"] = lambda items: _extreme(items, "min", is_max=False)
-        found[f"list<{one}>.max() -> {one}"] = lambda items: _extreme(items, "max", is_max=True)
-    found["list<int>.sum() -> int"] = _sum
-    found["list<uint>.sum() -> uint"] = _typed_sum(numbers.Uint(0))
-    found["list<double>.sum() -> double"] = _typed_sum(0.0)
-    found["list<duration>.sum() -> duration"] = _typed_sum(Duration(0))
-    return found
+        functions_by_name[f"list<{one}>.isSorted() -> bool"] = _is_sorted
+        functions_by_name[f"list<{one}>.min() -> {one}"] = lambda items: _extreme(items, "min", is_max=False)
+        functions_by_name[f"list<{one}>.max() -> {one}"] = lambda items: _extreme(items, "max", is_max=True)
+    functions_by_name["list<int>.sum() -> int"] = _sum
+    functions_by_name["list<uint>.sum() -> uint"] = _typed_sum(numbers.Uint(0))
+    functions_by_name["list<double>.sum() -> double"] = _typed_sum(0.0)
+    functions_by_name["list<duration>.sum() -> duration"] = _typed_sum(Duration(0))
+    return functions_by_name
 
 
 def _typed_sum(zero: Any) -> Function:
@@ -180,7 +180,7 @@ def _typed_sum(zero: Any) -> Function:
 
 
 def _cel_go_lists_extension() -> dict[str, Function]:
-    found: dict[str, Function] = {
+    functions_by_name: dict[str, Function] = {
         "list<T>.slice(int, int) -> list<T>": _slice,
         "list<list<T>>.flatten() -> list<T>": _flatten,
         "list<dyn>.flatten(int) -> list<dyn>": _flatten,
@@ -191,9 +191,9 @@ def _cel_go_lists_extension() -> dict[str, Function]:
         "list<T>.lastIndexOf(T) -> int": _last_index_of,
     }
     for one in _ORDERED_TYPES:
-        found[f"list<{one}>.sort() -> list<{one}>"] = _sort
-        found[f"list<T>.@sortByAssociatedKeys(list<{one}>) -> list<T>"] = _sort_by
-    return found
+        functions_by_name[f"list<{one}>.sort() -> list<{one}>"] = _sort
+        functions_by_name[f"list<T>.@sortByAssociatedKeys(list<{one}>) -> list<T>"] = _sort_by
+    return functions_by_name
 
 
 FUNCTIONS = table(

@@ -27,35 +27,35 @@ _YEAR_1_NS, _YEAR_9999_END_NS = -62_135_596_800_000_000_000, 253_402_300_799_999
 _ORDERED_TYPES = frozenset({bool, int, Uint, float, str, bytes, Timestamp, Duration, Quantity})
 
 
-def equal(one: Any, other: Any, budget: Budget) -> bool:
+def equal(left: Any, right: Any, budget: Budget) -> bool:
     """Whether two values are deeply equal. Raises BudgetError."""
     budget.spend(1)
-    if isinstance(one, list) and isinstance(other, list):
-        return _equal_lists(one, other, budget)
-    if isinstance(one, dict) and isinstance(other, dict):
-        if len(one) != len(other):
+    if isinstance(left, list) and isinstance(right, list):
+        return _equal_lists(left, right, budget)
+    if isinstance(left, dict) and isinstance(right, dict):
+        if len(left) != len(right):
             return False
-        return all(key in other and equal(value, other[key], budget) for key, value in one.items())
-    if type(one) in _NUMBER_TYPES and type(other) in _NUMBER_TYPES:
-        return bool(one == other)
-    if isinstance(one, Optional) and isinstance(other, Optional):
-        return one.is_present == other.is_present and equal(one.value, other.value, budget)
-    if isinstance(one, str | bytes):
-        budget.spend(len(one) // 100)
-    return type(one) is type(other) and bool(one == other)
+        return all(key in right and equal(value, right[key], budget) for key, value in left.items())
+    if type(left) in _NUMBER_TYPES and type(right) in _NUMBER_TYPES:
+        return bool(left == right)
+    if isinstance(left, Optional) and isinstance(right, Optional):
+        return left.is_present == right.is_present and equal(left.value, right.value, budget)
+    if isinstance(left, str | bytes):
+        budget.spend(len(left) // 100)
+    return type(left) is type(right) and bool(left == right)
 
 
-def _equal_lists(one: list[Any], other: list[Any], budget: Budget) -> bool:
-    if len(one) != len(other):
+def _equal_lists(left: list[Any], right: list[Any], budget: Budget) -> bool:
+    if len(left) != len(right):
         return False
-    if isinstance(one, SetList):
-        budget.spend(len(one))
-        return {identity(item) for item in one} == {identity(item) for item in other}
-    if isinstance(one, MapList):
-        known = {_key(item, one.keys): item for item in one}
-        pairs = [(known.get(_key(item, one.keys), _MISSING), item) for item in other]
-        return all(mine is not _MISSING and equal(mine, item, budget) for mine, item in pairs)
-    return all(equal(*pair, budget) for pair in zip(one, other, strict=True))
+    if isinstance(left, SetList):
+        budget.spend(len(left))
+        return {identity(item) for item in left} == {identity(item) for item in right}
+    if isinstance(left, MapList):
+        left_by_key = {_key(item, left.keys): item for item in left}
+        pairs = [(left_by_key.get(_key(item, left.keys), _MISSING), item) for item in right]
+        return all(left_item is not _MISSING and equal(left_item, item, budget) for left_item, item in pairs)
+    return all(equal(*pair, budget) for pair in zip(left, right, strict=True))
 
 
 _MISSING = object()
@@ -75,17 +75,17 @@ def _key(item: Any, keys: tuple[str, ...]) -> Any:
     return tuple(identity(item[key]) if isinstance(item, dict) and key in item else None for key in keys)
 
 
-def is_less(one: Any, other: Any) -> bool:
-    """Whether `one` sorts before `other`. Raises EvaluationError for values without an order."""
-    if type(one) in _NUMBER_TYPES and type(other) in _NUMBER_TYPES:
-        if any(isinstance(each, float) and math.isnan(each) for each in (one, other)):
+def is_less(left: Any, right: Any) -> bool:
+    """Whether `left` sorts before `right`. Raises EvaluationError for values without an order."""
+    if type(left) in _NUMBER_TYPES and type(right) in _NUMBER_TYPES:
+        if any(isinstance(operand, float) and math.isnan(operand) for operand in (left, right)):
             raise EvaluationError("NaN values cannot be ordered")
-        return bool(one < other)
-    if type(one) is not type(other) or type(one) not in _ORDERED_TYPES:
+        return bool(left < right)
+    if type(left) is not type(right) or type(left) not in _ORDERED_TYPES:
         raise no_such_overload()
-    if isinstance(one, str):
-        return one.encode() < str(other).encode()
-    return bool(one < other)
+    if isinstance(left, str):
+        return left.encode() < str(right).encode()
+    return bool(left < right)
 
 
 def contains(container: Any, item: Any, budget: Budget) -> bool:
@@ -99,38 +99,38 @@ def contains(container: Any, item: Any, budget: Budget) -> bool:
     return any(equal(item, each, budget) for each in container)
 
 
-def add(one: Any, other: Any, budget: Budget) -> Any:
+def add(left: Any, right: Any, budget: Budget) -> Any:
     """`one + other`. Raises EvaluationError, and BudgetError for long texts and lists."""
-    if isinstance(one, list) and isinstance(other, list):
-        budget.spend(len(one) + len(other))
-        return _joined(one, other)
-    if type(one) is type(other) and isinstance(one, str | bytes):
-        budget.spend_on_text(len(one) + len(other))
-        return one + other
-    if isinstance(one, Duration) and isinstance(other, Timestamp):
-        one, other = other, one
-    if isinstance(other, Duration):
-        return _shifted(one, other.span_ns)
-    return _arithmetic(one, other, lambda a, b: a + b)
+    if isinstance(left, list) and isinstance(right, list):
+        budget.spend(len(left) + len(right))
+        return _joined(left, right)
+    if type(left) is type(right) and isinstance(left, str | bytes):
+        budget.spend_on_text(len(left) + len(right))
+        return left + right
+    if isinstance(left, Duration) and isinstance(right, Timestamp):
+        left, right = right, left
+    if isinstance(right, Duration):
+        return _shifted(left, right.span_ns)
+    return _arithmetic(left, right, lambda a, b: a + b)
 
 
-def _joined(one: list[Any], other: list[Any]) -> list[Any]:
-    if isinstance(one, SetList):
-        known = {identity(item) for item in one}
-        return SetList([*one, *(item for item in other if identity(item) not in known)])
-    if isinstance(one, MapList):
-        merged = {_key(item, one.keys): item for item in [*one, *other]}
-        return MapList(list(merged.values()), one.keys)
-    return [*one, *other]
+def _joined(left: list[Any], right: list[Any]) -> list[Any]:
+    if isinstance(left, SetList):
+        left_identities = {identity(item) for item in left}
+        return SetList([*left, *(item for item in right if identity(item) not in left_identities)])
+    if isinstance(left, MapList):
+        items_by_key = {_key(item, left.keys): item for item in [*left, *right]}
+        return MapList(list(items_by_key.values()), left.keys)
+    return [*left, *right]
 
 
-def subtract(one: Any, other: Any) -> Any:
+def subtract(left: Any, right: Any) -> Any:
     """`one - other`."""
-    if isinstance(one, Timestamp) and isinstance(other, Timestamp):
-        return Duration(_span(one.at_ns - other.at_ns))
-    if isinstance(other, Duration):
-        return _shifted(one, -other.span_ns)
-    return _arithmetic(one, other, lambda a, b: a - b)
+    if isinstance(left, Timestamp) and isinstance(right, Timestamp):
+        return Duration(_span(left.at_ns - right.at_ns))
+    if isinstance(right, Duration):
+        return _shifted(left, -right.span_ns)
+    return _arithmetic(left, right, lambda a, b: a - b)
 
 
 def _shifted(value: Any, by_ns: int) -> Any:
@@ -154,34 +154,34 @@ def _span(span_ns: int) -> int:
     raise EvaluationError("duration overflow")
 
 
-def multiply(one: Any, other: Any) -> Any:
+def multiply(left: Any, right: Any) -> Any:
     """`one * other`."""
-    return _arithmetic(one, other, lambda a, b: a * b)
+    return _arithmetic(left, right, lambda a, b: a * b)
 
 
-def divide(one: Any, other: Any) -> Any:
+def divide(left: Any, right: Any) -> Any:
     """`one / other`."""
-    if isinstance(one, float) and isinstance(other, float):
-        return machinery_numbers.divide(one, other)
-    return _arithmetic(one, other, numbers.quotient)
+    if isinstance(left, float) and isinstance(right, float):
+        return machinery_numbers.divide(left, right)
+    return _arithmetic(left, right, numbers.quotient)
 
 
-def modulo(one: Any, other: Any) -> Any:
+def modulo(left: Any, right: Any) -> Any:
     """`one % other`."""
-    if isinstance(one, float):
+    if isinstance(left, float):
         raise no_such_overload()
-    return _arithmetic(one, other, numbers.remainder)
+    return _arithmetic(left, right, numbers.remainder)
 
 
-def _arithmetic(one: Any, other: Any, operation: Callable[[Any, Any], Any]) -> Any:
-    if type(one) is not type(other):
+def _arithmetic(left: Any, right: Any, operation: Callable[[Any, Any], Any]) -> Any:
+    if type(left) is not type(right):
         raise no_such_overload()
-    if type(one) is int:
-        return numbers.checked_int(operation(one, other))
-    if type(one) is Uint:
-        return numbers.checked_uint(operation(int(one), int(other)))
-    if type(one) is float:
-        return operation(one, other)
+    if type(left) is int:
+        return numbers.checked_int(operation(left, right))
+    if type(left) is Uint:
+        return numbers.checked_uint(operation(int(left), int(right)))
+    if type(left) is float:
+        return operation(left, right)
     raise no_such_overload()
 
 

@@ -30,13 +30,13 @@ def _find(budget: Budget, text: str, pattern: str) -> str:
 def _find_all(budget: Budget, text: str, pattern: str, count: int = -1) -> list[str]:
     expression = _compiled(pattern, "Illegal regex: ")
     _spend(budget, expression, text)
-    found: list[str] = []
+    matches: list[str] = []
     for match in expression.find_all(text) if count else ():
-        found.append(match)
-        if len(found) == count:
+        matches.append(match)
+        if len(matches) == count:
             break
         budget.spend(1 + len(text) // 1000)  # the next search may read the rest of the text
-    return found
+    return matches
 
 
 def _compiled(pattern: str, prefix: str = "") -> Pattern:

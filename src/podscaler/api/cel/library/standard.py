@@ -105,8 +105,8 @@ def instant_text(value: Timestamp) -> str:
         hours, _, minutes = value.zone[1:].partition(":")
         offset_s = (int(hours) * 3600 + int(minutes) * 60) * (-1 if value.zone[0] == "-" else 1)
     whole, rest_ns = divmod(value.at_ns + offset_s * _SECOND_NS, _SECOND_NS)
-    shown = instants.text(whole * _SECOND_NS)[:-1]
-    return (f"{shown}.{rest_ns:09}".rstrip("0") if rest_ns else shown) + (value.zone if offset_s else "Z")
+    seconds_text = instants.text(whole * _SECOND_NS)[:-1]
+    return (f"{seconds_text}.{rest_ns:09}".rstrip("0") if rest_ns else seconds_text) + (value.zone if offset_s else "Z")
 
 
 def span_text(value: Duration) -> str:
@@ -144,7 +144,7 @@ def _to_duration(value: Any) -> Duration:
         raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Duration'") from None
 
 
-def _timestamp_getter(read: Callable[[datetime, int], int]) -> Function:
+def _timestamp_getter(getter: Callable[[datetime, int], int]) -> Function:
     """The method that returns a part of a timestamp, in UTC or in the time zone of its argument.
 
     Args:
@@ -157,7 +157,7 @@ def _timestamp_getter(read: Callable[[datetime, int], int]) -> Function:
             at = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).astimezone(_zone(zone))
         except OverflowError:
             raise EvaluationError("timestamp overflow") from None
-        return read(at, rest_ns)
+        return getter(at, rest_ns)
 
     return call
 
@@ -213,14 +213,16 @@ _TIMESTAMP_GETTERS: dict[str, Callable[[datetime, int], int]] = {
 
 
 def _timestamp_and_duration_getters() -> dict[str, Function]:
-    found: dict[str, Function] = {}
-    for name, read in _TIMESTAMP_GETTERS.items():
-        found[f"timestamp.{name}() -> int"] = found[f"timestamp.{name}(string) -> int"] = _timestamp_getter(read)
-    found["duration.getHours() -> int"] = _duration_getter(3600 * _SECOND_NS)
-    found["duration.getMinutes() -> int"] = _duration_getter(60 * _SECOND_NS)
-    found["duration.getSeconds() -> int"] = _duration_getter(_SECOND_NS)
-    found["duration.getMilliseconds() -> int"] = _duration_getter(_SECOND_NS // 1000)
-    return found
+    functions_by_name: dict[str, Function] = {}
+    for name, getter in _TIMESTAMP_GETTERS.items():
+        functions_by_name[f"timestamp.{name}() -> int"] = functions_by_name[f"timestamp.{name}(string) -> int"] = (
+            _timestamp_getter(getter)
+        )
+    functions_by_name["duration.getHours() -> int"] = _duration_getter(3600 * _SECOND_NS)
+    functions_by_name["duration.getMinutes() -> int"] = _duration_getter(60 * _SECOND_NS)
+    functions_by_name["duration.getSeconds() -> int"] = _duration_getter(_SECOND_NS)
+    functions_by_name["duration.getMilliseconds() -> int"] = _duration_getter(_SECOND_NS // 1000)
+    return functions_by_name
 
 
 def _conversions() -> dict[str, Function]:

@@ -52,8 +52,8 @@ def _last_index_of(text: str, part: str, start: int | None = None) -> int:
 
 @charged
 def _replace(budget: Budget, text: str, old: str, new: str, count: int = -1) -> str:
-    found = text.count(old) if count < 0 else min(count, text.count(old))
-    budget.spend_on_text(len(text) + found * max(0, len(new) - len(old)))
+    replaced_count = text.count(old) if count < 0 else min(count, text.count(old))
+    budget.spend_on_text(len(text) + replaced_count * max(0, len(new) - len(old)))
     return text.replace(old, new, max(count, -1))
 
 

@@ -54,10 +54,10 @@ def _with_caret(lines: list[str], position: tuple[int, int], text: str) -> str:
     line, column = position
     if line == NOWHERE:
         return f"ERROR: <input>:{line}:{column + 1}: {text}"
-    shown = lines[line - 1].replace("\t", " ")
-    dots = "".join("．" if _is_wide(character) else "." for character in shown[:column]).ljust(column, ".")
-    caret = "＾" if column < len(shown) and _is_wide(shown[column]) else "^"
-    return f"ERROR: <input>:{line}:{column + 1}: {text}\n | {shown}\n | {dots}{caret}"
+    line_text = lines[line - 1].replace("\t", " ")
+    dots = "".join("．" if _is_wide(character) else "." for character in line_text[:column]).ljust(column, ".")
+    caret = "＾" if column < len(line_text) and _is_wide(line_text[column]) else "^"
+    return f"ERROR: <input>:{line}:{column + 1}: {text}\n | {line_text}\n | {dots}{caret}"
 
 
 def _is_wide(character: str) -> bool:

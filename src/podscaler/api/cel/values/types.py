@@ -86,46 +86,48 @@ def resolved(bindings: Bindings, one: Type, *, free_is_dynamic: bool = False) ->
         return DYN if free_is_dynamic else one
     if not one.params:
         return one
-    params = tuple(resolved(bindings, each, free_is_dynamic=free_is_dynamic) for each in one.params)
+    params = tuple(resolved(bindings, param, free_is_dynamic=free_is_dynamic) for param in one.params)
     return Type(one.name, params, one.fields)
 
 
-def assigned(bindings: Bindings, wanted: Type, given: Type) -> Bindings | None:
-    """`bindings` with those added with which `given` is assignable to `wanted`; None if it is not assignable."""
+def assigned(bindings: Bindings, expected: Type, actual: Type) -> Bindings | None:
+    """`bindings` with those added with which `actual` is assignable to `expected`; None if it is not assignable."""
     tried = dict(bindings)
-    return tried if _fits(tried, wanted, given) else None
+    return tried if _fits(tried, expected, actual) else None
 
 
-def assigned_all(bindings: Bindings, wanted: tuple[Type, ...], given: tuple[Type, ...]) -> Bindings | None:
+def assigned_all(bindings: Bindings, expected: tuple[Type, ...], actual: tuple[Type, ...]) -> Bindings | None:
     """As `assigned`, for the types of all arguments of a call; None also if their counts differ."""
-    if len(wanted) != len(given):
+    if len(expected) != len(actual):
         return None
     tried = dict(bindings)
-    return tried if all(_fits(tried, *pair) for pair in zip(wanted, given, strict=True)) else None
+    return tried if all(_fits(tried, *pair) for pair in zip(expected, actual, strict=True)) else None
 
 
-def _fits(bindings: Bindings, wanted: Type, given: Type) -> bool:
-    """Whether `given` is assignable to `wanted`; adds to `bindings`, also where it is not."""
-    if wanted.is_param:
-        return _fits_param(bindings, wanted, given)
-    if given.is_param:
-        return _fits_param(bindings, given, wanted)
-    if is_dynamic(wanted) or is_dynamic(given):
+def _fits(bindings: Bindings, expected: Type, actual: Type) -> bool:
+    """Whether `actual` is assignable to `expected`; adds to `bindings`, also where it is not."""
+    if expected.is_param:
+        return _fits_param(bindings, expected, actual)
+    if actual.is_param:
+        return _fits_param(bindings, actual, expected)
+    if is_dynamic(expected) or is_dynamic(actual):
         return True
-    if NULL in (given, wanted):
-        other = wanted if given == NULL else given
+    if NULL in (actual, expected):
+        other = expected if actual == NULL else actual
         return other == NULL or other.name not in _NOT_NULLABLE
-    if wanted.name != given.name or len(wanted.params) != len(given.params):
+    if expected.name != actual.name or len(expected.params) != len(actual.params):
         return False
-    return wanted.name == TYPE or all(_fits(bindings, *pair) for pair in zip(wanted.params, given.params, strict=True))
+    return expected.name == TYPE or all(
+        _fits(bindings, *pair) for pair in zip(expected.params, actual.params, strict=True)
+    )
 
 
 def _fits_param(bindings: Bindings, param: Type, other: Type) -> bool:
-    known = bindings.get(param.name)
-    if known is not None:
-        if not _fits(bindings, known, other):
+    bound_type = bindings.get(param.name)
+    if bound_type is not None:
+        if not _fits(bindings, bound_type, other):
             return False
-        bindings[param.name] = most_general(known, other)
+        bindings[param.name] = most_general(bound_type, other)
         return True
     if param == other:
         return True

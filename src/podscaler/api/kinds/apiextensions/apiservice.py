@@ -49,51 +49,53 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of an APIService to be stored."""
     spec = new.get("spec") or {}
     group, version = spec.get("group", ""), spec.get("version", "")
-    name, wanted = new["metadata"].get("name", ""), f"{version}.{group}"
-    found = []
-    if name != wanted and not names.path_segment_errors(name):
-        found.append(invalid("metadata.name", name, f'must be `spec.version+"."+spec.group`: "{wanted}"'))
+    name, expected_name = new["metadata"].get("name", ""), f"{version}.{group}"
+    errors = []
+    if name != expected_name and not names.path_segment_errors(name):
+        errors.append(invalid("metadata.name", name, f'must be `spec.version+"."+spec.group`: "{expected_name}"'))
     if not group and version != "v1":
-        found.append(required("spec.group", "only v1 may have an empty group and it better be legacy kube"))
+        errors.append(required("spec.group", "only v1 may have an empty group and it better be legacy kube"))
     if group:
-        found += checks.well_formed(group, "spec.group", names.dns_subdomain_errors)
-    found += checks.well_formed(version, "spec.version", names.dns_1035_label_errors)
-    return [*found, *_priority_errors(spec), *_service_errors(spec)]
+        errors += checks.well_formed(group, "spec.group", names.dns_subdomain_errors)
+    errors += checks.well_formed(version, "spec.version", names.dns_1035_label_errors)
+    return [*errors, *_priority_errors(spec), *_service_errors(spec)]
 
 
 def _priority_errors(spec: Object) -> list[FieldError]:
-    found = []
+    errors = []
     for name, limit in (("groupPriorityMinimum", GROUP_PRIORITY_MAX), ("versionPriority", VERSION_PRIORITY_MAX)):
-        given = spec.get(name, 0)
-        found += checks.holds(0 < given <= limit, f"spec.{name}", given, f"must be positive and less than {limit}")
-    return found
+        priority = spec.get(name, 0)
+        errors += checks.holds(
+            0 < priority <= limit, f"spec.{name}", priority, f"must be positive and less than {limit}"
+        )
+    return errors
 
 
 def _service_errors(spec: Object) -> list[FieldError]:
     reference = spec.get("service")
     if reference is None:
         return _local_errors(spec)
-    found = checks.present(reference.get("namespace"), "spec.service.namespace")
-    found += checks.present(reference.get("name"), "spec.service.name")
+    errors = checks.present(reference.get("namespace"), "spec.service.namespace")
+    errors += checks.present(reference.get("name"), "spec.service.name")
     port = reference.get("port", SERVICE_PORT)
     if not 0 < port <= PORT_MAX:
         text = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
-        found.append(invalid("spec.service.port", port, text))
+        errors.append(invalid("spec.service.port", port, text))
     if spec.get("insecureSkipTLSVerify") and spec.get("caBundle"):
         text = "may not be true if caBundle is present"
-        found.append(invalid("spec.insecureSkipTLSVerify", value=True, detail=text))
-    return found
+        errors.append(invalid("spec.insecureSkipTLSVerify", value=True, detail=text))
+    return errors
 
 
 def _local_errors(spec: Object) -> list[FieldError]:
-    found = []
+    errors = []
     if spec.get("caBundle"):
         size_bytes = len(base64.b64decode(spec["caBundle"]))
-        found.append(invalid("spec.caBundle", f"{size_bytes} bytes", "local APIServices may not have a caBundle"))
+        errors.append(invalid("spec.caBundle", f"{size_bytes} bytes", "local APIServices may not have a caBundle"))
     if spec.get("insecureSkipTLSVerify"):
         text = "local APIServices may not have insecureSkipTLSVerify"
-        found.append(invalid("spec.insecureSkipTLSVerify", value=True, detail=text))
-    return found
+        errors.append(invalid("spec.insecureSkipTLSVerify", value=True, detail=text))
+    return errors
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:

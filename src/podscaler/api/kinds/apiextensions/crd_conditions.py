@@ -44,11 +44,11 @@ def names_in_use(others: Iterable[Object]) -> NamesInUse:
 
 def is_true(crd: Object, kind: str) -> bool:
     """Whether a condition is True."""
-    found = _find(crd, kind)
-    return found is not None and found.get("status") == "True"
+    condition = _find(crd, kind)
+    return condition is not None and condition.get("status") == "True"
 
 
-def set_names_and_conditions(crd: Object, in_use: NamesInUse, now: str) -> None:
+def set_names_and_conditions(crd: Object, in_use: NamesInUse, time: str) -> None:
     """Sets accepted names and conditions; a definition whose names are all accepted becomes Established.
 
     Args:
@@ -60,50 +60,52 @@ def set_names_and_conditions(crd: Object, in_use: NamesInUse, now: str) -> None:
     names, reason, message = _accepted(crd, in_use)
     status["acceptedNames"] = names
     is_accepted = reason == "NoConflicts"
-    _set(crd, NAMES_ACCEPTED, ("True" if is_accepted else "False", reason, message), now)
+    _set(crd, NAMES_ACCEPTED, ("True" if is_accepted else "False", reason, message), time)
     if is_true(crd, ESTABLISHED):
         return
     established = ("True", "InitialNamesAccepted", "the initial names have been accepted")
-    _set(crd, ESTABLISHED, established if is_accepted else ("False", "NotAccepted", "not all names are accepted"), now)
+    _set(crd, ESTABLISHED, established if is_accepted else ("False", "NotAccepted", "not all names are accepted"), time)
 
 
-def mark_for_deletion(crd: Object, now: str) -> None:
+def mark_for_deletion(crd: Object, time: str) -> None:
     """Sets the condition Terminating: the custom resources will be deleted."""
     text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-    _set(crd, TERMINATING, ("True", "InstanceDeletionPending", text), now)
+    _set(crd, TERMINATING, ("True", "InstanceDeletionPending", text), time)
 
 
-def mark_deleting(crd: Object, now: str) -> None:
+def mark_deleting(crd: Object, time: str) -> None:
     """Sets the condition Terminating: the custom resources are being deleted."""
-    _set(crd, TERMINATING, ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"), now)
+    _set(crd, TERMINATING, ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"), time)
 
 
 def _accepted(crd: Object, in_use: NamesInUse) -> tuple[Object, str, str]:
     """The accepted names; reason and message of the condition NamesAccepted."""
-    wanted = crd["spec"]["names"]
+    spec_names = crd["spec"]["names"]
     names = semantics.copied((crd.get("status") or {}).get("acceptedNames") or {})
     reason, message = "NoConflicts", "no conflicts found"
-    for field, used in (
+    for field, used_names in (
         ("plural", in_use.resources),
         ("singular", in_use.resources),
         ("shortNames", in_use.resources),
         ("kind", in_use.kinds),
         ("listKind", in_use.kinds),
     ):
-        conflict = _conflict_message(wanted.get(field), names.get(field), used)
+        conflict = _conflict_message(spec_names.get(field), names.get(field), used_names)
         if conflict:
             reason, message = f"{field[0].upper()}{field[1:]}Conflict", conflict
         else:
-            _copy(field, wanted, names)
-    _copy("categories", wanted, names)
+            _copy(field, spec_names, names)
+    _copy("categories", spec_names, names)
     return names, reason, message
 
 
-def _conflict_message(wanted: str | list[str] | None, given: str | list[str] | None, used: Collection[str]) -> str:
+def _conflict_message(
+    requested: str | list[str] | None, accepted: str | list[str] | None, used_names: Collection[str]
+) -> str:
     """The message about wanted names that another definition has; empty without such names."""
-    owned = given if isinstance(given, list) else [given]
-    names = wanted if isinstance(wanted, list) else [wanted]
-    texts = [f"{quoted(name)} is already in use" for name in names if name and name not in owned and name in used]
+    owned = accepted if isinstance(accepted, list) else [accepted]
+    names = requested if isinstance(requested, list) else [requested]
+    texts = [f"{quoted(name)} is already in use" for name in names if name and name not in owned and name in used_names]
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
 
@@ -119,11 +121,11 @@ def _find(crd: Object, kind: str) -> Object | None:
     return next((one for one in conditions if one.get("type") == kind), None)
 
 
-def _set(crd: Object, kind: str, fact: tuple[str, str, str], now: str) -> None:
+def _set(crd: Object, kind: str, fact: tuple[str, str, str], time: str) -> None:
     """Sets a condition to `fact` (status, reason, message); an equal status keeps its lastTransitionTime."""
     status, reason, message = fact
     before = _find(crd, kind)
-    since = before["lastTransitionTime"] if before and before.get("status") == status else now
+    since = before["lastTransitionTime"] if before and before.get("status") == status else time
     new = {"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
     kept = crd.setdefault("status", {})
     conditions = kept.get("conditions") or []

@@ -31,20 +31,20 @@ def validate(rules: list[Object], schema: Object, path: str) -> list[FieldError]
 
 def _rule_errors(rule: Object, schema: Object, path: str) -> list[FieldError]:
     text, message = rule.get("rule", ""), rule.get("message", "")
-    found = [] if text.strip() else [required(f"{path}.rule", "rule is not specified")]
+    errors = [] if text.strip() else [required(f"{path}.rule", "rule is not specified")]
     if text.strip() and message and not message.strip():
-        found.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+        errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif text.strip() and _has_lines(message.strip()):
-        found.append(invalid(f"{path}.message", message, "must not contain line breaks"))
+        errors.append(invalid(f"{path}.message", message, "must not contain line breaks"))
     elif _has_lines(text.strip()) and not message:
-        found.append(required(f"{path}.message", "message must be specified if rule contains line breaks"))
+        errors.append(required(f"{path}.message", "message must be specified if rule contains line breaks"))
     expression = rule.get("messageExpression", "")
     if expression and not expression.strip():
         text = "messageExpression must be non-empty if specified"
-        found.append(required(f"{path}.messageExpression", text))
+        errors.append(required(f"{path}.messageExpression", text))
     reason = rule.get("reason")
-    found += checks.optional_one_of(reason, f"{path}.reason", REASONS)
-    return found + _field_path_errors(rule.get("fieldPath", ""), schema, f"{path}.fieldPath")
+    errors += checks.optional_one_of(reason, f"{path}.reason", REASONS)
+    return errors + _field_path_errors(rule.get("fieldPath", ""), schema, f"{path}.fieldPath")
 
 
 def _has_lines(text: str) -> bool:
@@ -52,13 +52,13 @@ def _has_lines(text: str) -> bool:
 
 
 def _field_path_errors(text: str, schema: Object, path: str) -> list[FieldError]:
-    found = []
+    errors = []
     if text and not text.strip():
-        found.append(invalid(path, text, "must be non-empty if specified"))
-    found += checks.holds(not _has_lines(text), path, text, "must not contain line breaks")
+        errors.append(invalid(path, text, "must be non-empty if specified"))
+    errors += checks.holds(not _has_lines(text), path, text, "must not contain line breaks")
     if text and rule_paths.normalized(text, schema) is None:
-        found.append(invalid(path, text, "must be a valid path"))
-    return found
+        errors.append(invalid(path, text, "must be a valid path"))
+    return errors
 
 
 def default_errors(schema: Structural, path: str) -> list[FieldError]:
@@ -66,8 +66,8 @@ def default_errors(schema: Structural, path: str) -> list[FieldError]:
     from podscaler.api.crd import rules
 
     rule_set = rules.RuleSet(schema, is_root=schema.is_embedded)
-    found = rule_set.evaluate(schema.default, schema.default, path=path, ratchets=False).errors
-    return found or rule_set.evaluate(schema.default, path=path).errors
+    errors = rule_set.evaluate(schema.default, schema.default, path=path, ratchets=False).errors
+    return errors or rule_set.evaluate(schema.default, path=path).errors
 
 
 def expression_errors(schema: Structural, path: str, others: Sequence[str]) -> list[FieldError]:
@@ -82,14 +82,14 @@ def expression_errors(schema: Structural, path: str, others: Sequence[str]) -> l
 
 
 def _node_errors(schema: Structural, path: str, others: Sequence[str], uncorrelatable: str) -> list[FieldError]:
-    found = []
+    errors = []
     for below, child, is_element in _children(schema, path):
         barrier = uncorrelatable or (path if is_element and schema.list_type != "map" else "")
-        found += _node_errors(child, below, others, barrier)
+        errors += _node_errors(child, below, others, barrier)
     rules = schema.source.get("x-kubernetes-validations") or []
     if rules and not any(_is_at(other, path) for other in others):
-        found += _expressions(schema, rules, path, uncorrelatable)
-    return found
+        errors += _expressions(schema, rules, path, uncorrelatable)
+    return errors
 
 
 def _is_at(other: str, path: str) -> bool:
@@ -97,12 +97,12 @@ def _is_at(other: str, path: str) -> bool:
 
 
 def _children(schema: Structural, path: str) -> list[tuple[str, Structural, bool]]:
-    found = [(f"{path}.properties[{name}]", member, False) for name, member in schema.properties.items()]
+    children = [(f"{path}.properties[{name}]", member, False) for name, member in schema.properties.items()]
     if schema.additional is not None:
-        found.append((f"{path}.additionalProperties", schema.additional, False))
+        children.append((f"{path}.additionalProperties", schema.additional, False))
     if schema.items is not None:
-        found.append((f"{path}.items", schema.items, True))
-    return found
+        children.append((f"{path}.items", schema.items, True))
+    return children
 
 
 def _expressions(schema: Structural, rules: list[Object], path: str, uncorrelatable: str) -> list[FieldError]:
@@ -110,38 +110,38 @@ def _expressions(schema: Structural, rules: list[Object], path: str, uncorrelata
     from podscaler.api.crd.rules import ROOT_TYPE
 
     is_root = path.endswith("openAPIV3Schema") or schema.is_embedded
-    own = rule_types.declared(schema, ROOT_TYPE, is_root=is_root)
+    declared_type = rule_types.declared(schema, ROOT_TYPE, is_root=is_root)
     path = f"{path}.x-kubernetes-validations"
-    if own is None:
+    if declared_type is None:
         why = "unable to convert structural schema to CEL declarations"
         text = f"Internal error: internal error: failed to construct type information for {_RULES}: {why}"
         return [FieldError("InternalError", path, text)]
-    found = []
+    errors = []
     for index, rule in enumerate(rules):
-        found += _expression_errors(rule, own, f"{path}[{index}]", uncorrelatable)
-    return found
+        errors += _expression_errors(rule, declared_type, f"{path}[{index}]", uncorrelatable)
+    return errors
 
 
 _RULES = "x-kubernetes-validations rules"
 
 
-def _expression_errors(rule: Object, own: "Type", path: str, uncorrelatable: str) -> list[FieldError]:
-    program, error = _compiled(rule, "rule", own)
-    found = [_at_expression(f"{path}.rule", rule, error)] if error else []
+def _expression_errors(rule: Object, self_type: "Type", path: str, uncorrelatable: str) -> list[FieldError]:
+    program, error = _compiled(rule, "rule", self_type)
+    errors = [_at_expression(f"{path}.rule", rule, error)] if error else []
     if not error and rule.get("messageExpression"):
-        _, error = _compiled(rule, "messageExpression", own)
-        found += [_at_expression(f"{path}.messageExpression", rule, error)] if error else []
+        _, error = _compiled(rule, "messageExpression", self_type)
+        errors += [_at_expression(f"{path}.messageExpression", rule, error)] if error else []
     if program is not None and "oldSelf" in program.uses:
         if uncorrelatable:
             text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable}"
-            found.append(invalid(f"{path}.rule", rule["rule"], text))
+            errors.append(invalid(f"{path}.rule", rule["rule"], text))
     elif rule.get("optionalOldSelf") is not None:
         text = "may not be set if oldSelf is not used in rule"
-        found.append(invalid(f"{path}.optionalOldSelf", rule["optionalOldSelf"], text))
-    return found
+        errors.append(invalid(f"{path}.optionalOldSelf", rule["optionalOldSelf"], text))
+    return errors
 
 
-def _compiled(rule: Object, name: str, own: "Type") -> tuple["Program | None", str]:
+def _compiled(rule: Object, name: str, self_type: "Type") -> tuple["Program | None", str]:
     """The program of the expression `name` (`rule` or `messageExpression`), or None and the error."""
     from podscaler.api.cel.compile import programs
     from podscaler.api.cel.values import types
@@ -149,7 +149,7 @@ def _compiled(rule: Object, name: str, own: "Type") -> tuple["Program | None", s
     from podscaler.api.crd import rules
 
     is_rule = name == "rule"
-    names = rules.variables(own, old_is_optional=bool(rule.get("optionalOldSelf")))
+    names = rules.variables(self_type, old_is_optional=bool(rule.get("optionalOldSelf")))
     try:
         program = programs.compiled(rule[name], names)
     except CompileError as error:

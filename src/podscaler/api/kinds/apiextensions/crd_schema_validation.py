@@ -40,19 +40,19 @@ def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[Fiel
     """The field errors of a version's openAPIV3Schema; `has_status`: whether there is a status subresource."""
     if schema is None:
         return []
-    found = _root_errors(schema, path, has_status=has_status)
-    found += _node_errors(schema, path, is_root=True, no_default="")
+    errors = _root_errors(schema, path, has_status=has_status)
+    errors += _node_errors(schema, path, is_root=True, no_default="")
     structure = [] if _is_unsupported(schema) else crd_structure_validation.validate(schema, path)
     if structure:
-        return found + structure
+        return errors + structure
     parsed = structural.parse(schema)
-    defaults = _default_errors(parsed, path, is_root=True) if not found else []
+    defaults = _default_errors(parsed, path, is_root=True) if not errors else []
     if defaults or not structural.has_rules(parsed):
-        return found + defaults
-    fields = [error.field for error in found]
+        return errors + defaults
+    fields = [error.field for error in errors]
     if not all(".x-kubernetes-validations[" in field for field in fields):
-        return found
-    return found + crd_rule_validation.expression_errors(parsed, path, fields)
+        return errors
+    return errors + crd_rule_validation.expression_errors(parsed, path, fields)
 
 
 def _is_unsupported(schema: Schema) -> bool:
@@ -62,17 +62,17 @@ def _is_unsupported(schema: Schema) -> bool:
 
 def set_warnings(schema: Schema) -> list[str]:
     """The warnings about sets in a schema whose elements are objects or lists."""
-    found = _node_set_warnings(schema)
+    warnings = _node_set_warnings(schema)
     for _, child in children(schema, ""):
-        found += set_warnings(child)
-    return found
+        warnings += set_warnings(child)
+    return warnings
 
 
 def unknown_formats(schema: Schema) -> list[str]:
     """The `format` keywords of strings in a schema that are not validated."""
     name = schema.get("format", "")
-    own = [name] if name and schema.get("type") == "string" and string_formats.find_check(name) is None else []
-    return own + [found for _, child in children(schema, "") for found in unknown_formats(child)]
+    formats = [name] if name and schema.get("type") == "string" and string_formats.find_check(name) is None else []
+    return formats + [format_name for _, child in children(schema, "") for format_name in unknown_formats(child)]
 
 
 def selectable_errors(json_path: str, schema: Schema, path: str) -> list[FieldError]:
@@ -100,9 +100,9 @@ def selectable_errors(json_path: str, schema: Schema, path: str) -> list[FieldEr
 
 def _member(schema: Schema, name: str) -> Schema | None:
     """The schema of a member: that in `properties`, or that of additionalProperties; None without either."""
-    named = (schema.get("properties") or {}).get(name)
+    member = (schema.get("properties") or {}).get(name)
     additional = schema.get("additionalProperties")
-    return named or (additional if isinstance(additional, dict) else None)
+    return member or (additional if isinstance(additional, dict) else None)
 
 
 def children(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
@@ -118,20 +118,20 @@ def children(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
 
 
 def _root_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:
-    found = []
+    errors = []
     if has_status:
         kind = schema.get("type", "")
         odd = [name for name in schema if name not in _AT_ROOT_WITH_STATUS and schema[name]]
         if kind and kind != "object":
             text = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
-            found.append(invalid(f"{path}.type", kind, text))
+            errors.append(invalid(f"{path}.type", kind, text))
         elif odd:
             allowed = " ".join(_AT_ROOT_WITH_STATUS.values())
             text = f"only [{allowed}] fields are allowed at the root of the schema if the status subresource is enabled"
-            found.append(invalid(path, schema, text))
+            errors.append(invalid(path, schema, text))
     if schema.get("nullable"):
-        found.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
-    return found
+        errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
+    return errors
 
 
 def _node_errors(schema: Schema, path: str, *, is_root: bool, no_default: str) -> list[FieldError]:
@@ -143,72 +143,72 @@ def _node_errors(schema: Schema, path: str, *, is_root: bool, no_default: str) -
         is_root: whether it describes the whole object.
         no_default: the end of the message that it must not have a default; empty where it may.
     """
-    found = _own_errors(schema, path)
+    errors = _own_errors(schema, path)
     if "default" in schema and no_default:
-        found.append(forbidden(f"{path}.default", f"must not be set{no_default}"))
-    found += _list_type_errors(schema, path)
+        errors.append(forbidden(f"{path}.default", f"must not be set{no_default}"))
+    errors += _list_type_errors(schema, path)
     rules = schema.get("x-kubernetes-validations") or []
-    found += crd_rule_validation.validate(rules, schema, f"{path}.x-kubernetes-validations")
+    errors += crd_rule_validation.validate(rules, schema, f"{path}.x-kubernetes-validations")
     metadata = {f"{path}.properties[{name}]": name for name in META_FIELDS} if is_root else {}
     for below, child in children(schema, path):
         reason = f" in top-level {metadata[below]}" if below in metadata else no_default
-        found += _node_errors(child, below, is_root=False, no_default=reason)
-    return found
+        errors += _node_errors(child, below, is_root=False, no_default=reason)
+    return errors
 
 
 def _own_errors(schema: Schema, path: str) -> list[FieldError]:
-    found = [forbidden(f"{path}.{name}", f"{name} is not supported") for name in _UNSUPPORTED if schema.get(name)]
+    errors = [forbidden(f"{path}.{name}", f"{name} is not supported") for name in _UNSUPPORTED if schema.get(name)]
     kind = schema.get("type", "")
     if kind == "null":
-        found.append(forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative"))
+        errors.append(forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative"))
     if kind and kind not in TYPES:
-        found.append(not_supported(f"{path}.type", kind, TYPES))
+        errors.append(not_supported(f"{path}.type", kind, TYPES))
     pattern = schema.get("pattern", "")
     error = re2_patterns.find_error(pattern)
     if error:
         text = f"must be a valid regular expression, but isn't: {error}"
-        found.append(invalid(f"{path}.pattern", pattern, text))
+        errors.append(invalid(f"{path}.pattern", pattern, text))
     if isinstance(schema.get("items"), list):
-        found.append(forbidden(f"{path}.items", "items must be a schema object and not an array"))
+        errors.append(forbidden(f"{path}.items", "items must be a schema object and not an array"))
     if schema.get("uniqueItems"):
         text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        found.append(forbidden(f"{path}.uniqueItems", text))
+        errors.append(forbidden(f"{path}.uniqueItems", text))
     additional = schema.get("additionalProperties")
     if schema.get("properties") and (additional is False or isinstance(additional, dict)):
         text = "additionalProperties and properties are mutual exclusive"
-        found.append(forbidden(f"{path}.additionalProperties", text))
+        errors.append(forbidden(f"{path}.additionalProperties", text))
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
-        found.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined"))
-    return found + _map_type_errors(schema, path)
+        errors.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined"))
+    return errors + _map_type_errors(schema, path)
 
 
 def _map_type_errors(schema: Schema, path: str) -> list[FieldError]:
-    wanted, kind = schema.get("x-kubernetes-map-type"), schema.get("type", "")
-    if wanted is None:
+    map_type, kind = schema.get("x-kubernetes-map-type"), schema.get("type", "")
+    if map_type is None:
         return []
-    found = []
+    errors = []
     text = "must be object if x-kubernetes-map-type is specified"
     if kind != "object":
-        found.append(invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text))
-    if wanted not in ("atomic", "granular"):
-        found.append(not_supported(f"{path}.x-kubernetes-map-type", wanted, ("atomic", "granular")))
-    return found
+        errors.append(invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text))
+    if map_type not in ("atomic", "granular"):
+        errors.append(not_supported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular")))
+    return errors
 
 
 def _default_errors(schema: Structural, path: str, *, is_root: bool) -> list[FieldError]:
     """The errors of defaults: unknown fields, or values that their own schema does not allow."""
-    found = []
+    errors = []
     if schema.default is not ABSENT:
-        found += (_of_root_default if is_root else _of_default)(schema, f"{path}.default")
+        errors += (_of_root_default if is_root else _of_default)(schema, f"{path}.default")
     for name, member in schema.properties.items():
         if is_root and name in META_FIELDS:
             continue
-        found += _default_errors(member, f"{path}.properties[{name}]", is_root=False)
+        errors += _default_errors(member, f"{path}.properties[{name}]", is_root=False)
     if schema.items is not None:
-        found += _default_errors(schema.items, f"{path}.items", is_root=False)
+        errors += _default_errors(schema.items, f"{path}.items", is_root=False)
     if schema.additional is not None:
-        found += _default_errors(schema.additional, f"{path}.additionalProperties", is_root=False)
-    return found
+        errors += _default_errors(schema.additional, f"{path}.additionalProperties", is_root=False)
+    return errors
 
 
 def _of_root_default(schema: Structural, path: str) -> list[FieldError]:
@@ -224,9 +224,9 @@ def _of_default(schema: Structural, path: str) -> list[FieldError]:
     pruned = {"": semantics.copied(schema.default)}
     if pruning.prune(pruned, Structural(properties={"": schema})):
         return [invalid(path, schema.default, "must not have unknown fields")]
-    found = _at(path, validation.value_errors(schema.default, schema, ""))
-    if found or not structural.has_rules(schema):
-        return found
+    errors = _at(path, validation.value_errors(schema.default, schema, ""))
+    if errors or not structural.has_rules(schema):
+        return errors
     return crd_rule_validation.default_errors(schema, path)
 
 
@@ -237,15 +237,15 @@ def _at(path: str, errors: list[FieldError]) -> list[FieldError]:
 
 def _list_type_errors(schema: Schema, path: str) -> list[FieldError]:
     """The field errors of the list type of one node."""
-    wanted, keys = schema.get(_TYPE), schema.get(_KEYS) or []
-    found = []
-    if wanted is not None:
-        found += _typed_list_errors(schema, wanted, path)
-    if keys and wanted is None:
-        found.append(required(f"{path}.{_TYPE}", f"must be map if {_KEYS} is non-empty"))
-    elif keys and wanted != "map":
-        found.append(invalid(f"{path}.{_TYPE}", wanted, f"must be map if {_KEYS} is non-empty"))
-    return found + (_list_map_errors(schema, keys, path) if wanted == "map" else [])
+    list_type, keys = schema.get(_TYPE), schema.get(_KEYS) or []
+    errors = []
+    if list_type is not None:
+        errors += _typed_list_errors(schema, list_type, path)
+    if keys and list_type is None:
+        errors.append(required(f"{path}.{_TYPE}", f"must be map if {_KEYS} is non-empty"))
+    elif keys and list_type != "map":
+        errors.append(invalid(f"{path}.{_TYPE}", list_type, f"must be map if {_KEYS} is non-empty"))
+    return errors + (_list_map_errors(schema, keys, path) if list_type == "map" else [])
 
 
 def _node_set_warnings(schema: Schema) -> list[str]:
@@ -257,15 +257,15 @@ def _node_set_warnings(schema: Schema) -> list[str]:
     return [f'{_TYPE}: set for items of type "{kind}" is not supported by server-side apply or CEL validation rules']
 
 
-def _typed_list_errors(schema: Schema, wanted: str, path: str) -> list[FieldError]:
+def _typed_list_errors(schema: Schema, list_type: str, path: str) -> list[FieldError]:
     kind = schema.get("type", "")
-    found = []
+    errors = []
     if kind != "array":
         text = f"must be array if {_TYPE} is specified"
-        found.append(invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text))
-    elif wanted == "set" and isinstance(schema.get("items"), dict):
-        found += _set_errors(schema["items"], f"{path}.items")
-    return found + checks.one_of(wanted, f"{path}.{_TYPE}", LIST_TYPES)
+        errors.append(invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text))
+    elif list_type == "set" and isinstance(schema.get("items"), dict):
+        errors += _set_errors(schema["items"], f"{path}.items")
+    return errors + checks.one_of(list_type, f"{path}.{_TYPE}", LIST_TYPES)
 
 
 def _set_errors(items: Schema, path: str) -> list[FieldError]:
@@ -282,18 +282,18 @@ def _set_errors(items: Schema, path: str) -> list[FieldError]:
 
 def _list_map_errors(schema: Schema, keys: list[str], path: str) -> list[FieldError]:
     items = schema.get("items")
-    found = checks.present(keys, f"{path}.{_KEYS}", f"must not be empty if {_TYPE} is map")
+    errors = checks.present(keys, f"{path}.{_KEYS}", f"must not be empty if {_TYPE} is map")
     if items is None:
-        return [*found, required(f"{path}.items", f"must have a schema if {_TYPE} is map")]
+        return [*errors, required(f"{path}.items", f"must have a schema if {_TYPE} is map")]
     if not isinstance(items, dict):
-        return [*found, invalid(f"{path}.items", items, f"must only have a single schema if {_TYPE} is map")]
+        return [*errors, invalid(f"{path}.items", items, f"must only have a single schema if {_TYPE} is map")]
     if items.get("type") != "object":
         text = f"must be object if parent array's {_TYPE} is map"
-        return [*found, invalid(f"{path}.items.type", items.get("type", ""), text)]
+        return [*errors, invalid(f"{path}.items.type", items.get("type", ""), text)]
     for index, key in enumerate(keys):
-        found += _key_errors(items, key, keys, path)
-        found += checks.holds(key not in keys[:index], f"{path}.{_KEYS}", keys, "must not contain duplicate entries")
-    return found
+        errors += _key_errors(items, key, keys, path)
+        errors += checks.holds(key not in keys[:index], f"{path}.{_KEYS}", keys, "must not contain duplicate entries")
+    return errors
 
 
 def _key_errors(items: Schema, key: str, keys: list[str], path: str) -> list[FieldError]:
@@ -301,13 +301,13 @@ def _key_errors(items: Schema, key: str, keys: list[str], path: str) -> list[Fie
     if member is None:
         return [invalid(f"{path}.{_KEYS}", keys, "entries must all be names of item properties")]
     below = f"{path}.items.properties[{key}]"
-    found = []
+    errors = []
     if member.get("type") in ("array", "object"):
         text = f"must be a scalar type if parent array's {_TYPE} is map"
-        found.append(invalid(f"{below}.type", items.get("type"), text))
-    said = f"this property is in {_KEYS}, so it"
+        errors.append(invalid(f"{below}.type", items.get("type"), text))
+    prefix = f"this property is in {_KEYS}, so it"
     if "default" not in member and key not in (items.get("required") or []):
-        found.append(required(f"{below}.default", f"{said} must have a default or be a required property"))
+        errors.append(required(f"{below}.default", f"{prefix} must have a default or be a required property"))
     if member.get("nullable"):
-        found.append(forbidden(f"{below}.nullable", f"{said} cannot be nullable"))
-    return found
+        errors.append(forbidden(f"{below}.nullable", f"{prefix} cannot be nullable"))
+    return errors

@@ -37,20 +37,20 @@ def validate(schema: Schema, path: str) -> list[FieldError]:
 
 
 def _node(schema: Schema, path: str, level: Level) -> list[FieldError]:
-    found = _type_errors(schema, path, level)
-    found += _extension_errors(schema, path)
-    found += _metadata_errors(schema, path, level)
+    errors = _type_errors(schema, path, level)
+    errors += _extension_errors(schema, path)
+    errors += _metadata_errors(schema, path, level)
     if level == "at the root" and "additionalProperties" in schema:
-        found.append(forbidden(f"{path}.additionalProperties", "must not be used at the root"))
-    found += [error for below, child in _logic(schema, path) for error in _inside(child, below)]
+        errors.append(forbidden(f"{path}.additionalProperties", "must not be used at the root"))
+    errors += [error for below, child in _logic(schema, path) for error in _inside(child, below)]
     for name, member in (schema.get("properties") or {}).items():
-        found += _node(member, f"{path}.properties[{name}]", "for specified object fields")
+        errors += _node(member, f"{path}.properties[{name}]", "for specified object fields")
     if isinstance(schema.get("items"), dict):
-        found += _node(schema["items"], f"{path}.items", "for specified array items")
+        errors += _node(schema["items"], f"{path}.items", "for specified array items")
     if isinstance(schema.get("additionalProperties"), dict):
         below = f"{path}.additionalProperties"
-        found += _node(schema["additionalProperties"], below, "for specified object fields")
-    return found
+        errors += _node(schema["additionalProperties"], below, "for specified object fields")
+    return errors
 
 
 def _type_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
@@ -61,27 +61,27 @@ def _type_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
         return [invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text)]
     if not kind and not is_free:
         return [required(f"{path}.type", f"must not be empty {level}")]
-    found = []
+    errors = []
     if kind == "array" and "items" not in schema:
-        found.append(required(f"{path}.items", "must be specified"))
+        errors.append(required(f"{path}.items", "must be specified"))
     if level == "at the root" and kind and kind != "object":
-        found.append(invalid(f"{path}.type", kind, "must be object at the root"))
-    return found
+        errors.append(invalid(f"{path}.type", kind, "must be object at the root"))
+    return errors
 
 
 def _extension_errors(schema: Schema, path: str) -> list[FieldError]:
-    found = []
+    errors = []
     if schema.get("x-kubernetes-int-or-string"):
         text = "must be false if x-kubernetes-int-or-string is true"
         for name in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
-            found += [invalid(f"{path}.{name}", True, text)] if schema.get(name) else []
+            errors += [invalid(f"{path}.{name}", True, text)] if schema.get(name) else []
     keeps = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("properties")
     if schema.get("x-kubernetes-embedded-resource") and not keeps:
         text = (
             "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
         )
-        found.append(required(f"{path}.properties", text))
-    return found
+        errors.append(required(f"{path}.properties", text))
+    return errors
 
 
 def _metadata_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
@@ -90,16 +90,16 @@ def _metadata_errors(schema: Schema, path: str, level: Level) -> list[FieldError
     properties = schema.get("properties") or {}
     if not is_object:
         return []
-    found = []
+    errors = []
     for name, kind in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
         if name in properties and properties[name].get("type", "") != kind:
             below = f"{path}.properties[{name}].type"
-            found.append(invalid(below, properties[name].get("type", ""), f"must be {kind}"))
+            errors.append(invalid(below, properties[name].get("type", ""), f"must be {kind}"))
     metadata = properties.get("metadata")
     if metadata is not None and level == "at the root" and not _is_plain_metadata(metadata):
         text = "must not specify anything other than name and generateName, but metadata is implicitly specified"
-        found.append(forbidden(f"{path}.properties[metadata]", text))
-    return found
+        errors.append(forbidden(f"{path}.properties[metadata]", text))
+    return errors
 
 
 def _is_plain_metadata(metadata: Schema) -> bool:
@@ -115,10 +115,10 @@ def _logic(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
     """The schemas of allOf, anyOf, oneOf and not of a node, except for the two notations of int-or-string."""
     is_int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
     for name in ("allOf", "anyOf", "oneOf"):
-        listed = schema.get(name) or []
-        if is_int_or_string and name == "anyOf" and listed == _INT_OR_STRING:
+        subschemas = schema.get(name) or []
+        if is_int_or_string and name == "anyOf" and subschemas == _INT_OR_STRING:
             continue
-        for index, one in enumerate(listed):
+        for index, one in enumerate(subschemas):
             if is_int_or_string and name == "allOf" and not index and one.get("anyOf") == _INT_OR_STRING:
                 continue
             yield f"{path}.{name}[{index}]", one
@@ -128,15 +128,15 @@ def _logic(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
 
 def _inside(schema: Schema, path: str) -> list[FieldError]:
     """The errors of keywords that are forbidden inside of allOf, anyOf, oneOf and not."""
-    found = [forbidden(f"{path}.{name}", text) for name, text in _FORBIDDEN_INSIDE if schema.get(name)]
+    errors = [forbidden(f"{path}.{name}", text) for name, text in _FORBIDDEN_INSIDE if schema.get(name)]
     for name in ("default", "additionalProperties"):
         if name in schema:
-            found.append(forbidden(f"{path}.{name}", "must be undefined to be structural"))
+            errors.append(forbidden(f"{path}.{name}", "must be undefined to be structural"))
     if "metadata" in (schema.get("properties") or {}) and path.count("properties[") == 0:
-        found.append(forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context"))
+        errors.append(forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context"))
     for below, child in _below(schema, path):
-        found += _inside(child, below)
-    return found
+        errors += _inside(child, below)
+    return errors
 
 
 def _below(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:

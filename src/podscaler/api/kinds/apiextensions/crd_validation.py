@@ -38,17 +38,17 @@ PORT_MAX = 65_535
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a definition; `old` is the stored one, None for a new one."""
     spec = new["spec"]
-    found = _name_errors(new) if old is None else []
-    found += _spec_errors(spec)
-    stored = (new.get("status") or {}).get("storedVersions") or []
-    found += _stored_version_errors(stored, spec.get("versions") or [])
+    errors = _name_errors(new) if old is None else []
+    errors += _spec_errors(spec)
+    stored_versions = (new.get("status") or {}).get("storedVersions") or []
+    errors += _stored_version_errors(stored_versions, spec.get("versions") or [])
     if old is not None:
-        found += _change_errors(spec, old)
-    found += _approval_errors(new, old)
+        errors += _change_errors(spec, old)
+    errors += _approval_errors(new, old)
     if spec.get("preserveUnknownFields") and not (old or {}).get("spec", {}).get("preserveUnknownFields"):
         text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
-        found.append(invalid("spec.preserveUnknownFields", True, text))
-    return found
+        errors.append(invalid("spec.preserveUnknownFields", True, text))
+    return errors
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
@@ -59,36 +59,36 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 def warnings(new: Object, _old: Object | None) -> list[str]:
     """The warnings about unknown formats, and about sets that cannot be merged."""
-    found: list[str] = []
+    texts: list[str] = []
     for version in new["spec"].get("versions") or []:
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
         unknown = crd_schema_validation.unknown_formats(schema)
-        found += [f"unrecognized format {quoting.quoted(name)}" for name in unknown]
-        found += crd_schema_validation.set_warnings(schema)
-    return list(dict.fromkeys(found))
+        texts += [f"unrecognized format {quoting.quoted(name)}" for name in unknown]
+        texts += crd_schema_validation.set_warnings(schema)
+    return list(dict.fromkeys(texts))
 
 
 def _name_errors(crd: Object) -> list[FieldError]:
     """The errors of `name` and `generateName`, which have the same rule."""
     metadata, spec = crd["metadata"], crd["spec"]
-    wanted = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
+    expected_name = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
     return [
         invalid(f"metadata.{member}", metadata[member], 'must be spec.names.plural+"."+spec.group')
         for member in ("generateName", "name")
-        if metadata.get(member) and metadata[member] != wanted
+        if metadata.get(member) and metadata[member] != expected_name
     ]
 
 
 def _spec_errors(spec: Object) -> list[FieldError]:
-    found = _group_errors(spec.get("group", ""))
-    found += checks.required_one_of(spec.get("scope", ""), "spec.scope", ("Cluster", "Namespaced"))
-    found += _versions_errors(spec.get("versions") or [])
+    errors = _group_errors(spec.get("group", ""))
+    errors += checks.required_one_of(spec.get("scope", ""), "spec.scope", ("Cluster", "Namespaced"))
+    errors += _versions_errors(spec.get("versions") or [])
     names = spec.get("names") or {}
-    found += [
+    errors += [
         required(f"spec.names.{name}") for name in ("plural", "singular", "kind", "listKind") if not names.get(name)
     ]
-    found += _names_errors(names, "spec.names")
-    return found + _conversion_errors(spec.get("conversion") or {}, "spec.conversion")
+    errors += _names_errors(names, "spec.names")
+    return errors + _conversion_errors(spec.get("conversion") or {}, "spec.conversion")
 
 
 def _group_errors(group: str) -> list[FieldError]:
@@ -101,7 +101,7 @@ def _group_errors(group: str) -> list[FieldError]:
 
 
 def _versions_errors(versions: list[Object]) -> list[FieldError]:
-    found = [
+    errors = [
         required(f"spec.versions[{index}].schema.openAPIV3Schema")
         for index, version in enumerate(versions)
         if not (version.get("schema") or {}).get("openAPIV3Schema")
@@ -109,14 +109,14 @@ def _versions_errors(versions: list[Object]) -> list[FieldError]:
     shared = [name for name in _SHARED_FIELDS if _is_shared(versions, name)]
     has_status = any("status" in (version.get("subresources") or {}) for version in versions)
     for index, version in enumerate(versions):
-        found += _version_errors(version, f"spec.versions[{index}]")
-        own = {name: f"spec.versions[{index}].{name}" for name in _SHARED_FIELDS if name not in shared}
-        found += _content_errors(version, own, has_status="status" in (version.get("subresources") or {}))
+        errors += _version_errors(version, f"spec.versions[{index}]")
+        unshared_paths = {name: f"spec.versions[{index}].{name}" for name in _SHARED_FIELDS if name not in shared}
+        errors += _content_errors(version, unshared_paths, has_status="status" in (version.get("subresources") or {}))
     if versions:
         above = {name: f"spec.{_SHARED_FIELDS[name]}" for name in shared}
-        found += _content_errors(versions[0], above, has_status=has_status)
-        found += _first_version_errors(versions[0].get("name", ""))
-    return found + _set_of_versions_errors(versions)
+        errors += _content_errors(versions[0], above, has_status=has_status)
+        errors += _first_version_errors(versions[0].get("name", ""))
+    return errors + _set_of_versions_errors(versions)
 
 
 def _is_shared(versions: list[Object], name: str) -> bool:
@@ -124,20 +124,20 @@ def _is_shared(versions: list[Object], name: str) -> bool:
 
 
 def _set_of_versions_errors(versions: list[Object]) -> list[FieldError]:
-    found = []
+    errors = []
     names = [version.get("name", "") for version in versions]
     if len(set(names)) < len(names):
-        found.append(invalid("spec.versions", _internal_form(versions), "must contain unique version names"))
+        errors.append(invalid("spec.versions", _internal_form(versions), "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
         text = "must have exactly one version marked as storage version"
-        found.append(invalid("spec.versions", _internal_form(versions), text))
-    return found
+        errors.append(invalid("spec.versions", _internal_form(versions), text))
+    return errors
 
 
 def _internal_form(versions: list[Object]) -> list[Object]:
     """The versions as kube-apiserver prints them: with Go names, without the fields that are equal in all of them."""
-    own = {"Schema": "schema", "Subresources": "subresources"}
-    own |= {"AdditionalPrinterColumns": "additionalPrinterColumns", "SelectableFields": "selectableFields"}
+    internal_names = {"Schema": "schema", "Subresources": "subresources"}
+    internal_names |= {"AdditionalPrinterColumns": "additionalPrinterColumns", "SelectableFields": "selectableFields"}
     return [
         {
             "Name": version.get("name", ""),
@@ -145,7 +145,10 @@ def _internal_form(versions: list[Object]) -> list[Object]:
             "Storage": bool(version.get("storage")),
             "Deprecated": bool(version.get("deprecated")),
             "DeprecationWarning": version.get("deprecationWarning"),
-            **{shown: None if _is_shared(versions, name) else version.get(name) for shown, name in own.items()},
+            **{
+                internal_name: None if _is_shared(versions, name) else version.get(name)
+                for internal_name, name in internal_names.items()
+            },
         }
         for version in versions
     ]
@@ -159,11 +162,11 @@ def _first_version_errors(name: str) -> list[FieldError]:
 def _version_errors(version: Object, path: str) -> list[FieldError]:
     name = version.get("name", "")
     texts = name_rules.dns_1035_label_errors(name)
-    found = [invalid(f"{path}.name", name, ",".join(texts))] if texts else []
+    errors = [invalid(f"{path}.name", name, ",".join(texts))] if texts else []
     warning = version.get("deprecationWarning")
     for text in _deprecation_texts(warning, is_deprecated=bool(version.get("deprecated"))):
-        found.append(invalid(f"{path}.deprecationWarning", warning, text))
-    return found
+        errors.append(invalid(f"{path}.deprecationWarning", warning, text))
+    return errors
 
 
 def _deprecation_texts(warning: str | None, *, is_deprecated: bool) -> Iterator[str]:
@@ -191,28 +194,28 @@ def _content_errors(version: Object, paths: dict[str, str], *, has_status: bool)
         "additionalPrinterColumns": lambda value, path: checks.each(value, path, _column_errors),
         "selectableFields": lambda value, path: _selectable_errors(value, path, version),
     }
-    found = []
+    errors = []
     for name, path in paths.items():
         if version.get(name):
-            found += checks_of_fields[name](version[name], path)
-    return found
+            errors += checks_of_fields[name](version[name], path)
+    return errors
 
 
 def _subresources_errors(subresources: Object, path: str) -> list[FieldError]:
     scale = subresources.get("scale")
     if scale is None:
         return []
-    found = []
+    errors = []
     for name, root in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
         below = f"{path}.scale.{name}"
         value = scale.get(name, "")
         text = f"should be a json path under {root.rstrip('.')}"
-        found += _json_path_errors(value, below, (root,), text) if value else [required(below)]
+        errors += _json_path_errors(value, below, (root,), text) if value else [required(below)]
     selector = scale.get("labelSelectorPath")
     if selector:
         text = "should be a json path under either .spec or .status"
-        found += _json_path_errors(selector, f"{path}.scale.labelSelectorPath", (".spec.", ".status."), text)
-    return found
+        errors += _json_path_errors(selector, f"{path}.scale.labelSelectorPath", (".spec.", ".status."), text)
+    return errors
 
 
 def _json_path_errors(value: str, path: str, roots: tuple[str, ...], text: str) -> list[FieldError]:
@@ -222,51 +225,51 @@ def _json_path_errors(value: str, path: str, roots: tuple[str, ...], text: str) 
 
 
 def _column_errors(column: Object, path: str) -> list[FieldError]:
-    found = checks.present(column.get("name"), f"{path}.name")
+    errors = checks.present(column.get("name"), f"{path}.name")
     kind, form, json_path = column.get("type", ""), column.get("format", ""), column.get("jsonPath", "")
     one_of = f"must be one of {','.join(_COLUMN_TYPES)}"
     if not kind:
-        found.append(required(f"{path}.type", one_of))
+        errors.append(required(f"{path}.type", one_of))
     elif kind not in _COLUMN_TYPES:
-        found.append(invalid(f"{path}.type", kind, one_of))
+        errors.append(invalid(f"{path}.type", kind, one_of))
     if form and form not in _COLUMN_FORMATS:
-        found.append(invalid(f"{path}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}"))
+        errors.append(invalid(f"{path}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}"))
     if not json_path:
-        found.append(required(f"{path}.JSONPath"))
+        errors.append(required(f"{path}.JSONPath"))
     elif not json_path.startswith("."):
-        found.append(invalid(f"{path}.JSONPath", json_path, "must be a simple json path starting with ."))
-    return found
+        errors.append(invalid(f"{path}.JSONPath", json_path, "must be a simple json path starting with ."))
+    return errors
 
 
 def _selectable_errors(fields: list[Object], path: str, version: Object) -> list[FieldError]:
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, one in enumerate(fields):
         json_path = one.get("jsonPath", "")
-        found += crd_schema_validation.selectable_errors(json_path, schema, f"{path}[{index}].jsonPath")
+        errors += crd_schema_validation.selectable_errors(json_path, schema, f"{path}[{index}].jsonPath")
         if json_path in seen:
-            found.append(duplicate(f"{path}[{index}].jsonPath", json_path))
+            errors.append(duplicate(f"{path}[{index}].jsonPath", json_path))
         seen.add(json_path)
     if len(fields) > crd_schema_validation.MAX_SELECTABLE_FIELDS:
-        found.append(too_many(path, len(fields), crd_schema_validation.MAX_SELECTABLE_FIELDS))
-    return found
+        errors.append(too_many(path, len(fields), crd_schema_validation.MAX_SELECTABLE_FIELDS))
+    return errors
 
 
 def _names_errors(names: Object, path: str) -> list[FieldError]:
-    found = []
+    errors = []
     for name in ("plural", "singular"):
-        found += _label_errors(names.get(name, ""), f"{path}.{name}")
+        errors += _label_errors(names.get(name, ""), f"{path}.{name}")
     for name in ("kind", "listKind"):
         texts = name_rules.dns_1035_label_errors(names.get(name, "").lower()) if names.get(name) else []
         mixed = f"may have mixed case, but should otherwise match: {','.join(texts)}"
-        found += [invalid(f"{path}.{name}", names[name], mixed)] if texts else []
+        errors += [invalid(f"{path}.{name}", names[name], mixed)] if texts else []
     for name in ("shortNames", "categories"):
         for index, text in enumerate(names.get(name) or []):
-            found += _label_errors(text, f"{path}.{name}[{index}]", is_optional=False)
+            errors += _label_errors(text, f"{path}.{name}[{index}]", is_optional=False)
     if names.get("kind") and names["kind"] == names.get("listKind"):
-        found.append(invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same"))
-    return found
+        errors.append(invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same"))
+    return errors
 
 
 def _label_errors(text: str, path: str, *, is_optional: bool = True) -> list[FieldError]:
@@ -274,18 +277,18 @@ def _label_errors(text: str, path: str, *, is_optional: bool = True) -> list[Fie
     return [invalid(path, text, ",".join(texts))] if texts else []
 
 
-def _stored_version_errors(stored: list[str], versions: list[Object]) -> list[FieldError]:
+def _stored_version_errors(stored_versions: list[str], versions: list[Object]) -> list[FieldError]:
     path = "status.storedVersions"
-    if not stored:
+    if not stored_versions:
         return [invalid(path, None, "must have at least one stored version")]
     names = {version.get("name", "") for version in versions}
-    found = [
-        invalid(path, stored, f"must have the storage version {version.get('name', '')}")
+    errors = [
+        invalid(path, stored_versions, f"must have the storage version {version.get('name', '')}")
         for version in versions
-        if version.get("storage") and version.get("name", "") not in stored
+        if version.get("storage") and version.get("name", "") not in stored_versions
     ]
-    unknown = [(index, name) for index, name in enumerate(stored) if name not in names]
-    return found + [invalid(f"{path}[{index}]", name, _still_stored(name)) for index, name in unknown]
+    unknown = [(index, name) for index, name in enumerate(stored_versions) if name not in names]
+    return errors + [invalid(f"{path}[{index}]", name, _still_stored(name)) for index, name in unknown]
 
 
 def _still_stored(name: str) -> str:
@@ -303,7 +306,7 @@ def _change_errors(spec: Object, old: Object) -> list[FieldError]:
     if crd_conditions.is_true(old, crd_conditions.ESTABLISHED):
         pairs.append(("spec.scope", spec.get("scope"), before.get("scope")))
         pairs.append(("spec.names.kind", spec["names"].get("kind"), before["names"].get("kind")))
-    return [invalid(path, new, checks.IMMUTABLE) for path, new, stored in pairs if new != stored]
+    return [invalid(path, new, checks.IMMUTABLE) for path, new, old_value in pairs if new != old_value]
 
 
 def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
@@ -343,16 +346,16 @@ def _approval_state(approval: str) -> str:
 def _conversion_errors(conversion: Object, path: str) -> list[FieldError]:
     """The field errors of a conversion."""
     strategy, webhook = conversion.get("strategy", ""), conversion.get("webhook")
-    found = checks.one_of(strategy, f"{path}.strategy", STRATEGIES)
+    errors = checks.one_of(strategy, f"{path}.strategy", STRATEGIES)
     if not strategy:
-        found = [required(f"{path}.strategy")]
+        errors = [required(f"{path}.strategy")]
     config = (webhook or {}).get("clientConfig")
     versions = (webhook or {}).get("conversionReviewVersions") or []
     if strategy == "Webhook":
-        return found + _client_errors(config, f"{path}.webhookClientConfig") + _review_errors(versions, path)
+        return errors + _client_errors(config, f"{path}.webhookClientConfig") + _review_errors(versions, path)
     text = "should not be set when strategy is not set to Webhook"
-    found += [forbidden(f"{path}.webhookClientConfig", text)] if config is not None else []
-    return found + ([forbidden(f"{path}.conversionReviewVersions", text)] if versions else [])
+    errors += [forbidden(f"{path}.webhookClientConfig", text)] if config is not None else []
+    return errors + ([forbidden(f"{path}.conversionReviewVersions", text)] if versions else [])
 
 
 def _client_errors(config: Object | None, path: str) -> list[FieldError]:
@@ -370,35 +373,35 @@ def _url_errors(url: str, path: str) -> list[FieldError]:
         parts = urlsplit(url)
     except ValueError as error:
         return [required(path, f"url must be a valid URL: {error}{form}")]
-    found = checks.holds(parts.scheme == "https", path, parts.scheme, f"'https' is the only allowed URL scheme{form}")
-    found += checks.holds(parts.netloc, path, parts.netloc, f"host must be specified{form}")
+    errors = checks.holds(parts.scheme == "https", path, parts.scheme, f"'https' is the only allowed URL scheme{form}")
+    errors += checks.holds(parts.netloc, path, parts.netloc, f"host must be specified{form}")
     if parts.username is not None:
-        found.append(invalid(path, parts.username, "user information is not permitted in the URL"))
-    found += checks.holds(not parts.fragment, path, parts.fragment, "fragments are not permitted in the URL")
-    return found + checks.holds(not parts.query, path, parts.query, "query parameters are not permitted in the URL")
+        errors.append(invalid(path, parts.username, "user information is not permitted in the URL"))
+    errors += checks.holds(not parts.fragment, path, parts.fragment, "fragments are not permitted in the URL")
+    return errors + checks.holds(not parts.query, path, parts.query, "query parameters are not permitted in the URL")
 
 
 def _service_errors(service: Object, path: str) -> list[FieldError]:
-    found = checks.present(service.get("name"), f"{path}.name", "service name is required")
-    found += checks.present(service.get("namespace"), f"{path}.namespace", "service namespace is required")
+    errors = checks.present(service.get("name"), f"{path}.name", "service name is required")
+    errors += checks.present(service.get("namespace"), f"{path}.namespace", "service namespace is required")
     port = service.get("port", 443)
     if not 1 <= port <= PORT_MAX:
         text = "port is not valid: must be between 1 and 65535, inclusive"
-        found.append(invalid(f"{path}.port", port, text))
-    return found
+        errors.append(invalid(f"{path}.port", port, text))
+    return errors
 
 
 def _review_errors(versions: list[str], path: str) -> list[FieldError]:
     below = f"{path}.conversionReviewVersions"
     if not versions:
         return [required(below)]
-    found = []
+    errors = []
     for index, version in enumerate(versions):
         if version in versions[:index]:
-            found.append(invalid(f"{below}[{index}]", version, "duplicate version"))
+            errors.append(invalid(f"{below}[{index}]", version, "duplicate version"))
             continue
         texts = name_rules.dns_1035_label_errors(version)
-        found += [invalid(f"{below}[{index}]", version, ",".join(texts))] if texts else []
+        errors += [invalid(f"{below}[{index}]", version, ",".join(texts))] if texts else []
     if not set(versions) & set(_REVIEW_VERSIONS):
-        found.append(invalid(below, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"))
-    return found
+        errors.append(invalid(below, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"))
+    return errors

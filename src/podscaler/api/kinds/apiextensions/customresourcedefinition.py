@@ -47,8 +47,10 @@ def _prepare_update(new: Object, old: Object) -> None:
 
 def _stored_versions(crd: Object, before: list[str]) -> list[str]:
     """The versions in which objects may be stored: `before`, and the present storage version."""
-    now = [one.get("name", "") for one in crd["spec"].get("versions") or [] if one.get("storage")][:1]
-    return before + [name for name in now if name not in before]
+    storage_names = [
+        version.get("name", "") for version in crd["spec"].get("versions") or [] if version.get("storage")
+    ][:1]
+    return before + [name for name in storage_names if name not in before]
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
@@ -94,9 +96,9 @@ def _row(crd: Object, now_ns: int) -> list[Any]:
 
 def _shown_versions(versions: list[Object]) -> Iterator[str]:
     """The versions that are served, the preferred one first."""
-    served = [one for one in versions if one.get("served")]
-    for one in sorted(served, key=lambda each: version_order.sort_key(each.get("name", ""))):
-        yield f"{one.get('name', '')}(storage)" if one.get("storage") else one.get("name", "")
+    served_versions = [version for version in versions if version.get("served")]
+    for version in sorted(served_versions, key=lambda each: version_order.sort_key(each.get("name", ""))):
+        yield f"{version.get('name', '')}(storage)" if version.get("storage") else version.get("name", "")
 
 
 RESOURCE = Resource(

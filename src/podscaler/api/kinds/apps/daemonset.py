@@ -48,12 +48,12 @@ def set_defaults(daemon_set: Object) -> None:
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a DaemonSet to be stored."""
     spec = new["spec"]
-    found = workload_spec.selector_errors(spec, "daemonset") if spec.get("selector") is not None else []
-    found += workload_spec.template_errors(spec, old_spec=old["spec"] if old else None, kind="DaemonSet")
-    found += workload_spec.count_errors(spec, "minReadySeconds")
-    found += _strategy_errors(spec.get("updateStrategy") or {}, "spec.updateStrategy")
-    found += workload_spec.count_errors(spec, "revisionHistoryLimit")
-    return found + (workload_spec.immutable_errors("selector", new, old) if old else [])
+    errors = workload_spec.selector_errors(spec, "daemonset") if spec.get("selector") is not None else []
+    errors += workload_spec.template_errors(spec, old_spec=old["spec"] if old else None, kind="DaemonSet")
+    errors += workload_spec.count_errors(spec, "minReadySeconds")
+    errors += _strategy_errors(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+    errors += workload_spec.count_errors(spec, "revisionHistoryLimit")
+    return errors + (workload_spec.immutable_errors("selector", new, old) if old else [])
 
 
 def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
@@ -61,24 +61,24 @@ def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
     if kind == "OnDelete":
         return []
     if kind != "RollingUpdate":
-        shown = go_struct.shown(strategy, "apps/v1.DaemonSetUpdateStrategy")
-        return [not_supported(path, shown, ("RollingUpdate", "OnDelete"))]
+        printed = go_struct.printed(strategy, "apps/v1.DaemonSetUpdateStrategy")
+        return [not_supported(path, printed, ("RollingUpdate", "OnDelete"))]
     return _rolling_errors(rolling, f"{path}.rollingUpdate") if rolling else [required(f"{path}.rollingUpdate")]
 
 
 def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
-    found = []
+    errors = []
     for name in ("maxUnavailable", "maxSurge"):
-        found += int_or_percent.errors(rolling.get(name, 0), f"{path}.{name}")
+        errors += int_or_percent.errors(rolling.get(name, 0), f"{path}.{name}")
     for name in ("maxUnavailable", "maxSurge"):
-        found += int_or_percent.over_100_percent_errors(rolling.get(name, 0), f"{path}.{name}")
+        errors += int_or_percent.over_100_percent_errors(rolling.get(name, 0), f"{path}.{name}")
     surge, unavailable = rolling.get("maxSurge", 0), rolling.get("maxUnavailable", 0)
     if int_or_percent.is_zero(surge):
         text = "cannot be 0 when maxSurge is 0"
-        found += [required(f"{path}.maxUnavailable", text)] if int_or_percent.is_zero(unavailable) else []
+        errors += [required(f"{path}.maxUnavailable", text)] if int_or_percent.is_zero(unavailable) else []
     elif not int_or_percent.is_zero(unavailable):
-        found.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
-    return found
+        errors.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
+    return errors
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
@@ -93,8 +93,8 @@ def _prepare_create(new: Object) -> None:
 
 def _prepare_update(new: Object, old: Object) -> None:
     status_subresource.keep_status(new, old)
-    changed = not semantics.same(new["spec"].get("template"), old["spec"].get("template"))
-    _set_generation(new, template_generation(old) + int(changed))
+    is_template_changed = not semantics.same(new["spec"].get("template"), old["spec"].get("template"))
+    _set_generation(new, template_generation(old) + int(is_template_changed))
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
@@ -119,17 +119,17 @@ def _parse_int64(text: str) -> int:
     raise DecodeError(f"strconv.ParseInt: parsing {quoting.quoted(text)}: {reason}")
 
 
-def _managed_form(sent: Object) -> Callable[[Object], Object]:
-    count = ((sent.get("metadata") or {}).get("annotations") or {}).get(GENERATION_ANNOTATION)
+def _managed_form(obj: Object) -> Callable[[Object], Object]:
+    count = ((obj.get("metadata") or {}).get("annotations") or {}).get(GENERATION_ANNOTATION)
     return partial(_with_sent_count, count)
 
 
-def _with_sent_count(count: str | None, stored: Object) -> Object:
+def _with_sent_count(count: str | None, obj: Object) -> Object:
     """A stored object with the count that was sent, so that its manager owns the annotation."""
-    annotations = stored["metadata"].get("annotations") or {}
+    annotations = obj["metadata"].get("annotations") or {}
     if count is None or count == annotations.get(GENERATION_ANNOTATION):
-        return stored
-    return {**stored, "metadata": {**stored["metadata"], "annotations": {**annotations, GENERATION_ANNOTATION: count}}}
+        return obj
+    return {**obj, "metadata": {**obj["metadata"], "annotations": {**annotations, GENERATION_ANNOTATION: count}}}
 
 
 def template_generation(daemon_set: Object) -> int:
@@ -146,9 +146,9 @@ def _set_generation(daemon_set: Object, generation: int) -> None:
 def _cells(daemon_set: Object, _now_ns: int) -> list[Any]:
     spec, status = daemon_set["spec"], daemon_set.get("status") or {}
     template_spec = (spec.get("template") or {}).get("spec") or {}
-    counted = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")
+    count_fields = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")
     return [
-        *(status.get(count, 0) for count in (*counted, "numberAvailable")),
+        *(status.get(count, 0) for count in (*count_fields, "numberAvailable")),
         printing.labels(template_spec.get("nodeSelector")),
         *workload_spec.container_cells(daemon_set),
         label_selector.text(spec.get("selector")),

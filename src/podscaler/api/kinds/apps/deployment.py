@@ -36,14 +36,14 @@ def set_defaults(deployment: Object) -> None:
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Deployment to be stored."""
     spec, old_spec = new["spec"], old["spec"] if old else None
-    found = workload_spec.count_errors(spec, "replicas")
-    found += workload_spec.replicated_errors(spec, old_spec)
-    found += _strategy_errors(spec.get("strategy") or {})
-    found += workload_spec.count_errors(spec, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
+    errors = workload_spec.count_errors(spec, "replicas")
+    errors += workload_spec.replicated_errors(spec, old_spec)
+    errors += _strategy_errors(spec.get("strategy") or {})
+    errors += workload_spec.count_errors(spec, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     deadline_s, path = spec.get("progressDeadlineSeconds"), "spec.progressDeadlineSeconds"
     is_later = deadline_s is None or deadline_s > spec.get("minReadySeconds", 0)
-    found += checks.holds(is_later, path, deadline_s, "must be greater than minReadySeconds")
-    return found + (workload_spec.immutable_errors("selector", new, old) if old else [])
+    errors += checks.holds(is_later, path, deadline_s, "must be greater than minReadySeconds")
+    return errors + (workload_spec.immutable_errors("selector", new, old) if old else [])
 
 
 def _strategy_errors(strategy: Object) -> list[FieldError]:
@@ -55,18 +55,18 @@ def _strategy_errors(strategy: Object) -> list[FieldError]:
         return [forbidden(f"{path}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
     if kind == "RollingUpdate":
         return [required(f"{path}.rollingUpdate")] if rolling is None else _rolling_errors(rolling, path)
-    shown = go_struct.shown(strategy, "apps/v1.DeploymentStrategy")
-    return [not_supported(path, shown, ("Recreate", "RollingUpdate"))]
+    printed = go_struct.printed(strategy, "apps/v1.DeploymentStrategy")
+    return [not_supported(path, printed, ("Recreate", "RollingUpdate"))]
 
 
 def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
-    place = f"{path}.rollingUpdate"
-    found = int_or_percent.errors(unavailable, f"{place}.maxUnavailable")
-    found += int_or_percent.errors(surge, f"{place}.maxSurge")
+    field_path = f"{path}.rollingUpdate"
+    errors = int_or_percent.errors(unavailable, f"{field_path}.maxUnavailable")
+    errors += int_or_percent.errors(surge, f"{field_path}.maxSurge")
     if int_or_percent.is_zero(unavailable) and int_or_percent.is_zero(surge):
-        found.append(invalid(f"{place}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
-    return found + int_or_percent.over_100_percent_errors(unavailable, f"{place}.maxUnavailable")
+        errors.append(invalid(f"{field_path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
+    return errors + int_or_percent.over_100_percent_errors(unavailable, f"{field_path}.maxUnavailable")
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
@@ -81,8 +81,8 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of a Deployment."""
     status = new.get("status") or {}
-    found = workload_spec.status_count_errors(status, *_COUNTS, "unavailableReplicas", "collisionCount")
-    return found + workload_spec.replica_count_errors(status, "updatedReplicas", "readyReplicas", "availableReplicas")
+    errors = workload_spec.status_count_errors(status, *_COUNTS, "unavailableReplicas", "collisionCount")
+    return errors + workload_spec.replica_count_errors(status, "updatedReplicas", "readyReplicas", "availableReplicas")
 
 
 def _content(deployment: Object) -> Any:

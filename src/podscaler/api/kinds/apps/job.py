@@ -96,11 +96,11 @@ def _status_text(job: Object) -> str:
 
 
 def _completions(job: Object) -> str:
-    spec, done = job["spec"], (job.get("status") or {}).get("succeeded", 0)
-    wanted, parallel = spec.get("completions"), spec.get("parallelism") or 0
-    if wanted is not None:
-        return f"{done}/{wanted}"
-    return f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
+    spec, succeeded = job["spec"], (job.get("status") or {}).get("succeeded", 0)
+    completions, parallel = spec.get("completions"), spec.get("parallelism") or 0
+    if completions is not None:
+        return f"{succeeded}/{completions}"
+    return f"{succeeded}/1 of {parallel}" if parallel > 1 else f"{succeeded}/1"
 
 
 def _duration(job: Object, now_ns: int) -> str:
@@ -131,20 +131,20 @@ def own_labels(metadata: Object) -> dict[str, str]:
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Job to be stored."""
     spec = new["spec"]
-    found = workload_spec.count_errors(spec, *_COUNTS, *_INDEX_COUNTS)
-    found += _index_errors(spec)
-    found += _mode_errors(spec)
-    found += _policy_errors(spec)
+    errors = workload_spec.count_errors(spec, *_COUNTS, *_INDEX_COUNTS)
+    errors += _index_errors(spec)
+    errors += _mode_errors(spec)
+    errors += _policy_errors(spec)
     old_template = old["spec"].get("template") if old else None
-    found += pod_validation.validate_template(spec.get("template") or {}, "spec.template", old=old_template)
+    errors += pod_validation.validate_template(spec.get("template") or {}, "spec.template", old=old_template)
     path, pod_spec = "spec.template.spec.restartPolicy", (spec.get("template") or {}).get("spec") or {}
     policy = pod_spec.get("restartPolicy", "")
     if policy in ("", "Always"):
-        found.append(required(path, 'valid values: "OnFailure", "Never"'))
+        errors.append(required(path, 'valid values: "OnFailure", "Never"'))
     else:
-        found += checks.one_of(policy, path, _RESTART_POLICIES)
-    found += _selector_errors(spec)
-    return found + (_change_errors(new, old) if old else _generated_errors(new))
+        errors += checks.one_of(policy, path, _RESTART_POLICIES)
+    errors += _selector_errors(spec)
+    return errors + (_change_errors(new, old) if old else _generated_errors(new))
 
 
 def _mode_errors(spec: Object) -> list[FieldError]:
@@ -153,8 +153,8 @@ def _mode_errors(spec: Object) -> list[FieldError]:
         return [not_supported("spec.completionMode", mode, _MODES)]
     if mode == "NonIndexed":
         text = "requires indexed completion mode"
-        given = [name for name in _INDEX_COUNTS if spec.get(name) is not None]
-        return [invalid(f"spec.{name}", spec[name], text) for name in given]
+        set_names = [name for name in _INDEX_COUNTS if spec.get(name) is not None]
+        return [invalid(f"spec.{name}", spec[name], text) for name in set_names]
     if spec.get("completions") is None:
         return [required("spec.completions", "when completion mode is Indexed")]
     message = f"must be less than or equal to {_INDEXED_MAX} when completion mode is Indexed"
@@ -165,20 +165,20 @@ def _index_errors(spec: Object) -> list[FieldError]:
     failed, completions = spec.get("maxFailedIndexes"), spec.get("completions")
     if failed is None:
         return []
-    found = []
+    errors = []
     if spec.get("backoffLimitPerIndex") is None:
-        found.append(required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+        errors.append(required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     if completions is not None and failed > completions:
-        found.append(invalid("spec.maxFailedIndexes", failed, "must be less than or equal to completions"))
-    return found
+        errors.append(invalid("spec.maxFailedIndexes", failed, "must be less than or equal to completions"))
+    return errors
 
 
 def _policy_errors(spec: Object) -> list[FieldError]:
     manager, replacement = spec.get("managedBy"), spec.get("podReplacementPolicy")
-    found = [] if manager is None else references.domain_path_errors(manager, "spec.managedBy")
+    errors = [] if manager is None else references.domain_path_errors(manager, "spec.managedBy")
     if manager is not None and len(manager.encode()) > _MANAGER_MAX_BYTES:
-        found.append(too_long("spec.managedBy", _MANAGER_MAX_BYTES))
-    return found + checks.optional_one_of(replacement, "spec.podReplacementPolicy", _REPLACEMENTS)
+        errors.append(too_long("spec.managedBy", _MANAGER_MAX_BYTES))
+    return errors + checks.optional_one_of(replacement, "spec.podReplacementPolicy", _REPLACEMENTS)
 
 
 def _selector_errors(spec: Object) -> list[FieldError]:
@@ -186,8 +186,8 @@ def _selector_errors(spec: Object) -> list[FieldError]:
     selector = spec.get("selector")
     if selector is None:
         return [required("spec.selector"), *workload_spec.unselected_errors(None, workload_spec.template_labels(spec))]
-    found = label_selector.validate(selector, "spec.selector")
-    return found or workload_spec.unselected_errors(selector, workload_spec.template_labels(spec))
+    errors = label_selector.validate(selector, "spec.selector")
+    return errors or workload_spec.unselected_errors(selector, workload_spec.template_labels(spec))
 
 
 def _generated_errors(new: Object) -> list[FieldError]:
@@ -196,25 +196,25 @@ def _generated_errors(new: Object) -> list[FieldError]:
     if spec.get("manualSelector"):
         return []
     labels = workload_spec.template_labels(spec)
-    found = []
+    errors = []
     for name, value in own_labels(new["metadata"]).items():
         if labels.get(name) != value:
-            shown = dict(sorted(labels.items()))
-            found.append(invalid(f"spec.template.metadata.labels[{name}]", shown, f"must be '{value}'"))
+            sorted_labels = dict(sorted(labels.items()))
+            errors.append(invalid(f"spec.template.metadata.labels[{name}]", sorted_labels, f"must be '{value}'"))
     selector = spec.get("selector") or {}
     if selector != {"matchLabels": {UID_LABEL: new["metadata"]["uid"]}}:
-        shown = {key: selector[key] for key in ("matchLabels", "matchExpressions") if selector.get(key)}
-        found.append(invalid("spec.selector", shown, "`selector` not auto-generated"))
-    return found
+        sorted_labels = {key: selector[key] for key in ("matchLabels", "matchExpressions") if selector.get(key)}
+        errors.append(invalid("spec.selector", sorted_labels, "`selector` not auto-generated"))
+    return errors
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
-    found = [error for name in _IMMUTABLE for error in _fixed_errors(name, new, old)]
+    errors = [error for name in _IMMUTABLE for error in _fixed_errors(name, new, old)]
     template = new["spec"].get("template") or {}
     if not semantics.same(template, old["spec"].get("template") or {}):
-        shown = go_struct.shown(template, "core/v1.PodTemplateSpec")
-        found.append(invalid("spec.template", shown, checks.IMMUTABLE))
-    return found + [error for name in _IMMUTABLE_AFTER_TEMPLATE for error in _fixed_errors(name, new, old)]
+        printed = go_struct.printed(template, "core/v1.PodTemplateSpec")
+        errors.append(invalid("spec.template", printed, checks.IMMUTABLE))
+    return errors + [error for name in _IMMUTABLE_AFTER_TEMPLATE for error in _fixed_errors(name, new, old)]
 
 
 def _fixed_errors(name: str, new: Object, old: Object) -> list[FieldError]:

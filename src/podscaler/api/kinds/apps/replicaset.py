@@ -48,32 +48,32 @@ def _adopt_labels(controller: Object, labels: dict[str, str] | None) -> None:
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a ReplicaSet to be stored."""
     spec = new["spec"]
-    found = workload_spec.count_errors(spec, "replicas", "minReadySeconds")
-    found += workload_spec.replicated_errors(spec, old["spec"] if old else None)
-    return found + (workload_spec.immutable_errors("selector", new, old) if old else [])
+    errors = workload_spec.count_errors(spec, "replicas", "minReadySeconds")
+    errors += workload_spec.replicated_errors(spec, old["spec"] if old else None)
+    return errors + (workload_spec.immutable_errors("selector", new, old) if old else [])
 
 
 def validate_controller(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of a ReplicationController to be stored."""
     spec = new["spec"]
-    found = workload_spec.count_errors(spec, "minReadySeconds")
+    errors = workload_spec.count_errors(spec, "minReadySeconds")
     selector = spec.get("selector") or {}
-    found += metadata.label_errors(selector, "spec.selector") if selector else [required("spec.selector")]
-    found += workload_spec.count_errors(spec, "replicas")
+    errors += metadata.label_errors(selector, "spec.selector") if selector else [required("spec.selector")]
+    errors += workload_spec.count_errors(spec, "replicas")
     template = spec.get("template")
     if template is None:
-        return [*found, required("spec.template")]
+        return [*errors, required("spec.template")]
     if selector:
-        found += workload_spec.unselected_errors({"matchLabels": selector}, workload_spec.template_labels(spec))
-    found += pod_validation.validate_template(template, "spec.template")
-    return found + workload_spec.restart_errors(template, "ReplicationController")
+        errors += workload_spec.unselected_errors({"matchLabels": selector}, workload_spec.template_labels(spec))
+    errors += pod_validation.validate_template(template, "spec.template")
+    return errors + workload_spec.restart_errors(template, "ReplicationController")
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of either kind."""
     status = new.get("status") or {}
-    found = workload_spec.status_count_errors(status, *_COUNTS)
-    return found + workload_spec.replica_count_errors(status, *_LIMITED_COUNTS)
+    errors = workload_spec.status_count_errors(status, *_COUNTS)
+    return errors + workload_spec.replica_count_errors(status, *_LIMITED_COUNTS)
 
 
 def _printer(kind: str, selector: Callable[[Object | None], str]) -> Printer:

@@ -60,47 +60,47 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a StatefulSet to be stored."""
     spec = new["spec"]
     policy, path = spec.get("podManagementPolicy", ""), "spec.podManagementPolicy"
-    found = checks.holds(policy in _MANAGEMENT_POLICIES, path, policy, "must be 'OrderedReady' or 'Parallel'")
-    found += _strategy_errors(spec.get("updateStrategy") or {}, "spec.updateStrategy")
+    errors = checks.holds(policy in _MANAGEMENT_POLICIES, path, policy, "must be 'OrderedReady' or 'Parallel'")
+    errors += _strategy_errors(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     retention = spec.get(_RETENTION_FIELD) or {}
     for name in ("whenDeleted", "whenScaled"):
-        found += checks.optional_one_of(retention.get(name), f"spec.{_RETENTION_FIELD}.{name}", _RETENTION_POLICIES)
-    found += workload_spec.count_errors(spec, "replicas", "minReadySeconds")
-    found += checks.not_negative((spec.get("ordinals") or {}).get("start"), "spec.ordinals.start")
-    found += workload_spec.selector_errors(spec, "statefulset")
-    stored = old["spec"] if old else None
-    found += workload_spec.template_errors(_with_claims(spec), old_spec=stored, kind="StatefulSet")
-    return found + (_change_errors(new, old) if old else _new_errors(spec))
+        errors += checks.optional_one_of(retention.get(name), f"spec.{_RETENTION_FIELD}.{name}", _RETENTION_POLICIES)
+    errors += workload_spec.count_errors(spec, "replicas", "minReadySeconds")
+    errors += checks.not_negative((spec.get("ordinals") or {}).get("start"), "spec.ordinals.start")
+    errors += workload_spec.selector_errors(spec, "statefulset")
+    old_spec = old["spec"] if old else None
+    errors += workload_spec.template_errors(_with_claims(spec), old_spec=old_spec, kind="StatefulSet")
+    return errors + (_change_errors(new, old) if old else _new_errors(spec))
 
 
 def _new_errors(spec: Object) -> list[FieldError]:
     """The errors of fields that cannot change later: the name of the Service, the claim templates."""
     service = spec.get("serviceName", "")
-    found = checks.well_formed_if_set(service, "spec.serviceName", names.dns_label_errors)
+    errors = checks.well_formed_if_set(service, "spec.serviceName", names.dns_label_errors)
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or []):
-        found += claim_validation.validate_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
-    return found
+        errors += claim_validation.validate_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
+    return errors
 
 
 def warnings(new: Object, old: Object | None) -> list[str]:
     """The warnings for a StatefulSet."""
-    found = pod_warnings.of_template(new, old)
+    texts = pod_warnings.of_template(new, old)
     if new["spec"].get("revisionHistoryLimit", 0) < 0:
         text = "a negative value retains all historical revisions; a value >= 0 is recommended"
-        found.append(f"spec.revisionHistoryLimit: {text}")
-    return found
+        texts.append(f"spec.revisionHistoryLimit: {text}")
+    return texts
 
 
 def _with_claims(spec: Object) -> Object:
     """The spec with the claim templates among the volumes of the pod template, since containers may mount them."""
-    listed = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or []]
-    claims = list(dict.fromkeys(listed))
+    claim_names = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or []]
+    claims = list(dict.fromkeys(claim_names))
     if not claims:
         return spec
     template = spec.get("template") or {}
     pod_spec = template.get("spec") or {}
-    kept = [volume for volume in pod_spec.get("volumes") or [] if volume.get("name") not in claims]
-    volumes = kept + [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+    other_volumes = [volume for volume in pod_spec.get("volumes") or [] if volume.get("name") not in claims]
+    volumes = other_volumes + [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
     return {**spec, "template": {**template, "spec": {**pod_spec, "volumes": volumes}}}
 
 
@@ -108,36 +108,38 @@ def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == "OnDelete":
         text = "only allowed for updateStrategy 'RollingUpdate'"
-        shown = go_struct.shown(rolling or {}, "apps/v1.RollingUpdateStatefulSetStrategy")
-        return [] if rolling is None else [invalid(f"{path}.rollingUpdate", shown, text)]
+        printed = go_struct.printed(rolling or {}, "apps/v1.RollingUpdateStatefulSetStrategy")
+        return [] if rolling is None else [invalid(f"{path}.rollingUpdate", printed, text)]
     if kind != "RollingUpdate":
-        shown = go_struct.shown(strategy, "apps/v1.StatefulSetUpdateStrategy")
-        return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
+        printed = go_struct.printed(strategy, "apps/v1.StatefulSetUpdateStrategy")
+        return [invalid(path, printed, "must be 'RollingUpdate' or 'OnDelete'")]
     return _rolling_errors(rolling or {}, f"{path}.rollingUpdate")
 
 
 def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
     partition, unavailable = rolling.get("partition", 0), rolling.get("maxUnavailable", 1)
-    found = checks.not_negative(partition, f"{path}.partition")
-    found += int_or_percent.errors(unavailable, f"{path}.maxUnavailable")
-    found += checks.holds(not int_or_percent.is_zero(unavailable), f"{path}.maxUnavailable", unavailable, "cannot be 0")
-    return found + int_or_percent.over_100_percent_errors(unavailable, f"{path}.maxUnavailable")
+    errors = checks.not_negative(partition, f"{path}.partition")
+    errors += int_or_percent.errors(unavailable, f"{path}.maxUnavailable")
+    errors += checks.holds(
+        not int_or_percent.is_zero(unavailable), f"{path}.maxUnavailable", unavailable, "cannot be 0"
+    )
+    return errors + int_or_percent.over_100_percent_errors(unavailable, f"{path}.maxUnavailable")
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
-    found = [error for name in _IMMUTABLE_FIELDS for error in workload_spec.immutable_errors(name, new, old)]
+    errors = [error for name in _IMMUTABLE_FIELDS for error in workload_spec.immutable_errors(name, new, old)]
     claims = new["spec"].get("volumeClaimTemplates") or []
     if not semantics.same(claims, old["spec"].get("volumeClaimTemplates") or []):
-        shown = [go_struct.shown(claim, "core/v1.PersistentVolumeClaim") for claim in claims] or None
-        found.append(invalid("spec.volumeClaimTemplates", shown, checks.IMMUTABLE))
-    return found
+        printed = [go_struct.printed(claim, "core/v1.PersistentVolumeClaim") for claim in claims] or None
+        errors.append(invalid("spec.volumeClaimTemplates", printed, checks.IMMUTABLE))
+    return errors
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of a StatefulSet."""
     status = new.get("status") or {}
-    found = workload_spec.status_count_errors(status, *_COUNTS)
-    return found + workload_spec.replica_count_errors(status, *_LIMITED_COUNTS)
+    errors = workload_spec.status_count_errors(status, *_COUNTS)
+    return errors + workload_spec.replica_count_errors(status, *_LIMITED_COUNTS)
 
 
 def _cells(stateful_set: Object, _now_ns: int) -> list[Any]:
@@ -177,15 +179,15 @@ RESOURCE = Resource(
 def _validate_revision(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a ControllerRevision to be stored; its data never change."""
     data, revision = new.get("data"), new.get("revision", 0)
-    found = [required("data", "data is mandatory")] if data is None and old is None else []
+    errors = [required("data", "data is mandatory")] if data is None and old is None else []
     if old is not None and not semantics.same(data, old.get("data")):
-        found.append(invalid("data", data, checks.IMMUTABLE))
-    return found + checks.not_negative(revision, "revision")
+        errors.append(invalid("data", data, checks.IMMUTABLE))
+    return errors + checks.not_negative(revision, "revision")
 
 
 def _controller(revision: Object) -> str:
     owners = revision["metadata"].get("ownerReferences") or []
-    owner = next((each for each in owners if each.get("controller")), None)
+    owner = next((reference for reference in owners if reference.get("controller")), None)
     if owner is None:
         return printing.NONE
     group = owner["apiVersion"].rpartition("/")[0]

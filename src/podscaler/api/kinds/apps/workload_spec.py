@@ -26,13 +26,13 @@ def selector_errors(spec: Object, kind: str, *, is_valid: bool = False) -> list[
         kind: the name of the kind in a message.
         is_valid: whether the caller has validated the selector already: only an empty or missing one is an error then.
     """
-    given = spec.get("selector")
-    if given is None:
+    selector = spec.get("selector")
+    if selector is None:
         return [required("spec.selector")]
-    found = [] if is_valid else label_selector.validate(given, "spec.selector")
-    if label_selector.is_empty(given):
-        found.append(invalid("spec.selector", given, f"empty selector is invalid for {kind}"))
-    return found
+    errors = [] if is_valid else label_selector.validate(selector, "spec.selector")
+    if label_selector.is_empty(selector):
+        errors.append(invalid("spec.selector", selector, f"empty selector is invalid for {kind}"))
+    return errors
 
 
 def replicated_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
@@ -40,12 +40,12 @@ def replicated_errors(spec: Object, old_spec: Object | None) -> list[FieldError]
 
     With an invalid selector the template is not validated. Messages have the same kinds for both, as in kube-apiserver.
     """
-    given = spec.get("selector")
-    malformed = label_selector.validate(given, "spec.selector") if given else []
-    found = malformed + selector_errors(spec, "deployment", is_valid=True)
+    selector = spec.get("selector")
+    malformed = label_selector.validate(selector, "spec.selector") if selector else []
+    errors = malformed + selector_errors(spec, "deployment", is_valid=True)
     if malformed:
-        return [*found, invalid("spec.selector", given, "invalid label selector")]
-    return found + template_errors(spec, old_spec=old_spec, kind="ReplicaSet")
+        return [*errors, invalid("spec.selector", selector, "invalid label selector")]
+    return errors + template_errors(spec, old_spec=old_spec, kind="ReplicaSet")
 
 
 def template_errors(spec: Object, *, old_spec: Object | None, kind: str) -> list[FieldError]:
@@ -56,11 +56,11 @@ def template_errors(spec: Object, *, old_spec: Object | None, kind: str) -> list
         old_spec: the stored spec; None for a new object.
         kind: the name of the kind in a message.
     """
-    wanted, given = spec.get("selector"), spec.get("template") or {}
-    selects_all = wanted is not None and label_selector.is_empty(wanted)
-    found = [] if selects_all else unselected_errors(wanted, template_labels(spec))
-    found += pod_validation.validate_template(given, "spec.template", old=(old_spec or {}).get("template"))
-    return found + restart_errors(given, kind)
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    selects_all = selector is not None and label_selector.is_empty(selector)
+    errors = [] if selects_all else unselected_errors(selector, template_labels(spec))
+    errors += pod_validation.validate_template(template, "spec.template", old=(old_spec or {}).get("template"))
+    return errors + restart_errors(template, kind)
 
 
 def template_labels(spec: Object) -> Object:
@@ -68,28 +68,28 @@ def template_labels(spec: Object) -> Object:
     return ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
 
 
-def unselected_errors(wanted: Object | None, labels: Object) -> list[FieldError]:
-    """The error of a template's labels that the selector `wanted` does not select."""
-    shown, path = dict(sorted(labels.items())) or None, "spec.template.metadata.labels"
-    is_selected = wanted is not None and label_selector.matches(wanted, labels)
-    return checks.holds(is_selected, path, shown, "`selector` does not match template `labels`")
+def unselected_errors(selector: Object | None, labels: Object) -> list[FieldError]:
+    """The error of a template's labels that the selector `selector` does not select."""
+    sorted_labels, path = dict(sorted(labels.items())) or None, "spec.template.metadata.labels"
+    is_selected = selector is not None and label_selector.matches(selector, labels)
+    return checks.holds(is_selected, path, sorted_labels, "`selector` does not match template `labels`")
 
 
 def restart_errors(template: Object, kind: str) -> list[FieldError]:
     """The errors of a template whose pods would end by themselves; `kind` is the name of the kind in a message."""
     pod_spec, path = template.get("spec") or {}, "spec.template.spec"
-    found = checks.one_of(pod_spec.get("restartPolicy", ""), f"{path}.restartPolicy", ("Always",))
+    errors = checks.one_of(pod_spec.get("restartPolicy", ""), f"{path}.restartPolicy", ("Always",))
     if pod_spec.get("activeDeadlineSeconds") is not None:
         message = f"activeDeadlineSeconds in {kind} is not Supported"
-        found.append(forbidden(f"{path}.activeDeadlineSeconds", message))
-    return found
+        errors.append(forbidden(f"{path}.activeDeadlineSeconds", message))
+    return errors
 
 
 def immutable_errors(field: str, new: Object, old: Object) -> list[FieldError]:
     """The error of a changed `spec.<field>`."""
-    given, stored = new["spec"].get(field), old["spec"].get(field)
-    is_same = semantics.same(given or None, stored or None)
-    return checks.holds(is_same, f"spec.{field}", given, checks.IMMUTABLE)
+    new_value, old_value = new["spec"].get(field), old["spec"].get(field)
+    is_same = semantics.same(new_value or None, old_value or None)
+    return checks.holds(is_same, f"spec.{field}", new_value, checks.IMMUTABLE)
 
 
 def status_count_errors(status: Object, *names: str) -> list[FieldError]:
@@ -100,11 +100,11 @@ def status_count_errors(status: Object, *names: str) -> list[FieldError]:
 def replica_count_errors(status: Object, *names: str) -> list[FieldError]:
     """The errors of the named counts that exceed `replicas`, and of available replicas that are not ready."""
     pairs = [*((name, "replicas") for name in names), ("availableReplicas", "readyReplicas")]
-    found = []
+    errors = []
     for small, large in pairs:
-        value, most = status.get(small) or 0, status.get(large) or 0
-        found += checks.holds(value <= most, f"status.{small}", value, f"cannot be greater than status.{large}")
-    return found
+        value, upper_bound = status.get(small) or 0, status.get(large) or 0
+        errors += checks.holds(value <= upper_bound, f"status.{small}", value, f"cannot be greater than status.{large}")
+    return errors
 
 
 CONTAINER_COLUMNS = (

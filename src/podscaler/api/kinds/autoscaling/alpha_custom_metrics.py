@@ -80,11 +80,11 @@ def expand(obj: Object) -> Expanded:
         if key not in annotations:
             continue
         try:
-            found = parse_list(annotations[key])
+            targets = parse_list(annotations[key])
         except ValueError as error:
             errors[key] = str(error)
             continue
-        pods = [{"type": "Pods", "pods": {"metricName": each.name, value_field: each.value}} for each in found]
+        pods = [{"type": "Pods", "pods": {"metricName": target.name, value_field: target.value}} for target in targets]
         rest = {name: text for name, text in annotations.items() if name not in (key, into)}
         if metrics := [*(hpa_annotations.find_value(obj, into) or []), *pods]:
             rest[into] = hpa_annotations.encode(metrics)

@@ -97,25 +97,25 @@ def convert(obj: Object, to: str) -> Converted:
         DecodeError: a tolerance annotation of v2beta2 is no quantity.
     """
     source = obj["apiVersion"]
-    given = alpha_custom_metrics.expand(obj) if source in _WITH_ALPHA_METRICS else Expanded(obj, {})
-    obj = given.obj
-    stored = _stored(obj, source)
-    target = VERSIONS[to].from_storage(semantics.copied(stored))
+    expanded = alpha_custom_metrics.expand(obj) if source in _WITH_ALPHA_METRICS else Expanded(obj, {})
+    obj = expanded.obj
+    internal = _stored(obj, source)
+    target = VERSIONS[to].from_storage(semantics.copied(internal))
     returned = _stored(target, to)
     if not _has_status(obj):
-        for each in (stored, target, returned):
+        for each in (internal, target, returned):
             each.pop("status", None)
-    unread = [Loss(f'metadata.annotations["{key}"]', f"{text}; it stays") for key, text in given.errors.items()]
-    losses = [*unread, *_losses_on_reading(obj), *_losses_between(stored, returned, to)]
+    unread = [Loss(f'metadata.annotations["{key}"]', f"{text}; it stays") for key, text in expanded.errors.items()]
+    losses = [*unread, *_losses_on_reading(obj), *_losses_between(internal, returned, to)]
     return Converted(target, tuple(losses))
 
 
 def _stored(obj: Object, api_version: str) -> Object:
     """The stored form of an object in `api_version`: v2 with its defaults, in canonical form."""
     version = VERSIONS[api_version]
-    given = semantics.copied(obj)
-    version.default(given)
-    return canonical.canonical(hpa.complete(version.to_storage(given)), hpa.RESOURCE.versions[0].message)
+    internal = semantics.copied(obj)
+    version.default(internal)
+    return canonical.canonical(hpa.complete(version.to_storage(internal)), hpa.RESOURCE.versions[0].message)
 
 
 def _has_status(obj: Object) -> bool:
@@ -168,8 +168,8 @@ def _metric_losses(old: list[Object], new: list[Object], path: str, version: str
             yield Loss(f"{path}[{index}]", f"{version} has no place for it")
         else:
             yield from _differences(old[index], new[position], f"{path}[{index}]", version)
-    kept = [position for position in positions if position is not None]
-    if kept != sorted(kept):
+    positions_found = [position for position in positions if position is not None]
+    if positions_found != sorted(positions_found):
         order = sorted((position, index) for index, position in enumerate(positions) if position is not None)
         yield Loss(path, f"the order: what was {', '.join(f'[{index}]' for _, index in order)} now stands so")
 
@@ -183,8 +183,8 @@ def _new_positions(old: list[Object], new: list[Object]) -> list[int | None]:
         for position in sorted(free, reverse=True):
             candidates[key_of(new[position])].append(position)
         for index, metric in enumerate(old):
-            if positions[index] is None and (found := candidates[key_of(metric)]):
-                positions[index] = found.pop()
+            if positions[index] is None and (candidate := candidates[key_of(metric)]):
+                positions[index] = candidate.pop()
         free -= {position for position in positions if position is not None}
     return positions
 

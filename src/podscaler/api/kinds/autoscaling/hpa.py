@@ -40,18 +40,18 @@ def _complete_spec(hpa: Object) -> Object:
     return spec
 
 
-def _managed_form(sent: Object) -> Callable[[Object], Object]:
+def _managed_form(hpa: Object) -> Callable[[Object], Object]:
     """`Strategy.seen_by_managers`: a manager that sends an empty list of current metrics, stored as null, owns it."""
-    return _with_empty_metrics if (sent.get("status") or {}).get("currentMetrics") == [] else _unchanged
+    return _with_empty_metrics if (hpa.get("status") or {}).get("currentMetrics") == [] else _unchanged
 
 
-def _with_empty_metrics(stored: Object) -> Object:
-    status = stored.get("status") or {}
-    return stored if status.get("currentMetrics") else {**stored, "status": {**status, "currentMetrics": []}}
+def _with_empty_metrics(hpa: Object) -> Object:
+    status = hpa.get("status") or {}
+    return hpa if status.get("currentMetrics") else {**hpa, "status": {**status, "currentMetrics": []}}
 
 
-def _unchanged(stored: Object) -> Object:
-    return stored
+def _unchanged(hpa: Object) -> Object:
+    return hpa
 
 
 RESOURCE = Resource(

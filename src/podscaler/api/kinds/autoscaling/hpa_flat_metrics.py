@@ -94,5 +94,5 @@ def _fields(message: str) -> tuple[Field, ...]:
 
 
 def _reference(ref: Object) -> Object:
-    found = {name: ref.get(name, "") for name in ("kind", "name", "apiVersion")}
-    return found if found["apiVersion"] else {name: found[name] for name in ("kind", "name")}
+    reference = {name: ref.get(name, "") for name in ("kind", "name", "apiVersion")}
+    return reference if reference["apiVersion"] else {name: reference[name] for name in ("kind", "name")}

@@ -22,14 +22,14 @@ from podscaler.api.kinds.autoscaling import (
 from podscaler.api.resource.resources import Object, Resource, Version
 
 
-def _deprecation(api_version: str, since: str, gone: str) -> str:
+def _deprecation(api_version: str, since: str, removed_in: str) -> str:
     """The warning of kube-apiserver about a version."""
     kind = hpa.RESOURCE.kind
     replaced = f"use autoscaling/v2 {kind}"
-    return f"{api_version} {kind} is deprecated in v{since}+, unavailable in v{gone}+; {replaced}"
+    return f"{api_version} {kind} is deprecated in v{since}+, unavailable in v{removed_in}+; {replaced}"
 
 
-def _version(module: Any, default: Callable[[Object], None], *, since: str, gone: str) -> Version:
+def _version(module: Any, default: Callable[[Object], None], *, since: str, removed_in: str) -> Version:
     """The record of a version.
 
     Args:
@@ -45,14 +45,14 @@ def _version(module: Any, default: Callable[[Object], None], *, since: str, gone
         default=default,
         to_storage=module.to_v2,
         from_storage=lambda stored: from_v2(hpa.complete(stored)),
-        deprecation=_deprecation(module.API_VERSION, since, gone),
+        deprecation=_deprecation(module.API_VERSION, since, removed_in),
     )
 
 
 EXTENSIONS = replace(
     hpa.RESOURCE,
     group="extensions",
-    versions=(_version(hpa_extensions_v1beta1, hpa_defaults.set_v1_defaults, since="1.2", gone="1.6"),),
+    versions=(_version(hpa_extensions_v1beta1, hpa_defaults.set_v1_defaults, since="1.2", removed_in="1.6"),),
     stored_as=hpa.RESOURCE.key,
     short_names=(),
     categories=(),
@@ -66,9 +66,9 @@ AUTOSCALING = replace(
     hpa.RESOURCE,
     versions=(
         *hpa.RESOURCE.versions,
-        _version(hpa_v2beta2, hpa_defaults.set_v2_defaults, since="1.23", gone="1.26"),
-        _version(hpa_v2beta1, hpa_v2beta1.set_defaults, since="1.22", gone="1.25"),
-        _version(hpa_v2alpha1, hpa_defaults.set_v1_defaults, since="1.8", gone="1.9"),
+        _version(hpa_v2beta2, hpa_defaults.set_v2_defaults, since="1.23", removed_in="1.26"),
+        _version(hpa_v2beta1, hpa_v2beta1.set_defaults, since="1.22", removed_in="1.25"),
+        _version(hpa_v2alpha1, hpa_defaults.set_v1_defaults, since="1.8", removed_in="1.9"),
     ),
 )
 """The kind in the group autoscaling, with all its versions."""

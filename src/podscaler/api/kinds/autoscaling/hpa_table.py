@@ -51,8 +51,8 @@ def targets(metrics: list[Object], current: list[Object]) -> str:
     if not metrics:
         return printing.NONE
     texts = [_metric_text(metric, current[i] if i < len(current) else {}) for i, metric in enumerate(metrics)]
-    shown = ", ".join(texts[:_METRICS_SHOWN])
-    return f"{shown} + {len(texts) - _METRICS_SHOWN} more..." if len(texts) > _METRICS_SHOWN else shown
+    visible_texts = ", ".join(texts[:_METRICS_SHOWN])
+    return f"{visible_texts} + {len(texts) - _METRICS_SHOWN} more..." if len(texts) > _METRICS_SHOWN else visible_texts
 
 
 def _metric_text(metric: Object, current: Object) -> str:
@@ -60,31 +60,31 @@ def _metric_text(metric: Object, current: Object) -> str:
     if kind not in _SOURCES:
         return "<unknown type>"
     source = metric.get(_SOURCES[kind]) or {}
-    seen = current.get(_SOURCES[kind])
-    now = None if seen is None else seen.get("current") or {}
+    source_status = current.get(_SOURCES[kind])
+    current_value = None if source_status is None else source_status.get("current") or {}
     target = source.get("target") or {}
     if kind in ("External", "Object"):
-        return _value_text(target, now)
+        return _value_text(target, current_value)
     if kind == "Pods":
-        return f"{_current_text(now, 'averageValue')}/{target.get('averageValue', '<nil>')}"
-    return f"{source.get('name', '')}: {_resource_text(target, now)}"
+        return f"{_current_text(current_value, 'averageValue')}/{target.get('averageValue', '<nil>')}"
+    return f"{source.get('name', '')}: {_resource_text(target, current_value)}"
 
 
-def _value_text(target: Object, now: Object | None) -> str:
+def _value_text(target: Object, current_value: Object | None) -> str:
     if "averageValue" in target:
-        return f"{_current_text(now, 'averageValue')}/{target['averageValue']} (avg)"
-    seen = printing.UNKNOWN if now is None else now.get("value", "<nil>")
-    return f"{seen}/{target.get('value', '<nil>')}"
+        return f"{_current_text(current_value, 'averageValue')}/{target['averageValue']} (avg)"
+    current_text = printing.UNKNOWN if current_value is None else current_value.get("value", "<nil>")
+    return f"{current_text}/{target.get('value', '<nil>')}"
 
 
-def _resource_text(target: Object, now: Object | None) -> str:
+def _resource_text(target: Object, current_value: Object | None) -> str:
     if "averageValue" in target:
-        return f"{_current_text(now, 'averageValue')}/{target['averageValue']}"
-    share = (now or {}).get("averageUtilization")
-    seen = printing.UNKNOWN if share is None else f"{share}%"
-    wanted = target.get("averageUtilization")
-    return f"{seen}/{'<auto>' if wanted is None else f'{wanted}%'}"
+        return f"{_current_text(current_value, 'averageValue')}/{target['averageValue']}"
+    share = (current_value or {}).get("averageUtilization")
+    current_text = printing.UNKNOWN if share is None else f"{share}%"
+    target_pct = target.get("averageUtilization")
+    return f"{current_text}/{'<auto>' if target_pct is None else f'{target_pct}%'}"
 
 
-def _current_text(now: Object | None, key: str) -> str:
-    return str((now or {}).get(key, printing.UNKNOWN))
+def _current_text(current_value: Object | None, key: str) -> str:
+    return str((current_value or {}).get(key, printing.UNKNOWN))

@@ -28,15 +28,15 @@ _METRIC_LISTS = (
 
 def to_v2(hpa: Object) -> Object:
     """The v2 form of a v2alpha1 object."""
-    joined: Object = {**hpa}
+    converted: Object = {**hpa}
     for part, name, key in _METRIC_LISTS:
         annotated: list[Any] = hpa_annotations.find_value(hpa, key) or []
         if annotated:
             content = hpa.get(part) or {}
-            joined[part] = {**content, name: annotated + (content.get(name) or [])}
-    joined["spec"] = {**(joined.get("spec") or {})}
-    hpa_v2beta1.set_defaults(joined)
-    return hpa_v2beta1.to_v2(joined)
+            converted[part] = {**content, name: annotated + (content.get(name) or [])}
+    converted["spec"] = {**(converted.get("spec") or {})}
+    hpa_v2beta1.set_defaults(converted)
+    return hpa_v2beta1.to_v2(converted)
 
 
 def from_v2(hpa: Object) -> Object:

@@ -65,8 +65,8 @@ def from_v2(hpa: Object) -> Object:
 
 
 def _tolerance_annotations(behavior: Object) -> dict[str, str]:
-    found = {key: (behavior.get(direction) or {}).get("tolerance") for direction, key in _TOLERANCES.items()}
-    return {key: text for key, text in found.items() if text is not None}
+    tolerances = {key: (behavior.get(direction) or {}).get("tolerance") for direction, key in _TOLERANCES.items()}
+    return {key: text for key, text in tolerances.items() if text is not None}
 
 
 def _without(rules: Object, name: str) -> Object:
@@ -85,4 +85,6 @@ def status_from_v2(status: Object) -> Object:
 
 
 def _conditions(conditions: Any) -> list[Object] | None:
-    return [{name: each[name] for name in _CONDITION_FIELDS if name in each} for each in conditions or []] or None
+    return [
+        {name: condition[name] for name in _CONDITION_FIELDS if name in condition} for condition in conditions or []
+    ] or None

@@ -26,12 +26,12 @@ def _number(description: str) -> Json:
 
 
 def _object(description: str, required: tuple[str, ...], properties: Json, *rules: tuple[str, str]) -> Json:
-    found: Json = {"type": "object", "description": description, "properties": properties}
+    schema: Json = {"type": "object", "description": description, "properties": properties}
     if required:
-        found["required"] = list(required)
+        schema["required"] = list(required)
     if rules:
-        found["x-kubernetes-validations"] = [{"rule": rule, "message": message} for rule, message in rules]
-    return found
+        schema["x-kubernetes-validations"] = [{"rule": rule, "message": message} for rule, message in rules]
+    return schema
 
 
 def _url() -> Json:

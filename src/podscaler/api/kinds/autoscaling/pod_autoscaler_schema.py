@@ -193,16 +193,16 @@ def root() -> Json:
 def _object(message: str) -> Json:
     """The schema of a message (`autoscaling/v2.MetricSpec`), with those of all messages in it."""
     name = message.rpartition(".")[2]
-    known = schema.get_message(message)
+    message_type = schema.get_message(message)
     out: Json = {"type": "object"}
     if text := descriptions.of_message(message):
         out["description"] = text
-    fields = list(known.json_fields())
+    fields = list(message_type.json_fields())
     if required := [field.name for field in fields if field.required]:
         out["required"] = required
     out["properties"] = {field.name: _property(message, name, field) for field in fields}
-    if known.map_type:
-        out["x-kubernetes-map-type"] = known.map_type
+    if message_type.map_type:
+        out["x-kubernetes-map-type"] = message_type.map_type
     if rules := _MESSAGE_RULES.get(name):
         out["x-kubernetes-validations"] = list(rules)
     return out

@@ -17,14 +17,14 @@ DATA_COLUMN = Column("Data", description="Number of its keys.")
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a ConfigMap to be stored: keys, keys in both maps, size, changes of an immutable one."""
     data, binary = new.get("data") or {}, new.get("binaryData") or {}
-    found = key_errors(data, "data")
-    found += key_errors(binary, "binaryData")
+    errors = key_errors(data, "data")
+    errors += key_errors(binary, "binaryData")
     in_both = sorted(set(data) & set(binary))
-    found += [invalid(f"data[{key}]", key, "duplicate of key present in binaryData") for key in in_both]
+    errors += [invalid(f"data[{key}]", key, "duplicate of key present in binaryData") for key in in_both]
     size_bytes = sum(len(value.encode()) for value in data.values()) + sum(map(decoded_bytes, binary.values()))
     if size_bytes > MAX_BYTES:
-        found.append(too_long("", MAX_BYTES))
-    return found + immutable_errors(new, old, "data", "binaryData")
+        errors.append(too_long("", MAX_BYTES))
+    return errors + immutable_errors(new, old, "data", "binaryData")
 
 
 def key_errors(data: Object, path: str) -> list[FieldError]:
@@ -46,8 +46,8 @@ def immutable_errors(new: Object, old: Object | None, *parts: str) -> list[Field
     if old is None or not old.get("immutable"):
         return []
     message = "field is immutable when `immutable` is set"
-    found = [] if new.get("immutable") else [forbidden("immutable", message)]
-    return found + [forbidden(part, message) for part in parts if (new.get(part) or {}) != (old.get(part) or {})]
+    errors = [] if new.get("immutable") else [forbidden("immutable", message)]
+    return errors + [forbidden(part, message) for part in parts if (new.get(part) or {}) != (old.get(part) or {})]
 
 
 CONFIG_MAP = Resource(

@@ -63,12 +63,12 @@ def to_core(event: Object) -> Object:
 
 def from_core(event: Object) -> Object:
     """A stored event as events.k8s.io/v1."""
-    shown: Object = {"apiVersion": "events.k8s.io/v1", "kind": "Event"}
-    shown |= {new: event[old] for old, new in _NAMES_IN_EVENTS_V1.items() if old in event}
+    event_v1: Object = {"apiVersion": "events.k8s.io/v1", "kind": "Event"}
+    event_v1 |= {new: event[old] for old, new in _NAMES_IN_EVENTS_V1.items() if old in event}
     for text in ("reportingController", "reportingInstance"):
-        if not shown.get(text):
-            shown.pop(text, None)
-    return shown
+        if not event_v1.get(text):
+            event_v1.pop(text, None)
+    return event_v1
 
 
 def validate(new: Object, _old: Object | None) -> list[FieldError]:
@@ -81,32 +81,32 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
 
 def validate_strictly(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of an event written through events.k8s.io/v1 (given in the stored form)."""
-    found, series = _common_errors(new, "reportingController"), new.get("series")
+    errors, series = _common_errors(new, "reportingController"), new.get("series")
     if series is not None and (old is None or series != old.get("series")):
-        found += _series_errors(series)
+        errors += _series_errors(series)
     if old is not None:
-        return found + _update_errors(new, old)
-    found += checks.present(new.get("eventTime"), "eventTime")
+        return errors + _update_errors(new, old)
+    errors += checks.present(new.get("eventTime"), "eventTime")
     kind = new.get("type", "")
-    found += checks.holds(kind in ("Normal", "Warning"), "type", "", f"has invalid value: {kind}")
-    return found + (_deprecated_errors(new) if new.get("eventTime") else [])
+    errors += checks.holds(kind in ("Normal", "Warning"), "type", "", f"has invalid value: {kind}")
+    return errors + (_deprecated_errors(new) if new.get("eventTime") else [])
 
 
 def _common_errors(event: Object, reporter: str) -> list[FieldError]:
     about = (event.get("involvedObject") or {}).get("namespace", "")
-    own = event["metadata"].get("namespace", "")
-    is_same = about == own or (not about and own == "default")
-    found = checks.holds(is_same, "involvedObject.namespace", about, "does not match event.namespace")
-    return found + (_reporter_errors(event, reporter) if event.get("eventTime") else [])
+    namespace = event["metadata"].get("namespace", "")
+    is_same = about == namespace or (not about and namespace == "default")
+    errors = checks.holds(is_same, "involvedObject.namespace", about, "does not match event.namespace")
+    return errors + (_reporter_errors(event, reporter) if event.get("eventTime") else [])
 
 
 def _reporter_errors(event: Object, reporter: str) -> list[FieldError]:
     controller = event.get("reportingComponent", "")
-    found = checks.present(controller, reporter) + checks.well_formed(controller, reporter, names.label_key_errors)
+    errors = checks.present(controller, reporter) + checks.well_formed(controller, reporter, names.label_key_errors)
     for key in ("reportingInstance", "action", "reason"):
         text = event.get(key)
-        found += checks.present(text, key) + _length_errors(key, text, _TEXT_MAX_BYTES)
-    return found + _length_errors("message", event.get("message"), _NOTE_MAX_BYTES)
+        errors += checks.present(text, key) + _length_errors(key, text, _TEXT_MAX_BYTES)
+    return errors + _length_errors("message", event.get("message"), _NOTE_MAX_BYTES)
 
 
 def _length_errors(path: str, text: str | None, limit: int) -> list[FieldError]:
@@ -115,25 +115,27 @@ def _length_errors(path: str, text: str | None, limit: int) -> list[FieldError]:
 
 def _series_errors(series: Object) -> list[FieldError]:
     is_series = (series.get("count") or 0) >= _SERIES_MIN_COUNT
-    found = checks.holds(is_series, "series.count", "", f"should be at least {_SERIES_MIN_COUNT}")
-    return found + checks.present(series.get("lastObservedTime"), "series.lastObservedTime")
+    errors = checks.holds(is_series, "series.count", "", f"should be at least {_SERIES_MIN_COUNT}")
+    return errors + checks.present(series.get("lastObservedTime"), "series.lastObservedTime")
 
 
 def _deprecated_errors(event: Object) -> list[FieldError]:
-    named = ("firstTimestamp", "lastTimestamp", "count", "source")
-    return [invalid(name, "", "needs to be unset") for name in named if event.get(name)]
+    deprecated_fields = ("firstTimestamp", "lastTimestamp", "count", "source")
+    return [invalid(name, "", "needs to be unset") for name in deprecated_fields if event.get(name)]
 
 
 def _update_errors(new: Object, old: Object) -> list[FieldError]:
-    stored = {"reportingController": "reportingComponent"}
-    found = []
+    internal_names = {"reportingController": "reportingComponent"}
+    errors = []
     for name in _IMMUTABLE_FIELDS:
-        key = stored.get(name, name)
+        key = internal_names.get(name, name)
         value, before = new.get(key) or None, old.get(key) or None
         if value != before:
-            shown = go_struct.shown(value, "core/v1.ObjectReference") if value and name in _REFERENCE_FIELDS else value
-            found.append(invalid(name, shown, checks.IMMUTABLE))
-    return found
+            printed = (
+                go_struct.printed(value, "core/v1.ObjectReference") if value and name in _REFERENCE_FIELDS else value
+            )
+            errors.append(invalid(name, printed, checks.IMMUTABLE))
+    return errors
 
 
 def _reporter(event: Object) -> str:

@@ -24,8 +24,8 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of a Lease to be stored."""
     spec = new.get("spec") or {}
     duration_s, path = spec.get("leaseDurationSeconds"), "spec.leaseDurationSeconds"
-    found = checks.holds(duration_s is None or duration_s > 0, path, duration_s, "must be greater than 0")
-    return found + checks.not_negative(spec.get("leaseTransitions"), "spec.leaseTransitions")
+    errors = checks.holds(duration_s is None or duration_s > 0, path, duration_s, "must be greater than 0")
+    return errors + checks.not_negative(spec.get("leaseTransitions"), "spec.leaseTransitions")
 
 
 RESOURCE = Resource(

@@ -52,10 +52,10 @@ def validate_status(new: Object, old: Object | None) -> list[FieldError]:
     """The error of a phase that does not agree with `deletionTimestamp`."""
     phase = (new.get("status") or {}).get("phase", "")
     is_being_deleted = old is not None and "deletionTimestamp" in old["metadata"]
-    wanted, when = ("Terminating", "is not") if is_being_deleted else ("Active", "is")
-    if phase in ("", wanted):
+    expected_phase, when = ("Terminating", "is not") if is_being_deleted else ("Active", "is")
+    if phase in ("", expected_phase):
         return []
-    return [invalid("status.Phase", phase, f"may only be '{wanted}' if `deletionTimestamp` {when} empty")]
+    return [invalid("status.Phase", phase, f"may only be '{expected_phase}' if `deletionTimestamp` {when} empty")]
 
 
 def _phase(namespace: Object) -> str:

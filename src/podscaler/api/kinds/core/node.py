@@ -39,22 +39,26 @@ def _prepare_create(new: Object) -> None:
 
 
 def _roles(labels: dict[str, str]) -> list[str]:
-    named = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)}
-    return sorted(role for role in named | {labels.get(_ROLE_LABEL, "")} if role)
+    roles = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)}
+    return sorted(role for role in roles | {labels.get(_ROLE_LABEL, "")} if role)
 
 
 def _condition_text(node: Object) -> str:
     """`Ready`, `NotReady,SchedulingDisabled`, or `Unknown` without a condition Ready."""
-    ready = [each for each in (node.get("status") or {}).get("conditions") or [] if each.get("type") == "Ready"]
-    words = ["Ready" if each.get("status") == "True" else "NotReady" for each in ready] or ["Unknown"]
+    ready = [
+        condition
+        for condition in (node.get("status") or {}).get("conditions") or []
+        if condition.get("type") == "Ready"
+    ]
+    words = ["Ready" if condition.get("status") == "True" else "NotReady" for condition in ready] or ["Unknown"]
     if (node.get("spec") or {}).get("unschedulable"):
         words.append("SchedulingDisabled")
     return ",".join(words)
 
 
 def _address(node: Object, kind: str) -> str:
-    listed = (node.get("status") or {}).get("addresses") or []
-    return next((each.get("address", "") for each in listed if each.get("type") == kind), printing.NONE)
+    addresses = (node.get("status") or {}).get("addresses") or []
+    return next((address.get("address", "") for address in addresses if address.get("type") == kind), printing.NONE)
 
 
 def _cells(node: Object, _now_ns: int) -> list[Any]:

@@ -44,17 +44,17 @@ def set_defaults(secret: Object) -> None:
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Secret to be stored: keys, size, keys that its type requires, immutability."""
     data = new.get("data") or {}
-    found = configmap.key_errors(data, "data")
+    errors = configmap.key_errors(data, "data")
     if sum(map(configmap.decoded_bytes, data.values())) > configmap.MAX_BYTES:
-        found.append(too_long("data", configmap.MAX_BYTES))
+        errors.append(too_long("data", configmap.MAX_BYTES))
     kind = new.get("type", "")
-    found += [required(f"data[{key}]") for key in _REQUIRED_KEYS.get(kind, ()) if key not in data]
+    errors += [required(f"data[{key}]") for key in _REQUIRED_KEYS.get(kind, ()) if key not in data]
     if kind == "kubernetes.io/basic-auth" and not {"username", "password"} & set(data):
-        found += [required("data[username]"), required("data[password]")]
+        errors += [required("data[username]"), required("data[password]")]
     if kind == _ACCOUNT_TOKEN and not (new["metadata"].get("annotations") or {}).get(_ACCOUNT_NAME_ANNOTATION):
-        found.append(required(f"metadata.annotations[{_ACCOUNT_NAME_ANNOTATION}]"))
-    found += [] if old is None else checks.unchanged(kind, old.get("type", ""), "type")
-    return found + configmap.immutable_errors(new, old, "data")
+        errors.append(required(f"metadata.annotations[{_ACCOUNT_NAME_ANNOTATION}]"))
+    errors += [] if old is None else checks.unchanged(kind, old.get("type", ""), "type")
+    return errors + configmap.immutable_errors(new, old, "data")
 
 
 def _warnings(new: Object, _old: Object | None) -> list[str]:
@@ -94,7 +94,7 @@ def _certificate_error(types: list[str]) -> str:
 def _key_error(types: list[str]) -> str:
     if not types:
         return "tls: failed to find any PEM data in key input"
-    if any(each.endswith("PRIVATE KEY") for each in types):
+    if any(pem_type.endswith("PRIVATE KEY") for pem_type in types):
         return ""
     if types == [_CERTIFICATE]:
         return "tls: found a certificate rather than a key in the PEM for the private key"
@@ -112,13 +112,13 @@ def _mismatch_error(certificate: bytes, key: bytes) -> str:
 
     try:
         certified = load_pem_x509_certificate(certificate).public_key()
-        own = load_pem_private_key(key, None).public_key()
+        public_key = load_pem_private_key(key, None).public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return ""
     form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    if type(certified) is not type(own):
+    if type(certified) is not type(public_key):
         return "tls: private key type does not match public key type"
-    is_same = certified.public_bytes(*form) == own.public_bytes(*form)
+    is_same = certified.public_bytes(*form) == public_key.public_bytes(*form)
     return "" if is_same else "tls: private key does not match public key"
 
 

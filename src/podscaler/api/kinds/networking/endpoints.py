@@ -35,25 +35,25 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     subsets = new.get("subsets") or []
     if old is not None and subsets == (old.get("subsets") or []):
         return []
-    found = [error for index, subset in enumerate(subsets) for error in _subset_errors(subset, f"subsets[{index}]")]
-    return [error for error in found if ip_addresses.LOOPBACK_MESSAGE not in error.text] if _is_own(new) else found
+    errors = [error for index, subset in enumerate(subsets) for error in _subset_errors(subset, f"subsets[{index}]")]
+    return [error for error in errors if ip_addresses.LOOPBACK_MESSAGE not in error.text] if _is_own(new) else errors
 
 
 def _is_own(endpoints: Object) -> bool:
     """Whether the control plane writes this object."""
     metadata = endpoints["metadata"]
-    named = (metadata.get("namespace", ""), metadata.get("name", "")) == _API_SERVER_ENDPOINTS
-    return named or (metadata.get("labels") or {}).get(MANAGED_BY) == MANAGER
+    is_kubernetes_service = (metadata.get("namespace", ""), metadata.get("name", "")) == _API_SERVER_ENDPOINTS
+    return is_kubernetes_service or (metadata.get("labels") or {}).get(MANAGED_BY) == MANAGER
 
 
 def warnings(new: Object, _old: Object | None) -> list[str]:
     """The warnings about IPv6 addresses that are not in canonical form."""
-    found = []
+    texts = []
     for index, subset in enumerate(new.get("subsets") or []):
         for field in _LISTS:
             for number, address in enumerate(subset.get(field) or []):
-                found += _notation_warnings(address.get("ip", ""), f"subsets[{index}].{field}[{number}].ip")
-    return found
+                texts += _notation_warnings(address.get("ip", ""), f"subsets[{index}].{field}[{number}].ip")
+    return texts
 
 
 def _notation_warnings(ip: str, path: str) -> list[str]:
@@ -64,23 +64,23 @@ def _notation_warnings(ip: str, path: str) -> list[str]:
 
 
 def _subset_errors(subset: Object, path: str) -> list[FieldError]:
-    found = []
+    errors = []
     if not any(subset.get(field) for field in _LISTS):
-        found.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
+        errors.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
     for field in _LISTS:
-        found += checks.each(subset.get(field), f"{path}.{field}", _address_errors)
-    listed = subset.get("ports") or []
-    return found + checks.each(
-        listed, f"{path}.ports", lambda port, at: _port_errors(port, at, is_alone=len(listed) == 1)
+        errors += checks.each(subset.get(field), f"{path}.{field}", _address_errors)
+    subset_ports = subset.get("ports") or []
+    return errors + checks.each(
+        subset_ports, f"{path}.ports", lambda port, at: _port_errors(port, at, is_alone=len(subset_ports) == 1)
     )
 
 
 def _address_errors(address: Object, path: str) -> list[FieldError]:
     ip, node = address.get("ip", ""), address.get("nodeName")
-    found = checks.well_formed(ip, f"{path}.ip", _notation_messages)
-    found += checks.well_formed_if_set(address.get("hostname"), f"{path}.hostname", names.dns_label_errors)
-    found += checks.well_formed(node, f"{path}.nodeName", names.dns_subdomain_errors)
-    return found + checks.well_formed(ip, f"{path}.ip", _range_messages)
+    errors = checks.well_formed(ip, f"{path}.ip", _notation_messages)
+    errors += checks.well_formed_if_set(address.get("hostname"), f"{path}.hostname", names.dns_label_errors)
+    errors += checks.well_formed(node, f"{path}.nodeName", names.dns_subdomain_errors)
+    return errors + checks.well_formed(ip, f"{path}.ip", _range_messages)
 
 
 @lru_cache(maxsize=8192)
@@ -114,23 +114,23 @@ def _find(ip: str) -> IPv4Address | IPv6Address | None:
 def _port_errors(port: Object, path: str, *, is_alone: bool) -> list[FieldError]:
     name, protocol = port.get("name", ""), port.get("appProtocol")
     check = checks.well_formed_if_set if is_alone else checks.required_form
-    found = check(name, f"{path}.name", names.dns_label_errors)
-    found += ports.number_errors(port.get("port", 0), f"{path}.port")
-    found += ports.protocol_errors(port.get("protocol", ""), f"{path}.protocol")
-    return found + checks.well_formed(protocol, f"{path}.appProtocol", names.label_key_errors)
+    errors = check(name, f"{path}.name", names.dns_label_errors)
+    errors += ports.number_errors(port.get("port", 0), f"{path}.port")
+    errors += ports.protocol_errors(port.get("protocol", ""), f"{path}.protocol")
+    return errors + checks.well_formed(protocol, f"{path}.appProtocol", names.label_key_errors)
 
 
 def _row(endpoints: Object, now_ns: int) -> list[Any]:
-    shown = _shown(endpoints)
-    return [endpoints["metadata"].get("name", ""), shown, printing.created_age(endpoints, now_ns)]
+    addresses_text = _shown(endpoints)
+    return [endpoints["metadata"].get("name", ""), addresses_text, printing.created_age(endpoints, now_ns)]
 
 
 def _shown(endpoints: Object) -> str:
     """At most three ready addresses; empty where no address is ready, `<none>` without subsets."""
     subsets = endpoints.get("subsets") or []
-    listed = [text for subset in subsets for text in _addresses(subset)]
-    if listed:
-        return printing.cut_short(listed, _ADDRESSES_SHOWN)
+    addresses = [text for subset in subsets for text in _addresses(subset)]
+    if addresses:
+        return printing.cut_short(addresses, _ADDRESSES_SHOWN)
     return "" if subsets else printing.NONE
 
 

@@ -31,37 +31,37 @@ def set_defaults(slice_: Object) -> None:
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of an EndpointSlice to be stored."""
     kind, endpoints = new.get("addressType", ""), new.get("endpoints") or []
-    found = checks.required_one_of(kind, "addressType", _ADDRESS_TYPES)
+    errors = checks.required_one_of(kind, "addressType", _ADDRESS_TYPES)
     if len(endpoints) > _MAX_ENDPOINTS:
-        return [*found, too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)]
-    found += checks.each(endpoints, "endpoints", partial(_endpoint_errors, kind))
-    found += _port_errors(new.get("ports") or [])
-    return found if old is None else found + checks.unchanged(kind, old.get("addressType", ""), "addressType")
+        return [*errors, too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)]
+    errors += checks.each(endpoints, "endpoints", partial(_endpoint_errors, kind))
+    errors += _port_errors(new.get("ports") or [])
+    return errors if old is None else errors + checks.unchanged(kind, old.get("addressType", ""), "addressType")
 
 
 def _endpoint_errors(kind: str, endpoint: Object, path: str) -> list[FieldError]:
-    listed, place = endpoint.get("addresses") or [], f"{path}.addresses"
-    if not listed:
-        return [required(place, "must contain at least 1 address")]
-    if len(listed) > _MAX_ADDRESSES:
-        return [too_many(place, len(listed), _MAX_ADDRESSES)]
+    addresses, field_path = endpoint.get("addresses") or [], f"{path}.addresses"
+    if not addresses:
+        return [required(field_path, "must contain at least 1 address")]
+    if len(addresses) > _MAX_ADDRESSES:
+        return [too_many(field_path, len(addresses), _MAX_ADDRESSES)]
     rule = names.dns_subdomain_errors if kind == "FQDN" else partial(_ip_messages, kind)
-    return checks.each_well_formed(listed, place, rule)
+    return checks.each_well_formed(addresses, field_path, rule)
 
 
 def _ip_messages(kind: str, address: str) -> list[str]:
-    found = ip_addresses.find(address)
-    if found is None:
+    address_object = ip_addresses.find(address)
+    if address_object is None:
         return [ip_addresses.INVALID_MESSAGE]
-    return [f"must be an {kind} address"] if kind in ("IPv4", "IPv6") and kind != f"IPv{found.version}" else []
+    return [f"must be an {kind} address"] if kind in ("IPv4", "IPv6") and kind != f"IPv{address_object.version}" else []
 
 
-def _port_errors(listed: list[Object]) -> list[FieldError]:
-    if len(listed) > _MAX_PORTS:
-        return [too_many("ports", len(listed), _MAX_PORTS)]
+def _port_errors(slice_ports: list[Object]) -> list[FieldError]:
+    if len(slice_ports) > _MAX_PORTS:
+        return [too_many("ports", len(slice_ports), _MAX_PORTS)]
     seen: set[str] = set()
     return checks.each(
-        listed,
+        slice_ports,
         "ports",
         lambda port, at: [
             *checks.not_repeated(port.get("name", ""), f"{at}.name", seen),
@@ -72,11 +72,11 @@ def _port_errors(listed: list[Object]) -> list[FieldError]:
 
 def _cells(slice_: Object, _now_ns: int) -> list[Any]:
     numbers = [str(port.get("port") or port.get("name") or "*") for port in slice_.get("ports") or []]
-    listed = [address for each in slice_.get("endpoints") or [] for address in each.get("addresses") or []]
+    addresses = [address for endpoint in slice_.get("endpoints") or [] for address in endpoint.get("addresses") or []]
     return [
         slice_.get("addressType", ""),
         printing.cut_short(numbers, _SHOWN_COUNT),
-        printing.cut_short(listed, _SHOWN_COUNT),
+        printing.cut_short(addresses, _SHOWN_COUNT),
     ]
 
 

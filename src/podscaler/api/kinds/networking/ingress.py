@@ -27,33 +27,35 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of an Ingress to be stored."""
     spec = new["spec"]
     rules, backend, class_name = spec.get("rules"), spec.get("defaultBackend"), spec.get("ingressClassName")
-    found = []
+    errors = []
     if not rules and backend is None:
-        found.append(invalid("spec", rules, "either `defaultBackend` or `rules` must be specified"))
-    found += checks.optional(backend, "spec.defaultBackend", _backend_errors)
-    found += checks.each(rules, "spec.rules", _rule_errors)
-    found += checks.each(spec.get("tls"), "spec.tls", _tls_errors)
-    found += checks.well_formed(class_name, "spec.ingressClassName", names.dns_subdomain_errors)
-    return found + (_annotation_errors(new) if old is None else [])
+        errors.append(invalid("spec", rules, "either `defaultBackend` or `rules` must be specified"))
+    errors += checks.optional(backend, "spec.defaultBackend", _backend_errors)
+    errors += checks.each(rules, "spec.rules", _rule_errors)
+    errors += checks.each(spec.get("tls"), "spec.tls", _tls_errors)
+    errors += checks.well_formed(class_name, "spec.ingressClassName", names.dns_subdomain_errors)
+    return errors + (_annotation_errors(new) if old is None else [])
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of an Ingress: invalid addresses and names."""
-    listed = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
-    return checks.each(listed, "status.loadBalancer.ingress", _load_balancer_errors)
+    entries = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+    return checks.each(entries, "status.loadBalancer.ingress", _load_balancer_errors)
 
 
-def _load_balancer_errors(each: Object, path: str) -> list[FieldError]:
-    address, host = each.get("ip", ""), each.get("hostname", "")
-    found = checks.holds(not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE)
-    found += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_errors)
-    return found + _address_as_name(host, f"{path}.hostname")
+def _load_balancer_errors(entry: Object, path: str) -> list[FieldError]:
+    address, host = entry.get("ip", ""), entry.get("hostname", "")
+    errors = checks.holds(
+        not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE
+    )
+    errors += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_errors)
+    return errors + _address_as_name(host, f"{path}.hostname")
 
 
 def _annotation_errors(new: Object) -> list[FieldError]:
     annotated = (new["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
-    named = new["spec"].get("ingressClassName")
-    if annotated is None or named is None or annotated == named:
+    class_name = new["spec"].get("ingressClassName")
+    if annotated is None or class_name is None or annotated == class_name:
         return []
     text = "must match `ingressClassName` when both are specified"
     return [invalid(f"annotations.{_CLASS_ANNOTATION}", annotated, text)]
@@ -61,12 +63,12 @@ def _annotation_errors(new: Object) -> list[FieldError]:
 
 def _rule_errors(rule: Object, path: str) -> list[FieldError]:
     host, http = rule.get("host", ""), rule.get("http")
-    found = _address_as_name(host, f"{path}.host") + (_host_errors(host, f"{path}.host") if host else [])
+    errors = _address_as_name(host, f"{path}.host") + (_host_errors(host, f"{path}.host") if host else [])
     if http is None:
-        return found
+        return errors
     paths = http.get("paths") or []
-    found += checks.present(paths, f"{path}.http.paths")
-    return found + checks.each(paths, f"{path}.http.paths", _path_errors)
+    errors += checks.present(paths, f"{path}.http.paths")
+    return errors + checks.each(paths, f"{path}.http.paths", _path_errors)
 
 
 def _address_as_name(host: str, path: str) -> list[FieldError]:
@@ -80,23 +82,23 @@ def _host_errors(host: str, path: str) -> list[FieldError]:
 
 
 def _tls_errors(part: Object, path: str) -> list[FieldError]:
-    found = checks.each(part.get("hosts"), f"{path}.hosts", _host_errors)
+    errors = checks.each(part.get("hosts"), f"{path}.hosts", _host_errors)
     secret = part.get("secretName", "")
-    return found + checks.well_formed_if_set(secret, f"{path}.secretName", names.dns_subdomain_errors)
+    return errors + checks.well_formed_if_set(secret, f"{path}.secretName", names.dns_subdomain_errors)
 
 
 def _path_errors(path: Object, place: str) -> list[FieldError]:
     kind, text = path.get("pathType"), path.get("path", "")
     if kind is None:
         return [required(f"{place}.pathType", "pathType must be specified")]
-    found = []
+    errors = []
     if kind not in _PATH_TYPES:
-        found.append(not_supported(f"{place}.pathType", kind, _PATH_TYPES))
+        errors.append(not_supported(f"{place}.pathType", kind, _PATH_TYPES))
     elif kind != "ImplementationSpecific":
-        found += checks.well_formed(text, f"{place}.path", _path_messages)
+        errors += checks.well_formed(text, f"{place}.path", _path_messages)
     elif text and not text.startswith("/"):
-        found.append(invalid(f"{place}.path", text, "must be an absolute path"))
-    return found + _backend_errors(path.get("backend") or {}, f"{place}.backend")
+        errors.append(invalid(f"{place}.path", text, "must be an absolute path"))
+    return errors + _backend_errors(path.get("backend") or {}, f"{place}.backend")
 
 
 def _path_messages(path: str) -> list[str]:
@@ -114,8 +116,8 @@ def _backend_errors(backend: Object, path: str) -> list[FieldError]:
     if service is None:
         return [invalid(path, "", "resource or service backend is required")]
     name = service.get("name", "")
-    found = checks.required_form(name, f"{path}.service.name", names.dns_label_errors)
-    return found + _port_errors(service.get("port") or {}, path)
+    errors = checks.required_form(name, f"{path}.service.name", names.dns_label_errors)
+    return errors + _port_errors(service.get("port") or {}, path)
 
 
 def _port_errors(port: Object, path: str) -> list[FieldError]:
@@ -138,13 +140,13 @@ def warnings(new: Object, old: Object | None) -> list[str]:
 
 def _cells(ingress: Object, _now_ns: int) -> list[Any]:
     spec = ingress.get("spec") or {}
-    listed = ((ingress.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
+    entries = ((ingress.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
     hosts = [rule["host"] for rule in spec.get("rules") or [] if rule.get("host")]
-    shown = ",".join(hosts[:3]) + (f" + {len(hosts) - 3} more..." if len(hosts) > 3 else "")
+    hosts_text = ",".join(hosts[:3]) + (f" + {len(hosts) - 3} more..." if len(hosts) > 3 else "")
     return [
         spec.get("ingressClassName") or printing.NONE,
-        shown or "*",
-        ",".join(each.get("ip") or each.get("hostname", "") for each in listed),
+        hosts_text or "*",
+        ",".join(entry.get("ip") or entry.get("hostname", "") for entry in entries),
         "80, 443" if spec.get("tls") else "80",
     ]
 

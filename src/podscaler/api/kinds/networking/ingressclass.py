@@ -26,35 +26,37 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of an IngressClass to be stored; its controller never changes."""
     spec = new.get("spec") or {}
     controller, parameters = spec.get("controller", ""), spec.get("parameters")
-    found = references.domain_path_errors(controller, "spec.controller")
+    errors = references.domain_path_errors(controller, "spec.controller")
     if len(controller.encode()) > CONTROLLER_MAX_BYTES:
-        found.insert(0, too_long("spec.controller", CONTROLLER_MAX_BYTES))
-    found += checks.optional(parameters, "spec.parameters", _parameter_errors)
+        errors.insert(0, too_long("spec.controller", CONTROLLER_MAX_BYTES))
+    errors += checks.optional(parameters, "spec.parameters", _parameter_errors)
     if old is not None and controller != (old.get("spec") or {}).get("controller", ""):
-        found.append(invalid("spec.controller", controller, checks.IMMUTABLE))
-    return found
+        errors.append(invalid("spec.controller", controller, checks.IMMUTABLE))
+    return errors
 
 
 def _parameter_errors(parameters: Object, path: str) -> list[FieldError]:
     scope, namespace = parameters.get("scope", ""), parameters.get("namespace")
-    found = references.local_errors(parameters, path)
+    errors = references.local_errors(parameters, path)
     if scope not in _SCOPES:
-        found.append(not_supported(f"{path}.scope", scope, _SCOPES))
+        errors.append(not_supported(f"{path}.scope", scope, _SCOPES))
     elif scope == "Cluster" and namespace is not None:
-        found.append(forbidden(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'"))
+        errors.append(forbidden(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'"))
     elif scope == "Namespace" and namespace is None:
-        found.append(required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'"))
+        errors.append(required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'"))
     elif scope == "Namespace":
-        found += checks.well_formed(namespace, f"{path}.namespace", names.dns_label_errors)
-    return found
+        errors += checks.well_formed(namespace, f"{path}.namespace", names.dns_label_errors)
+    return errors
 
 
 def _cells(ingress_class: Object, _now_ns: int) -> list[Any]:
     spec = ingress_class.get("spec") or {}
     parameters = spec.get("parameters") or {}
     group = f".{parameters['apiGroup']}" if parameters.get("apiGroup") else ""
-    shown = f"{parameters.get('kind', '')}{group}/{parameters.get('name', '')}" if parameters else printing.NONE
-    return [spec.get("controller", ""), shown]
+    parameters_text = (
+        f"{parameters.get('kind', '')}{group}/{parameters.get('name', '')}" if parameters else printing.NONE
+    )
+    return [spec.get("controller", ""), parameters_text]
 
 
 RESOURCE = Resource(

@@ -30,10 +30,10 @@ def set_defaults(policy: Object) -> None:
 def validate(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of a NetworkPolicy to be stored."""
     spec = new["spec"]
-    found = label_selector.validate(spec.get("podSelector") or {}, "spec.podSelector")
-    found += checks.each(spec.get("ingress"), "spec.ingress", partial(_rule_errors, peers="from"))
-    found += checks.each(spec.get("egress"), "spec.egress", partial(_rule_errors, peers="to"))
-    return found + _type_errors(spec.get("policyTypes") or [], "spec.policyTypes")
+    errors = label_selector.validate(spec.get("podSelector") or {}, "spec.podSelector")
+    errors += checks.each(spec.get("ingress"), "spec.ingress", partial(_rule_errors, peers="from"))
+    errors += checks.each(spec.get("egress"), "spec.egress", partial(_rule_errors, peers="to"))
+    return errors + _type_errors(spec.get("policyTypes") or [], "spec.policyTypes")
 
 
 def _type_errors(types: list[str], path: str) -> list[FieldError]:
@@ -43,16 +43,16 @@ def _type_errors(types: list[str], path: str) -> list[FieldError]:
 
 
 def _rule_errors(rule: Object, path: str, *, peers: str) -> list[FieldError]:
-    found = checks.each(rule.get("ports"), f"{path}.ports", _port_errors)
-    return found + checks.each(rule.get(peers), f"{path}.{peers}", _peer_errors)
+    errors = checks.each(rule.get("ports"), f"{path}.ports", _port_errors)
+    return errors + checks.each(rule.get(peers), f"{path}.{peers}", _peer_errors)
 
 
 def _port_errors(port: Object, path: str) -> list[FieldError]:
     protocol, number, last = port.get("protocol", ""), port.get("port"), port.get("endPort")
-    found = checks.one_of(protocol, f"{path}.protocol", _PROTOCOLS)
+    errors = checks.one_of(protocol, f"{path}.protocol", _PROTOCOLS)
     if last is not None:
-        found += _last_port_errors(number, last, f"{path}.endPort")
-    return found + checks.optional(number, f"{path}.port", ports.target_errors)
+        errors += _last_port_errors(number, last, f"{path}.endPort")
+    return errors + checks.optional(number, f"{path}.port", ports.target_errors)
 
 
 def _last_port_errors(first: int | str | None, last: int, path: str) -> list[FieldError]:
@@ -60,37 +60,37 @@ def _last_port_errors(first: int | str | None, last: int, path: str) -> list[Fie
         return [invalid(path, last, "may not be specified when `port` is not specified")]
     if isinstance(first, str):
         return [invalid(path, last, "may not be specified when `port` is non-numeric")]
-    found = [invalid(path, last, "must be greater than or equal to `port`")] if last < first else []
-    return found + ports.number_errors(last, path)
+    errors = [invalid(path, last, "must be greater than or equal to `port`")] if last < first else []
+    return errors + ports.number_errors(last, path)
 
 
 def _peer_errors(peer: Object, path: str) -> list[FieldError]:
-    found = []
+    errors = []
     for name in ("podSelector", "namespaceSelector"):
-        found += label_selector.validate(peer.get(name) or {}, f"{path}.{name}")
-    given = [name for name in ("podSelector", "namespaceSelector", "ipBlock") if peer.get(name) is not None]
-    if not given:
-        found.append(required(path, "must specify a peer"))
-    elif "ipBlock" in given and len(given) > 1:
-        found.append(forbidden(path, "may not specify both ipBlock and another peer"))
-    elif "ipBlock" in given:
-        found += _block_errors(peer["ipBlock"], f"{path}.ipBlock")
-    return found
+        errors += label_selector.validate(peer.get(name) or {}, f"{path}.{name}")
+    set_names = [name for name in ("podSelector", "namespaceSelector", "ipBlock") if peer.get(name) is not None]
+    if not set_names:
+        errors.append(required(path, "must specify a peer"))
+    elif "ipBlock" in set_names and len(set_names) > 1:
+        errors.append(forbidden(path, "may not specify both ipBlock and another peer"))
+    elif "ipBlock" in set_names:
+        errors += _block_errors(peer["ipBlock"], f"{path}.ipBlock")
+    return errors
 
 
 def _block_errors(block: Object, path: str) -> list[FieldError]:
     cidr = block.get("cidr", "")
     if not cidr:
         return [required(f"{path}.cidr")]
-    found = checks.well_formed(cidr, f"{path}.cidr", ip_addresses.network_errors)
+    errors = checks.well_formed(cidr, f"{path}.cidr", ip_addresses.network_errors)
     whole = ip_addresses.find_network(cidr)
-    return found + (checks.each(block.get("except"), f"{path}.except", partial(_part_errors, whole)) if whole else [])
+    return errors + (checks.each(block.get("except"), f"{path}.except", partial(_part_errors, whole)) if whole else [])
 
 
 def _part_errors(whole: IPv4Network | IPv6Network, part: str, path: str) -> list[FieldError]:
-    found, network = checks.well_formed(part, path, ip_addresses.network_errors), ip_addresses.find_network(part)
+    errors, network = checks.well_formed(part, path, ip_addresses.network_errors), ip_addresses.find_network(part)
     is_part = network is None or ip_addresses.is_part(network, whole)
-    return found + checks.holds(is_part, path, part, "must be a strict subset of `cidr`")
+    return errors + checks.holds(is_part, path, part, "must be a strict subset of `cidr`")
 
 
 RESOURCE = Resource(

@@ -39,9 +39,9 @@ def set_defaults(service: Object) -> None:
             port["targetPort"] = port.get("port", 0)
     _set_traffic_defaults(spec)
     balancer = service.setdefault("status", {}).setdefault("loadBalancer", {})
-    for each in balancer.get("ingress") or [] if spec["type"] == "LoadBalancer" else []:
-        if each.get("ip") and each.get("ipMode") is None:
-            each["ipMode"] = "VIP"
+    for entry in balancer.get("ingress") or [] if spec["type"] == "LoadBalancer" else []:
+        if entry.get("ip") and entry.get("ipMode") is None:
+            entry["ipMode"] = "VIP"
 
 
 def _set_traffic_defaults(spec: Object) -> None:
@@ -91,14 +91,14 @@ def warnings(new: Object, _old: Object | None) -> list[str]:
     """kube-apiserver's warnings about `new`, in its order."""
     spec = new["spec"]
     is_headless = spec.get("type") == "ClusterIP" and spec.get("clusterIP") == "None"
-    found = []
+    texts = []
     if _OLD_HINTS in (new["metadata"].get("annotations") or {}):
-        found.append(f"annotation {_OLD_HINTS} is deprecated, please use {_TOPOLOGY_MODE} instead")
+        texts.append(f"annotation {_OLD_HINTS} is deprecated, please use {_TOPOLOGY_MODE} instead")
     if is_headless:
-        found += _headless_warnings(spec)
+        texts += _headless_warnings(spec)
     elif spec.get("externalIPs") and spec.get("type") != "ExternalName":
-        found.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
-    return found + _type_warnings(spec)
+        texts.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+    return texts + _type_warnings(spec)
 
 
 def _headless_warnings(spec: Object) -> list[str]:
@@ -111,15 +111,15 @@ def _headless_warnings(spec: Object) -> list[str]:
 
 
 def _type_warnings(spec: Object) -> list[str]:
-    found = []
+    texts = []
     is_name = spec.get("type") == "ExternalName"
     if is_name and spec.get("externalIPs"):
-        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+        texts.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
     if not is_name and spec.get("externalName"):
-        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+        texts.append('spec.externalName is ignored when spec.type is not "ExternalName"')
     if spec.get("trafficDistribution") == "PreferClose":
-        found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
-    return found
+        texts.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+    return texts
 
 
 def _external(spec: Object, status: Object) -> str:
@@ -128,7 +128,7 @@ def _external(spec: Object, status: Object) -> str:
     addresses = list(spec.get("externalIPs") or [])
     if spec.get("type") == "LoadBalancer":
         ingress = (status.get("loadBalancer") or {}).get("ingress") or []
-        addresses = [each.get("ip") or each.get("hostname", "") for each in ingress] + addresses
+        addresses = [entry.get("ip") or entry.get("hostname", "") for entry in ingress] + addresses
         return ",".join(addresses) or "<pending>"
     return printing.or_none(addresses)
 

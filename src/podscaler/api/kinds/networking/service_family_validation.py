@@ -21,73 +21,77 @@ _IPS, _POLICY = "spec.clusterIPs", "spec.ipFamilyPolicy"
 
 def related_errors(spec: Object) -> list[FieldError]:
     """The field errors of addresses, families and policy of a Service that is no ExternalName."""
-    given: list[str] = spec.get("clusterIPs") or []
-    found = _link_errors(spec.get("clusterIP", ""), given) + _name_errors(spec)
-    bad = _address_errors(given)
+    cluster_ips: list[str] = spec.get("clusterIPs") or []
+    errors = _link_errors(spec.get("clusterIP", ""), cluster_ips) + _name_errors(spec)
+    bad = _address_errors(cluster_ips)
     if bad:
-        return found + bad
-    found += checks.holds(len(given) <= _ADDRESSES_MAX, _IPS, given, "may only hold up to 2 values")
-    if len(given) > 1 and len({_family(each) for each in given}) == 1:
-        found.append(invalid(_IPS, given, "may specify no more than one IP for each IP family"))
-    return found + _match_errors(given, spec.get("ipFamilies") or [])
+        return errors + bad
+    errors += checks.holds(len(cluster_ips) <= _ADDRESSES_MAX, _IPS, cluster_ips, "may only hold up to 2 values")
+    if len(cluster_ips) > 1 and len({_family(ip) for ip in cluster_ips}) == 1:
+        errors.append(invalid(_IPS, cluster_ips, "may specify no more than one IP for each IP family"))
+    return errors + _match_errors(cluster_ips, spec.get("ipFamilies") or [])
 
 
-def _link_errors(address: str, given: Sequence[str]) -> list[FieldError]:
-    if given and not address:
-        return [invalid(_IPS, given, "must be empty when `clusterIP` is not specified")]
-    if given and address != given[0]:
-        return [invalid(_IPS, given, "first value must match `clusterIP`")]
+def _link_errors(address: str, cluster_ips: Sequence[str]) -> list[FieldError]:
+    if cluster_ips and not address:
+        return [invalid(_IPS, cluster_ips, "must be empty when `clusterIP` is not specified")]
+    if cluster_ips and address != cluster_ips[0]:
+        return [invalid(_IPS, cluster_ips, "first value must match `clusterIP`")]
     return []
 
 
 def _name_errors(spec: Object) -> list[FieldError]:
     seen: set[str] = set()
-    found = checks.each(
+    errors = checks.each(
         spec.get("ipFamilies"),
         "spec.ipFamilies",
         lambda family, at: checks.one_of(family, at, _FAMILIES) + checks.not_repeated(family, at, seen),
     )
-    return found + checks.optional_one_of(spec.get("ipFamilyPolicy"), _POLICY, _POLICIES)
+    return errors + checks.optional_one_of(spec.get("ipFamilyPolicy"), _POLICY, _POLICIES)
 
 
-def _address_errors(given: Sequence[str]) -> list[FieldError]:
-    if given[:1] == ["None"]:
-        return checks.holds(len(given) == 1, _IPS, given, "'None' must be the first and only value")
+def _address_errors(cluster_ips: Sequence[str]) -> list[FieldError]:
+    if cluster_ips[:1] == ["None"]:
+        return checks.holds(len(cluster_ips) == 1, _IPS, cluster_ips, "'None' must be the first and only value")
     return checks.each(
-        given, _IPS, lambda each, at: checks.holds(ip_addresses.find(each), at, each, ip_addresses.INVALID_MESSAGE)
+        cluster_ips,
+        _IPS,
+        lambda each, at: checks.holds(ip_addresses.find(each), at, each, ip_addresses.INVALID_MESSAGE),
     )
 
 
-def _match_errors(given: Sequence[str], families: Sequence[str]) -> list[FieldError]:
-    found = []
-    for index, (each, family) in enumerate(zip(given, families, strict=False)):
-        if each != "None" and family in _FAMILIES and _family(each) != family:
+def _match_errors(cluster_ips: Sequence[str], families: Sequence[str]) -> list[FieldError]:
+    errors = []
+    for index, (ip, family) in enumerate(zip(cluster_ips, families, strict=False)):
+        if ip != "None" and family in _FAMILIES and _family(ip) != family:
             text = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
-            found.append(invalid(f"{_IPS}[{index}]", each, text))
-    return found
+            errors.append(invalid(f"{_IPS}[{index}]", ip, text))
+    return errors
 
 
 def cluster_errors(spec: Object) -> list[FieldError]:
     """The reasons why this cluster cannot allocate the addresses of a valid Service."""
-    given, families = spec.get("clusterIPs") or [], spec.get("ipFamilies") or []
-    found = _single_errors(spec, given, families)
-    for index, each in enumerate(given):
-        if index >= len(families) and _family(each) == "IPv6":
-            found.append(invalid(f"{_IPS}[{index}]", given, "IPv6 is not configured on this cluster"))
-    if found or (given[:1] == ["None"] and not spec.get("selector")):
-        return found
+    cluster_ips, families = spec.get("clusterIPs") or [], spec.get("ipFamilies") or []
+    errors = _single_errors(spec, cluster_ips, families)
+    for index, ip in enumerate(cluster_ips):
+        if index >= len(families) and _family(ip) == "IPv6":
+            errors.append(invalid(f"{_IPS}[{index}]", cluster_ips, "IPv6 is not configured on this cluster"))
+    if errors or (cluster_ips[:1] == ["None"] and not spec.get("selector")):
+        return errors
     if spec.get("ipFamilyPolicy") == "RequireDualStack":
-        found.append(invalid(_POLICY, "RequireDualStack", "this cluster is not configured for dual-stack services"))
+        errors.append(invalid(_POLICY, "RequireDualStack", "this cluster is not configured for dual-stack services"))
     unknown = [index for index, family in enumerate(families) if family == "IPv6"]
-    return found + [invalid(f"spec.ipFamilies[{index}]", "IPv6", "not configured on this cluster") for index in unknown]
+    return errors + [
+        invalid(f"spec.ipFamilies[{index}]", "IPv6", "not configured on this cluster") for index in unknown
+    ]
 
 
-def _single_errors(spec: Object, given: Sequence[str], families: Sequence[str]) -> list[FieldError]:
+def _single_errors(spec: Object, cluster_ips: Sequence[str], families: Sequence[str]) -> list[FieldError]:
     if spec.get("ipFamilyPolicy") != "SingleStack":
         return []
-    several = [("cluster IPs", given), ("IP families", families)]
+    several = [("cluster IPs", cluster_ips), ("IP families", families)]
     text = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
-    return [invalid(_POLICY, "SingleStack", text.format(what)) for what, listed in several if len(listed) > 1]
+    return [invalid(_POLICY, "SingleStack", text.format(noun)) for noun, values in several if len(values) > 1]
 
 
 def _family(address: str) -> str:
@@ -102,9 +106,9 @@ def set_defaults(spec: Object) -> None:
     if spec.get("clusterIP") == "None" and not spec.get("selector"):
         policy = spec.setdefault("ipFamilyPolicy", "RequireDualStack")
         families = list(spec.get("ipFamilies") or _FAMILIES[:1])
-        others = [] if policy == "SingleStack" else [each for each in _FAMILIES if each not in families]
-        spec["ipFamilies"] = families + others
+        other_families = [] if policy == "SingleStack" else [family for family in _FAMILIES if family not in families]
+        spec["ipFamilies"] = families + other_families
         return
     spec.setdefault("ipFamilyPolicy", "SingleStack")
-    if all(_family(each) == "IPv4" for each in spec.get("clusterIPs") or ()):  # others are field errors
+    if all(_family(family) == "IPv4" for family in spec.get("clusterIPs") or ()):  # others are field errors
         spec.setdefault("ipFamilies", ["IPv4"])

@@ -57,12 +57,12 @@ def _has_address(spec: Object) -> bool:
 
 def _keep_node_ports(new: Object, old: Object) -> None:
     """Copies node ports by port name; a node port that the client moved to another port is not copied."""
-    taken = set(_node_ports(new)) & set(_node_ports(old))
+    reused_ports = set(_node_ports(new)) & set(_node_ports(old))
     allocated = {port.get("name", ""): port.get("nodePort", 0) for port in old.get("ports") or []}
     for port in new.get("ports") or []:
-        kept = allocated.get(port.get("name", ""), 0)
-        if not port.get("nodePort") and kept and kept not in taken:
-            port["nodePort"] = kept
+        node_port = allocated.get(port.get("name", ""), 0)
+        if not port.get("nodePort") and node_port and node_port not in reused_ports:
+            port["nodePort"] = node_port
 
 
 def _link_addresses(new: Object, old: Object) -> None:

@@ -27,21 +27,21 @@ _DAY_S = 86_400
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Service to be stored."""
-    spec, stored = new["spec"], old["spec"] if old else None
-    found = _ports_presence(spec)
-    found += _port_errors(
+    spec, old_spec = new["spec"], old["spec"] if old else None
+    errors = _ports_presence(spec)
+    errors += _port_errors(
         spec.get("ports") or [], has_node_ports=spec.get("type") in service_update.TYPES_WITH_NODE_PORTS
     )
-    found += metadata.label_errors(spec.get("selector") or {}, "spec.selector")
-    found += _affinity_errors(spec)
-    found += checks.one_of(spec.get("type", ""), "spec.type", _TYPES)
-    found += _cluster_ip_errors(spec)
-    found += _external_errors(spec)
-    found += traffic_errors(spec)
-    found += _balancer_errors(spec, stored or {})
-    if stored is not None and not found:
-        found += _change_errors(spec, stored)
-    return found or allocation_errors(spec, stored, allocates_ports=False)
+    errors += metadata.label_errors(spec.get("selector") or {}, "spec.selector")
+    errors += _affinity_errors(spec)
+    errors += checks.one_of(spec.get("type", ""), "spec.type", _TYPES)
+    errors += _cluster_ip_errors(spec)
+    errors += _external_errors(spec)
+    errors += traffic_errors(spec)
+    errors += _balancer_errors(spec, old_spec or {})
+    if old_spec is not None and not errors:
+        errors += _change_errors(spec, old_spec)
+    return errors or allocation_errors(spec, old_spec, allocates_ports=False)
 
 
 def validate_allocation(new: Object, old: Object | None, *, is_dry: bool = False) -> list[FieldError]:
@@ -49,31 +49,33 @@ def validate_allocation(new: Object, old: Object | None, *, is_dry: bool = False
 
     A dry run (`is_dry`) allocates no ports, and checks none.
     """
-    spec, stored = new["spec"], old["spec"] if old else None
+    spec, old_spec = new["spec"], old["spec"] if old else None
     if spec.get("type") == "ExternalName":
         return []
-    return _cluster_ip_errors(spec) or allocation_errors(spec, stored, allocates_ports=not is_dry)
+    return _cluster_ip_errors(spec) or allocation_errors(spec, old_spec, allocates_ports=not is_dry)
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of a Service: those of its load balancer's addresses."""
     path = "status.loadBalancer.ingress"
-    listed = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
-    if listed and new["spec"].get("type") != "LoadBalancer":
+    entries = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+    if entries and new["spec"].get("type") != "LoadBalancer":
         return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")]
-    return checks.each(listed, path, _load_balancer_errors)
+    return checks.each(entries, path, _load_balancer_errors)
 
 
-def _load_balancer_errors(each: Object, path: str) -> list[FieldError]:
-    address, host, mode = each.get("ip", ""), each.get("hostname", ""), each.get("ipMode")
-    found = checks.holds(not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE)
+def _load_balancer_errors(entry: Object, path: str) -> list[FieldError]:
+    address, host, mode = entry.get("ip", ""), entry.get("hostname", ""), entry.get("ipMode")
+    errors = checks.holds(
+        not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE
+    )
     if mode is not None and not address:
-        found.append(forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set"))
+        errors.append(forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set"))
     else:
-        found += checks.optional_one_of(mode, f"{path}.ipMode", _IP_MODES)
-    found += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_errors)
+        errors += checks.optional_one_of(mode, f"{path}.ipMode", _IP_MODES)
+    errors += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_errors)
     is_name = ip_addresses.find(host) is None
-    return found + checks.holds(is_name, f"{path}.hostname", host, "must be a DNS name, not an IP address")
+    return errors + checks.holds(is_name, f"{path}.hostname", host, "must be a DNS name, not an IP address")
 
 
 def _ports_presence(spec: Object) -> list[FieldError]:
@@ -82,33 +84,35 @@ def _ports_presence(spec: Object) -> list[FieldError]:
     return [required("spec.ports")]
 
 
-def _port_errors(listed: list[Object], *, has_node_ports: bool) -> list[FieldError]:
-    found = []
+def _port_errors(service_ports: list[Object], *, has_node_ports: bool) -> list[FieldError]:
+    errors = []
     seen: set[str] = set()
-    for index, port in enumerate(listed):
+    for index, port in enumerate(service_ports):
         path, name = f"spec.ports[{index}]", port.get("name", "")
-        if name or len(listed) > 1:
-            found += checks.required_form(name, f"{path}.name", names.dns_label_errors)
+        if name or len(service_ports) > 1:
+            errors += checks.required_form(name, f"{path}.name", names.dns_label_errors)
         if name:
-            found += checks.not_repeated(name, f"{path}.name", seen)
-        found += ports.number_errors(port.get("port", 0), f"{path}.port")
-        found += ports.protocol_errors(port.get("protocol", ""), f"{path}.protocol")
-        found += ports.target_errors(port.get("targetPort", 0), f"{path}.targetPort")
+            errors += checks.not_repeated(name, f"{path}.name", seen)
+        errors += ports.number_errors(port.get("port", 0), f"{path}.port")
+        errors += ports.protocol_errors(port.get("protocol", ""), f"{path}.protocol")
+        errors += ports.target_errors(port.get("targetPort", 0), f"{path}.targetPort")
         if port.get("nodePort") and not has_node_ports:
-            found.append(forbidden(f"{path}.nodePort", "may not be used when `type` is 'ClusterIP'"))
-    return found + _repeated_errors(listed, "nodePort") + _repeated_errors(listed, "port")
+            errors.append(forbidden(f"{path}.nodePort", "may not be used when `type` is 'ClusterIP'"))
+    return errors + _repeated_errors(service_ports, "nodePort") + _repeated_errors(service_ports, "port")
 
 
-def _repeated_errors(listed: list[Object], field: str) -> list[FieldError]:
+def _repeated_errors(service_ports: list[Object], field: str) -> list[FieldError]:
     """The errors of ports whose protocol and number, which is in `field`, are those of an earlier port."""
-    numbers = [(port.get("protocol", ""), port.get(field, 0)) for port in listed]
-    again = [(index, *each) for index, each in enumerate(numbers) if each in numbers[:index]]
+    numbers = [(port.get("protocol", ""), port.get(field, 0)) for port in service_ports]
+    again = [
+        (index, *numbers_of_port) for index, numbers_of_port in enumerate(numbers) if numbers_of_port in numbers[:index]
+    ]
     if field == "nodePort":
         return [duplicate(f"spec.ports[{index}].nodePort", number) for index, _, number in again if number]
     return [
         duplicate(
             f"spec.ports[{index}]",
-            go_struct.shown({"protocol": protocol, "port": number, "targetPort": 0}, "core/v1.ServicePort"),
+            go_struct.printed({"protocol": protocol, "port": number, "targetPort": 0}, "core/v1.ServicePort"),
         )
         for index, protocol, number in again
     ]
@@ -126,8 +130,8 @@ def _affinity_errors(spec: Object) -> list[FieldError]:
 
 
 def _cluster_ip_errors(spec: Object) -> list[FieldError]:
-    given = spec.get("clusterIPs") or []
-    if given[:1] == ["None"] and spec.get("type") in service_update.TYPES_WITH_NODE_PORTS:
+    cluster_ips = spec.get("clusterIPs") or []
+    if cluster_ips[:1] == ["None"] and spec.get("type") in service_update.TYPES_WITH_NODE_PORTS:
         return [invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services")]
     if spec.get("type") == "ExternalName":
         given_names = [name for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(name)]
@@ -136,11 +140,11 @@ def _cluster_ip_errors(spec: Object) -> list[FieldError]:
 
 
 def _external_errors(spec: Object) -> list[FieldError]:
-    found = checks.each_well_formed(spec.get("externalIPs") or (), "spec.externalIPs", ip_addresses.endpoint_errors)
+    errors = checks.each_well_formed(spec.get("externalIPs") or (), "spec.externalIPs", ip_addresses.endpoint_errors)
     if spec.get("type") != "ExternalName":
-        return found
+        return errors
     name = spec.get("externalName", "").removesuffix(".")
-    return found + checks.required_form(name, "spec.externalName", names.dns_subdomain_errors)
+    return errors + checks.required_form(name, "spec.externalName", names.dns_subdomain_errors)
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
@@ -155,26 +159,26 @@ def _change_errors(new: Object, old: Object) -> list[FieldError]:
 def traffic_errors(spec: Object) -> list[FieldError]:
     """The errors of the traffic policies, and of the port for health checks."""
     outside, path = spec.get("externalTrafficPolicy"), "spec.externalTrafficPolicy"
-    found = checks.optional_one_of(spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy", _TRAFFIC_POLICIES)
+    errors = checks.optional_one_of(spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy", _TRAFFIC_POLICIES)
     if outside and not service_update.is_reached_from_outside(spec):
-        found.append(invalid(path, outside, "may only be set for externally-accessible services"))
+        errors.append(invalid(path, outside, "may only be set for externally-accessible services"))
     elif outside:
-        found += checks.one_of(outside, path, _TRAFFIC_POLICIES)
+        errors += checks.one_of(outside, path, _TRAFFIC_POLICIES)
     number = spec.get("healthCheckNodePort", 0)
     message = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
     is_allowed = not number or service_update.has_health_check(spec)
-    return found + checks.holds(is_allowed, "spec.healthCheckNodePort", number, message)
+    return errors + checks.holds(is_allowed, "spec.healthCheckNodePort", number, message)
 
 
 def _balancer_errors(spec: Object, old: Object) -> list[FieldError]:
     """The errors of the fields for load balancers, and of trafficDistribution."""
     ranges, path = spec.get("loadBalancerSourceRanges") or [], "spec.LoadBalancerSourceRanges"
-    found = [forbidden(path, _ONLY_BALANCERS)] if ranges and not _is_balancer(spec) else []
-    found += checks.each_well_formed((each.strip() for each in ranges), path, _range_messages)
+    errors = [forbidden(path, _ONLY_BALANCERS)] if ranges and not _is_balancer(spec) else []
+    errors += checks.each_well_formed((source_range.strip() for source_range in ranges), path, _range_messages)
     if spec.get("allocateLoadBalancerNodePorts") is not None and not _is_balancer(spec):
-        found.append(forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_BALANCERS))
-    found += _class_errors(spec, old)
-    return found + checks.optional_one_of(spec.get("trafficDistribution"), "spec.trafficDistribution", _DISTRIBUTIONS)
+        errors.append(forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_BALANCERS))
+    errors += _class_errors(spec, old)
+    return errors + checks.optional_one_of(spec.get("trafficDistribution"), "spec.trafficDistribution", _DISTRIBUTIONS)
 
 
 def _range_messages(text: str) -> list[str]:
@@ -204,20 +208,22 @@ def allocation_errors(spec: Object, old: Object | None, *, allocates_ports: bool
     """
     if spec.get("type") == "ExternalName":
         return []
-    found = service_family_validation.cluster_errors(spec)
+    errors = service_family_validation.cluster_errors(spec)
     if allocates_ports:
-        known = {port.get("nodePort") for port in (old or {}).get("ports") or []}
-        found += checks.each(spec.get("ports"), "spec.ports", lambda port, at: _node_port_errors(port, at, known))
-    number, stored = spec.get("healthCheckNodePort", 0), (old or {}).get("healthCheckNodePort", 0)
+        old_node_ports = {port.get("nodePort") for port in (old or {}).get("ports") or []}
+        errors += checks.each(
+            spec.get("ports"), "spec.ports", lambda port, at: _node_port_errors(port, at, old_node_ports)
+        )
+    number, old_number = spec.get("healthCheckNodePort", 0), (old or {}).get("healthCheckNodePort", 0)
     has_both = service_update.has_health_check(spec) and service_update.has_health_check(old or {})
-    if has_both and number != stored:
-        found.append(forbidden("spec.healthCheckNodePort", checks.IMMUTABLE))
-    return found
+    if has_both and number != old_number:
+        errors.append(forbidden("spec.healthCheckNodePort", checks.IMMUTABLE))
+    return errors
 
 
-def _node_port_errors(port: Object, path: str, known: Collection[int | None]) -> list[FieldError]:
-    """The error of a node port that is out of range, unless it is one of the stored (`known`) ones."""
+def _node_port_errors(port: Object, path: str, old_node_ports: Collection[int | None]) -> list[FieldError]:
+    """The error of a node port that is out of range, unless it is one of the stored (`old_node_ports`) ones."""
     first, last = NODE_PORTS
     number = port.get("nodePort") or first
     message = f"provided port is not in the valid range. The range of valid ports is {first}-{last}"
-    return checks.holds(first <= number <= last or number in known, f"{path}.nodePort", number, message)
+    return checks.holds(first <= number <= last or number in old_node_ports, f"{path}.nodePort", number, message)

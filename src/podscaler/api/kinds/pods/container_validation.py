@@ -40,39 +40,45 @@ def validate(spec: Object, path: str, volumes: frozenset[str]) -> list[FieldErro
         path: the path of the spec.
         volumes: the names of its volumes, which containers may mount.
     """
-    listed, init = spec.get("containers") or [], spec.get("initContainers") or []
-    if not listed:
+    containers, init_containers = spec.get("containers") or [], spec.get("initContainers") or []
+    if not containers:
         return [required(f"{path}.containers")]
     seen: set[str] = set()
     check = partial(_container_errors, volumes=volumes, seen=seen)
-    found = checks.each(listed, f"{path}.containers", lambda each, at: check(each, at) + _lifecycle_errors(each, at))
-    found += _host_port_errors(listed, f"{path}.containers")
+    errors = checks.each(
+        containers, f"{path}.containers", lambda container, at: check(container, at) + _lifecycle_errors(container, at)
+    )
+    errors += _host_port_errors(containers, f"{path}.containers")
     has_host_users = spec.get("hostUsers") is not False
     secure = partial(security_context_validation.container_errors, has_host_users=has_host_users)
-    found += checks.each(listed, f"{path}.containers", secure) + checks.each(init, f"{path}.initContainers", secure)
-    return found + checks.each(
-        init, f"{path}.initContainers", lambda each, at: check(each, at) + _init_errors(each, at)
+    errors += checks.each(containers, f"{path}.containers", secure) + checks.each(
+        init_containers, f"{path}.initContainers", secure
+    )
+    return errors + checks.each(
+        init_containers,
+        f"{path}.initContainers",
+        lambda container, at: check(container, at) + _init_errors(container, at),
     )
 
 
 def _container_errors(container: Object, path: str, volumes: frozenset[str], seen: set[str]) -> list[FieldError]:
     name, image = container.get("name", ""), container.get("image", "")
-    found = checks.required_form(name, f"{path}.name", names.dns_label_errors)
-    found += checks.not_repeated(name, f"{path}.name", seen) if name else []
-    found += checks.required_form(image, f"{path}.image", _image_messages)
+    errors = checks.required_form(name, f"{path}.name", names.dns_label_errors)
+    errors += checks.not_repeated(name, f"{path}.name", seen) if name else []
+    errors += checks.required_form(image, f"{path}.image", _image_messages)
     policy = container.get("terminationMessagePolicy")
-    found += checks.required_one_of(policy, f"{path}.terminationMessagePolicy", _MESSAGE_POLICIES)
-    if listed := container.get("ports"):
+    errors += checks.required_one_of(policy, f"{path}.terminationMessagePolicy", _MESSAGE_POLICIES)
+    if container_ports := container.get("ports"):
         port_names: set[str] = set()
-        found += checks.each(listed, f"{path}.ports", partial(_port_errors, seen=port_names))
+        errors += checks.each(container_ports, f"{path}.ports", partial(_port_errors, seen=port_names))
     if variables := container.get("env"):
-        found += checks.each(variables, f"{path}.env", env_validation.variable_errors)
+        errors += checks.each(variables, f"{path}.env", env_validation.variable_errors)
     if sources := container.get("envFrom"):
-        found += env_validation.source_errors(sources, f"{path}.envFrom")
-    found += volume_validation.mount_errors(container, f"{path}.volumeMounts", volumes)
-    found += checks.required_one_of(container.get("imagePullPolicy"), f"{path}.imagePullPolicy", _PULL_POLICIES)
+        errors += env_validation.source_errors(sources, f"{path}.envFrom")
+    errors += volume_validation.mount_errors(container, f"{path}.volumeMounts", volumes)
+    errors += checks.required_one_of(container.get("imagePullPolicy"), f"{path}.imagePullPolicy", _PULL_POLICIES)
     resources = container.get("resources")
-    return found + _resource_errors(resources, f"{path}.resources") if resources else found
+    return errors + _resource_errors(resources, f"{path}.resources") if resources else errors
 
 
 def _image_messages(image: str) -> list[str]:
@@ -82,68 +88,70 @@ def _image_messages(image: str) -> list[str]:
 def _init_errors(container: Object, path: str) -> list[FieldError]:
     """The errors of the fields that init containers have only if they are sidecars."""
     policy = container.get("restartPolicy")
-    found = checks.optional_one_of(policy, f"{path}.restartPolicy", _RESTART_POLICIES)
+    errors = checks.optional_one_of(policy, f"{path}.restartPolicy", _RESTART_POLICIES)
     if policy == "Always":
-        return found + _lifecycle_errors(container, path)
+        return errors + _lifecycle_errors(container, path)
     message = "may not be set for init containers without restartPolicy=Always"
-    given = [name for name in ("lifecycle", *_PROBES) if container.get(name) is not None]
-    return found + [forbidden(f"{path}.{name}", message) for name in given]
+    set_names = [name for name in ("lifecycle", *_PROBES) if container.get(name) is not None]
+    return errors + [forbidden(f"{path}.{name}", message) for name in set_names]
 
 
 def _port_errors(port: Object, path: str, seen: set[str]) -> list[FieldError]:
     name, number, host_port = port.get("name", ""), port.get("containerPort", 0), port.get("hostPort")
-    found = checks.well_formed_if_set(name, f"{path}.name", ports.name_errors)
+    errors = checks.well_formed_if_set(name, f"{path}.name", ports.name_errors)
     repeated = checks.not_repeated(name, f"{path}.name", seen) if name else []
-    found += repeated if not found else []
-    place = f"{path}.containerPort"
-    found += ports.number_errors(number, place) if number else [required(place)]
-    found += ports.number_errors(host_port, f"{path}.hostPort") if host_port else []
-    return found + ports.protocol_errors(port.get("protocol", ""), f"{path}.protocol")
+    errors += repeated if not errors else []
+    field_path = f"{path}.containerPort"
+    errors += ports.number_errors(number, field_path) if number else [required(field_path)]
+    errors += ports.number_errors(host_port, f"{path}.hostPort") if host_port else []
+    return errors + ports.protocol_errors(port.get("protocol", ""), f"{path}.protocol")
 
 
 def _host_port_errors(containers: list[Object], path: str) -> list[FieldError]:
     """The errors of host ports that two containers of a pod request."""
     seen: set[str] = set()
-    found = []
+    errors = []
     for index, container in enumerate(containers):
         for at, port in enumerate(container.get("ports") or []):
             if port.get("hostPort"):
                 key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
-                found += checks.not_repeated(key, f"{path}[{index}].ports[{at}].hostPort", seen)
-    return found
+                errors += checks.not_repeated(key, f"{path}[{index}].ports[{at}].hostPort", seen)
+    return errors
 
 
 def _lifecycle_errors(container: Object, path: str) -> list[FieldError]:
     """The errors of hooks and probes."""
-    found = []
+    errors = []
     if lifecycle := container.get("lifecycle"):
         for name in ("postStart", "preStop"):
-            found += checks.optional(lifecycle.get(name), f"{path}.lifecycle.{name}", _handler_errors)
+            errors += checks.optional(lifecycle.get(name), f"{path}.lifecycle.{name}", _handler_errors)
     for name in _PROBES:
-        found += checks.optional(container.get(name), f"{path}.{name}", _probe_errors)
-    return found
+        errors += checks.optional(container.get(name), f"{path}.{name}", _probe_errors)
+    return errors
 
 
 def _probe_errors(probe: Object, path: str) -> list[FieldError]:
     """The errors of the probe at `path`, whose last part is the kind of probe."""
-    grace_s, place = probe.get("terminationGracePeriodSeconds"), f"{path}.terminationGracePeriodSeconds"
-    found = _handler_errors(probe, path)
+    grace_s, field_path = probe.get("terminationGracePeriodSeconds"), f"{path}.terminationGracePeriodSeconds"
+    errors = _handler_errors(probe, path)
     for name in _PROBE_NUMBERS:
-        found += checks.optional(probe.get(name), f"{path}.{name}", checks.not_negative)
-    found += checks.holds(grace_s is None or grace_s > 0, place, grace_s, "must be greater than 0")
+        errors += checks.optional(probe.get(name), f"{path}.{name}", checks.not_negative)
+    errors += checks.holds(grace_s is None or grace_s > 0, field_path, grace_s, "must be greater than 0")
     if path.endswith("readinessProbe"):
-        return found + checks.holds(grace_s is None, place, grace_s, "must not be set for readinessProbes")
+        return errors + checks.holds(grace_s is None, field_path, grace_s, "must not be set for readinessProbes")
     threshold = probe.get("successThreshold", 1)
-    return found + checks.holds(threshold == 1, f"{path}.successThreshold", threshold, "must be 1")
+    return errors + checks.holds(threshold == 1, f"{path}.successThreshold", threshold, "must be 1")
 
 
 def _handler_errors(handler: Object, path: str) -> list[FieldError]:
     """The errors of the action of a probe or hook, which must be exactly one."""
-    given = [name for name in _HANDLERS if handler.get(name) is not None]
-    if not given:
+    set_handlers = [name for name in _HANDLERS if handler.get(name) is not None]
+    if not set_handlers:
         return [required(path, "must specify a handler type")]
-    found = _action_errors(given[0], handler[given[0]], f"{path}.{given[0]}")
-    return found + [forbidden(f"{path}.{name}", "may not specify more than 1 handler type") for name in given[1:]]
+    errors = _action_errors(set_handlers[0], handler[set_handlers[0]], f"{path}.{set_handlers[0]}")
+    return errors + [
+        forbidden(f"{path}.{name}", "may not specify more than 1 handler type") for name in set_handlers[1:]
+    ]
 
 
 def _action_errors(kind: str, action: Object, path: str) -> list[FieldError]:
@@ -152,41 +160,41 @@ def _action_errors(kind: str, action: Object, path: str) -> list[FieldError]:
     if kind == "sleep":
         seconds = action.get("seconds", 0)
         return checks.holds(seconds >= 0, path, seconds, "must be greater than 0")
-    found = checks.present(action.get("path"), f"{path}.path") if kind == "httpGet" else []
-    found += ports.target_errors(action.get("port", 0), f"{path}.port")
-    return found + (_http_errors(action, path) if kind == "httpGet" else [])
+    errors = checks.present(action.get("path"), f"{path}.path") if kind == "httpGet" else []
+    errors += ports.target_errors(action.get("port", 0), f"{path}.port")
+    return errors + (_http_errors(action, path) if kind == "httpGet" else [])
 
 
 def _http_errors(action: Object, path: str) -> list[FieldError]:
     """The errors of scheme and headers; kube-apiserver does not check path, host and values of headers."""
-    found = checks.one_of(action.get("scheme", ""), f"{path}.scheme", _SCHEMES)
+    errors = checks.one_of(action.get("scheme", ""), f"{path}.scheme", _SCHEMES)
     for header in action.get("httpHeaders") or []:
         name = header.get("name", "")
-        found += checks.holds(_HEADER_NAME.fullmatch(name), f"{path}.httpHeaders", name, _HEADER_NAME_MESSAGE)
-    return found
+        errors += checks.holds(_HEADER_NAME.fullmatch(name), f"{path}.httpHeaders", name, _HEADER_NAME_MESSAGE)
+    return errors
 
 
 def _resource_errors(resources: Object, path: str) -> list[FieldError]:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     parsed_limits = {name: Quantity.parse(str(limits[name])) for name in sorted(limits)}
     parsed_requests = {name: Quantity.parse(str(requests[name])) for name in sorted(requests)}
-    found = [e for name in parsed_limits for e in _amount_errors(name, limits, parsed_limits, f"{path}.limits")]
-    found += [
+    errors = [e for name in parsed_limits for e in _amount_errors(name, limits, parsed_limits, f"{path}.limits")]
+    errors += [
         e for name in parsed_requests for e in _amount_errors(name, requests, parsed_requests, f"{path}.requests")
     ]
     for name, amount in parsed_requests.items():
-        found += _limit_errors(name, amount, parsed_limits.get(name), path)
-    return found
+        errors += _limit_errors(name, amount, parsed_limits.get(name), path)
+    return errors
 
 
-def _amount_errors(name: str, given: Object, parsed: Mapping[str, Quantity], path: str) -> list[FieldError]:
-    place, amount = f"{path}[{name}]", parsed[name]
-    found = checks.well_formed(name, place, names.container_resource_name_errors)
+def _amount_errors(name: str, amounts: Object, parsed: Mapping[str, Quantity], path: str) -> list[FieldError]:
+    item_path, amount = f"{path}[{name}]", parsed[name]
+    errors = checks.well_formed(name, item_path, names.container_resource_name_errors)
     if amount.sign() < 0:
-        found.append(invalid(place, given[name], checks.NOT_NEGATIVE))
+        errors.append(invalid(item_path, amounts[name], checks.NOT_NEGATIVE))
     elif _is_whole(name) and amount.milli_value() % 1000:
-        found.append(invalid(place, given[name], "must be an integer"))
-    return found
+        errors.append(invalid(item_path, amounts[name], "must be an integer"))
+    return errors
 
 
 def _limit_errors(name: str, amount: Quantity, limit: Quantity | None, path: str) -> list[FieldError]:

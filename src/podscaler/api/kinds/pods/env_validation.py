@@ -26,38 +26,38 @@ def _name_messages(name: str) -> list[str]:
 
 def variable_errors(variable: Object, path: str) -> list[FieldError]:
     """The field errors of one variable."""
-    found = checks.required_form(variable.get("name", ""), f"{path}.name", _name_messages)
+    errors = checks.required_form(variable.get("name", ""), f"{path}.name", _name_messages)
     if (source := variable.get("valueFrom")) is not None:
-        found += _value_source_errors(source, variable.get("value", ""), f"{path}.valueFrom")
-    return found
+        errors += _value_source_errors(source, variable.get("value", ""), f"{path}.valueFrom")
+    return errors
 
 
 def source_errors(sources: list[Object], path: str) -> list[FieldError]:
     """The field errors of the `envFrom` entries at `path`."""
-    found = []
+    errors = []
     for index, source in enumerate(sources):
-        place = f"{path}[{index}]"
-        found += checks.well_formed_if_set(source.get("prefix"), f"{place}.prefix", _name_messages)
-        given = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
-        if len(given) != 1:
-            found.append(
-                invalid(path, "", _ONLY_ONE if given else "must specify one of: `configMapRef` or `secretRef`")
+        item_path = f"{path}[{index}]"
+        errors += checks.well_formed_if_set(source.get("prefix"), f"{item_path}.prefix", _name_messages)
+        set_sources = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
+        if len(set_sources) != 1:
+            errors.append(
+                invalid(path, "", _ONLY_ONE if set_sources else "must specify one of: `configMapRef` or `secretRef`")
             )
-        for name in given:
-            found += checks.present(source[name].get("name"), f"{place}.{name}.name")
-    return found
+        for name in set_sources:
+            errors += checks.present(source[name].get("name"), f"{item_path}.{name}.name")
+    return errors
 
 
 def _value_source_errors(source: Object, value: str, path: str) -> list[FieldError]:
-    given = [name for name in _SOURCES if source.get(name) is not None]
-    found = [error for name in given for error in _reference_errors(name, source[name], f"{path}.{name}")]
-    if not given:
-        found.append(invalid(path, "", _ONE_OF))
+    set_sources = [name for name in _SOURCES if source.get(name) is not None]
+    errors = [error for name in set_sources for error in _reference_errors(name, source[name], f"{path}.{name}")]
+    if not set_sources:
+        errors.append(invalid(path, "", _ONE_OF))
     elif value:
-        found.append(invalid(path, "", "may not be specified when `value` is not empty"))
-    elif len(given) > 1:
-        found.append(invalid(path, "", _ONLY_ONE))
-    return found
+        errors.append(invalid(path, "", "may not be specified when `value` is not empty"))
+    elif len(set_sources) > 1:
+        errors.append(invalid(path, "", _ONLY_ONE))
+    return errors
 
 
 def _reference_errors(kind: str, source: Object, path: str) -> list[FieldError]:
@@ -67,12 +67,14 @@ def _reference_errors(kind: str, source: Object, path: str) -> list[FieldError]:
         return downward_validation.resource_errors(source, path)
     if kind == "fileKeyRef":
         return _file_key_errors(source, path)
-    found = checks.present(source.get("name"), f"{path}.name")
-    return found + checks.required_form(source.get("key", ""), f"{path}.key", references.config_key_messages)
+    errors = checks.present(source.get("name"), f"{path}.name")
+    return errors + checks.required_form(source.get("key", ""), f"{path}.key", references.config_key_messages)
 
 
 def _file_key_errors(source: Object, path: str) -> list[FieldError]:
-    found = checks.required_form(source.get("key", ""), f"{path}.key", _name_messages)
-    found += checks.required_form(source.get("volumeName", ""), f"{path}.volumeName", names.dns_label_errors)
-    where = source.get("path", "")
-    return found + (volume_paths.backstep_errors(where, f"{path}.path") if where else [required(f"{path}.path")])
+    errors = checks.required_form(source.get("key", ""), f"{path}.key", _name_messages)
+    errors += checks.required_form(source.get("volumeName", ""), f"{path}.volumeName", names.dns_label_errors)
+    file_path = source.get("path", "")
+    return errors + (
+        volume_paths.backstep_errors(file_path, f"{path}.path") if file_path else [required(f"{path}.path")]
+    )

@@ -60,13 +60,13 @@ def _validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Pod to be stored; a stored one can change in few fields."""
     if old is None:
         return pod_validation.validate_new(new)
-    found = pod_validation.validate_spec(new.get("spec") or {}, "spec", is_template=False, old=old.get("spec"))
+    errors = pod_validation.validate_spec(new.get("spec") or {}, "spec", is_template=False, old=old.get("spec"))
     if len(new["spec"].get("containers") or []) != len(old["spec"].get("containers") or []):
-        return [*found, forbidden("spec.containers", "pod updates may not add or remove containers")]
+        return [*errors, forbidden("spec.containers", "pod updates may not add or remove containers")]
     if semantics.same(_immutable_part(new["spec"]), _immutable_part(old["spec"])):
-        return found + _toleration_errors(new["spec"], old["spec"])
+        return errors + _toleration_errors(new["spec"], old["spec"])
     changes = go_struct.difference(old["spec"], _with_mutable_fields_of(old["spec"], new["spec"]), "core/v1.PodSpec")
-    return [*found, forbidden("spec", f"{_IMMUTABLE_MESSAGE}\n{changes}")]
+    return [*errors, forbidden("spec", f"{_IMMUTABLE_MESSAGE}\n{changes}")]
 
 
 def _immutable_part(spec: Object) -> Object:
@@ -79,7 +79,9 @@ def _with_mutable_fields_of(old: Object, new: Object) -> Object:
     fixed |= {name: old[name] for name in _MUTABLE_FIELDS if name in old}
     for group in ("containers", "initContainers"):
         if new.get(group):
-            fixed[group] = [_with_image_of(old.get(group) or [], index, each) for index, each in enumerate(new[group])]
+            fixed[group] = [
+                _with_image_of(old.get(group) or [], index, container) for index, container in enumerate(new[group])
+            ]
     return fixed
 
 
@@ -88,8 +90,11 @@ def _with_image_of(old: list[Object], index: int, container: Object) -> Object:
 
 
 def _toleration_errors(new: Object, old: Object) -> list[FieldError]:
-    kept = new.get("tolerations") or []
-    if all(any(semantics.same(each, other) for other in kept) for each in old.get("tolerations") or []):
+    new_tolerations = new.get("tolerations") or []
+    if all(
+        any(semantics.same(old_toleration, new_toleration) for new_toleration in new_tolerations)
+        for old_toleration in old.get("tolerations") or []
+    ):
         return []
     return [forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
 

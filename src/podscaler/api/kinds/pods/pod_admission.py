@@ -40,10 +40,12 @@ def tolerate(spec: Object) -> None:
 
 
 def _tolerate(spec: Object, taint: str) -> None:
-    listed = spec.setdefault("tolerations", [])
-    if any(_covers(each, taint) for each in listed):
+    tolerations = spec.setdefault("tolerations", [])
+    if any(_covers(toleration, taint) for toleration in tolerations):
         return
-    listed.append({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _EVICTION_DELAY_S})
+    tolerations.append(
+        {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _EVICTION_DELAY_S}
+    )
 
 
 def _covers(toleration: Object, taint: str) -> bool:
@@ -55,7 +57,9 @@ def qos_class(spec: Object) -> str:
 
     Guaranteed if all have limits of both, equal to the requests; BestEffort if none has any; else Burstable.
     """
-    parts = [each.get("resources") or {} for each in pod_defaults.containers({**spec, "ephemeralContainers": []})]
+    parts = [
+        container.get("resources") or {} for container in pod_defaults.containers({**spec, "ephemeralContainers": []})
+    ]
     requests = [_positive(part.get("requests") or {}) for part in parts]
     limits = [_positive(part.get("limits") or {}) for part in parts]
     if not any(requests) and not any(limits):

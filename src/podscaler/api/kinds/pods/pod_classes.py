@@ -17,9 +17,9 @@ _NO_CLASS: Object = {"value": 0, "preemptionPolicy": DEFAULT_POLICY}
 
 def apply_priority_class(spec: Object, priority_class: Object | None) -> str:
     """Sets the priority of the class (0 without a class); a pod with another priority is rejected."""
-    found = priority_class or _NO_CLASS
-    error = _compute(spec, "priority", found.get("value", 0), "integer value of priority")
-    policy = found.get("preemptionPolicy")
+    class_or_default = priority_class or _NO_CLASS
+    error = _compute(spec, "priority", class_or_default.get("value", 0), "integer value of priority")
+    policy = class_or_default.get("preemptionPolicy")
     return error or (_compute(spec, "preemptionPolicy", policy, "string value of PreemptionPolicy") if policy else "")
 
 
@@ -33,8 +33,8 @@ def _compute(spec: Object, name: str, computed: object, word: str) -> str:
 
 def apply_runtime_class(spec: Object, runtime_class: Object | None) -> str:
     """Sets the overhead, the node selector and the tolerations of the runtime class."""
-    found = runtime_class or {}
-    return _set_overhead(spec, found.get("overhead")) or _set_scheduling(spec, found.get("scheduling") or {})
+    runtime = runtime_class or {}
+    return _set_overhead(spec, runtime.get("overhead")) or _set_scheduling(spec, runtime.get("scheduling") or {})
 
 
 def _set_overhead(spec: Object, overhead: Object | None) -> str:
@@ -56,10 +56,10 @@ def _amounts(resources: Object) -> dict[str, Quantity]:
 def _set_scheduling(spec: Object, scheduling: Object) -> str:
     selector = dict(spec.get("nodeSelector") or {})
     for key, value in sorted((scheduling.get("nodeSelector") or {}).items()):
-        own = selector.setdefault(key, value)
-        if own != value:
-            wanted = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}"
-            return f"conflict: {wanted}; pod.spec.nodeSelector[{key}] = {own}"
+        pod_value = selector.setdefault(key, value)
+        if pod_value != value:
+            requirement = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}"
+            return f"conflict: {requirement}; pod.spec.nodeSelector[{key}] = {pod_value}"
     if selector:
         spec["nodeSelector"] = selector
     if scheduling.get("tolerations"):
@@ -69,13 +69,13 @@ def _set_scheduling(spec: Object, scheduling: Object) -> str:
 
 def merged(first: Sequence[Object], second: Sequence[Object]) -> list[Object]:
     """Both lists of tolerations without those that others cover; of equal ones the first is kept."""
-    listed = [*first, *second]
-    found: list[Object] = []
-    for index, one in enumerate(listed):
-        later = (other for other in listed[index + 1 :] if other != one)
-        if not any(_covers(other, one) for other in found) and not any(_covers(other, one) for other in later):
-            found.append(one)
-    return found
+    tolerations = [*first, *second]
+    result: list[Object] = []
+    for index, one in enumerate(tolerations):
+        later = (other for other in tolerations[index + 1 :] if other != one)
+        if not any(_covers(other, one) for other in result) and not any(_covers(other, one) for other in later):
+            result.append(one)
+    return result
 
 
 def _covers(wide: Object, one: Object) -> bool:

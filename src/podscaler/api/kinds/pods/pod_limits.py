@@ -33,10 +33,10 @@ def complete(pod: Object, limit_range: Object) -> None:
 
 
 def _defaults(limit_range: Object, part: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    defaults: dict[str, str] = {}
     for item in _items(limit_range, "Container"):
-        found |= item.get(part) or {}
-    return found
+        defaults |= item.get(part) or {}
+    return defaults
 
 
 def _items(limit_range: Object, kind: str) -> Iterator[Object]:
@@ -48,31 +48,31 @@ def _items(limit_range: Object, kind: str) -> Iterator[Object]:
 def _complete_container(
     container: Object, requests: Mapping[str, str], limits: Mapping[str, str], description: str
 ) -> Iterator[str]:
-    for part, given, word in (("requests", requests, "request"), ("limits", limits, "limit")):
+    for part, default_amounts, word in (("requests", requests, "request"), ("limits", limits, "limit")):
         resources = container.setdefault("resources", {})
-        named = resources.get(part) or {}
-        new = {name: amount for name, amount in given.items() if name not in named}
+        amounts = resources.get(part) or {}
+        new = {name: amount for name, amount in default_amounts.items() if name not in amounts}
         if new:
-            resources[part] = {**named, **new}
+            resources[part] = {**amounts, **new}
             yield f"{', '.join(sorted(new))} {word} for {description} {container.get('name', '')}"
 
 
 def violations(pod: Object, limit_range: Object) -> list[str]:
     """The messages about requests and limits of a pod that the range does not allow; empty if it allows all."""
-    spec, found = pod["spec"], []
+    spec, messages = pod["spec"], []
     for item in (limit_range.get("spec") or {}).get("limits") or []:
         if item.get("type") == "Container":
             for group, _ in _GROUPS:
                 for container in spec.get(group) or []:
-                    found += _errors(item, _amounts(container, "requests"), _amounts(container, "limits"))
+                    messages += _errors(item, _amounts(container, "requests"), _amounts(container, "limits"))
         elif item.get("type") == "Pod":
-            found += _errors(item, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
-    return found
+            messages += _errors(item, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
+    return messages
 
 
 def _amounts(container: Object, part: str) -> dict[str, Quantity]:
-    given = (container.get("resources") or {}).get(part) or {}
-    return {name: Quantity.parse(str(amount)) for name, amount in given.items()}
+    amounts = (container.get("resources") or {}).get(part) or {}
+    return {name: Quantity.parse(str(amount)) for name, amount in amounts.items()}
 
 
 def _pod_amounts(spec: Object, part: str) -> dict[str, Quantity]:
@@ -99,16 +99,16 @@ def _errors(item: Object, requests: Amounts, limits: Amounts) -> list[str]:
 
 
 def _bound_violations(
-    bound: str, kind: str, bounds: Mapping[str, Any], given: tuple[tuple[str, Amounts], ...]
+    bound: str, kind: str, bounds: Mapping[str, Any], amounts_by_part: tuple[tuple[str, Amounts], ...]
 ) -> Iterator[str]:
-    """The first of `given` must be there and keep to the bound, the other one only if it is there."""
-    (main, main_amounts), _ = given
+    """The first of `amounts_by_part` must be there and keep to the bound, the other one only if it is there."""
+    (main, main_amounts), _ = amounts_by_part
     for name in sorted(bounds):
         text, least = f"{bound} {name} usage per {kind} is {bounds[name]}", Quantity.parse(str(bounds[name]))
         if name not in main_amounts:
             yield f"{text}.  No {main} is specified"
             continue
-        for description, amounts in given:
+        for description, amounts in amounts_by_part:
             beyond = name in amounts and (amounts[name] < least if bound == "minimum" else least < amounts[name])
             if beyond:
                 yield f"{text}, but {description} is {amounts[name]}"
@@ -117,7 +117,7 @@ def _bound_violations(
 
 def _ratio_violations(kind: str, ratios: Mapping[str, Any], requests: Amounts, limits: Amounts) -> Iterator[str]:
     for name in sorted(ratios):
-        allowed = Quantity.parse(str(ratios[name]))
+        ratio_max = Quantity.parse(str(ratios[name]))
         text = f"{name} max limit to request ratio per {kind} is {ratios[name]}"
         missing = next(
             (
@@ -131,7 +131,7 @@ def _ratio_violations(kind: str, ratios: Mapping[str, Any], requests: Amounts, l
             yield f"{text}, but no {missing} is specified or {missing} is 0"
             continue
         ratio = limits[name].approximate_float() / requests[name].approximate_float()
-        if ratio > allowed.approximate_float():
+        if ratio > ratio_max.approximate_float():
             yield f"{text}, but provided ratio is {ratio:f}"
 
 

@@ -6,7 +6,8 @@ first unfinished init container; of the first container that waits or has ended;
 Source: the columns and cells of kube-apiserver v1.37 (golden captures).
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from podscaler.api.machinery import printing
@@ -23,9 +24,9 @@ class _Restarts:
 
     def add(self, container: Object) -> None:
         self.count += container.get("restartCount", 0)
-        ended = (container.get("lastState") or {}).get("terminated") or {}
+        last_terminated = (container.get("lastState") or {}).get("terminated") or {}
         # RFC 3339 texts in UTC with whole seconds sort like the instants that they name.
-        self.last_at = max(self.last_at, ended.get("finishedAt") or "")
+        self.last_at = max(self.last_at, last_terminated.get("finishedAt") or "")
 
 
 @dataclass(slots=True)
@@ -55,7 +56,21 @@ def _cells(pod: Object, now_ns: int) -> list[Any]:
     ]
 
 
-PRINTER = tables.named(
+_ENDS = {
+    phase: ({"type": "Completed", "status": "True", "reason": phase, "message": message},)
+    for phase, message in (
+        ("Succeeded", "The pod has completed successfully."),
+        ("Failed", "The pod failed."),
+    )
+}
+
+
+def _row_conditions(pod: Object) -> Sequence[Object]:
+    """The condition of the row of a pod that has ended."""
+    return _ENDS.get((pod.get("status") or {}).get("phase", ""), ())
+
+
+_COLUMNS = tables.named(
     "pod",
     Column("Ready", description="How many of the pod's containers are ready, of all."),
     Column("Status", description="What the pod is doing, in one word."),
@@ -67,11 +82,12 @@ PRINTER = tables.named(
     Column("Readiness Gates", description="How many of the pod's readiness gates are passed, of all.", priority=1),
     cells=_cells,
 )
+PRINTER = replace(_COLUMNS, conditions=_row_conditions)
 
 
 def _summarize(pod: Object, spec: Object, status: Object) -> _Summary:
     summary = _Summary(status.get("reason") or status.get("phase", ""))
-    if any(each.get("reason") == "SchedulingGated" for each in _conditions(status, "PodScheduled")):
+    if any(condition.get("reason") == "SchedulingGated" for condition in _conditions(status, "PodScheduled")):
         summary.status = "SchedulingGated"
     initializing = _summarize_init_containers(summary, spec, status)
     if not initializing or _is_true(status, "Initialized"):
@@ -95,8 +111,8 @@ def _summarize_init_containers(summary: _Summary, spec: Object, status: Object) 
         if is_sidecar:
             summary.sidecars.add(container)
         state = container.get("state") or {}
-        ended = state.get("terminated")
-        if ended is not None and not ended.get("exitCode"):
+        terminated = state.get("terminated")
+        if terminated is not None and not terminated.get("exitCode"):
             continue
         if is_sidecar and container.get("started"):
             summary.ready += bool(container.get("ready"))
@@ -107,8 +123,8 @@ def _summarize_init_containers(summary: _Summary, spec: Object, status: Object) 
 
 
 def _init_status(state: Object, index: int, count: int) -> str:
-    if (ended := state.get("terminated")) is not None:
-        return f"Init:{_end_reason(ended)}"
+    if (terminated := state.get("terminated")) is not None:
+        return f"Init:{_end_reason(terminated)}"
     waiting = (state.get("waiting") or {}).get("reason", "")
     if waiting and waiting != "PodInitializing":
         return f"Init:{waiting}"
@@ -123,8 +139,8 @@ def _summarize_containers(summary: _Summary, status: Object) -> None:
         state = container.get("state") or {}
         if waiting := (state.get("waiting") or {}).get("reason"):
             summary.status = waiting
-        elif (ended := state.get("terminated")) is not None:
-            summary.status = _end_reason(ended)
+        elif (terminated := state.get("terminated")) is not None:
+            summary.status = _end_reason(terminated)
         elif container.get("ready") and state.get("running") is not None:
             is_running = True
             summary.ready += 1
@@ -133,10 +149,10 @@ def _summarize_containers(summary: _Summary, status: Object) -> None:
         summary.status = "Running" if _is_true(status, "Ready") else "NotReady"
 
 
-def _end_reason(ended: Object) -> str:
-    if reason := ended.get("reason"):
+def _end_reason(terminated: Object) -> str:
+    if reason := terminated.get("reason"):
         return str(reason)
-    return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode', 0)}"
+    return f"Signal:{terminated['signal']}" if terminated.get("signal") else f"ExitCode:{terminated.get('exitCode', 0)}"
 
 
 def _restarts(summary: _Summary, now_ns: int) -> str:
@@ -146,8 +162,8 @@ def _restarts(summary: _Summary, now_ns: int) -> str:
 
 
 def _ip(status: Object) -> str:
-    listed = status.get("podIPs") or []
-    return str(listed[0].get("ip", "") if listed else status.get("podIP", ""))
+    pod_ips = status.get("podIPs") or []
+    return str(pod_ips[0].get("ip", "") if pod_ips else status.get("podIP", ""))
 
 
 def _readiness_gates(spec: Object, status: Object) -> str:
@@ -158,12 +174,16 @@ def _readiness_gates(spec: Object, status: Object) -> str:
 
 
 def _sidecar_names(spec: Object) -> set[str]:
-    return {each.get("name", "") for each in spec.get("initContainers") or [] if each.get("restartPolicy") == "Always"}
+    return {
+        container.get("name", "")
+        for container in spec.get("initContainers") or []
+        if container.get("restartPolicy") == "Always"
+    }
 
 
 def _conditions(status: Object, kind: str) -> list[Object]:
-    return [each for each in status.get("conditions") or [] if each.get("type") == kind]
+    return [condition for condition in status.get("conditions") or [] if condition.get("type") == kind]
 
 
 def _is_true(status: Object, kind: str) -> bool:
-    return any(each.get("status") == "True" for each in _conditions(status, kind))
+    return any(condition.get("status") == "True" for condition in _conditions(status, kind))

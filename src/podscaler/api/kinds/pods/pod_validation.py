@@ -35,17 +35,17 @@ _SEARCH_MESSAGE = (
 def validate_new(pod: Object) -> list[FieldError]:
     """The field errors of a new Pod, without those of its metadata."""
     spec = pod.get("spec") or {}
-    found = validate_spec(spec, "spec", is_template=False)
+    errors = validate_spec(spec, "spec", is_template=False)
     if spec.get("ephemeralContainers"):
-        found.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
-    return found
+        errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+    return errors
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of a Pod: texts that are no IP addresses."""
     status = new.get("status") or {}
-    listed = status.get("podIPs") or ([{"ip": status["podIP"]}] if status.get("podIP") else [])
-    return checks.each([each.get("ip", "") for each in listed], "status.podIPs", _address_errors)
+    pod_ips = status.get("podIPs") or ([{"ip": status["podIP"]}] if status.get("podIP") else [])
+    return checks.each([pod_ip.get("ip", "") for pod_ip in pod_ips], "status.podIPs", _address_errors)
 
 
 def _address_errors(ip: str, path: str) -> list[FieldError]:
@@ -55,38 +55,38 @@ def _address_errors(ip: str, path: str) -> list[FieldError]:
 def validate_template(template: Object, path: str, *, old: Object | None = None) -> list[FieldError]:
     """The field errors of a pod template; a pod spec that equals that of the stored template `old` has none."""
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
-    found = metadata.label_errors(meta.get("labels") or {}, f"{path}.labels")
-    found += metadata.annotation_errors(meta.get("annotations") or {}, f"{path}.annotations")
-    stored = None if old is None else old.get("spec")
-    if old is None or spec != stored:
-        found += validate_spec(spec, f"{path}.spec", is_template=True, old=stored)
-    return found
+    errors = metadata.label_errors(meta.get("labels") or {}, f"{path}.labels")
+    errors += metadata.annotation_errors(meta.get("annotations") or {}, f"{path}.annotations")
+    old_spec = None if old is None else old.get("spec")
+    if old is None or spec != old_spec:
+        errors += validate_spec(spec, f"{path}.spec", is_template=True, old=old_spec)
+    return errors
 
 
 def validate_spec(spec: Object, path: str, *, is_template: bool, old: Object | None = None) -> list[FieldError]:
     """The field errors of the pod spec at `path`; some are not reported if the stored spec `old` has them too."""
     volumes = volume_validation.names_of(spec)
-    found = volume_validation.validate(spec.get("volumes") or [], f"{path}.volumes", old=(old or {}).get("volumes"))
-    found += container_validation.validate(spec, path, volumes)
-    found += checks.required_one_of(spec.get("restartPolicy"), f"{path}.restartPolicy", _RESTART_POLICIES)
-    found += checks.required_one_of(spec.get("dnsPolicy"), f"{path}.dnsPolicy", _DNS_POLICIES)
-    found += checks.optional_one_of(spec.get("preemptionPolicy"), f"{path}.preemptionPolicy", _PREEMPTION_POLICIES)
-    found += security_context_validation.pod_errors(spec, path)
-    found += checks.optional(spec.get("affinity"), f"{path}.affinity", scheduling_validation.affinity_errors)
-    found += _dns_config_errors(spec, f"{path}.dnsConfig")
-    found += _gate_errors(spec, path)
+    errors = volume_validation.validate(spec.get("volumes") or [], f"{path}.volumes", old=(old or {}).get("volumes"))
+    errors += container_validation.validate(spec, path, volumes)
+    errors += checks.required_one_of(spec.get("restartPolicy"), f"{path}.restartPolicy", _RESTART_POLICIES)
+    errors += checks.required_one_of(spec.get("dnsPolicy"), f"{path}.dnsPolicy", _DNS_POLICIES)
+    errors += checks.optional_one_of(spec.get("preemptionPolicy"), f"{path}.preemptionPolicy", _PREEMPTION_POLICIES)
+    errors += security_context_validation.pod_errors(spec, path)
+    errors += checks.optional(spec.get("affinity"), f"{path}.affinity", scheduling_validation.affinity_errors)
+    errors += _dns_config_errors(spec, f"{path}.dnsConfig")
+    errors += _gate_errors(spec, path)
     spread = spec.get("topologySpreadConstraints") or []
-    found += scheduling_validation.spread_errors(spread, f"{path}.topologySpreadConstraints")
-    found += checks.optional(spec.get("os"), f"{path}.os", _os_errors)
-    found += metadata.label_errors(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
-    found += _name_errors(spec, path)
-    found += checks.optional(spec.get("activeDeadlineSeconds"), f"{path}.activeDeadlineSeconds", _deadline_errors)
-    found += checks.each(spec.get("hostAliases"), f"{path}.hostAliases", _alias_errors)
-    found += checks.each(spec.get("tolerations"), f"{path}.tolerations", scheduling_validation.toleration_errors)
-    found += volume_validation.file_key_errors(spec, path)
+    errors += scheduling_validation.spread_errors(spread, f"{path}.topologySpreadConstraints")
+    errors += checks.optional(spec.get("os"), f"{path}.os", _os_errors)
+    errors += metadata.label_errors(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
+    errors += _name_errors(spec, path)
+    errors += checks.optional(spec.get("activeDeadlineSeconds"), f"{path}.activeDeadlineSeconds", _deadline_errors)
+    errors += checks.each(spec.get("hostAliases"), f"{path}.hostAliases", _alias_errors)
+    errors += checks.each(spec.get("tolerations"), f"{path}.tolerations", scheduling_validation.toleration_errors)
+    errors += volume_validation.file_key_errors(spec, path)
     if is_template and spec.get("ephemeralContainers"):
-        found.append(forbidden(f"{path}.ephemeralContainers", "ephemeral containers not allowed in pod template"))
-    return found
+        errors.append(forbidden(f"{path}.ephemeralContainers", "ephemeral containers not allowed in pod template"))
+    return errors
 
 
 _NAME_RULES = {
@@ -101,26 +101,28 @@ _NAME_RULES = {
 
 
 def _name_errors(spec: Object, path: str) -> list[FieldError]:
-    found = []
+    errors = []
     for name, rule in _NAME_RULES.items():
         if value := spec.get(name):
-            found += checks.well_formed(value, f"{path}.{name}", rule)
-    return found
+            errors += checks.well_formed(value, f"{path}.{name}", rule)
+    return errors
 
 
 def _gate_errors(spec: Object, path: str) -> list[FieldError]:
     """The errors of scheduling gates and readiness gates."""
     seen: set[str] = set()
-    found = []
+    errors = []
     for index, gate in enumerate(spec.get("schedulingGates") or []):
-        name, place = gate.get("name", ""), f"{path}.schedulingGates[{index}]"
-        found += checks.well_formed(name, place, names.label_key_errors) + checks.not_repeated(name, place, seen)
+        name, item_path = gate.get("name", ""), f"{path}.schedulingGates[{index}]"
+        errors += checks.well_formed(name, item_path, names.label_key_errors) + checks.not_repeated(
+            name, item_path, seen
+        )
     if seen and spec.get("nodeName"):
-        found.append(forbidden(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
+        errors.append(forbidden(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
     for index, gate in enumerate(spec.get("readinessGates") or []):
-        place = f"{path}.readinessGates[{index}].conditionType"
-        found += checks.well_formed(gate.get("conditionType", ""), place, names.label_key_errors)
-    return found
+        item_path = f"{path}.readinessGates[{index}].conditionType"
+        errors += checks.well_formed(gate.get("conditionType", ""), item_path, names.label_key_errors)
+    return errors
 
 
 def _os_errors(system: Object, path: str) -> list[FieldError]:
@@ -134,10 +136,10 @@ def _deadline_errors(deadline_s: int, path: str) -> list[FieldError]:
 
 
 def _alias_errors(alias: Object, path: str) -> list[FieldError]:
-    found = _address_errors(alias.get("ip", ""), f"{path}.ip")
+    errors = _address_errors(alias.get("ip", ""), f"{path}.ip")
     for host in alias.get("hostnames") or []:
-        found += checks.well_formed(host, f"{path}.hostnames", names.dns_subdomain_errors)
-    return found
+        errors += checks.well_formed(host, f"{path}.hostnames", names.dns_subdomain_errors)
+    return errors
 
 
 def _dns_config_errors(spec: Object, path: str) -> list[FieldError]:
@@ -145,14 +147,16 @@ def _dns_config_errors(spec: Object, path: str) -> list[FieldError]:
     config, is_required = spec.get("dnsConfig"), spec.get("dnsPolicy") == "None"
     if config is None:
         return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")] if is_required else []
-    servers, place, found = config.get("nameservers") or [], f"{path}.nameservers", []
+    servers, field_path, errors = config.get("nameservers") or [], f"{path}.nameservers", []
     if is_required:
-        found += checks.present(servers, place, "must provide at least one DNS nameserver when `dnsPolicy` is None")
+        errors += checks.present(
+            servers, field_path, "must provide at least one DNS nameserver when `dnsPolicy` is None"
+        )
     message = f"must not have more than {_SERVERS_MAX} nameservers"
-    found += checks.holds(len(servers) <= _SERVERS_MAX, place, servers, message)
-    found += checks.each(servers, place, _address_errors)
-    found += _search_errors(config.get("searches") or [], f"{path}.searches")
-    return found + checks.each(
+    errors += checks.holds(len(servers) <= _SERVERS_MAX, field_path, servers, message)
+    errors += checks.each(servers, field_path, _address_errors)
+    errors += _search_errors(config.get("searches") or [], f"{path}.searches")
+    return errors + checks.each(
         config.get("options"),
         f"{path}.options",
         lambda each, at: checks.present(each.get("name"), at, "must not be empty"),
@@ -161,10 +165,10 @@ def _dns_config_errors(spec: Object, path: str) -> list[FieldError]:
 
 def _search_errors(searches: list[str], path: str) -> list[FieldError]:
     message = f"must not have more than {_SEARCHES_MAX} search paths"
-    found = checks.holds(len(searches) <= _SEARCHES_MAX, path, searches, message)
+    errors = checks.holds(len(searches) <= _SEARCHES_MAX, path, searches, message)
     message = f"must not have more than {_SEARCHES_MAX_CHARACTERS} characters (including spaces) in the search list"
-    found += checks.holds(len(" ".join(searches)) <= _SEARCHES_MAX_CHARACTERS, path, searches, message)
+    errors += checks.holds(len(" ".join(searches)) <= _SEARCHES_MAX_CHARACTERS, path, searches, message)
     domains = [search.removesuffix(".") for search in searches]
-    return found + checks.each(
+    return errors + checks.each(
         domains, path, lambda name, at: checks.holds(not name or _SEARCH.fullmatch(name), at, name, _SEARCH_MESSAGE)
     )

@@ -40,18 +40,18 @@ def _spec_warnings(spec: Object, path: str) -> Iterator[str]:
         yield f"{path}.nodeSelector[{key}]: {_deprecation(key)}"
     yield from _affinity_warnings(spec.get("affinity") or {}, f"{path}.affinity")
     for index, constraint in enumerate(spec.get("topologySpreadConstraints") or []):
-        place, key = f"{path}.topologySpreadConstraints[{index}]", constraint.get("topologyKey", "")
+        item_path, key = f"{path}.topologySpreadConstraints[{index}]", constraint.get("topologyKey", "")
         if key in _DEPRECATED_LABELS:
-            yield f"{place}.topologyKey: {key} is {_deprecation(key)}"
+            yield f"{item_path}.topologyKey: {key} is {_deprecation(key)}"
         if constraint.get("labelSelector") is None:
-            yield f"{place}.labelSelector: {_NO_SELECTOR}"
+            yield f"{item_path}.labelSelector: {_NO_SELECTOR}"
     yield from _volumes_warnings(spec, path)
     yield from _duplicate_warnings(spec.get("hostAliases") or [], "ip", f"{path}.hostAliases")
     yield from _secrets_warnings(spec.get("imagePullSecrets") or [], f"{path}.imagePullSecrets")
     containers = list(_containers_with_paths(spec, path))
-    for place, container in containers:
-        yield from checks.fraction_warnings(container.get("resources") or {}, f"{place}.resources")
-        yield from _variables_warnings(container.get("env") or [], f"{place}.env")
+    for item_path, container in containers:
+        yield from checks.fraction_warnings(container.get("resources") or {}, f"{item_path}.resources")
+        yield from _variables_warnings(container.get("env") or [], f"{item_path}.env")
     yield from _ports_warnings(containers)
 
 
@@ -61,16 +61,20 @@ def _deprecation(label: str) -> str:
 
 
 def _affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
-    to_nodes, place = affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity"
+    to_nodes, field_path = affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity"
     terms = (to_nodes.get(scheduling_validation.REQUIRED) or {}).get("nodeSelectorTerms") or []
-    listed = [(f"{scheduling_validation.REQUIRED}.nodeSelectorTerms[{n}]", term) for n, term in enumerate(terms)]
-    for index, each in enumerate(to_nodes.get(scheduling_validation.PREFERRED) or []):
-        listed.append((f"{scheduling_validation.PREFERRED}[{index}].preference", each.get("preference") or {}))
-    for where, term in listed:
+    terms_with_fields = [
+        (f"{scheduling_validation.REQUIRED}.nodeSelectorTerms[{n}]", term) for n, term in enumerate(terms)
+    ]
+    for index, preference in enumerate(to_nodes.get(scheduling_validation.PREFERRED) or []):
+        terms_with_fields.append(
+            (f"{scheduling_validation.PREFERRED}[{index}].preference", preference.get("preference") or {})
+        )
+    for field, term in terms_with_fields:
         for number, requirement in enumerate(term.get("matchExpressions") or []):
             key = requirement.get("key", "")
             if key in _DEPRECATED_LABELS:
-                yield f"{place}.{where}.matchExpressions[{number}].key: {key} is {_deprecation(key)}"
+                yield f"{field_path}.{field}.matchExpressions[{number}].key: {key} is {_deprecation(key)}"
     for name in ("podAffinity", "podAntiAffinity"):
         yield from _pod_affinity_warnings(affinity.get(name) or {}, f"{path}.{name}")
 
@@ -79,10 +83,10 @@ def _pod_affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
     for index, term in enumerate(affinity.get(scheduling_validation.REQUIRED) or []):
         if term.get("labelSelector") is None:
             yield f"{path}.{scheduling_validation.REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}"
-    for index, each in enumerate(affinity.get(scheduling_validation.PREFERRED) or []):
-        if (each.get("podAffinityTerm") or {}).get("labelSelector") is None:
-            place = f"{path}.{scheduling_validation.PREFERRED}[{index}].podAffinityTerm"
-            yield f"{place}.labelSelector: {_NO_SELECTOR}"
+    for index, preference in enumerate(affinity.get(scheduling_validation.PREFERRED) or []):
+        if (preference.get("podAffinityTerm") or {}).get("labelSelector") is None:
+            field_path = f"{path}.{scheduling_validation.PREFERRED}[{index}].podAffinityTerm"
+            yield f"{field_path}.labelSelector: {_NO_SELECTOR}"
 
 
 def _volumes_warnings(spec: Object, path: str) -> Iterator[str]:
@@ -126,16 +130,16 @@ def _variables_warnings(variables: list[Object], path: str) -> Iterator[str]:
 
 def _ports_warnings(containers: list[tuple[str, Object]]) -> Iterator[str]:
     """The warnings about ports that are defined twice in a pod, in one container or in two."""
-    known: dict[tuple[int, str], list[tuple[str, Object]]] = {}
+    ports_by_number: dict[tuple[int, str], list[tuple[str, Object]]] = {}
     names: dict[str, str] = {}
-    for place, container in containers:
+    for container_path, container in containers:
         for index, port in enumerate(container.get("ports") or []):
-            path, name = f"{place}.ports[{index}]", port.get("name", "")
-            others = known.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
-            for where, other in others:
-                if word := _clash(port, other):
-                    yield f"{path}: {word} port definition with {where}"
-            others.append((path, port))
+            path, name = f"{container_path}.ports[{index}]", port.get("name", "")
+            earlier_ports = ports_by_number.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
+            for earlier_path, earlier_port in earlier_ports:
+                if word := _clash(port, earlier_port):
+                    yield f"{path}: {word} port definition with {earlier_path}"
+            earlier_ports.append((path, port))
             if name and name in names:
                 effect = "services and probes that select ports by name will use"
                 yield f'{path}: duplicate port name "{name}" with {names[name]}, {effect} {names[name]}'

@@ -26,122 +26,122 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 def affinity_errors(affinity: Object, path: str) -> list[FieldError]:
     """The field errors of the affinity at `path`."""
-    found = checks.optional(affinity.get("nodeAffinity"), f"{path}.nodeAffinity", _node_affinity_errors)
+    errors = checks.optional(affinity.get("nodeAffinity"), f"{path}.nodeAffinity", _node_affinity_errors)
     for name in ("podAffinity", "podAntiAffinity"):
-        found += checks.optional(affinity.get(name), f"{path}.{name}", _pod_affinity_errors)
-    return found
+        errors += checks.optional(affinity.get(name), f"{path}.{name}", _pod_affinity_errors)
+    return errors
 
 
 def _node_affinity_errors(affinity: Object, path: str) -> list[FieldError]:
-    found = []
-    if (wanted := affinity.get(REQUIRED)) is not None:
-        terms, place = wanted.get("nodeSelectorTerms"), f"{path}.{REQUIRED}.nodeSelectorTerms"
-        found += checks.present(terms, place, "must have at least one node selector term")
-        found += checks.each(terms, place, _node_term_errors)
-    return found + _preferred_errors(affinity, path, "preference", _node_term_errors)
+    errors = []
+    if (required_terms := affinity.get(REQUIRED)) is not None:
+        terms, field_path = required_terms.get("nodeSelectorTerms"), f"{path}.{REQUIRED}.nodeSelectorTerms"
+        errors += checks.present(terms, field_path, "must have at least one node selector term")
+        errors += checks.each(terms, field_path, _node_term_errors)
+    return errors + _preferred_errors(affinity, path, "preference", _node_term_errors)
 
 
 def _preferred_errors(affinity: Object, path: str, part: str, check: checks.Check) -> list[FieldError]:
     """The errors of preferred terms, each with a weight and a term in its field `part`."""
-    found = []
+    errors = []
     for index, preferred in enumerate(affinity.get(PREFERRED) or []):
-        place, weight = f"{path}.{PREFERRED}[{index}]", preferred.get("weight", 0)
+        item_path, weight = f"{path}.{PREFERRED}[{index}]", preferred.get("weight", 0)
         message = f"must be in the range 1-{_WEIGHT_MAX}"
-        found += checks.holds(1 <= weight <= _WEIGHT_MAX, f"{place}.weight", weight, message)
-        found += check(preferred.get(part) or {}, f"{place}.{part}")
-    return found
+        errors += checks.holds(1 <= weight <= _WEIGHT_MAX, f"{item_path}.weight", weight, message)
+        errors += check(preferred.get(part) or {}, f"{item_path}.{part}")
+    return errors
 
 
 def _node_term_errors(term: Object, path: str) -> list[FieldError]:
     check = partial(label_selector.requirement_errors, is_comparing=True)
-    found = checks.each(term.get("matchExpressions"), f"{path}.matchExpressions", check)
-    return found + checks.each(term.get("matchFields"), f"{path}.matchFields", _field_requirement_errors)
+    errors = checks.each(term.get("matchExpressions"), f"{path}.matchExpressions", check)
+    return errors + checks.each(term.get("matchFields"), f"{path}.matchFields", _field_requirement_errors)
 
 
 def _field_requirement_errors(requirement: Object, path: str) -> list[FieldError]:
     operator, key = requirement.get("operator", ""), requirement.get("key", "")
-    values, found = requirement.get("values") or [], []
+    values, errors = requirement.get("values") or [], []
     if operator not in ("In", "NotIn"):
-        found.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
     elif len(values) != 1:
-        found.append(required(f"{path}.values", _ONE_VALUE))
+        errors.append(required(f"{path}.values", _ONE_VALUE))
     if key != "metadata.name":
-        return [*found, invalid(f"{path}.key", key, "not a valid field selector key")]
-    return found + checks.each_well_formed(values, f"{path}.values", names.dns_subdomain_errors)
+        return [*errors, invalid(f"{path}.key", key, "not a valid field selector key")]
+    return errors + checks.each_well_formed(values, f"{path}.values", names.dns_subdomain_errors)
 
 
 def _pod_affinity_errors(affinity: Object, path: str) -> list[FieldError]:
-    found = checks.each(affinity.get(REQUIRED), f"{path}.{REQUIRED}", _pod_term_errors)
-    return found + _preferred_errors(affinity, path, "podAffinityTerm", _pod_term_errors)
+    errors = checks.each(affinity.get(REQUIRED), f"{path}.{REQUIRED}", _pod_term_errors)
+    return errors + _preferred_errors(affinity, path, "podAffinityTerm", _pod_term_errors)
 
 
 def _pod_term_errors(term: Object, path: str) -> list[FieldError]:
-    found = []
+    errors = []
     for name in ("labelSelector", "namespaceSelector"):
-        found += label_selector.validate(term.get(name) or {}, f"{path}.{name}")
+        errors += label_selector.validate(term.get(name) or {}, f"{path}.{name}")
     for name in term.get("namespaces") or []:
-        found += checks.well_formed(name, f"{path}.namespace", names.dns_label_errors)
+        errors += checks.well_formed(name, f"{path}.namespace", names.dns_label_errors)
     for name in ("matchLabelKeys", "mismatchLabelKeys"):
-        found += _label_key_errors(term, name, path)
-    key, place = term.get("topologyKey", ""), f"{path}.topologyKey"
-    found += checks.present(key, place, "can not be empty")
-    return found + checks.well_formed(key, place, names.label_key_errors)
+        errors += _label_key_errors(term, name, path)
+    key, field_path = term.get("topologyKey", ""), f"{path}.topologyKey"
+    errors += checks.present(key, field_path, "can not be empty")
+    return errors + checks.well_formed(key, field_path, names.label_key_errors)
 
 
 def _label_key_errors(part: Object, name: str, path: str) -> list[FieldError]:
     """The errors of the label keys in the field `name`, which complete the labelSelector of a term or constraint."""
-    keys, place = part.get(name), f"{path}.{name}"
+    keys, field_path = part.get(name), f"{path}.{name}"
     if keys and part.get("labelSelector") is None:
-        return [forbidden(place, "must not be specified when labelSelector is not set")]
-    return checks.each_well_formed(keys or (), place, names.label_key_errors)
+        return [forbidden(field_path, "must not be specified when labelSelector is not set")]
+    return checks.each_well_formed(keys or (), field_path, names.label_key_errors)
 
 
 def spread_errors(constraints: list[Object], path: str) -> list[FieldError]:
     """The field errors of the topology spread constraints at `path`."""
     pairs = [(each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")) for each in constraints]
-    found = []
+    errors = []
     for index, (constraint, pair) in enumerate(zip(constraints, pairs, strict=True)):
-        place = f"{path}[{index}]"
-        found += _constraint_errors(constraint, place)
+        item_path = f"{path}[{index}]"
+        errors += _constraint_errors(constraint, item_path)
         if pair in pairs[index + 1 :]:
-            found.append(duplicate(f"{place}.{{topologyKey, whenUnsatisfiable}}", f"{{{', '.join(pair)}}}"))
-    return found
+            errors.append(duplicate(f"{item_path}.{{topologyKey, whenUnsatisfiable}}", f"{{{', '.join(pair)}}}"))
+    return errors
 
 
 def _constraint_errors(constraint: Object, path: str) -> list[FieldError]:
     skew, action, least = constraint.get("maxSkew", 0), constraint.get("whenUnsatisfiable", ""), "minDomains"
-    found = checks.holds(skew > 0, f"{path}.maxSkew", skew, "must be greater than zero")
-    found += checks.present(constraint.get("topologyKey"), f"{path}.topologyKey", "can not be empty")
-    found += checks.one_of(action, f"{path}.whenUnsatisfiable", _ACTIONS)
+    errors = checks.holds(skew > 0, f"{path}.maxSkew", skew, "must be greater than zero")
+    errors += checks.present(constraint.get("topologyKey"), f"{path}.topologyKey", "can not be empty")
+    errors += checks.one_of(action, f"{path}.whenUnsatisfiable", _ACTIONS)
     if (domains := constraint.get(least)) is not None:
-        found += checks.holds(domains > 0, f"{path}.{least}", domains, "must be greater than zero")
+        errors += checks.holds(domains > 0, f"{path}.{least}", domains, "must be greater than zero")
         message = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-        found += checks.holds(action == "DoNotSchedule", f"{path}.{least}", domains, message)
+        errors += checks.holds(action == "DoNotSchedule", f"{path}.{least}", domains, message)
     for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-        found += checks.optional_one_of(constraint.get(name), f"{path}.{name}", _POLICIES)
-    found += _label_key_errors(constraint, "matchLabelKeys", path)
-    return found + label_selector.validate(constraint.get("labelSelector") or {}, f"{path}.labelSelector")
+        errors += checks.optional_one_of(constraint.get(name), f"{path}.{name}", _POLICIES)
+    errors += _label_key_errors(constraint, "matchLabelKeys", path)
+    return errors + label_selector.validate(constraint.get("labelSelector") or {}, f"{path}.labelSelector")
 
 
 def toleration_errors(toleration: Object, path: str) -> list[FieldError]:
     """The field errors of the toleration at `path`."""
     key, operator, effect, value = (toleration.get(name, "") for name in ("key", "operator", "effect", "value"))
-    place = f"{path}.operator"
-    found = checks.well_formed(key, f"{path}.key", names.label_key_errors) if key else []
+    field_path = f"{path}.operator"
+    errors = checks.well_formed(key, f"{path}.key", names.label_key_errors) if key else []
     if not key and operator != "Exists":
         message = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        found.append(invalid(place, operator, message))
+        errors.append(invalid(field_path, operator, message))
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
         message = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        found.append(invalid(f"{path}.effect", effect, message))
+        errors.append(invalid(f"{path}.effect", effect, message))
     if operator in ("", "Equal"):
-        found += checks.well_formed(value, place, names.label_value_errors)
+        errors += checks.well_formed(value, field_path, names.label_value_errors)
     elif operator == "Exists":
         if value:
-            found.append(invalid(place, value, "value must be empty when `operator` is 'Exists'"))
+            errors.append(invalid(field_path, value, "value must be empty when `operator` is 'Exists'"))
     else:
-        known = ("Equal", "Exists", "Lt", "Gt") if operator in _GATED_OPERATORS else ("Equal", "Exists")
-        found.append(not_supported(place, operator, known))
+        operators = ("Equal", "Exists", "Lt", "Gt") if operator in _GATED_OPERATORS else ("Equal", "Exists")
+        errors.append(not_supported(field_path, operator, operators))
     if effect and effect not in _EFFECTS:
-        found.append(not_supported(f"{path}.effect", effect, _EFFECTS))
-    return found
+        errors.append(not_supported(f"{path}.effect", effect, _EFFECTS))
+    return errors

@@ -29,34 +29,34 @@ _SYSCTL_MAX = 253
 
 def pod_errors(spec: Object, path: str) -> list[FieldError]:
     """The field errors of the security context of the pod spec at `path`, and of namespaces shared with the host."""
-    context, place = spec.get("securityContext"), f"{path}.securityContext"
+    context, field_path = spec.get("securityContext"), f"{path}.securityContext"
     if not context:
         return _host_errors(spec, path)
-    found = _id_errors(context, ("fsGroup", "runAsUser", "runAsGroup"), place)
-    found += checks.each(context.get("supplementalGroups"), f"{place}.supplementalGroups", _number_errors)
-    found += _host_errors(spec, path)
-    found += _sysctl_errors(context.get("sysctls") or [], f"{place}.sysctls")
+    errors = _id_errors(context, ("fsGroup", "runAsUser", "runAsGroup"), field_path)
+    errors += checks.each(context.get("supplementalGroups"), f"{field_path}.supplementalGroups", _number_errors)
+    errors += _host_errors(spec, path)
+    errors += _sysctl_errors(context.get("sysctls") or [], f"{field_path}.sysctls")
     for name, choices in _POD_CHOICES:
-        found += checks.optional_one_of(context.get(name), f"{place}.{name}", choices)
-    return found + _profile_errors(context, place)
+        errors += checks.optional_one_of(context.get(name), f"{field_path}.{name}", choices)
+    return errors + _profile_errors(context, field_path)
 
 
 def container_errors(container: Object, path: str, *, has_host_users: bool) -> list[FieldError]:
     """The field errors of the security context of the container at `path`."""
-    context, place = container.get("securityContext"), f"{path}.securityContext"
+    context, field_path = container.get("securityContext"), f"{path}.securityContext"
     if not context:
         return []
-    found = _id_errors(context, ("runAsUser", "runAsGroup"), place)
+    errors = _id_errors(context, ("runAsUser", "runAsGroup"), field_path)
     mount = context.get("procMount")
-    found += checks.optional_one_of(mount, f"{place}.procMount", _PROC_MOUNTS)
+    errors += checks.optional_one_of(mount, f"{field_path}.procMount", _PROC_MOUNTS)
     if mount == "Unmasked" and has_host_users:
-        found.append(invalid(f"{place}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
+        errors.append(invalid(f"{field_path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
     if context.get("allowPrivilegeEscalation") is False:
-        shown = go_struct.shown(context, "core/v1.SecurityContext")
-        what = list(_escalations(context))
+        printed = go_struct.printed(context, "core/v1.SecurityContext")
+        escalations = list(_escalations(context))
         text = "cannot set `allowPrivilegeEscalation` to false and"
-        found += [invalid(place, shown, f"{text} {each}") for each in what]
-    return found + _profile_errors(context, place)
+        errors += [invalid(field_path, printed, f"{text} {escalation}") for escalation in escalations]
+    return errors + _profile_errors(context, field_path)
 
 
 def _escalations(context: Object) -> Iterable[str]:
@@ -75,25 +75,25 @@ def _number_errors(number: int, path: str) -> list[FieldError]:
 
 
 def _host_errors(spec: Object, path: str) -> list[FieldError]:
-    found = []
+    errors = []
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
-        found.append(invalid(f"{path}.shareProcessNamespace", value=True, detail=text))
+        errors.append(invalid(f"{path}.shareProcessNamespace", value=True, detail=text))
     if spec.get("hostUsers") is False:
         shared = [name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)]
-        found += [forbidden(f"{path}.{name}", "when `hostUsers` is false") for name in shared]
-    return found
+        errors += [forbidden(f"{path}.{name}", "when `hostUsers` is false") for name in shared]
+    return errors
 
 
 def _sysctl_errors(sysctls: list[Object], path: str) -> list[FieldError]:
-    found = []
+    errors = []
     seen: set[str] = set()
     for index, sysctl in enumerate(sysctls):
-        place, name = f"{path}[{index}].name", sysctl.get("name", "")
-        malformed = checks.required_form(name, place, _sysctl_messages)
-        repeated = checks.not_repeated(name, place, seen)
-        found += malformed or repeated
-    return found
+        field_path, name = f"{path}[{index}].name", sysctl.get("name", "")
+        malformed = checks.required_form(name, field_path, _sysctl_messages)
+        repeated = checks.not_repeated(name, field_path, seen)
+        errors += malformed or repeated
+    return errors
 
 
 def _sysctl_messages(name: str) -> list[str]:
@@ -102,31 +102,31 @@ def _sysctl_messages(name: str) -> list[str]:
 
 
 def _profile_errors(context: Object, path: str) -> list[FieldError]:
-    found = []
+    errors = []
     for name, word in (("seccompProfile", "seccomp"), ("appArmorProfile", "AppArmor")):
-        found += checks.optional(context.get(name), f"{path}.{name}", partial(_one_profile_errors, word))
-    return found
+        errors += checks.optional(context.get(name), f"{path}.{name}", partial(_one_profile_errors, word))
+    return errors
 
 
 def _one_profile_errors(word: str, profile: Object, path: str) -> list[FieldError]:
     kind, local = profile.get("type", ""), profile.get("localhostProfile")
-    place = f"{path}.localhostProfile"
+    field_path = f"{path}.localhostProfile"
     if not kind:
         return [required(f"{path}.type", f"type is required when {path.rpartition('.')[2]} is set")]
     if kind not in _PROFILES:
         return [not_supported(f"{path}.type", kind, _PROFILES)]
     if kind == "Localhost":
-        return _local_errors(local, word, place)
+        return _local_errors(local, word, field_path)
     if local is None:
         return []
-    shown = go_struct.shown(profile, "core/v1.SeccompProfile") if word == "seccomp" else local
-    return [invalid(place, shown, f"can only be set when {word} type is Localhost")]
+    printed = go_struct.printed(profile, "core/v1.SeccompProfile") if word == "seccomp" else local
+    return [invalid(field_path, printed, f"can only be set when {word} type is Localhost")]
 
 
 def _local_errors(local: str | None, word: str, path: str) -> list[FieldError]:
     if not local:
         return [required(path, f"must be set when {word} type is Localhost")]
-    found = [invalid(path, local, "must be a relative path")] if local.startswith("/") else []
+    errors = [invalid(path, local, "must be a relative path")] if local.startswith("/") else []
     if ".." in local.split("/"):
-        found.append(invalid(path, local, "must not contain '..'"))
-    return found
+        errors.append(invalid(path, local, "must not contain '..'"))
+    return errors

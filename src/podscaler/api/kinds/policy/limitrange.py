@@ -50,9 +50,9 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _item_errors(item: Object, path: str, seen: set[str]) -> list[FieldError]:
-    kind, place = item.get("type", ""), f"{path}.type"
-    found = checks.well_formed(kind, place, _type_messages) + checks.not_repeated(kind, place, seen)
-    return found + _name_errors(item, kind, path) + _amount_errors(item, path)
+    kind, field_path = item.get("type", ""), f"{path}.type"
+    errors = checks.well_formed(kind, field_path, _type_messages) + checks.not_repeated(kind, field_path, seen)
+    return errors + _name_errors(item, kind, path) + _amount_errors(item, path)
 
 
 def _type_messages(kind: str) -> list[str]:
@@ -62,19 +62,19 @@ def _type_messages(kind: str) -> list[str]:
 
 def _name_errors(item: Object, kind: str, path: str) -> list[FieldError]:
     rule = names.container_resource_name_errors if kind in ("Pod", "Container") else names.resource_name_errors
-    found = []
+    errors = []
     for part in _LIMIT_FIELDS:
         if kind == "Pod" and part in ("default", "defaultRequest"):
             if item.get(part):
-                found.append(forbidden(f"{path}.{part}", "may not be specified when `type` is 'Pod'"))
+                errors.append(forbidden(f"{path}.{part}", "may not be specified when `type` is 'Pod'"))
             continue
         for name in sorted(item.get(part) or {}):
-            found += checks.well_formed(name, f"{path}.{part}[{name}]", rule)
+            errors += checks.well_formed(name, f"{path}.{part}[{name}]", rule)
     bounds = {**(item.get("min") or {}), **(item.get("max") or {})}
     if kind == "PersistentVolumeClaim" and "storage" not in bounds:
         text = "either minimum or maximum storage value is required, but neither was provided"
-        found.append(required(f"{path}.limits", text))
-    return found
+        errors.append(required(f"{path}.limits", text))
+    return errors
 
 
 def _amount_errors(item: Object, path: str) -> list[FieldError]:
@@ -83,41 +83,47 @@ def _amount_errors(item: Object, path: str) -> list[FieldError]:
         for part in _LIMIT_FIELDS
         if item.get("type") != "Pod" or part not in ("default", "defaultRequest")
     }
-    found = []
+    errors = []
     for name in sorted({name for amounts in parts.values() for name in amounts}):
-        given = {part: amounts[name] for part, amounts in parts.items() if name in amounts}
-        found += _order_errors(given, name, path)
-        found += _ratio_errors(given, f"{path}.maxLimitRequestRatio[{name}]")
-        found += _overcommit_errors(given, name, path)
-    return found
+        amounts_by_part = {part: amounts[name] for part, amounts in parts.items() if name in amounts}
+        errors += _order_errors(amounts_by_part, name, path)
+        errors += _ratio_errors(amounts_by_part, f"{path}.maxLimitRequestRatio[{name}]")
+        errors += _overcommit_errors(amounts_by_part, name, path)
+    return errors
 
 
-def _order_errors(given: dict[str, Quantity], name: str, path: str) -> list[FieldError]:
-    found = []
+def _order_errors(amounts_by_part: dict[str, Quantity], name: str, path: str) -> list[FieldError]:
+    errors = []
     for small, large, named_part, text in _ORDER_RULES:
-        if small in given and large in given and given[small] > given[large]:
-            shown = given[_PART_SHOWN.get((small, large), named_part)]
-            found.append(invalid(f"{path}.{named_part}[{name}]", str(shown), text.format(given[small], given[large])))
-    return found
+        if small in amounts_by_part and large in amounts_by_part and amounts_by_part[small] > amounts_by_part[large]:
+            value = amounts_by_part[_PART_SHOWN.get((small, large), named_part)]
+            errors.append(
+                invalid(
+                    f"{path}.{named_part}[{name}]",
+                    str(value),
+                    text.format(amounts_by_part[small], amounts_by_part[large]),
+                )
+            )
+    return errors
 
 
-def _ratio_errors(given: dict[str, Quantity], path: str) -> list[FieldError]:
-    ratio = given.get("maxLimitRequestRatio")
+def _ratio_errors(amounts_by_part: dict[str, Quantity], path: str) -> list[FieldError]:
+    ratio = amounts_by_part.get("maxLimitRequestRatio")
     if ratio is None:
         return []
-    found = [invalid(path, str(ratio), f"ratio {ratio} is less than 1")] if ratio < Quantity.parse("1") else []
-    least = given["min"].milli_value() if "min" in given else 0
-    if least > 0 and "max" in given:
-        limit = given["max"].milli_value() / least
+    errors = [invalid(path, str(ratio), f"ratio {ratio} is less than 1")] if ratio < Quantity.parse("1") else []
+    least = amounts_by_part["min"].milli_value() if "min" in amounts_by_part else 0
+    if least > 0 and "max" in amounts_by_part:
+        limit = amounts_by_part["max"].milli_value() / least
         if ratio.milli_value() / 1000 > limit:
-            found.append(invalid(path, str(ratio), f"ratio {ratio} is greater than max/min = {limit:f}"))
-    return found
+            errors.append(invalid(path, str(ratio), f"ratio {ratio} is greater than max/min = {limit:f}"))
+    return errors
 
 
-def _overcommit_errors(given: dict[str, Quantity], name: str, path: str) -> list[FieldError]:
+def _overcommit_errors(amounts_by_part: dict[str, Quantity], name: str, path: str) -> list[FieldError]:
     """The error of a request that is not the limit, of a resource that cannot be overcommitted."""
     may_differ = names.is_native_resource(name) and not name.startswith("hugepages-")
-    default, requested = given.get("default"), given.get("defaultRequest")
+    default, requested = amounts_by_part.get("default"), amounts_by_part.get("defaultRequest")
     if may_differ or default is None or requested is None or default == requested:
         return []
     text = f"default value {default} must equal to defaultRequest value {requested} in {name}"

@@ -30,31 +30,31 @@ def set_defaults(budget: Object) -> None:
 def validate(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of a PodDisruptionBudget to be stored."""
     spec = new["spec"]
-    found = []
+    errors = []
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
-        shown = go_struct.shown(spec, "policy/v1.PodDisruptionBudgetSpec")
-        found.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
+        printed = go_struct.printed(spec, "policy/v1.PodDisruptionBudgetSpec")
+        errors.append(invalid("spec", printed, "minAvailable and maxUnavailable cannot be both set"))
     for name in ("minAvailable", "maxUnavailable"):
         if (amount := spec.get(name)) is not None:
-            found += int_or_percent.errors(amount, f"spec.{name}")
-            found += int_or_percent.over_100_percent_errors(amount, f"spec.{name}")
-    found += label_selector.validate(spec.get("selector") or {}, "spec.selector")
+            errors += int_or_percent.errors(amount, f"spec.{name}")
+            errors += int_or_percent.over_100_percent_errors(amount, f"spec.{name}")
+    errors += label_selector.validate(spec.get("selector") or {}, "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
-    return found + checks.optional_one_of(policy, "spec.unhealthyPodEvictionPolicy", _POLICIES)
+    return errors + checks.optional_one_of(policy, "spec.unhealthyPodEvictionPolicy", _POLICIES)
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of a PodDisruptionBudget."""
     status = new.get("status") or {}
-    found = workload_spec.status_count_errors(status, *_COUNTS)
-    return found + status_subresource.validate_conditions(status.get("conditions"), "status.conditions")
+    errors = workload_spec.status_count_errors(status, *_COUNTS)
+    return errors + status_subresource.validate_conditions(status.get("conditions"), "status.conditions")
 
 
 def _cells(budget: Object, _now_ns: int) -> list[Any]:
     spec, status = budget["spec"], budget.get("status") or {}
     bounds = [spec.get(name) for name in ("minAvailable", "maxUnavailable")]
-    shown = [_NOT_SET if bound is None else str(bound) for bound in bounds]
-    return [*shown, status.get("disruptionsAllowed", 0)]
+    bound_texts = [_NOT_SET if bound is None else str(bound) for bound in bounds]
+    return [*bound_texts, status.get("disruptionsAllowed", 0)]
 
 
 RESOURCE = Resource(

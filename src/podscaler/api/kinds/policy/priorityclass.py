@@ -39,23 +39,26 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a PriorityClass to be stored."""
     value, policy = new.get("value", 0), new.get("preemptionPolicy", "")
     if old is not None:
-        changed = (("value", value, old.get("value", 0)), ("preemptionPolicy", policy, old.get("preemptionPolicy", "")))
-        return [_fixed(name, given) for name, given, stored in changed if given != stored]
-    found = []
+        fixed_fields = (
+            ("value", value, old.get("value", 0)),
+            ("preemptionPolicy", policy, old.get("preemptionPolicy", "")),
+        )
+        return [_fixed(name, new_value) for name, new_value, old_value in fixed_fields if new_value != old_value]
+    errors = []
     name = new["metadata"].get("name", "")
     if name.startswith(_SYSTEM_PREFIX) and name not in SYSTEM:
         text = f"priority class names with '{_SYSTEM_PREFIX}' prefix are reserved for system use only"
-        found.append(forbidden("metadata.name", f"{text}. error: {name} is not a known system priority class"))
+        errors.append(forbidden("metadata.name", f"{text}. error: {name} is not a known system priority class"))
     elif value > HIGHEST_VALUE and name not in SYSTEM:
         text = f"maximum allowed value of a user defined priority is {HIGHEST_VALUE}"
-        found.append(forbidden("value", text))
-    return found + (checks.one_of(policy, "preemptionPolicy", _POLICIES))
+        errors.append(forbidden("value", text))
+    return errors + (checks.one_of(policy, "preemptionPolicy", _POLICIES))
 
 
-def _fixed(name: str, given: Any) -> FieldError:
+def _fixed(name: str, value: Any) -> FieldError:
     if name == "value":
         return forbidden("value", "may not be changed in an update.")
-    return invalid(name, given, checks.IMMUTABLE)
+    return invalid(name, value, checks.IMMUTABLE)
 
 
 def _content(priority_class: Object) -> Any:

@@ -1,4 +1,4 @@
-"""The record of ResourceQuota (core/v1): validation and table; quotas are stored, and not enforced here.
+"""The record of ResourceQuota (core/v1): validation and table; `quota_usage` measures what objects use of one.
 
 `api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of core/v1;
 kube-apiserver's validation messages.
@@ -42,13 +42,13 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a ResourceQuota to be stored; its scopes never change."""
     spec = new.get("spec") or {}
     hard, scopes, selector = spec.get("hard") or {}, spec.get("scopes") or [], spec.get("scopeSelector")
-    found = _amount_errors(hard, "spec.hard")
-    found += _scope_errors(scopes, hard, "spec.scopes")
+    errors = _amount_errors(hard, "spec.hard")
+    errors += _scope_errors(scopes, hard, "spec.scopes")
     if selector is not None:
-        found += _selector_errors(spec, hard, "spec.scopeSelector.matchExpressions")
+        errors += _selector_errors(spec, hard, "spec.scopeSelector.matchExpressions")
     if old is not None and set(scopes) != set((old.get("spec") or {}).get("scopes") or []):
-        found.append(invalid("spec.scopes", spec.get("scopes"), checks.IMMUTABLE))
-    return found
+        errors.append(invalid("spec.scopes", spec.get("scopes"), checks.IMMUTABLE))
+    return errors
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
@@ -58,66 +58,72 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _amount_errors(amounts: Object, path: str) -> list[FieldError]:
-    found = []
+    errors = []
     for name in sorted(amounts):
-        place, amount = f"{path}[{name}]", Quantity.parse(str(amounts[name]))
-        found += checks.well_formed(name, place, names.quota_resource_name_errors)
+        item_path, amount = f"{path}[{name}]", Quantity.parse(str(amounts[name]))
+        errors += checks.well_formed(name, item_path, names.quota_resource_name_errors)
         if amount.sign() < 0:
-            found.append(invalid(place, str(amount), checks.NOT_NEGATIVE))
+            errors.append(invalid(item_path, str(amount), checks.NOT_NEGATIVE))
         if (name in _INTEGER_RESOURCES or names.is_extended_resource(name)) and amount.milli_value() % 1000:
-            found.append(invalid(place, str(amount), "must be an integer"))
-    return found
+            errors.append(invalid(item_path, str(amount), "must be an integer"))
+    return errors
 
 
 def _scope_errors(scopes: list[str], hard: Object, path: str) -> list[FieldError]:
-    found = []
+    errors = []
     for scope in scopes:
-        found += checks.holds(scope in _RESOURCES_BY_SCOPE, path, scopes, "unsupported scope")
-        found += [invalid(path, scopes, "unsupported scope applied to resource") for _ in _misapplied(scope, hard)]
-    return found + [invalid(path, scopes, "conflicting scopes") for pair in _CONFLICTS if pair <= set(scopes)]
+        errors += checks.holds(scope in _RESOURCES_BY_SCOPE, path, scopes, "unsupported scope")
+        errors += [invalid(path, scopes, "unsupported scope applied to resource") for _ in _misapplied(scope, hard)]
+    return errors + [invalid(path, scopes, "conflicting scopes") for pair in _CONFLICTS if pair <= set(scopes)]
 
 
 def _misapplied(scope: str, hard: Object) -> Iterable[str]:
     """The limited resources that a quota with the scope cannot limit."""
-    known = _RESOURCES_BY_SCOPE.get(scope)
-    return (name for name in hard if known and names.is_standard_quota_resource(name) and name not in known)
+    allowed_resources = _RESOURCES_BY_SCOPE.get(scope)
+    return (
+        name
+        for name in hard
+        if allowed_resources and names.is_standard_quota_resource(name) and name not in allowed_resources
+    )
 
 
 def _selector_errors(spec: Object, hard: Object, path: str) -> list[FieldError]:
     selector = spec["scopeSelector"]
-    listed = selector.get("matchExpressions") or []
-    found = []
-    for each in listed:
-        scope = each.get("scopeName", "")
-        found += checks.holds(scope in _RESOURCES_BY_SCOPE, f"{path}.scopeName", scope, "unsupported scope")
-        found += [invalid(path, selector, "unsupported scope applied to resource") for _ in _misapplied(scope, hard)]
-        found += _operator_errors(each, path)
-    named = {each.get("scopeName", "") for each in listed}
-    return found + [invalid(path, spec.get("scopes"), "conflicting scopes") for pair in _CONFLICTS if pair <= named]
+    requirements = selector.get("matchExpressions") or []
+    errors = []
+    for requirement in requirements:
+        scope = requirement.get("scopeName", "")
+        errors += checks.holds(scope in _RESOURCES_BY_SCOPE, f"{path}.scopeName", scope, "unsupported scope")
+        errors += [invalid(path, selector, "unsupported scope applied to resource") for _ in _misapplied(scope, hard)]
+        errors += _operator_errors(requirement, path)
+    scope_names = {requirement.get("scopeName", "") for requirement in requirements}
+    return errors + [
+        invalid(path, spec.get("scopes"), "conflicting scopes") for pair in _CONFLICTS if pair <= scope_names
+    ]
 
 
 def _operator_errors(requirement: Object, path: str) -> list[FieldError]:
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
-    found = []
+    errors = []
     if requirement.get("scopeName") in _SCOPES_WITHOUT_VALUES and operator != "Exists":
-        some = ", ".join(f"ResourceQuotaScope{name}" for name in _SCOPES_WITHOUT_VALUES[:-1])
-        text = f"must be 'Exists' when scope is any of {some} or ResourceQuotaScope{_SCOPES_WITHOUT_VALUES[-1]}"
-        found.append(invalid(f"{path}.operator", operator, text))
+        scopes_text = ", ".join(f"ResourceQuotaScope{name}" for name in _SCOPES_WITHOUT_VALUES[:-1])
+        text = f"must be 'Exists' when scope is any of {scopes_text} or ResourceQuotaScope{_SCOPES_WITHOUT_VALUES[-1]}"
+        errors.append(invalid(f"{path}.operator", operator, text))
     if operator in ("In", "NotIn"):
         text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-        return found if values else [*found, required(f"{path}.values", text)]
+        return errors if values else [*errors, required(f"{path}.values", text)]
     if operator in ("Exists", "DoesNotExist"):
         text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-        return [*found, invalid(f"{path}.values", values, text)] if values else found
-    return [*found, invalid(f"{path}.operator", operator, "not a valid selector operator")]
+        return [*errors, invalid(f"{path}.values", values, text)] if values else errors
+    return [*errors, invalid(f"{path}.operator", operator, "not a valid selector operator")]
 
 
 def _cells(quota: Object, _now_ns: int) -> list[Any]:
     status = quota.get("status") or {}
     hard, used = status.get("hard") or {}, status.get("used") or {}
-    shown = {name: f"{name}: {used.get(name, '0')}/{hard[name]}" for name in sorted(hard)}
-    limits = [text for name, text in shown.items() if name.startswith(_LIMIT_PREFIX)]
-    requests = [text for name, text in shown.items() if not name.startswith(_LIMIT_PREFIX)]
+    usage_texts = {name: f"{name}: {used.get(name, '0')}/{hard[name]}" for name in sorted(hard)}
+    limits = [text for name, text in usage_texts.items() if name.startswith(_LIMIT_PREFIX)]
+    requests = [text for name, text in usage_texts.items() if not name.startswith(_LIMIT_PREFIX)]
     return [", ".join(requests), ", ".join(limits)]
 
 

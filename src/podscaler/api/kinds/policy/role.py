@@ -20,30 +20,32 @@ def validate_role(new: Object, _old: Object | None) -> list[FieldError]:
 
 def validate_cluster_role(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of a ClusterRole to be stored."""
-    found = checks.each(new.get("rules"), "rules", partial(_rule_errors, namespaced=False))
+    errors = checks.each(new.get("rules"), "rules", partial(_rule_errors, namespaced=False))
     if (aggregation := new.get("aggregationRule")) is None:
-        return found
+        return errors
     path, selectors = "aggregationRule.clusterRoleSelectors", aggregation.get("clusterRoleSelectors")
     message = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-    return found + checks.present(selectors, path, message) + checks.each(selectors, path, _selector_errors)
+    return errors + checks.present(selectors, path, message) + checks.each(selectors, path, _selector_errors)
 
 
 def _selector_errors(selector: Object, path: str) -> list[FieldError]:
-    found = label_selector.validate(selector, path)
-    return [*found, invalid(path, None, "invalid label selector.")] if found else []
+    errors = label_selector.validate(selector, path)
+    return [*errors, invalid(path, None, "invalid label selector.")] if errors else []
 
 
 def _rule_errors(rule: Object, path: str, *, namespaced: bool) -> list[FieldError]:
-    found = checks.present(rule.get("verbs"), f"{path}.verbs")
+    errors = checks.present(rule.get("verbs"), f"{path}.verbs")
     if urls := rule.get("nonResourceURLs"):
-        where = f"{path}.nonResourceURLs"
-        found += checks.holds(not namespaced, where, urls, "namespaced rules cannot apply to non-resource URLs")
+        urls_path = f"{path}.nonResourceURLs"
+        errors += checks.holds(not namespaced, urls_path, urls, "namespaced rules cannot apply to non-resource URLs")
         if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
-            found.append(invalid(where, urls, "rules cannot apply to both regular resources and non-resource URLs"))
-        return found
+            errors.append(
+                invalid(urls_path, urls, "rules cannot apply to both regular resources and non-resource URLs")
+            )
+        return errors
     for name, word in (("apiGroups", "api group"), ("resources", "resource")):
-        found += checks.present(rule.get(name), f"{path}.{name}", f"resource rules must supply at least one {word}")
-    return found
+        errors += checks.present(rule.get(name), f"{path}.{name}", f"resource rules must supply at least one {word}")
+    return errors
 
 
 _PRINTER = tables.with_creation_time("role", note="")

@@ -31,10 +31,10 @@ def set_defaults(binding: Object) -> None:
 def validate(new: Object, old: Object | None, *, namespaced: bool) -> list[FieldError]:
     """The field errors of a binding to be stored; its role cannot be changed."""
     reference = new.get("roleRef") or {}
-    found = _role_errors(reference, _ROLE_KINDS[namespaced])
-    found += checks.each(new.get("subjects"), "subjects", partial(_subject_errors, namespaced=namespaced))
+    errors = _role_errors(reference, _ROLE_KINDS[namespaced])
+    errors += checks.each(new.get("subjects"), "subjects", partial(_subject_errors, namespaced=namespaced))
     is_same = old is None or reference == (old.get("roleRef") or {})
-    return found + checks.holds(is_same, "roleRef", _shown(reference), checks.IMMUTABLE)
+    return errors + checks.holds(is_same, "roleRef", _shown(reference), checks.IMMUTABLE)
 
 
 def _shown(reference: Object) -> Object:
@@ -47,21 +47,21 @@ def _shown(reference: Object) -> Object:
 
 
 def _role_errors(reference: Object, kinds: tuple[str, ...]) -> list[FieldError]:
-    found = checks.one_of(reference.get("apiGroup", ""), "roleRef.apiGroup", (GROUP,))
-    found += checks.one_of(reference.get("kind", ""), "roleRef.kind", kinds)
-    return found + checks.required_form(reference.get("name", ""), "roleRef.name", names.path_segment_errors)
+    errors = checks.one_of(reference.get("apiGroup", ""), "roleRef.apiGroup", (GROUP,))
+    errors += checks.one_of(reference.get("kind", ""), "roleRef.kind", kinds)
+    return errors + checks.required_form(reference.get("name", ""), "roleRef.name", names.path_segment_errors)
 
 
 def _subject_errors(subject: Object, path: str, *, namespaced: bool) -> list[FieldError]:
     kind, name, group = (subject.get(key, "") for key in ("kind", "name", "apiGroup"))
-    found = checks.present(name, f"{path}.name")
+    errors = checks.present(name, f"{path}.name")
     if kind == "ServiceAccount":
-        found += checks.well_formed_if_set(name, f"{path}.name", names.dns_subdomain_errors)
-        found += checks.one_of(group, f"{path}.apiGroup", ("",))
-        return found + checks.present(namespaced or subject.get("namespace"), f"{path}.namespace")
+        errors += checks.well_formed_if_set(name, f"{path}.name", names.dns_subdomain_errors)
+        errors += checks.one_of(group, f"{path}.apiGroup", ("",))
+        return errors + checks.present(namespaced or subject.get("namespace"), f"{path}.namespace")
     if kind not in _SUBJECT_KINDS:
-        return [*found, not_supported(f"{path}.kind", kind, _SUBJECT_KINDS)]
-    return found + checks.one_of(group, f"{path}.apiGroup", (GROUP,))
+        return [*errors, not_supported(f"{path}.kind", kind, _SUBJECT_KINDS)]
+    return errors + checks.one_of(group, f"{path}.apiGroup", (GROUP,))
 
 
 def _cells(binding: Object, _now_ns: int) -> list[Any]:
@@ -69,8 +69,8 @@ def _cells(binding: Object, _now_ns: int) -> list[Any]:
     subjects: dict[str, list[str]] = {kind: [] for kind in _SUBJECT_KINDS}
     for subject in binding.get("subjects") or []:
         name = subject.get("name", "")
-        shown = f"{subject.get('namespace', '')}/{name}" if subject.get("kind") == "ServiceAccount" else name
-        subjects.setdefault(subject.get("kind", ""), []).append(shown)
+        subject_text = f"{subject.get('namespace', '')}/{name}" if subject.get("kind") == "ServiceAccount" else name
+        subjects.setdefault(subject.get("kind", ""), []).append(subject_text)
     return [
         f"{reference.get('kind', '')}/{reference.get('name', '')}",
         ", ".join(subjects["User"]),

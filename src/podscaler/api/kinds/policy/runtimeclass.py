@@ -14,9 +14,9 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     handler = new.get("handler", "")
     if old is not None:
         return checks.unchanged(handler, old.get("handler", ""), "handler")
-    found = checks.required_form(handler, "handler", names.dns_label_errors)
+    errors = checks.required_form(handler, "handler", names.dns_label_errors)
     selector = (new.get("scheduling") or {}).get("nodeSelector") or {}
-    return found + metadata.label_errors(selector, "scheduling.nodeSelector")
+    return errors + metadata.label_errors(selector, "scheduling.nodeSelector")
 
 
 RESOURCE = Resource(

@@ -18,29 +18,29 @@ _FIXED = "spec is immutable after creation except resources.requests and volumeA
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a PersistentVolumeClaim to be stored."""
-    found = validate_spec(new["spec"], "spec")
-    return found if old is None else found + _change_errors(new, old)
+    errors = validate_spec(new["spec"], "spec")
+    return errors if old is None else errors + _change_errors(new, old)
 
 
 def validate_spec(spec: Object, path: str) -> list[FieldError]:
     """The field errors of the claim's spec at `path`."""
-    found = _mode_errors(spec, path)
-    found += checks.optional(spec.get("selector"), f"{path}.selector", label_selector.validate)
-    found += _size_errors(((spec.get("resources") or {}).get("requests") or {}), f"{path}.resources")
+    errors = _mode_errors(spec, path)
+    errors += checks.optional(spec.get("selector"), f"{path}.selector", label_selector.validate)
+    errors += _size_errors(((spec.get("resources") or {}).get("requests") or {}), f"{path}.resources")
     for name in ("storageClassName", "volumeAttributesClassName"):
-        found += checks.well_formed_if_set(spec.get(name), f"{path}.{name}", names.dns_subdomain_errors)
-    return found + checks.one_of(spec.get("volumeMode"), f"{path}.volumeMode", _VOLUME_MODES)
+        errors += checks.well_formed_if_set(spec.get(name), f"{path}.{name}", names.dns_subdomain_errors)
+    return errors + checks.one_of(spec.get("volumeMode"), f"{path}.volumeMode", _VOLUME_MODES)
 
 
 def _mode_errors(spec: Object, path: str) -> list[FieldError]:
     modes = spec.get("accessModes") or []
     if not modes:
         return [required(f"{path}.accessModes", "at least 1 access mode is required")]
-    found = [not_supported(f"{path}.accessModes", mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
+    errors = [not_supported(f"{path}.accessModes", mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
     if "ReadWriteOncePod" in modes and len(modes) > 1:
         text = "may not use ReadWriteOncePod with other access modes"
-        found.append(forbidden(f"{path}.accessModes", text))
-    return found
+        errors.append(forbidden(f"{path}.accessModes", text))
+    return errors
 
 
 def _size_errors(requests: Object, path: str) -> list[FieldError]:
@@ -51,13 +51,13 @@ def _size_errors(requests: Object, path: str) -> list[FieldError]:
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
-    found = []
+    errors = []
     before, after = _compared(new, old)
     if not semantics.same(after, before):
         lines = go_struct.difference(before, after, "core/v1.PersistentVolumeClaimSpec")
-        found.append(forbidden("spec", f"{_FIXED}\n{lines}"))
-    found += _shrinking_errors(new, old)
-    return found + checks.unchanged(new["spec"].get("volumeMode"), old["spec"].get("volumeMode"), "volumeMode")
+        errors.append(forbidden("spec", f"{_FIXED}\n{lines}"))
+    errors += _shrinking_errors(new, old)
+    return errors + checks.unchanged(new["spec"].get("volumeMode"), old["spec"].get("volumeMode"), "volumeMode")
 
 
 def _compared(new: Object, old: Object) -> tuple[Object, Object]:

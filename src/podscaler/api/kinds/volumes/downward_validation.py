@@ -47,8 +47,8 @@ def field_errors(source: Object, path: str, fields: tuple[str, ...]) -> list[Fie
     if match := _SUBSCRIPT.fullmatch(field):
         return _subscript_errors(match, path)
     if field in _FIELD_LABELS:
-        found = _FIELD_LABELS[field]
-        return checks.one_of(found, f"{path}.fieldPath", fields)
+        errors = _FIELD_LABELS[field]
+        return checks.one_of(errors, f"{path}.fieldPath", fields)
     text = f"error converting fieldPath: field label not supported: {field}"
     return [invalid(f"{path}.fieldPath", field, text)]
 
@@ -71,18 +71,18 @@ def resource_errors(source: Object, path: str) -> list[FieldError]:
 
 def file_errors(item: Object, path: str) -> list[FieldError]:
     """The field errors of a file of the downward API; `path` is that of the volume's source, without an index."""
-    where, field, resource = item.get("path", ""), item.get("fieldRef"), item.get("resourceFieldRef")
-    found = checks.present(where, f"{path}.path")
-    found += volume_paths.file_errors(where, f"{path}.path")
+    file_path, field, resource = item.get("path", ""), item.get("fieldRef"), item.get("resourceFieldRef")
+    errors = checks.present(file_path, f"{path}.path")
+    errors += volume_paths.file_errors(file_path, f"{path}.path")
     if field is not None:
-        found += field_errors(field, f"{path}.fieldRef", _FILE_FIELDS)
+        errors += field_errors(field, f"{path}.fieldRef", _FILE_FIELDS)
         if resource is not None:
             text = "fieldRef and resourceFieldRef can not be specified simultaneously"
-            found.append(invalid(path, "resource", text))
+            errors.append(invalid(path, "resource", text))
     elif resource is None:
-        found.append(required(path, "one of fieldRef and resourceFieldRef is required"))
+        errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
     elif resource.get("containerName"):
-        found += resource_errors(resource, f"{path}.resourceFieldRef")
+        errors += resource_errors(resource, f"{path}.resourceFieldRef")
     else:
-        found.append(required(f"{path}.resourceFieldRef.containerName"))
-    return found + volume_paths.mode_errors(item.get("mode"), f"{path}.mode")
+        errors.append(required(f"{path}.resourceFieldRef.containerName"))
+    return errors + volume_paths.mode_errors(item.get("mode"), f"{path}.mode")

@@ -6,7 +6,6 @@ file, except for tokens, whose paths kube-apiserver does not compare.
 Source: kube-apiserver's validation of core/v1 ProjectedVolumeSource, recorded answers (`recorded/refusals.jsonl`). The
 fields of its messages are kube-apiserver's too: the path of a token is `projected.path`, that of a downward API file
 `downwardAPI.path` without the index.
-Differs: the bounds of podCertificate.maxExpirationSeconds are not checked.
 """
 
 from podscaler.api.kinds.volumes import downward_validation, volume_paths
@@ -19,6 +18,10 @@ from podscaler.api.text import quoting
 _SOURCES = ("secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate")
 _EXPIRATION_MIN_S = 10 * 60
 _EXPIRATION_MAX_S = 1 << 32
+_LIFETIME_MIN_S = 60 * 60
+_LIFETIME_MAX_S = 91 * 24 * 60 * 60
+_KUBERNETES_LIFETIME_MAX_S = 24 * 60 * 60
+"""Bounds of the lifetime of a pod's certificate: the last is that of signers below kubernetes.io."""
 _KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
 _CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
 _NO_CERTIFICATE_PATH = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
@@ -36,32 +39,32 @@ def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[Fie
         path: the path of the source.
         trusts_token_paths: whether paths of tokens are not checked, because the stored object has an invalid one.
     """
-    found: list[FieldError] = []
-    taken = _Paths(path)
-    for index, each in enumerate(source.get("sources") or []):
-        place = f"{path}.sources[{index}]"
-        given = [kind for kind in _SOURCES if each.get(kind) is not None]
-        for kind in given:
-            part = each[kind]
+    errors: list[FieldError] = []
+    used_paths = _Paths(path)
+    for index, projection in enumerate(source.get("sources") or []):
+        item_path = f"{path}.sources[{index}]"
+        set_kinds = [kind for kind in _SOURCES if projection.get(kind) is not None]
+        for kind in set_kinds:
+            part = projection[kind]
             if kind in ("secret", "configMap"):
-                found += _keys_errors(part, f"{place}.{kind}", taken)
+                errors += _keys_errors(part, f"{item_path}.{kind}", used_paths)
             elif kind == "downwardAPI":
-                found += _downward_errors(part, f"{place}.{kind}", taken)
+                errors += _downward_errors(part, f"{item_path}.{kind}", used_paths)
             elif kind == "serviceAccountToken":
-                found += _expiration_errors(part.get("expirationSeconds"), f"{place}.{kind}.expirationSeconds")
-                found += [] if trusts_token_paths and part.get("path") else _token_path_errors(part, f"{path}.path")
+                errors += _expiration_errors(part.get("expirationSeconds"), f"{item_path}.{kind}.expirationSeconds")
+                errors += [] if trusts_token_paths and part.get("path") else _token_path_errors(part, f"{path}.path")
             elif kind == "clusterTrustBundle":
-                found += _bundle_errors(part, f"{place}.{kind}", taken)
+                errors += _bundle_errors(part, f"{item_path}.{kind}", used_paths)
             else:
-                found += _certificate_errors(part, f"{place}.{kind}", taken)
-        if len(given) > 1:
-            found.append(forbidden(place, "may not specify more than 1 volume type per source"))
-    return found
+                errors += _certificate_errors(part, f"{item_path}.{kind}", used_paths)
+        if len(set_kinds) > 1:
+            errors.append(forbidden(item_path, "may not specify more than 1 volume type per source"))
+    return errors
 
 
 def has_invalid_token_path(source: Object) -> bool:
     """Whether a stored `projected` source has a token with an invalid path."""
-    tokens = [each.get("serviceAccountToken") for each in source.get("sources") or []]
+    tokens = [projection.get("serviceAccountToken") for projection in source.get("sources") or []]
     return any(token is not None and volume_paths.file_errors(token.get("path", ""), "") for token in tokens)
 
 
@@ -83,24 +86,24 @@ class _Paths:
         return checks.holds(is_reported, self._place, shown, "conflicting duplicate paths")
 
 
-def _keys_errors(part: Object, path: str, taken: _Paths) -> list[FieldError]:
+def _keys_errors(part: Object, path: str, used_paths: _Paths) -> list[FieldError]:
     name = part.get("name", "")
     return checks.present(name, f"{path}.name") + checks.each(
         part.get("items"),
         f"{path}.items",
         lambda item, at: [
             *volume_paths.key_errors(item, at),
-            *(taken.take(item["path"], name) if item.get("path") else []),
+            *(used_paths.take(item["path"], name) if item.get("path") else []),
         ],
     )
 
 
-def _downward_errors(part: Object, path: str, taken: _Paths) -> list[FieldError]:
-    found = []
+def _downward_errors(part: Object, path: str, used_paths: _Paths) -> list[FieldError]:
+    errors = []
     for item in part.get("items") or []:
-        found += downward_validation.file_errors(item, path)
-        found += taken.take(item["path"], item["path"]) if item.get("path") else []
-    return found
+        errors += downward_validation.file_errors(item, path)
+        errors += used_paths.take(item["path"], item["path"]) if item.get("path") else []
+    return errors
 
 
 def _expiration_errors(expiration_s: int | None, path: str) -> list[FieldError]:
@@ -114,35 +117,35 @@ def _expiration_errors(expiration_s: int | None, path: str) -> list[FieldError]:
 
 
 def _token_path_errors(part: Object, path: str) -> list[FieldError]:
-    where = part.get("path", "")
-    return volume_paths.file_errors(where, path) if where else [required(path)]
+    file_path = part.get("path", "")
+    return volume_paths.file_errors(file_path, path) if file_path else [required(path)]
 
 
-def _bundle_errors(part: Object, path: str, taken: _Paths) -> list[FieldError]:
-    found = _bundle_choice_errors(part, path)
-    where = part.get("path", "")
-    found += checks.present(where, f"{path}.path")
-    return found + volume_paths.file_errors(where, f"{path}.path") + taken.take(where, where)
+def _bundle_errors(part: Object, path: str, used_paths: _Paths) -> list[FieldError]:
+    errors = _bundle_choice_errors(part, path)
+    file_path = part.get("path", "")
+    errors += checks.present(file_path, f"{path}.path")
+    return errors + volume_paths.file_errors(file_path, f"{path}.path") + used_paths.take(file_path, file_path)
 
 
 def _bundle_choice_errors(part: Object, path: str) -> list[FieldError]:
     name, signer, selector = part.get("name"), part.get("signerName"), part.get("labelSelector")
     if name is not None and signer is not None:
-        shown = go_struct.shown(part, "core/v1.ClusterTrustBundleProjection")
-        return [invalid(path, shown, "only one of name and signerName may be used")]
+        printed = go_struct.printed(part, "core/v1.ClusterTrustBundleProjection")
+        return [invalid(path, printed, "only one of name and signerName may be used")]
     if name is not None:
-        found = checks.present(name, f"{path}.name", "must be a valid object name")
-        found += [
+        errors = checks.present(name, f"{path}.name", "must be a valid object name")
+        errors += [
             invalid(f"{path}.name", name, f"not a valid clustertrustbundlename: {text}") for text in _bundle_texts(name)
         ]
         if selector is not None:
             text = "labelSelector must be unset if name is specified"
-            found.append(invalid(f"{path}.labelSelector", selector, text))
-        return found
+            errors.append(invalid(f"{path}.labelSelector", selector, text))
+        return errors
     if signer is not None:
-        found = checks.present(signer, f"{path}.signerName", "must be a valid signer name")
-        found += _signer_errors(signer, f"{path}.signerName")
-        return found + (label_selector.validate(selector, f"{path}.labelSelector") if selector else [])
+        errors = checks.present(signer, f"{path}.signerName", "must be a valid signer name")
+        errors += _signer_errors(signer, f"{path}.signerName")
+        return errors + (label_selector.validate(selector, f"{path}.labelSelector") if selector else [])
     return [required(path, "either name or signerName must be specified")]
 
 
@@ -157,25 +160,39 @@ def _bundle_texts(name: str) -> list[str]:
     return names.dns_subdomain_errors(last)
 
 
-def _certificate_errors(part: Object, path: str, taken: _Paths) -> list[FieldError]:
-    found = _signer_errors(part.get("signerName", ""), f"{path}.signerName")
+def _certificate_errors(part: Object, path: str, used_paths: _Paths) -> list[FieldError]:
+    errors = _signer_errors(part.get("signerName", ""), f"{path}.signerName")
     for key in part.get("userAnnotations") or {}:
-        found += _annotation_errors(key.lower(), f"{path}.userAnnotations")
+        errors += _annotation_errors(key.lower(), f"{path}.userAnnotations")
     kind = part.get("keyType", "")
-    found += checks.one_of(kind, f"{path}.keyType", _KEY_TYPES)
-    given = [name for name in _CERTIFICATE_PATHS if part.get(name)]
-    for name in given:
-        found += volume_paths.file_errors(part[name], f"{path}.{name}") + taken.take(part[name], part[name])
-    return found if given else [*found, required(path, _NO_CERTIFICATE_PATH)]
+    errors += checks.one_of(kind, f"{path}.keyType", _KEY_TYPES)
+    errors += _lifetime_errors(part, f"{path}.maxExpirationSeconds")
+    set_paths = [name for name in _CERTIFICATE_PATHS if part.get(name)]
+    for name in set_paths:
+        errors += volume_paths.file_errors(part[name], f"{path}.{name}") + used_paths.take(part[name], part[name])
+    return errors if set_paths else [*errors, required(path, _NO_CERTIFICATE_PATH)]
+
+
+def _lifetime_errors(part: Object, path: str) -> list[FieldError]:
+    lifetime_s = part.get("maxExpirationSeconds")
+    if lifetime_s is None:
+        return []
+    host = part.get("signerName", "").partition("/")[0]
+    is_kubernetes = host == "kubernetes.io" or host.endswith(".kubernetes.io")
+    longest_s = _KUBERNETES_LIFETIME_MAX_S if is_kubernetes else _LIFETIME_MAX_S
+    label = "if provided, maxExpirationSeconds must be"
+    if lifetime_s < _LIFETIME_MIN_S:
+        return [invalid(path, lifetime_s, f"{label} >= {_LIFETIME_MIN_S}")]
+    return checks.holds(lifetime_s <= longest_s, path, lifetime_s, f"{label} <= {longest_s}")
 
 
 def _annotation_errors(key: str, path: str) -> list[FieldError]:
     if not key:
         return [required(path)]
-    found = checks.well_formed(key, path, names.label_key_errors)
-    if not found and "/" not in key:
-        found = [invalid(path, key, 'must be a domain-prefixed key (such as "acme.io/foo")')]
-    return found
+    errors = checks.well_formed(key, path, names.label_key_errors)
+    if not errors and "/" not in key:
+        errors = [invalid(path, key, 'must be a domain-prefixed key (such as "acme.io/foo")')]
+    return errors
 
 
 def _signer_errors(signer: str, path: str) -> list[FieldError]:
@@ -185,14 +202,14 @@ def _signer_errors(signer: str, path: str) -> list[FieldError]:
     if len(parts) != 2:
         return [invalid(path, signer, _SIGNER_FORM)]
     domain, rest = parts
-    found = [too_long(path, _DOMAIN_MAX_BYTES)] if len(domain.encode()) > _DOMAIN_MAX_BYTES else []
+    errors = [too_long(path, _DOMAIN_MAX_BYTES)] if len(domain.encode()) > _DOMAIN_MAX_BYTES else []
     labels = domain.split(".")
-    found += _label_errors([(label, names.dns_label_errors(label)) for label in labels], domain, path)
-    found += checks.holds(len(labels) >= 2, path, domain, _SIGNER_DOMAIN)
-    found += _label_errors([(label, names.dns_subdomain_errors(label)) for label in rest.split(".")], rest, path)
+    errors += _label_errors([(label, names.dns_label_errors(label)) for label in labels], domain, path)
+    errors += checks.holds(len(labels) >= 2, path, domain, _SIGNER_DOMAIN)
+    errors += _label_errors([(label, names.dns_subdomain_errors(label)) for label in rest.split(".")], rest, path)
     if len(signer.encode()) > _SIGNER_MAX_BYTES:
-        found.append(too_long(path, _SIGNER_MAX_BYTES))
-    return found
+        errors.append(too_long(path, _SIGNER_MAX_BYTES))
+    return errors
 
 
 def _label_errors(labels: list[tuple[str, list[str]]], shown: str, path: str) -> list[FieldError]:

@@ -12,21 +12,21 @@ from podscaler.api.resource.resources import Object
 _MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
-def file_errors(where: str, path: str) -> list[FieldError]:
+def file_errors(file_path: str, path: str) -> list[FieldError]:
     """The field errors of the path of a file in a volume: absolute, leading out of it, or a name that nodes reserve."""
-    is_reserved = where.startswith("..") and not where.startswith("../")
-    return relative_errors(where, path) + checks.holds(not is_reserved, path, where, "must not start with '..'")
+    is_reserved = file_path.startswith("..") and not file_path.startswith("../")
+    return relative_errors(file_path, path) + checks.holds(not is_reserved, path, file_path, "must not start with '..'")
 
 
-def relative_errors(where: str, path: str) -> list[FieldError]:
+def relative_errors(file_path: str, path: str) -> list[FieldError]:
     """The field errors of a path below the root of a volume: absolute, or leading out of it."""
-    is_relative = not where.startswith("/")
-    return checks.holds(is_relative, path, where, "must be a relative path") + backstep_errors(where, path)
+    is_relative = not file_path.startswith("/")
+    return checks.holds(is_relative, path, file_path, "must be a relative path") + backstep_errors(file_path, path)
 
 
-def backstep_errors(where: str, path: str) -> list[FieldError]:
+def backstep_errors(file_path: str, path: str) -> list[FieldError]:
     """The field errors of a path in which no part may be `..`."""
-    return checks.holds(".." not in where.split("/"), path, where, "must not contain '..'")
+    return checks.holds(".." not in file_path.split("/"), path, file_path, "must not contain '..'")
 
 
 def mode_errors(mode: int | None, path: str) -> list[FieldError]:
@@ -36,6 +36,6 @@ def mode_errors(mode: int | None, path: str) -> list[FieldError]:
 
 def key_errors(item: Object, path: str) -> list[FieldError]:
     """The field errors of a KeyToPath."""
-    found = [required(f"{path}.{name}") for name in ("key", "path") if not item.get(name)]
-    found += file_errors(item.get("path", ""), f"{path}.path")
-    return found + mode_errors(item.get("mode"), f"{path}.mode")
+    errors = [required(f"{path}.{name}") for name in ("key", "path") if not item.get(name)]
+    errors += file_errors(item.get("path", ""), f"{path}.path")
+    return errors + mode_errors(item.get("mode"), f"{path}.mode")

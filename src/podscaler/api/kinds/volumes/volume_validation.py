@@ -32,41 +32,41 @@ def validate(volumes: list[Object], path: str, *, old: list[Object] | None = Non
     is_invalid = projected_volume_validation.has_invalid_token_path
     trusts_token_paths = any(is_invalid(volume.get("projected") or {}) for volume in old or [])
     seen: set[str] = set()
-    found = []
+    errors = []
     for index, volume in enumerate(volumes):
-        place, name = f"{path}[{index}]", volume.get("name", "")
-        found += _source_errors(volume, place, trusts_token_paths=trusts_token_paths)
-        found += checks.required_form(name, f"{place}.name", names.dns_label_errors)
-        found += checks.not_repeated(name, f"{place}.name", seen) if name else []
-    return found
+        item_path, name = f"{path}[{index}]", volume.get("name", "")
+        errors += _source_errors(volume, item_path, trusts_token_paths=trusts_token_paths)
+        errors += checks.required_form(name, f"{item_path}.name", names.dns_label_errors)
+        errors += checks.not_repeated(name, f"{item_path}.name", seen) if name else []
+    return errors
 
 
 def _source_errors(volume: Object, path: str, *, trusts_token_paths: bool) -> list[FieldError]:
     order = ("emptyDir", "hostPath")
-    given = [name for name in volume if name != "name" and volume[name] is not None]
-    sources = sorted(given, key=lambda name: order.index(name) if name in order else len(order))
+    source_kinds = [name for name in volume if name != "name" and volume[name] is not None]
+    sources = sorted(source_kinds, key=lambda name: order.index(name) if name in order else len(order))
     if not sources:
         return [required(path, "must specify a volume type")]
-    kind, place = sources[0], f"{path}.{sources[0]}"
-    found = _known_errors(kind, volume[kind], place)
+    kind, field_path = sources[0], f"{path}.{sources[0]}"
+    errors = _known_errors(kind, volume[kind], field_path)
     if kind == "projected":
-        found += projected_volume_validation.validate(volume[kind], place, trusts_token_paths=trusts_token_paths)
+        errors += projected_volume_validation.validate(volume[kind], field_path, trusts_token_paths=trusts_token_paths)
     more = [forbidden(f"{path}.{name}", "may not specify more than 1 volume type") for name in sources[1:]]
-    return found + more
+    return errors + more
 
 
 def _known_errors(kind: str, source: Object, path: str) -> list[FieldError]:
     if kind in ("configMap", "secret"):
         name = "name" if kind == "configMap" else "secretName"
-        found = [] if source.get(name) else [required(f"{path}.{name}")]
-        found += _mode_errors(source, path)
-        found += checks.each(source.get("items"), f"{path}.items", volume_paths.key_errors)
-        return found
+        errors = [] if source.get(name) else [required(f"{path}.{name}")]
+        errors += _mode_errors(source, path)
+        errors += checks.each(source.get("items"), f"{path}.items", volume_paths.key_errors)
+        return errors
     if kind == "downwardAPI":
-        found = _mode_errors(source, path)
+        errors = _mode_errors(source, path)
         for item in source.get("items") or []:
-            found += downward_validation.file_errors(item, path)
-        return found
+            errors += downward_validation.file_errors(item, path)
+        return errors
     if kind == "hostPath":
         return _host_path_errors(source, path)
     if kind == "persistentVolumeClaim":
@@ -75,11 +75,11 @@ def _known_errors(kind: str, source: Object, path: str) -> list[FieldError]:
 
 
 def _host_path_errors(source: Object, path: str) -> list[FieldError]:
-    where, kind = source.get("path", ""), source.get("type", "")
-    if not where:
+    host_path, kind = source.get("path", ""), source.get("type", "")
+    if not host_path:
         return [required(f"{path}.path")]
-    found = volume_paths.backstep_errors(where, f"{path}.path")
-    return found + checks.one_of(kind, f"{path}.type", _HOST_PATH_TYPES)
+    errors = volume_paths.backstep_errors(host_path, f"{path}.path")
+    return errors + checks.one_of(kind, f"{path}.type", _HOST_PATH_TYPES)
 
 
 def _mode_errors(source: Object, path: str) -> list[FieldError]:
@@ -88,28 +88,28 @@ def _mode_errors(source: Object, path: str) -> list[FieldError]:
 
 def mount_errors(container: Object, path: str, volumes: frozenset[str]) -> list[FieldError]:
     """The field errors of the mounts of a container, whose `volumeMounts` are at `path`."""
-    found = []
+    errors = []
     seen: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or []):
-        place, name, where = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
-        found += checks.present(name, f"{place}.name")
-        found += [] if name and name in volumes else [not_found(f"{place}.name", name)]
-        found += checks.present(where, f"{place}.mountPath")
-        found += checks.holds(where not in seen, f"{place}.mountPath", where, "must be unique")
-        seen.add(where)
-        found += _sub_path_errors(mount, path, place)
-        found += _propagation_errors(mount.get("mountPropagation"), f"{path}.mountPropagation", container)
-    return found
+        item_path, name, mount_path = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
+        errors += checks.present(name, f"{item_path}.name")
+        errors += [] if name and name in volumes else [not_found(f"{item_path}.name", name)]
+        errors += checks.present(mount_path, f"{item_path}.mountPath")
+        errors += checks.holds(mount_path not in seen, f"{item_path}.mountPath", mount_path, "must be unique")
+        seen.add(mount_path)
+        errors += _sub_path_errors(mount, path, item_path)
+        errors += _propagation_errors(mount.get("mountPropagation"), f"{path}.mountPropagation", container)
+    return errors
 
 
 def _sub_path_errors(mount: Object, path: str, place: str) -> list[FieldError]:
     """The errors of the mount at `place` in the list `path`; errors of its paths have no index in their field path."""
     part, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
-    found = volume_paths.relative_errors(part, f"{path}.subPath")
-    found += checks.holds(
+    errors = volume_paths.relative_errors(part, f"{path}.subPath")
+    errors += checks.holds(
         not (part and expression), f"{place}.subPathExpr", expression, "subPathExpr and subPath are mutually exclusive"
     )
-    return found + volume_paths.relative_errors(expression, f"{path}.subPathExpr")
+    return errors + volume_paths.relative_errors(expression, f"{path}.subPathExpr")
 
 
 def _propagation_errors(propagation: str | None, path: str, container: Object) -> list[FieldError]:
@@ -125,15 +125,15 @@ def _propagation_errors(propagation: str | None, path: str, container: Object) -
 def file_key_errors(spec: Object, path: str) -> list[FieldError]:
     """The field errors of the volumes that `fileKeyRef` of variables name, in the pod spec at `path`."""
     sources = {volume.get("name", ""): volume for volume in spec.get("volumes") or []}
-    found = []
+    errors = []
     for group in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(group) or []):
             for at, variable in enumerate(container.get("env") or []):
                 reference = (variable.get("valueFrom") or {}).get("fileKeyRef")
                 if reference is not None:
-                    place = f"{path}.{group}[{index}].env[{at}].valueFrom.fileKeyRef.volumeName"
-                    found += _env_volume_errors(reference.get("volumeName", ""), sources, place)
-    return found
+                    field_path = f"{path}.{group}[{index}].env[{at}].valueFrom.fileKeyRef.volumeName"
+                    errors += _env_volume_errors(reference.get("volumeName", ""), sources, field_path)
+    return errors
 
 
 def _env_volume_errors(name: str, sources: dict[str, Object], path: str) -> list[FieldError]:

@@ -24,6 +24,9 @@ from podscaler.controlplane.registry.providers import MetricApis
 
 Document = dict[str, Any]
 
+BINDINGS = DiscoveryResource("bindings", "binding", "Binding", True, ("create",))
+"""The deprecated collection of bindings, which `dispatch` serves beside the subresource of pods."""
+
 
 class DiscoveryDocuments:
     """The discovery documents of one API server.
@@ -153,6 +156,8 @@ class DiscoveryDocuments:
         resources = [_from_route(served) for served in self._routes.resources(group, version)]
         if version == "v1":
             resources += [_from_review(review) for review in self._reviews if review.group == group]
+        if any(resource.name == "pods" for resource in resources) and not group:
+            resources.append(BINDINGS)
         if self._metrics is not None and metric_apis.serves(self._metrics, group, version):
             resources += metric_apis.discovery_resources(self._metrics, group)
         yield from sorted(resources, key=lambda resource: resource.name)

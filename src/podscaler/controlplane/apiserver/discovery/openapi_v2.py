@@ -8,11 +8,13 @@ Source: OpenAPI 2.0; the protobuf form is that of github.com/google/gnostic-mode
 the messages below are the part that is used, with its names and numbers.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from podscaler.api.openapi import openapi_definitions
+from podscaler.api.openapi.openapi_definitions import GVK_EXTENSION
 from podscaler.api.text import json_text
 from podscaler.controlplane.apiserver.http.routes import Routes, ServedResource
 
@@ -24,7 +26,6 @@ PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 RESPONSE_TYPE = PROTOBUF_TYPE.replace("@", ".")
 PARAMETER = "fieldValidation"
-GVK_EXTENSION = "x-kubernetes-group-version-kind"
 
 _PACKAGE = "openapi.v2"
 _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
@@ -51,6 +52,19 @@ _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
         "_ref": (1, ""),
         "format": (2, ""),
         "description": (4, ""),
+        "multiple_of": (6, "double"),
+        "maximum": (7, "double"),
+        "exclusive_maximum": (8, "bool"),
+        "minimum": (9, "double"),
+        "exclusive_minimum": (10, "bool"),
+        "max_length": (11, "int64"),
+        "min_length": (12, "int64"),
+        "pattern": (13, ""),
+        "max_items": (14, "int64"),
+        "min_items": (15, "int64"),
+        "unique_items": (16, "bool"),
+        "max_properties": (17, "int64"),
+        "min_properties": (18, "int64"),
         "required": (19, "*"),
         "enum": (20, "Any*"),
         "additional_properties": (21, "AdditionalPropertiesItem"),
@@ -63,10 +77,20 @@ _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "TypeItem": {"value": (1, "*")},
     "ItemsItem": {"schema": (1, "Schema*")},
 }
-"""Fields by message: number, and type (`""` a text, `X` a message, `X*` or `*` a list of them).
+"""Fields by message: number, and type (`""` a text, `int64` and alike, `X` a message, `X*` or `*` a list of them).
 
 For example `"path": (2, "NamedPathItem*")` is `repeated NamedPathItem path = 2`.
 """
+
+_VALIDATIONS = {
+    name: re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)
+    for name in (
+        *openapi_definitions.NUMBER_LIMITS,
+        *openapi_definitions.COUNT_LIMITS,
+        *openapi_definitions.FLAGS,
+    )
+}
+"""The fields of `Schema` by the names of the validations in JSON: `max_length` of `maxLength`."""
 
 Schemas = Mapping[str, dict[str, Any]]
 """Schemas by name: of OpenAPI v3 as arguments of the public functions, of OpenAPI 2.0 in the private ones."""
@@ -126,7 +150,8 @@ def _named_schemas(schemas: Schemas) -> dict[str, Any]:
 
 def _schema_fields(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A definition as fields of the protobuf message `Schema`."""
-    found = {name: schema[name] for name in ("format", "description", "required") if name in schema}
+    found = {name: schema[name] for name in ("format", "description", "required", "pattern") if name in schema}
+    found |= {field: schema[name] for name, field in _VALIDATIONS.items() if name in schema}
     if "$ref" in schema:
         found["_ref"] = schema["$ref"]
     if "type" in schema:
@@ -186,7 +211,9 @@ def _message_class(name: str) -> "type[Message]":
 def _describe_field(field: Any, kind: str) -> None:
     field.label = field.LABEL_REPEATED if kind.endswith("*") else field.LABEL_OPTIONAL
     named = kind.removesuffix("*")
-    if named:
+    if named in ("double", "int64", "bool"):
+        field.type = getattr(field, f"TYPE_{named.upper()}")
+    elif named:
         field.type, field.type_name = field.TYPE_MESSAGE, f".{_PACKAGE}.{named}"
     else:
         field.type = field.TYPE_STRING

@@ -4,16 +4,19 @@
 """
 
 from functools import partial
+from http import HTTPStatus
 
 from podscaler.api.resource import api_errors, scale_mappings
 from podscaler.api.resource.resources import Object
 from podscaler.api.schema import canonical, unstructured
+from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.handlers import server_side_apply, writes
 from podscaler.controlplane.apiserver.handlers.patching import Patcher, receive
 from podscaler.controlplane.apiserver.handlers.server_side_apply import ApplyTarget
-from podscaler.controlplane.apiserver.http import name_checks, object_responses, query_options
+from podscaler.controlplane.apiserver.http import http_errors, name_checks, object_responses, query_options
 from podscaler.controlplane.apiserver.http.negotiation import media_type
-from podscaler.controlplane.apiserver.http.request_bodies import BodyKind
+from podscaler.controlplane.apiserver.http.query_options import WriteOptions
+from podscaler.controlplane.apiserver.http.request_bodies import GO_SCHEME, BodyKind
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.registry import field_managers, scale_field_managers
@@ -41,7 +44,7 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
     path = request.path
     name_checks.check_path_name(path.name)
     options = query_options.write_options(request.query, "UpdateOptions")
-    new = (await request.receive(SCALE, server.kinds, options)).obj
+    new = await _receive_scale(server, request, options)
     name_checks.set_namespace(new, path.namespace)
     name_checks.check_name(new, path.name)
     update = UpdateOptions("", writes.preconditions_of(new), options.dry_run, request.author(options))
@@ -49,6 +52,19 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
         request.key, path.namespace, path.name, lambda _scale: new, options=update
     )
     return await _scale_response(server, request, scale)
+
+
+async def _receive_scale(server: ServerContext, request: ResourceRequest, options: WriteOptions) -> Object:
+    """The Scale in the body of a request.
+
+    Raises StatusError 400 (of a custom resource with one text for every body that is no Scale), 408, 413, 415.
+    """
+    try:
+        return (await request.receive(SCALE, server.kinds, options)).obj
+    except StatusError as error:
+        if error.code == HTTPStatus.BAD_REQUEST and request.served.resource.is_custom:
+            raise http_errors.bad_request(f"no kind is registered for the type v1.Scale {GO_SCHEME}") from None
+        raise
 
 
 async def patch(server: ServerContext, request: ResourceRequest) -> EncodedResponse:

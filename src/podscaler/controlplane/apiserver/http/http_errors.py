@@ -50,6 +50,11 @@ def no_such_form() -> StatusError:
     return not_acceptable(f"only the following media types are accepted: {', '.join(BODY_MEDIA_TYPES)}")
 
 
+def no_such_stream() -> StatusError:
+    """406: the media type is served, but not for watches."""
+    return not_acceptable(f"only the following media types are accepted: {', '.join(STREAM_MEDIA_TYPES)}")
+
+
 def not_acceptable(text: str) -> StatusError:
     """406 with the given text."""
     return StatusError(text, code=406, reason="NotAcceptable")

@@ -38,8 +38,8 @@ _SHAPES: Mapping[str, Shape] = {
 }
 _PROTOBUF_SHAPES = frozenset({"PartialObjectMetadata", "PartialObjectMetadataList"})
 _ENCODINGS: Mapping[str, Encoding] = {JSON: "json", YAML: "yaml", PROTOBUF: "protobuf"}
-TransformationSet = Literal["objects", "aggregates", "none"]
-"""Which transformations a path has: Table and PartialObjectMetadata, aggregated discovery, or none."""
+TransformationSet = Literal["objects", "metadata", "aggregates", "none"]
+"""Which transformations a path has: Table and PartialObjectMetadata, only the latter, aggregated discovery, none."""
 _META_API_VERSIONS = ("v1", "v1beta1")
 HEADER_MAX_CHARACTERS = 4096
 
@@ -72,17 +72,19 @@ class _Clause:
 
 
 @lru_cache(maxsize=256)
-def resource_form(accept: str, *, can_stream: bool, has_protobuf: bool = True) -> Form:
+def resource_form(accept: str, *, can_stream: bool, has_protobuf: bool = True, has_tables: bool = True) -> Form:
     """The form of a response about a resource.
 
     Args:
         accept: the `Accept` header, empty if there is none.
         can_stream: whether the path can be watched (only for the text of the error).
         has_protobuf: whether objects of the resource have a protobuf form.
+        has_tables: whether the resource has Tables; reviews have none.
 
     Raises StatusError 406.
     """
-    return _negotiate(accept, can_stream=can_stream, shapes="objects", has_protobuf=has_protobuf)
+    shapes: TransformationSet = "objects" if has_tables else "metadata"
+    return _negotiate(accept, can_stream=can_stream, shapes=shapes, has_protobuf=has_protobuf)
 
 
 @lru_cache(maxsize=64)
@@ -152,7 +154,9 @@ def _find_form(clause: _Clause, *, shapes: TransformationSet, has_protobuf: bool
     if shapes == "aggregates":
         is_known = (transformation, group, version) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
         return Form(encoding, "discovery") if is_known else None
-    if shapes == "objects" and transformation in _SHAPES and group == "meta.k8s.io" and version in _META_API_VERSIONS:
+    if shapes == "none" or (shapes == "metadata" and transformation == "Table"):
+        return None
+    if transformation in _SHAPES and group == "meta.k8s.io" and version in _META_API_VERSIONS:
         return Form(encoding, _SHAPES[transformation], version)
     return None
 

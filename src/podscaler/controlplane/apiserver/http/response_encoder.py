@@ -189,7 +189,12 @@ def row(printer: Printer, obj: Object, *, now_ns: int, object_json: bytes | None
         now_ns: the wall clock, for ages.
         object_json: the JSON that the row holds as its object, None for null.
     """
-    return {"cells": printer.row(obj, now_ns), "object": None if object_json is None else msgspec.Raw(object_json)}
+    conditions = printer.conditions(obj)
+    return {
+        "cells": printer.row(obj, now_ns),
+        **({"conditions": conditions} if conditions else {}),
+        "object": None if object_json is None else msgspec.Raw(object_json),
+    }
 
 
 def table(metadata: Object, definitions: list[Object] | None, rows: list[Object] | None, meta_version: str) -> bytes:

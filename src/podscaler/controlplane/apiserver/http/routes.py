@@ -229,6 +229,8 @@ def _subresources(resource: Resource) -> Iterator[Subresource]:
         yield Subresource("portforward", "PodPortForwardOptions", CONNECT_METHODS)
     if resource.key == "serviceaccounts":
         yield Subresource("token", "TokenRequest", CREATE_METHODS, "authentication.k8s.io", "v1")
+    if resource.key == "certificatesigningrequests.certificates.k8s.io":
+        yield Subresource("approval", resource.kind, PART_METHODS)
     if resource.scale is not None:
         yield Subresource("scale", "Scale", PART_METHODS, "autoscaling", "v1")
     if resource.has_status:

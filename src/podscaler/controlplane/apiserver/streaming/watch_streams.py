@@ -58,7 +58,7 @@ class OpenStreams:
         Raises StatusError 400, 406, 422, 500, before the response starts.
         """
         if request.form.encoding == "yaml":
-            raise http_errors.none_acceptable(can_stream=True)
+            raise http_errors.no_such_stream()
         timeout_s = request.query.number("timeoutSeconds") or DEFAULT_TIMEOUT_MIN_S * (1 + self._random.random())
         response_encoder.include_object(request.query.text("includeObject"))
         list_options = _list_options(request)

@@ -55,7 +55,7 @@ class EndpointController(Reconciler[Key]):
         return [*self._pods.prime(self._registry.list(SERVICES)), *left]
 
     async def sync(self, key: Key) -> float | None:
-        """Create or update the Endpoints of a Service if they differ."""
+        """Create or update the Endpoints of a Service if they differ; a namespace that is being deleted gets none."""
         service = self._registry.find(SERVICES, *key)
         if service is None:
             await write_errors.ignoring_gone(self._registry.delete(ENDPOINTS, *key))
@@ -71,9 +71,10 @@ class EndpointController(Reconciler[Key]):
         await self._registry.pause()  # with thousands of pods, the rest runs in a later loop iteration
         current = self._registry.find(ENDPOINTS, *key)
         wanted = endpoint_object.wanted(service, candidates, current, earliest, self._addresses[key])
-        if wanted is not None:
-            write = self._registry.create if current is None else self._registry.update
-            await write(ENDPOINTS, wanted)
+        if wanted is not None and current is None:
+            await write_errors.ignoring_terminating(self._registry.create(ENDPOINTS, wanted))
+        elif wanted is not None:
+            await self._registry.update(ENDPOINTS, wanted)
         self._triggers[key] = times
         return None
 

@@ -28,9 +28,13 @@ def service_of(slice_: Object, *, manager: str) -> Iterable[Key]:
 
 
 async def write(registry: Registry, writes: Writes) -> None:
-    """Carry out all writes; a slice to delete may be gone already. Raises StatusError."""
+    """Carry out all writes; a slice to delete may be gone already.
+
+    Where the namespace is being deleted, nothing is written from the first create on. Raises StatusError.
+    """
     for one in writes.create:
-        await registry.create(SLICES, one)
+        if not await write_errors.ignoring_terminating(registry.create(SLICES, one)):
+            return
     for one in writes.update:
         await registry.update(SLICES, one)
     for one in writes.delete:

@@ -22,8 +22,9 @@ from podscaler.controlplane.registry.registry import Registry
 
 REVISIONS = "controllerrevisions.apps"
 HASH_LABEL = "controller.kubernetes.io/hash"
+"""The label of a StatefulSet's revisions: the hash of the template."""
 POD_LABEL = "controller-revision-hash"
-"""The pods' label: for a StatefulSet the name of their revision, for a DaemonSet its hash."""
+"""The label of pods: for a StatefulSet the name of their revision, for a DaemonSet its hash, as on the revision."""
 _NOT_COPIED = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 _MOST_COLLISIONS = 20
 
@@ -42,7 +43,8 @@ def template_of(revision: Object) -> Object:
 
 def hash_of(revision: Object) -> str:
     """The template hash in a revision's label, empty without the label."""
-    return str((revision["metadata"].get("labels") or {}).get(HASH_LABEL, ""))
+    labels = revision["metadata"].get("labels") or {}
+    return str(labels.get(POD_LABEL) or labels.get(HASH_LABEL, ""))
 
 
 async def newest(registry: Registry, owner: Object, history: Sequence[Object]) -> Object:
@@ -118,6 +120,7 @@ async def _taken_over(registry: Registry, owner: Object, new: Object) -> Object 
 
 def _revision(owner: Object, data: Object, number: int) -> Object:
     metadata, template = owner["metadata"], owner["spec"]["template"]
+    label = POD_LABEL if owner["kind"] == "DaemonSet" else HASH_LABEL
     digest = templates.template_hash(template, (owner.get("status") or {}).get("collisionCount", 0))
     notes = {key: text for key, text in (metadata.get("annotations") or {}).items() if key not in _NOT_COPIED}
     return {
@@ -126,7 +129,7 @@ def _revision(owner: Object, data: Object, number: int) -> Object:
         "metadata": {
             "name": f"{metadata['name']}-{digest}",
             "namespace": metadata["namespace"],
-            "labels": {**((template.get("metadata") or {}).get("labels") or {}), HASH_LABEL: digest},
+            "labels": {**((template.get("metadata") or {}).get("labels") or {}), label: digest},
             "annotations": notes,
             "ownerReferences": [ownership.controller_reference(owner)],
         },

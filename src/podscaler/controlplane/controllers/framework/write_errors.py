@@ -39,6 +39,17 @@ async def ignoring_gone(write: Awaitable[object], *, another: bool = False) -> b
     return True
 
 
+async def ignoring_terminating(create: Awaitable[object]) -> bool:
+    """Await a create in a namespace that may be being deleted; returns whether it was created. Raises StatusError."""
+    try:
+        await create
+    except StatusError as error:
+        if not is_namespace_terminating(error):
+            raise
+        return False
+    return True
+
+
 async def write_status(registry: Registry, resource: str, obj: Object, status: Object) -> None:
     """Replace the status of `obj` unless it is the same; an object that is gone is ignored. Raises StatusError."""
 

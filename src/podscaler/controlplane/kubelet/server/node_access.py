@@ -4,14 +4,16 @@
 
 1. The user is that of a client certificate of the cluster's authority, else that of a bearer token (static, or of a
    service account), else system:anonymous.
-2. Below /stats the subresource is nodes/stats, below /metrics nodes/metrics, for every other path nodes/proxy. The
-   verb is that of the method. RBAC decides.
+2. Below /stats the subresource is nodes/stats, below /metrics nodes/metrics, below /logs nodes/log, below /checkpoint
+   nodes/checkpoint, for /statusz nodes/statusz, for /flagz nodes/configz. For /pods, /runningpods, /healthz and
+   /configz either nodes/pods, nodes/healthz or nodes/configz, or nodes/proxy suffices; every other path needs
+   nodes/proxy. The verb is that of the method. RBAC decides.
 
 Source: Kubelet authentication/authorization (Kubernetes documentation): `--anonymous-auth`,
 `--authentication-token-webhook`, `--authorization-mode=Webhook`.
 
 Differs: a kubelet sends a TokenReview and a SubjectAccessReview; the authenticator and the authorizer of the API server
-in the same process give the same results. The subresources of paths that are not served are left out.
+in the same process give the same results.
 """
 
 from typing import Final, NamedTuple
@@ -22,9 +24,21 @@ from podscaler.controlplane.auth.authenticator import Authenticator, user_of_cer
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
 from podscaler.controlplane.registry.users import ANONYMOUS, User
 
-SUBRESOURCES: Final = {"/stats": "stats", "/metrics": "metrics"}
-"""The subresource of nodes by the first part of the path."""
-PROXY: Final = "proxy"
+SUBRESOURCES: Final = {
+    "/stats": ("stats",),
+    "/metrics": ("metrics",),
+    "/logs": ("log",),
+    "/checkpoint": ("checkpoint",),
+    "/statusz": ("statusz",),
+    "/flagz": ("configz",),
+    "/allocatedPods": ("pods", "proxy"),
+    "/pods": ("pods", "proxy"),
+    "/runningpods": ("pods", "proxy"),
+    "/healthz": ("healthz", "proxy"),
+    "/configz": ("configz", "proxy"),
+}
+"""The subresources of nodes by the first part of the path; the permission for one of them suffices."""
+PROXY: Final = ("proxy",)
 VERBS: Final = {"POST": "create", "GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -56,11 +70,13 @@ class NodeAccess:
         user = self._user(request)
         if user is None:
             return AccessRejection(401, "Unauthorized")
-        verb, subresource = VERBS.get(request.method, ""), subresource_of(request.path)
-        attributes = Attributes(verb, request.path, resource="nodes", subresource=subresource, name=node_name)
-        if self._authorizer.decide(user, attributes).allowed:
-            return None
-        text = f"Forbidden (user={user.name}, verb={verb}, resource=nodes, subresource(s)=[{subresource}])\n"
+        verb, subresources = VERBS.get(request.method, ""), subresources_of(request.path)
+        for subresource in subresources:
+            attributes = Attributes(verb, request.path, resource="nodes", subresource=subresource, name=node_name)
+            if self._authorizer.decide(user, attributes).allowed:
+                return None
+        listed = " ".join(subresources)
+        text = f"Forbidden (user={user.name}, verb={verb}, resource=nodes, subresource(s)=[{listed}])\n"
         return AccessRejection(403, text)
 
     def _user(self, request: web.BaseRequest) -> User | None:
@@ -72,7 +88,7 @@ class NodeAccess:
         return self._authenticator.user_of(authorization) if authorization else ANONYMOUS
 
 
-def subresource_of(path: str) -> str:
-    """The subresource of nodes that a path belongs to."""
+def subresources_of(path: str) -> tuple[str, ...]:
+    """The subresources of nodes that a path belongs to, the most specific first."""
     first = "/" + path.lstrip("/").partition("/")[0]
     return SUBRESOURCES.get(first, PROXY) if path.startswith(first) else PROXY

@@ -1,0 +1,272 @@
+"""The record of CertificateSigningRequest (certificates.k8s.io/v1): validation, approval, and table.
+
+`api.kinds.catalog` lists it, and the API server serves the listed records. Admission fills in the user and the times of
+conditions (`controlplane.admission.certificate_requests`); a controller signs. Requests are parsed with the package
+cryptography, which is imported when the first one is validated.
+
+Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37. Differs: the messages about ASN.1 that
+cannot be parsed, and what the message about a changed condition shows of it.
+"""
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any, Final
+
+from podscaler.api.machinery import names, printing
+from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
+from podscaler.api.resource import checks, semantics, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
+
+if TYPE_CHECKING:
+    from cryptography.x509 import CertificateSigningRequest
+
+APPROVAL: Final = "approval"
+APPROVED: Final = "Approved"
+DENIED: Final = "Denied"
+FAILED: Final = "Failed"
+MIN_LIFE_S: Final = 600
+USAGES: Final = (
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+)
+_LEGACY_SIGNER: Final = "kubernetes.io/legacy-unknown"
+_STATUSES: Final = ("False", "True", "Unknown")
+_SUBDOMAIN_MAX_BYTES: Final = 253
+_SIGNER_PATH_MAX_BYTES: Final = 253 + 63 + 1
+_CONDITIONS: Final = "status.conditions"
+_ONE_DECISION: Final = (
+    'must specify at most one of: `conditions[{"type": "Approved"}]`, `conditions[{"type": "Denied"}]`'
+)
+
+
+def parse_request(encoded: str) -> "CertificateSigningRequest":
+    """The PKCS #10 request of spec.request (base64 of PEM). Raises ValueError with kube-apiserver's message."""
+    from cryptography import x509
+
+    try:
+        pem = base64.b64decode(encoded, validate=True)
+    except binascii.Error as error:
+        raise ValueError(str(error)) from None
+    if b"-----BEGIN CERTIFICATE REQUEST-----" not in pem:
+        raise ValueError("PEM block type must be CERTIFICATE REQUEST")
+    return x509.load_pem_x509_csr(pem)
+
+
+def condition_types(request: Object) -> list[str]:
+    """The types of the conditions of a CertificateSigningRequest."""
+    return [each.get("type", "") for each in (request.get("status") or {}).get("conditions") or []]
+
+
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a new or changed CertificateSigningRequest; its spec never changes."""
+    return _errors(new, old)
+
+
+def _validate_status(new: Object, old: Object | None) -> list[FieldError]:
+    return _errors(new, old, sets_certificate=True)
+
+
+def _validate_approval(new: Object, old: Object | None) -> list[FieldError]:
+    return _errors(new, old, sets_approval=True)
+
+
+def _errors(
+    new: Object, old: Object | None, *, sets_certificate: bool = False, sets_approval: bool = False
+) -> list[FieldError]:
+    found = _spec_errors(new.get("spec") or {}) + _condition_errors(new) + _certificate_errors(new)
+    if old is None:
+        return found
+    for type_ in (APPROVED, DENIED, FAILED):
+        if len(_of_type(new, type_)) < len(_of_type(old, type_)):
+            found.append(forbidden(_CONDITIONS, f'updates may not remove a condition of type "{type_}"'))
+    if not sets_approval:
+        found += [error for type_ in (APPROVED, DENIED) for error in _approval_errors(new, old, type_)]
+    before, after = ((each.get("status") or {}).get("certificate") for each in (old, new))
+    if before != after and not sets_certificate:
+        found.append(forbidden("status.certificate", "updates may not set certificate content"))
+    elif before != after and before:
+        found.append(forbidden("status.certificate", "updates may not modify existing certificate content"))
+    return found
+
+
+def _spec_errors(spec: Object) -> list[FieldError]:
+    usages, life_s = spec.get("usages") or [], spec.get("expirationSeconds")
+    found = _request_errors(spec.get("request") or "") + ([] if usages else [required("spec.usages")])
+    for index, usage in enumerate(usages):
+        if usage not in USAGES:
+            found.append(not_supported(f"spec.usages[{index}]", usage, USAGES))
+    found += [
+        duplicate(f"spec.usages[{index}]", usage) for index, usage in enumerate(usages) if usage in usages[:index]
+    ]
+    found += _signer_errors(spec.get("signerName") or "", "spec.signerName")
+    if life_s is not None and life_s < MIN_LIFE_S:
+        text = "may not specify a duration less than 600 seconds (10 minutes)"
+        found.append(invalid("spec.expirationSeconds", life_s, text))
+    return found
+
+
+def _request_errors(encoded: str) -> list[FieldError]:
+    try:
+        is_signed = parse_request(encoded).is_signature_valid
+    except ValueError as error:
+        return [invalid("spec.request", encoded, str(error))]
+    return [] if is_signed else [invalid("spec.request", encoded, "x509: signature verification failed")]
+
+
+def _signer_errors(signer: str, path: str) -> list[FieldError]:
+    if signer == _LEGACY_SIGNER:
+        return [invalid(path, signer, "the legacy signerName is not allowed via this API version")]
+    if not signer:
+        return [required(path)]
+    domain, slash, name = signer.partition("/")
+    if not slash or "/" in name:
+        text = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        return [invalid(path, signer, text)]
+    found = [too_long(path, _SUBDOMAIN_MAX_BYTES)] if len(domain.encode()) > _SUBDOMAIN_MAX_BYTES else []
+    found += _label_errors(domain, path, names.dns_label_errors)
+    if "." not in domain:
+        found.append(invalid(path, domain, "should be a domain with at least two segments separated by dots"))
+    found += _label_errors(name, path, names.dns_subdomain_errors)
+    return found + ([too_long(path, _SIGNER_PATH_MAX_BYTES)] if len(name.encode()) > _SIGNER_PATH_MAX_BYTES else [])
+
+
+def _label_errors(text: str, path: str, rule: checks.Rule) -> list[FieldError]:
+    """The errors of the first label of a dotted text that is malformed."""
+    for label in text.split("."):
+        if errors := rule(label):
+            return [invalid(path, text, f'validating label "{label}": {error}') for error in errors]
+    return []
+
+
+def _condition_errors(request: Object) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, condition in enumerate((request.get("status") or {}).get("conditions") or []):
+        type_, status, path = condition.get("type", ""), condition.get("status", ""), f"{_CONDITIONS}[{index}]"
+        allowed = ("True",) if type_ in (APPROVED, DENIED, FAILED) else _STATUSES
+        found += checks.present(type_, f"{path}.type")
+        found += checks.required_one_of(status, f"{path}.status", allowed)
+        if type_ in seen:
+            found.append(duplicate(f"{path}.type", type_))
+        seen.add(type_)
+    return found + ([invalid(_CONDITIONS, "<object>", _ONE_DECISION)] if {APPROVED, DENIED} <= seen else [])
+
+
+def _certificate_errors(request: Object) -> list[FieldError]:
+    encoded = (request.get("status") or {}).get("certificate")
+    if not encoded:
+        return []
+    from cryptography import x509
+
+    try:
+        x509.load_pem_x509_certificates(base64.b64decode(encoded))
+    except ValueError:
+        text = "must contain at least one CERTIFICATE PEM block"
+        return [invalid("status.certificate", "<certificate data>", text)]
+    return []
+
+
+def _of_type(request: Object, type_: str) -> list[Object]:
+    return [each for each in (request.get("status") or {}).get("conditions") or [] if each.get("type") == type_]
+
+
+def _approval_errors(new: Object, old: Object, type_: str) -> list[FieldError]:
+    before, after = _of_type(old, type_), _of_type(new, type_)
+    if len(after) > len(before):
+        return [forbidden(_CONDITIONS, f'updates may not add a condition of type "{type_}"')]
+    if len(after) == len(before) and not semantics.same(before, after):
+        return [forbidden(_CONDITIONS, f'updates may not modify a condition of type "{type_}"')]
+    return []
+
+
+def _prepare_create(new: Object) -> None:
+    new["status"] = {}
+
+
+def _prepare_update(new: Object, old: Object) -> None:
+    new["spec"], new["status"] = old["spec"], old.get("status") or {}
+
+
+def _prepare_status(new: Object, old: Object) -> None:
+    """Keep the spec, and the conditions of approval where as many are sent as there are."""
+    new["spec"] = old["spec"]
+    for type_ in (APPROVED, DENIED):
+        kept = _of_type(old, type_)
+        sent = _of_type(new, type_)
+        if len(kept) == len(sent):
+            for condition, before in zip(sent, kept, strict=True):
+                condition.clear()
+                condition.update(before)
+
+
+def _prepare_approval(new: Object, old: Object) -> None:
+    """Take the conditions and nothing else."""
+    conditions = (new.get("status") or {}).get("conditions")
+    new["spec"] = old["spec"]
+    new["status"] = {**(old.get("status") or {}), "conditions": conditions}
+
+
+def _fields(request: Object) -> dict[str, str]:
+    return {"spec.signerName": (request.get("spec") or {}).get("signerName", "")}
+
+
+def _cells(request: Object, _now_ns: int) -> list[Any]:
+    spec, types = request.get("spec") or {}, condition_types(request)
+    life_s = spec.get("expirationSeconds")
+    state = DENIED if DENIED in types else APPROVED if APPROVED in types else "Pending"
+    failed = ",Failed" if FAILED in types else ""
+    issued = ",Issued" if (request.get("status") or {}).get("certificate") else ""
+    duration = printing.NONE if life_s is None else printing.elapsed(life_s)
+    return [spec.get("signerName") or printing.NONE, spec.get("username", ""), duration, f"{state}{failed}{issued}"]
+
+
+RESOURCE = Resource(
+    group="certificates.k8s.io",
+    plural="certificatesigningrequests",
+    kind="CertificateSigningRequest",
+    versions=(Version("v1", "certificates/v1.CertificateSigningRequest"),),
+    namespaced=False,
+    short_names=("csr",),
+    has_status=True,
+    strategy=Strategy(
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        prepare_status_update=_prepare_status,
+        prepare_subresource_update={APPROVAL: _prepare_approval},
+        validate=validate,
+        validate_status=_validate_status,
+        validate_subresource_update={APPROVAL: _validate_approval},
+    ),
+    fields=_fields,
+    printer=tables.named(
+        "certificate signing request",
+        tables.AGE,
+        Column("SignerName", description="Who is asked to sign."),
+        Column("Requestor", description="The user who created it."),
+        Column("RequestedDuration", description="How long the certificate is asked to be valid."),
+        Column("Condition", description="Whether it is approved, denied, failed or issued."),
+        cells=_cells,
+        note="",
+    ),
+)

@@ -1,0 +1,326 @@
+"""Measures what objects use of quotas: counts, requests and limits of pods, ports of Services, storage of claims.
+
+`controlplane.admission.resource_quotas` asks for each write, and the resource quota controller for the sum over a
+namespace. Each kind has one `QuotaEvaluator`; `evaluator_of` returns it. Pure.
+
+Source: kube-apiserver's quota evaluators (pods, services, persistentvolumeclaims, generic object counts) in Kubernetes
+v1.37 and their messages. Differs: pods are charged by their spec (no resize in place); the scope VolumeAttributesClass
+matches nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from podscaler.api.kinds.pods import pod_admission
+from podscaler.api.machinery import instants, names
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.resource.resources import Object
+
+Amounts = Mapping[str, Quantity]
+"""Quantities by the names of a quota's spec.hard, such as `requests.cpu` and `count/jobs.batch`."""
+
+IGNORED_KINDS: Final = frozenset({"events", "events.events.k8s.io"})
+"""Kinds that no quota counts."""
+ONE: Final = Quantity(1)
+ZERO: Final = Quantity(0)
+_NANOSECONDS: Final = 1_000_000_000
+_ALIASES: Final = frozenset({"configmaps", "resourcequotas", "replicationcontrollers", "secrets"})
+_COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
+_REQUIRED: Final = frozenset(f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in ("cpu", "memory"))
+_POD_NAMES: Final = frozenset(
+    {"count/pods", "pods", *(f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in _COMPUTE)}
+)
+_HUGE_PAGES: Final = "hugepages-"
+_CLASS_SUFFIX: Final = ".storageclass.storage.k8s.io/"
+_CLAIMS: Final = ("persistentvolumeclaims", "requests.storage")
+
+
+class QuotaEvaluator:
+    """Counts the objects of a kind; subclasses measure more.
+
+    Args:
+        resource: the kind (`Resource.key`).
+    """
+
+    def __init__(self, resource: str) -> None:
+        self._names = frozenset({f"count/{resource}", *({resource} & _ALIASES)})
+
+    def tracked(self, hard: Iterable[str]) -> frozenset[str]:
+        """Those of the names in a quota that objects of this kind use."""
+        return self._names & frozenset(hard)
+
+    def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
+        """What an object uses.
+
+        Args:
+            now_ns: the wall clock: pods whose grace period is over use nothing but their count.
+        """
+        del obj, now_ns
+        return dict.fromkeys(self._names, ONE)
+
+    def is_in_scope(self, requirement: Object, obj: Object) -> bool:
+        """Whether an object is in a scope, given as an item of scopeSelector.matchExpressions."""
+        del requirement, obj
+        return False
+
+    def missing(self, required: Iterable[str], obj: Object) -> str:
+        """Why an object cannot be measured for the names of a quota; empty if it can."""
+        del required, obj
+        return ""
+
+    def charges_update(self, new: Object, old: Object) -> bool:
+        """Whether an update of an object can change what it uses."""
+        del new, old
+        return False
+
+
+class _PodEvaluator(QuotaEvaluator):
+    """Measures pods by requests and limits; finished pods use nothing but their count."""
+
+    def tracked(self, hard: Iterable[str]) -> frozenset[str]:
+        return frozenset(name for name in hard if name in _POD_NAMES or _is_extended(name))
+
+    def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
+        counted = {"count/pods": ONE}
+        if not is_charged(obj, now_ns):
+            return counted
+        spec = obj.get("spec") or {}
+        return counted | _compute(pod_amounts(spec, "requests"), pod_amounts(spec, "limits"))
+
+    def is_in_scope(self, requirement: Object, obj: Object) -> bool:
+        spec = obj.get("spec") or {}
+        match requirement.get("scopeName"):
+            case "Terminating":
+                return is_terminating(obj)
+            case "NotTerminating":
+                return not is_terminating(obj)
+            case "BestEffort":
+                return pod_admission.qos_class(spec) == "BestEffort"
+            case "NotBestEffort":
+                return pod_admission.qos_class(spec) != "BestEffort"
+            case "PriorityClass":
+                return _selects(requirement, spec.get("priorityClassName") or "")
+            case "CrossNamespacePodAffinity":
+                return _crosses_namespaces(spec.get("affinity") or {})
+            case _:
+                return False
+
+    def missing(self, required: Iterable[str], obj: Object) -> str:
+        spec, wanted = obj.get("spec") or {}, _REQUIRED & frozenset(required)
+        if spec.get("resources"):
+            return ""
+        lacking: dict[str, list[str]] = {}
+        for container in [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]:
+            given = _compute(_amounts(container, "requests"), _amounts(container, "limits"))
+            for name in wanted - given.keys():
+                lacking.setdefault(name, []).append(container.get("name", ""))
+        texts = [f"{name} for: {','.join(sorted(set(lacking[name])))}" for name in sorted(lacking)]
+        return f"must specify {'; '.join(texts)}" if texts else ""
+
+    def charges_update(self, new: Object, old: Object) -> bool:
+        return is_terminating(new) != is_terminating(old)
+
+
+class _ServiceEvaluator(QuotaEvaluator):
+    """Counts Services, their node ports, and those of type LoadBalancer."""
+
+    def __init__(self, resource: str) -> None:
+        super().__init__(resource)
+        self._names |= {"services", "services.nodeports", "services.loadbalancers"}
+
+    def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
+        del now_ns
+        spec = obj.get("spec") or {}
+        type_, ports = spec.get("type", ""), spec.get("ports") or []
+        if type_ == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
+            ports = [port for port in ports if port.get("nodePort")]
+        node_ports = len(ports) if type_ in ("NodePort", "LoadBalancer") else 0
+        balancers = int(type_ == "LoadBalancer")
+        counts = {"services.nodeports": Quantity(node_ports), "services.loadbalancers": Quantity(balancers)}
+        return {"count/services": ONE, "services": ONE, **counts}
+
+    def charges_update(self, new: Object, old: Object) -> bool:
+        return self.usage(new, 0) != self.usage(old, 0)
+
+
+class _ClaimEvaluator(QuotaEvaluator):
+    """Counts PersistentVolumeClaims and their storage, also for each storage class."""
+
+    def tracked(self, hard: Iterable[str]) -> frozenset[str]:
+        own = ("count/persistentvolumeclaims", *_CLAIMS)
+        suffixes = tuple(f"{_CLASS_SUFFIX}{name}" for name in _CLAIMS)
+        return frozenset(name for name in hard if name in own or name.endswith(suffixes))
+
+    def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
+        del now_ns
+        spec = obj.get("spec") or {}
+        found = {"persistentvolumeclaims": ONE}
+        if (storage := _amounts(spec, "requests").get("storage")) is not None:
+            found["requests.storage"] = storage
+        annotations = (obj.get("metadata") or {}).get("annotations") or {}
+        class_name = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName") or ""
+        of_class = {f"{class_name}{_CLASS_SUFFIX}{name}": amount for name, amount in found.items() if class_name}
+        return {"count/persistentvolumeclaims": ONE, **found, **of_class}
+
+    def charges_update(self, new: Object, old: Object) -> bool:
+        return self.usage(new, 0) != self.usage(old, 0)
+
+
+_EVALUATORS: Final[Mapping[str, QuotaEvaluator]] = {
+    "pods": _PodEvaluator("pods"),
+    "services": _ServiceEvaluator("services"),
+    "persistentvolumeclaims": _ClaimEvaluator("persistentvolumeclaims"),
+}
+
+
+def evaluator_of(resource: str) -> QuotaEvaluator:
+    """The evaluator of a kind (`Resource.key`)."""
+    return _EVALUATORS.get(resource) or QuotaEvaluator(resource)
+
+
+def requirements(quota: Object) -> list[Object]:
+    """The scopes of a quota, all as items of scopeSelector.matchExpressions."""
+    spec = quota.get("spec") or {}
+    plain = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or []]
+    return plain + list((spec.get("scopeSelector") or {}).get("matchExpressions") or [])
+
+
+def amounts_of(listed: Object | None) -> dict[str, Quantity]:
+    """The quantities of a ResourceList."""
+    return {name: Quantity.parse(str(amount)) for name, amount in (listed or {}).items()}
+
+
+def added(first: Amounts, second: Amounts) -> dict[str, Quantity]:
+    """The sums by name."""
+    total = dict(first)
+    for name, amount in second.items():
+        total[name] = total[name] + amount if name in total else amount
+    return total
+
+
+def increase(after: Amounts, before: Amounts) -> dict[str, Quantity]:
+    """By how much amounts are larger than before, for those that are."""
+    return {
+        name: amount + Quantity(-before[name].unscaled, before[name].scale) if name in before else amount
+        for name, amount in after.items()
+        if name not in before or before[name] < amount
+    }
+
+
+def calculate(
+    quota: Object, resources: Iterable[str], objects_of: Callable[[str], Iterable[Object]], now_ns: int
+) -> dict[str, str]:
+    """The status.used of a quota, as the sum over all objects of its namespace.
+
+    Args:
+        resources: the kinds (`Resource.key`) that quotas count.
+        objects_of: the objects of a kind in the quota's namespace.
+        now_ns: the wall clock.
+    """
+    hard, scopes = (quota.get("spec") or {}).get("hard") or {}, requirements(quota)
+    total: dict[str, Quantity] = {}
+    for resource in resources:
+        evaluator = evaluator_of(resource)
+        tracked = evaluator.tracked(hard)
+        if not tracked:
+            continue
+        total = added(total, dict.fromkeys(tracked, ZERO))
+        for obj in objects_of(resource):
+            if all(evaluator.is_in_scope(each, obj) for each in scopes):
+                used = evaluator.usage(obj, now_ns)
+                total = added(total, {name: used[name] for name in tracked & used.keys()})
+    return {name: str(total[name]) for name in hard if name in total}
+
+
+def is_charged(pod: Object, now_ns: int) -> bool:
+    """Whether a pod uses more than its count: it is not finished, and its grace period is not over."""
+    if (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
+        return False
+    metadata = pod.get("metadata") or {}
+    deleted, grace_s = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
+    if deleted is None or grace_s is None:
+        return True
+    return now_ns <= instants.parse(deleted) + int(grace_s) * _NANOSECONDS
+
+
+def is_terminating(pod: Object) -> bool:
+    """Whether a pod is in the scope Terminating: it has a deadline."""
+    deadline_s = (pod.get("spec") or {}).get("activeDeadlineSeconds")
+    return deadline_s is not None and deadline_s >= 0
+
+
+def pod_amounts(spec: Object, part: str) -> dict[str, Quantity]:
+    """The requests (or limits) of a whole pod with its overhead.
+
+    Args:
+        part: `requests` or `limits`.
+    """
+    total: dict[str, Quantity] = {}
+    for container in spec.get("containers") or []:
+        total = added(total, _amounts(container, part))
+    sidecars: dict[str, Quantity] = {}
+    peak: dict[str, Quantity] = {}
+    for container in spec.get("initContainers") or []:
+        own = _amounts(container, part)
+        if container.get("restartPolicy") == "Always":
+            total, sidecars = added(total, own), added(sidecars, own)
+            own = sidecars
+        else:
+            own = added(own, sidecars)
+        peak = _larger(peak, own)
+    total = _larger(total, peak) | _amounts(spec, part)
+    overhead = amounts_of(spec.get("overhead"))
+    return added(
+        total, overhead if part == "requests" else {name: overhead[name] for name in overhead.keys() & total.keys()}
+    )
+
+
+def _larger(first: Amounts, second: Amounts) -> dict[str, Quantity]:
+    return {**first, **{name: amount for name, amount in second.items() if name not in first or first[name] < amount}}
+
+
+def _amounts(holder: Object, part: str) -> dict[str, Quantity]:
+    return amounts_of((holder.get("resources") or {}).get(part))
+
+
+def _compute(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
+    found = {"pods": ONE}
+    for name, amount in requests.items():
+        if name in _COMPUTE or name.startswith(_HUGE_PAGES):
+            found |= {name: amount, f"requests.{name}": amount}
+        elif names.is_extended_resource(name):
+            found[f"requests.{name}"] = amount
+    return found | {f"limits.{name}": amount for name, amount in limits.items() if name in _COMPUTE}
+
+
+def _is_extended(name: str) -> bool:
+    """Whether a name of a quota is about huge pages or an extended resource."""
+    is_huge = name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}"))
+    return is_huge or (name.startswith("requests.") and not names.is_native_resource(name))
+
+
+def _selects(requirement: Object, value: str) -> bool:
+    """Whether a requirement selects a value; the empty value is missing."""
+    values = requirement.get("values") or []
+    match requirement.get("operator"):
+        case "Exists":
+            return bool(value)
+        case "DoesNotExist":
+            return not value
+        case "In":
+            return bool(value) and value in values
+        case "NotIn":
+            return value not in values
+        case _:
+            return False
+
+
+def _crosses_namespaces(affinity: Object) -> bool:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = affinity.get(kind) or {}
+        required = rules.get("requiredDuringSchedulingIgnoredDuringExecution") or []
+        preferred = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or []
+        for term in [*required, *(each.get("podAffinityTerm") or {} for each in preferred)]:
+            if term.get("namespaces") or term.get("namespaceSelector") is not None:
+                return True
+    return False

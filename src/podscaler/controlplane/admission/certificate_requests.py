@@ -1,0 +1,92 @@
+"""Admission of CertificateSigningRequests: the requesting user, permissions on signers, and times of conditions.
+
+`cli.up` calls `admit_requests`. Rules:
+
+1. spec.username, uid, groups and extra are those of the user who creates the object.
+2. The signer kubernetes.io/kube-apiserver-client signs no request for the group system:masters.
+3. Who changes conditions by the subresource `approval` needs the verb `approve` on the signer, who changes conditions
+   or certificate by `status` needs `sign`: on `signers` of certificates.k8s.io with the signer's name, or DOMAIN/*.
+
+Source: kube-apiserver's admission plugins CertificateApproval, CertificateSigning and CertificateSubjectRestriction.
+"""
+
+from collections.abc import Callable
+
+from cryptography.x509.oid import NameOID
+
+from podscaler.api.kinds.core import certificatesigningrequest
+from podscaler.api.kinds.core.certificatesigningrequest import APPROVAL
+from podscaler.api.resource import api_errors
+from podscaler.api.resource.resources import Object
+from podscaler.base.clock import Clock, rfc3339
+from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
+from podscaler.controlplane.registry import acting_user, users
+from podscaler.controlplane.registry.objects import Objects
+
+CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
+_RESOURCE = certificatesigningrequest.RESOURCE
+_USER_FIELDS = ("username", "uid", "groups", "extra")
+
+
+def admit_requests(objects: Objects, authorizer: Authorizer, clock: Clock) -> None:
+    """Register the admission of CertificateSigningRequests with `objects`."""
+    objects.admit(_RESOURCE.key, _admit)
+    objects.admit(f"{_RESOURCE.key}/{APPROVAL}", _signer_check(authorizer, clock, "approve"))
+    objects.admit(f"{_RESOURCE.key}/status", _signer_check(authorizer, clock, "sign"))
+
+
+def _admit(new: Object, old: Object | None) -> None:
+    if old is not None:
+        return
+    user, spec = acting_user.current(), new.setdefault("spec", {})
+    for name in _USER_FIELDS:
+        spec.pop(name, None)
+    spec |= {"username": user.name, "uid": user.uid, "groups": list(user.all_groups)}
+    if user.extra:
+        spec["extra"] = {key: list(values) for key, values in user.extra.items()}
+    if spec.get("signerName") == CLIENT_SIGNER and users.MASTERS in _organizations(spec.get("request") or ""):
+        why = f"use of {CLIENT_SIGNER} signer with system:masters group is not allowed"
+        raise api_errors.forbidden(_RESOURCE, api_errors.name_at_admission(new), why)
+
+
+def _organizations(encoded: str) -> list[str]:
+    """The groups that a request names; empty where it cannot be parsed, which validation reports."""
+    try:
+        request = certificatesigningrequest.parse_request(encoded)
+    except ValueError:
+        return []
+    return [str(each.value) for each in request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+
+
+def _signer_check(authorizer: Authorizer, clock: Clock, verb: str) -> Callable[[Object, Object | None], None]:
+    """The admission of a subresource whose changes need `verb` on the signer."""
+
+    def check(new: Object, old: Object | None) -> None:
+        before, after = (old or {}).get("status") or {}, new.get("status") or {}
+        is_changed = any(before.get(name) != after.get(name) for name in ("certificate", "conditions"))
+        if old is None or (verb == "sign" and not is_changed):
+            return
+        signer = (old.get("spec") or {}).get("signerName", "")
+        if not _may(authorizer, verb, signer):
+            why = f'user not permitted to {verb} requests with signerName "{signer}"'
+            raise api_errors.forbidden(_RESOURCE, old["metadata"]["name"], why)
+        _set_times(after.get("conditions") or [], before.get("conditions") or [], rfc3339(clock.now_ns()))
+
+    return check
+
+
+def _may(authorizer: Authorizer, verb: str, signer: str) -> bool:
+    user, domain = acting_user.current(), signer.partition("/")[0]
+    requests = (
+        Attributes(verb, group=_RESOURCE.group, resource="signers", name=name) for name in (signer, f"{domain}/*")
+    )
+    return any(authorizer.decide(user, each).allowed for each in requests)
+
+
+def _set_times(conditions: list[Object], stored: list[Object], now: str) -> None:
+    """Set the missing times of conditions; a stored one of the same type and status keeps its transition."""
+    transitions = {(each.get("type"), each.get("status")): each.get("lastTransitionTime") for each in stored}
+    for condition in conditions:
+        known = transitions.get((condition.get("type"), condition.get("status")))
+        condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
+        condition["lastTransitionTime"] = condition.get("lastTransitionTime") or known or now

@@ -1,0 +1,139 @@
+"""Charges creates and updates to the ResourceQuotas of their namespace, and refuses those that exceed one.
+
+`cli.up` calls `admit_objects`; from then on `object_writer` calls `QuotaAdmission.charge` after it has validated an
+object and before it stores it. The new status.used of the quotas is a part of the same transaction, so that concurrent
+creates together never exceed a quota, and a write that fails later is not charged. The resource quota controller sets
+status.hard, and lowers status.used after deletions; a quota without status.hard refuses nothing.
+
+Source: kube-apiserver's admission plugin ResourceQuota and its messages. Differs: there is no configuration of
+resources that are limited by default.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from podscaler.api.kinds.policy import quota_usage
+from podscaler.api.kinds.policy.quota_usage import Amounts, QuotaEvaluator
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.resource import api_errors
+from podscaler.api.resource.resources import Object, Resource
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.change_log import StoreEvent
+from podscaler.controlplane.storage.transactions import Transaction
+
+QUOTAS = "resourcequotas"
+
+
+def admit_objects(objects: Objects) -> None:
+    """Charge all creates and updates of `objects` from now on."""
+    admission = QuotaAdmission(entry.key for entry in objects.list(QUOTAS).entries)
+    objects.listen(admission.index)
+    objects.set_charge(admission.charge)
+
+
+class QuotaAdmission:
+    """Finds the quotas of a namespace, and charges them.
+
+    Args:
+        keys: the stored quotas, as `namespace/name`.
+    """
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._names: dict[str, set[str]] = {}
+        for key in keys:
+            self._add(key)
+
+    def index(self, events: Iterable[StoreEvent]) -> None:
+        """Add and remove quotas after a commit."""
+        for event in events:
+            if event.subject.resource != QUOTAS:
+                continue
+            if event.entry is not None:
+                self._add(event.subject.key)
+            else:
+                self._remove(event.subject.key)
+
+    def charge(self, transaction: Transaction, resource: Resource, new: Object, old: Object | None) -> None:
+        """Add what a write uses to the quotas of its namespace. Raises StatusError 403.
+
+        Args:
+            resource: the kind of the object.
+            new: the object as it will be stored.
+            old: the stored object, None for a create.
+        """
+        namespace = new["metadata"].get("namespace", "")
+        if not namespace or namespace not in self._names or resource.storage_key in quota_usage.IGNORED_KINDS:
+            return
+        evaluator = quota_usage.evaluator_of(resource.storage_key)
+        if old is not None and not evaluator.charges_update(new, old):
+            return
+        charged = []
+        for name in sorted(self._names[namespace]):
+            entry = transaction.find(QUOTAS, namespace, name)
+            if entry is not None:
+                quota = entry.decode()
+                used = self._used(quota, evaluator, resource, (new, old), transaction.now_ns)
+                if used is not None:
+                    quota["status"]["used"] = {each: str(used[each]) for each in sorted(used)}
+                    charged.append(quota)
+        for quota in charged:
+            transaction.put(QUOTAS, quota)
+
+    def _used(
+        self,
+        quota: Object,
+        evaluator: QuotaEvaluator,
+        resource: Resource,
+        write: tuple[Object, Object | None],
+        now_ns: int,
+    ) -> dict[str, Quantity] | None:
+        """The status.used of a quota after a write, None where it does not change. Raises StatusError 403."""
+        new, old = write
+        status = quota.get("status") or {}
+        hard, used = quota_usage.amounts_of(status.get("hard")), quota_usage.amounts_of(status.get("used"))
+        tracked, scopes = evaluator.tracked(hard), quota_usage.requirements(quota)
+        if not tracked or not _is_in_scopes(evaluator, scopes, new):
+            return None
+        requested: Mapping[str, Quantity] = evaluator.usage(new, now_ns)
+        why = _unmeasurable(quota["metadata"]["name"], evaluator, tracked, used, new)
+        if not why and old is not None and _is_in_scopes(evaluator, scopes, old):
+            requested = quota_usage.increase(requested, evaluator.usage(old, now_ns))
+        requested = {name: amount for name, amount in requested.items() if name in hard and amount.sign()}
+        after = quota_usage.added(used, requested)
+        why = why or _excess(quota["metadata"]["name"], requested, after, used, hard)
+        if why:
+            raise api_errors.forbidden(resource, api_errors.name_at_admission(new), why)
+        return after if requested else None
+
+    def _add(self, key: str) -> None:
+        namespace, _, name = key.partition("/")
+        self._names.setdefault(namespace, set()).add(name)
+
+    def _remove(self, key: str) -> None:
+        namespace, _, name = key.partition("/")
+        names = self._names.get(namespace, set())
+        names.discard(name)
+        if not names:
+            self._names.pop(namespace, None)
+
+
+def _is_in_scopes(evaluator: QuotaEvaluator, scopes: Iterable[Object], obj: Object) -> bool:
+    return all(evaluator.is_in_scope(each, obj) for each in scopes)
+
+
+def _unmeasurable(name: str, evaluator: QuotaEvaluator, tracked: frozenset[str], used: Amounts, new: Object) -> str:
+    """Why an object cannot be charged to a quota; empty if it can."""
+    if lacking := evaluator.missing(tracked, new):
+        return f"failed quota: {name}: {lacking}"
+    if not tracked <= used.keys():
+        return f"status unknown for quota: {name}, resources: {','.join(sorted(tracked))}"
+    negative = [each for each, amount in evaluator.usage(new, 0).items() if amount.sign() < 0]
+    return f"quota usage is negative for resource(s): {','.join(sorted(negative))}" if negative else ""
+
+
+def _excess(name: str, requested: Amounts, after: Amounts, used: Amounts, hard: Amounts) -> str:
+    """Why a quota is exceeded; empty if it is not."""
+    exceeded = sorted(each for each in requested if hard[each] < after[each])
+    if not exceeded:
+        return ""
+    shown = [",".join(f"{each}={amounts[each]}" for each in exceeded) for amounts in (requested, used, hard)]
+    return f"exceeded quota: {name}, requested: {shown[0]}, used: {shown[1]}, limited: {shown[2]}"

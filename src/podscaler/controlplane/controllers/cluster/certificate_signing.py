@@ -1,0 +1,101 @@
+"""The certificate signing controller: signs approved requests for client certificates, and deletes old ones.
+
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. It signs for the two signers of client
+certificates (`credentials.request_signing.SIGNERS`); a request that a signer refuses gets the condition Failed.
+Requests for other signers are left to their controllers.
+
+Source: kube-controller-manager's csrsigning and csrcleaner controllers, with their periods. Differs: nothing approves
+the requests of kubelets by itself.
+"""
+
+import asyncio
+import base64
+from collections.abc import Iterable, Iterator, Sequence
+
+from podscaler.api.kinds.core import certificatesigningrequest
+from podscaler.api.kinds.core.certificatesigningrequest import APPROVED, DENIED, FAILED
+from podscaler.api.machinery import instants
+from podscaler.api.resource.resources import Object
+from podscaler.base.clock import NANOSECONDS, Clock, rfc3339
+from podscaler.controlplane.controllers.framework import selection, write_errors
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
+from podscaler.controlplane.controllers.framework.selection import Key
+from podscaler.controlplane.credentials import request_signing
+from podscaler.controlplane.credentials.request_signing import RequestSigner
+from podscaler.controlplane.registry.registry import Registry
+
+REQUESTS = certificatesigningrequest.RESOURCE.key
+PENDING_S = 24 * 3600
+FINISHED_S = 3600
+"""How long requests are kept: pending ones since their creation or approval, others since their last change."""
+
+
+class CertificateSigning(Reconciler[Key]):
+    """Signs approved requests.
+
+    Args:
+        registry: the objects.
+        clock: the time of certificates and conditions.
+        signer: has the cluster's authority.
+    """
+
+    name = "certificatesigningrequest-signing-controller"
+
+    def __init__(self, registry: Registry, clock: Clock, signer: RequestSigner) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._signer = signer
+
+    def watches(self) -> Sequence[Watched[Key]]:
+        """All requests."""
+        return [Watched(REQUESTS, lambda event: [selection.key_of(event.object)])]
+
+    def prime(self) -> Iterable[Key]:
+        """All requests."""
+        return [selection.key_of(each) for each in self._registry.list(REQUESTS)]
+
+    async def sync(self, key: Key) -> float | None:
+        """Sign or delete one request."""
+        found = self._registry.find(REQUESTS, *key)
+        if found is None:
+            return None
+        now_s = self._clock.now_ns() / NANOSECONDS
+        left_s = min((expiry_s - now_s for expiry_s in _expiries_s(found)), default=None)
+        if left_s is not None and left_s <= 0:
+            uid = found["metadata"]["uid"]
+            await write_errors.ignoring_gone(self._registry.delete(REQUESTS, *key, uid=uid), another=True)
+            return None
+        types, spec = certificatesigningrequest.condition_types(found), found["spec"]
+        is_open = APPROVED in types and FAILED not in types and not (found.get("status") or {}).get("certificate")
+        if is_open and spec.get("signerName") in request_signing.SIGNERS:
+            await self._sign(found)
+        return left_s
+
+    async def _sign(self, found: Object) -> None:
+        spec, status, now_ns = found["spec"], found.setdefault("status", {}), self._clock.now_ns()
+        request, usages = certificatesigningrequest.parse_request(spec["request"]), spec.get("usages") or []
+        why = request_signing.check(spec["signerName"], request, usages)
+        if not why:
+            life_s = spec.get("expirationSeconds")
+            try:
+                pem = await asyncio.to_thread(self._signer.sign, request, usages, life_s, now_ns=now_ns)
+                status["certificate"] = base64.b64encode(pem).decode()
+            except ValueError as error:
+                why = str(error)
+        if why:
+            failed = {"type": FAILED, "status": "True", "reason": "SignerValidationFailure", "message": why}
+            status["conditions"] = [*(status.get("conditions") or []), failed | {"lastUpdateTime": rfc3339(now_ns)}]
+        await write_errors.ignoring_gone(self._registry.update(REQUESTS, found, subresource="status"))
+
+
+def _expiries_s(found: Object) -> Iterator[float]:
+    """When the creation or a condition of a request lets it be deleted, in seconds since the epoch."""
+    status, created = found.get("status") or {}, found["metadata"].get("creationTimestamp")
+    conditions = status.get("conditions") or []
+    if not conditions:
+        yield instants.parse_optional(created) / NANOSECONDS + PENDING_S
+    for condition in conditions:
+        is_finished = condition.get("type") in (DENIED, FAILED) or bool(status.get("certificate"))
+        if condition.get("type") in (APPROVED, DENIED, FAILED):
+            changed_ns = instants.parse_optional(condition.get("lastUpdateTime") or created)
+            yield changed_ns / NANOSECONDS + (FINISHED_S if is_finished else PENDING_S)

@@ -1,0 +1,63 @@
+"""Renders metric families in Prometheus' text format with optional timestamps, in the order of a kubelet's pages.
+
+`resource_metrics`, `cadvisor_metrics` and `kubelet_pages` call `render`. Families without samples are left out.
+
+Source: Prometheus' text-based exposition format, version 0.0.4.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+
+
+class MetricFamily(NamedTuple):
+    """A metric.
+
+    Attributes:
+        help: the help text, with the stability in brackets where upstream states it.
+        type: `counter` or `gauge`.
+    """
+
+    name: str
+    help: str
+    type: str
+
+
+class MetricSample(NamedTuple):
+    """One sample: labels by name in order, and whether it has the timestamp of the reading."""
+
+    labels: dict[str, str]
+    value: float
+    has_time: bool = True
+
+
+def render(families: Iterable[tuple[MetricFamily, Sequence[MetricSample]]], at_ns: int | None) -> bytes:
+    """The text of families in the given order.
+
+    Args:
+        at_ns: the time of the readings, nanoseconds since the epoch; None: samples have no timestamps.
+    """
+    lines: list[str] = []
+    for family, samples in families:
+        if samples:
+            lines.append(f"# HELP {family.name} {family.help}")
+            lines.append(f"# TYPE {family.name} {family.type}")
+            lines += [_line(family.name, each, at_ns) for each in samples]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _line(name: str, sample: MetricSample, at_ns: int | None) -> str:
+    labels = ",".join(f'{label}="{_escaped(value)}"' for label, value in sample.labels.items())
+    shown = f"{name}{{{labels}}}" if labels else name
+    time = f" {at_ns // 1_000_000}" if at_ns is not None and sample.has_time else ""
+    return f"{shown} {_number(sample.value)}{time}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def _number(value: float) -> str:
+    """A number with the fewest digits that are exact: 12.25, 0."""
+    return repr(float(value)).removesuffix(".0")
