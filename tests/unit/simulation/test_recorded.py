@@ -111,15 +111,17 @@ def test_pods_without_containers_have_no_limit():
     [
         pytest.param({"containers": [LIMITED, LIMITED | {"name": "b"}]}, 600, id="the sum of containers"),
         pytest.param({"containers": [LIMITED, {"name": "b"}]}, None, id="one without"),
-        pytest.param({"containers": [LIMITED], "initContainers": [{"name": "b"}]}, 300, id="init container"),
+        pytest.param({"containers": [LIMITED], "initContainers": [{"name": "once"}]}, 300, id="init container"),
         pytest.param({"containers": [LIMITED], "initContainers": [SIDECAR]}, 600, id="sidecar"),
         pytest.param({"containers": [{"name": "a"}], "resources": {"limits": {"cpu": "1"}}}, 1000, id="whole pod"),
     ],
 )
 def test_the_limit_of_a_pod(spec, limit_milli):
-    """What a pod as a whole may use."""
+    """What a pod as a whole may use, where its containers have the same shares."""
+    names = [each["name"] for each in (*spec["containers"], *spec.get("initContainers", ())) if each["name"] != "once"]
+    usage = {"web-0": {name: {"cpu": "100m"} for name in names}}
     line = made_recordings.sync(
-        0, [made_recordings.pod("web-0") | {"spec": spec}], made_recordings.usage(-5, {"web-0": 100})
+        0, [made_recordings.pod("web-0") | {"spec": spec}], made_recordings.container_usage(-5, usage)
     )
     found = recorded.read(made_recordings.lines([line]), ANY)
     capacity_ucores = found.scenario.workloads[0].cpu_capacity_ucores

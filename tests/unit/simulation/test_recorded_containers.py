@@ -148,14 +148,35 @@ def test_the_metric_of_a_container_is_simulated():
     assert [(each.current, each.unit) for each in second.metrics] == [(45, "percent")]
 
 
-def test_a_limit_is_that_of_the_pod():
-    """Containers reach their parts of it at the same load."""
+def test_each_container_has_its_own_limit():
+    """The pod carries 333m: 90 % of it are 300m; 285m are at the limit of 300m, although the pod could use 600m."""
     pod = with_proxy("web-0")
     for container in pod["spec"]["containers"]:
         container["resources"]["limits"] = {"cpu": "300m"}
-    usage = {"web-0": {"app": {"cpu": "90m"}, "proxy": {"cpu": "10m"}}}
-    found = read(usage, pods=[pod], metric=OF_APP)
-    assert found.scenario.workloads[0].cpu_capacity_ucores == 600_000
+    usages = [{"web-0": {"app": {"cpu": f"{9 * each}m"}, "proxy": {"cpu": f"{each}m"}}} for each in (30, 32)]
+    found = read(*usages, pods=[pod], metric=OF_APP)
+    assert found.scenario.workloads[0].cpu_capacity_ucores == 333_333
+    assert [each.end_ms - each.begin_ms for each in found.reconstruction.censored] == [20_000]
+
+
+def test_a_container_without_a_limit():
+    """The sentence tells it from a recording without limits."""
+    pod = with_proxy("web-0")
+    pod["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "300m"}
+    found = read({"web-0": {"app": {"cpu": "90m"}, "proxy": {"cpu": "10m"}}}, pods=[pod], metric=OF_APP)
+    assert found.assumptions[0] == (
+        "The recording has a container without CPU limit, so no pod is limited; --cpu-limit states one."
+    )
+
+
+def test_containers_have_their_shares_of_a_limit_of_the_pod():
+    """Such as that of --cpu-limit: they reach their parts of it at the same load."""
+    pod = with_proxy("web-0")
+    pod["spec"]["resources"] = {"limits": {"cpu": "400m"}}
+    found = read({"web-0": {"app": {"cpu": "90m"}, "proxy": {"cpu": "10m"}}}, pods=[pod], metric=OF_APP)
+    (workload,) = found.scenario.workloads
+    limits = [each.cpu_limit_milli for each in workload.pod.containers]
+    assert (limits, workload.cpu_capacity_ucores) == ([360, 40], 400_000)
 
 
 def test_what_memory_assumes_is_said():

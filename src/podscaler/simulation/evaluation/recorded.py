@@ -8,13 +8,11 @@ Source: the format of recordings (docs/recordings.md).
 
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from podscaler.api.machinery import quantity, selectors
-from podscaler.api.typed import pods as typed_pods
+from podscaler.api.machinery import selectors
 from podscaler.api.typed import recording
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.api.typed.metrics import PodMetricsList
@@ -26,9 +24,9 @@ from podscaler.core.model.model import Failure, Pod, PodSamples, Sample, Scale, 
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.replay import RecordedSync, Replay
-from podscaler.simulation.evaluation import observed
-from podscaler.simulation.evaluation.observed import AT_LIMIT_RATIO, Reconstruction, UsageObservation
-from podscaler.simulation.evaluation.recorded_containers import RecordedContainers
+from podscaler.simulation.evaluation import observed, recorded_containers
+from podscaler.simulation.evaluation.observed import Reconstruction, UsageObservation
+from podscaler.simulation.evaluation.recorded_containers import CPULimits, RecordedContainers
 from podscaler.simulation.model import step_series
 from podscaler.simulation.model.distributions import DurationDistribution, fixed
 from podscaler.simulation.model.scenario import AutoscalerModel, MetricFeed, MetricsServerModel, SimulationScenario
@@ -92,27 +90,6 @@ def read(lines: Iterable[bytes], selection: RecordedSelection) -> RecordedWorklo
     return reader.finished()
 
 
-_POD = msgspec.json.Decoder(typed_pods.Pod)
-
-
-@lru_cache(maxsize=256)
-def _limit_milli(text: bytes) -> int | None:
-    """The CPU limit of a pod: that of the pod as a whole, or else the sum of its containers'; None: one has none."""
-    try:
-        spec = _POD.decode(text).spec
-        if whole := _cpu_limit(spec.resources):
-            return quantity.parse(whole).milli_value()
-        sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
-        limits = [_cpu_limit(each.resources) for each in (*(spec.containers or ()), *sidecars)]
-        return sum(quantity.parse(each).milli_value() for each in limits) if limits and all(limits) else None
-    except (msgspec.DecodeError, ValueError) as error:
-        raise RecordingError(f"the limits of a pod cannot be read: {error}") from None
-
-
-def _cpu_limit(resources: typed_pods.ResourceRequirements | None) -> str:
-    return resources.limits.cpu if resources and resources.limits else ""
-
-
 class _Reader:
     """Collects what the syncs of one autoscaler show."""
 
@@ -125,14 +102,13 @@ class _Reader:
         self._feeds: dict[tuple[str, str, bool], list[tuple[int, int]]] = {}
         self._periods_ms: Counter[int] = Counter()
         self._windows_ms: Counter[int] = Counter()
-        self._containers = RecordedContainers(replay.settings.emulation)
+        self._containers = RecordedContainers(replay.settings.emulation, CPULimits(selection.cpu_limit_milli))
         self._pods: list[Pod] = []
         self._start_ups_ms: dict[str, int] = {}
         self._least_age_ms: int | None = None
         self._first: RecordedSync | None = None
         self._last: RecordedSync | None = None
         self._last_usage_at_ms = 0
-        self._limit_milli: int | None = selection.cpu_limit_milli
 
     def add(self, line: bytes) -> None:
         """Take one line. Raises RecordingError."""
@@ -150,11 +126,11 @@ class _Reader:
 
     def _take(self, sync: RecordedSync) -> None:
         pods = _selected(sync)
-        if self._selection.cpu_limit_milli is None and pods:
-            self._limit_milli = _limit_milli(bytes((sync.line.pods or ())[pods[0]]))
         self._pods = [sync.observation.pods[index] for index in pods]
         if self._pods:
             self._containers.add_pod(self._pods[0])
+        if self._selection.cpu_limit_milli is None and pods:
+            self._containers.limits = recorded_containers.read_limits(bytes((sync.line.pods or ())[pods[0]]))
         if self._last is not None:
             self._periods_ms[round((sync.now_ns - self._last.now_ns) / _MS_NS / _SECOND_MS) * _SECOND_MS] += 1
         self._first, self._last = self._first or sync, sync
@@ -188,12 +164,12 @@ class _Reader:
         try:
             found = samples.of_resource(usage, "cpu", version=self._replay.settings.emulation).samples
             if found:
-                self._observe(sync, usage, found.values())
+                self._observe(sync, usage, found)
         except ValueError as error:
             raise RecordingError(str(error)) from None
 
-    def _observe(self, sync: RecordedSync, usage: PodMetricsList, of_cpu: Collection[Sample]) -> None:
-        newest = max(of_cpu, key=lambda sample: sample.taken_at)
+    def _observe(self, sync: RecordedSync, usage: PodMetricsList, of_cpu: Mapping[str, Sample]) -> None:
+        newest = max(of_cpu.values(), key=lambda sample: sample.taken_at)
         window_ms = newest.window_ns // _MS_NS
         at_ms = (newest.taken_at - newest.window_ns) // _MS_NS
         age_ms = (sync.now_ns - newest.taken_at) // _MS_NS
@@ -202,17 +178,16 @@ class _Reader:
             return
         self._last_usage_at_ms = at_ms
         self._windows_ms[round(window_ms / _SECOND_MS) * _SECOND_MS] += 1
-        limit = self._limit_milli
         ready = {pod.name for pod in self._pods if pod.ready == "True" and not pod.is_deleting}
-        used_milli = sum(sample.value_milli for sample in of_cpu)
-        self._containers.add_usage(usage, at_ms, ready, cpu_milli=used_milli)
+        cpu_milli = {pod: sample.value_milli for pod, sample in of_cpu.items()}
+        limited = self._containers.add_usage(usage, at_ms, ready, cpu_milli=cpu_milli)
         self._observations.append(
             UsageObservation(
                 at_ms=at_ms,
-                used_milli=used_milli,
+                used_milli=sum(cpu_milli.values()),
                 measured=len(of_cpu),
                 ready=len(ready),
-                limited=sum(sample.value_milli >= AT_LIMIT_RATIO * limit for sample in of_cpu) if limit else 0,
+                limited=limited,
             )
         )
 
@@ -262,8 +237,7 @@ class _Reader:
         )
 
     def _pod(self) -> PodModel:
-        containers = self._containers.models(self._limit_milli)
-        return PodModel(containers=containers, launch=fixed(0), startup=self._startup())
+        return PodModel(containers=self._containers.models(), launch=fixed(0), startup=self._startup())
 
     def _check(self, spec: Spec, workload: WorkloadModel) -> None:
         """Raises UsageError where a resource metric has no recorded usage: it would count as 0."""
@@ -305,8 +279,9 @@ class _Reader:
 
     def _assumptions(self, spec: Spec, workload: WorkloadModel) -> list[str]:
         found = []
-        if self._limit_milli is None:
-            found.append("The recording has no CPU limits, so no pod is limited; --cpu-limit states one.")
+        if workload.cpu_capacity_ucores is None:
+            lacking = "a container without CPU limit" if self._containers.limits.containers_milli else "no CPU limits"
+            found.append(f"The recording has {lacking}, so no pod is limited; --cpu-limit states one.")
         if not self._start_ups_ms:
             found.append("No pod became ready in the recording, so a pod is assumed to need 7 s.")
         else:

@@ -1,4 +1,4 @@
-"""Learns the containers of a workload from a recording: their requests, their shares of the load, and their memory.
+"""Learns the containers of a workload from a recording: requests, CPU limits, memory, and shares of the load.
 
 Called by `recorded` with the pods and the usage of each sync. The resource metrics API responds with CPU and memory of
 all containers, whatever the metric is, so a recording with any resource metric shows all of them.
@@ -6,6 +6,8 @@ all containers, whatever the metric is, so a recording with any resource metric 
 1. The least memory that a container took in a ready pod is what it takes without load.
 2. The rest of the memory of all pods is load, which ready pods share. Ready pods without usage count as the average.
 3. A container's shares of CPU and of the load's memory are those in the sums over the whole recording.
+4. A container that uses 95 % of its CPU limit hides demand, and so does a pod at a limit of the whole pod. A simulated
+   container has its own limit, or its share of that of the pod.
 
 Worked numbers: two pods take 100 MiB and 130 MiB, and 90 MiB is the least. The load has 230 - 2 * 90 = 50 MiB.
 """
@@ -13,18 +15,57 @@ Worked numbers: two pods take 100 MiB and 130 MiB, and 90 MiB is the least. The 
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
+
+from podscaler.api.machinery import quantity
+from podscaler.api.typed import pods as typed_pods
 from podscaler.api.typed.metrics import PodMetricsList
+from podscaler.api.typed.recording import RecordingError
 from podscaler.core.calculation import samples
 from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.metric_spec import ResourceMetric
 from podscaler.core.model.model import Pod
 from podscaler.core.model.spec import Spec
+from podscaler.simulation.evaluation.observed import AT_LIMIT_RATIO
 from podscaler.simulation.model import step_series
 from podscaler.simulation.model.workloads import ContainerModel, ResourceLoad
 
 _MIB = 1 << 20
+_POD = msgspec.json.Decoder(typed_pods.Pod)
+_NONE: Mapping[str, int] = {}
+
+
+class CPULimits(NamedTuple):
+    """The CPU limits of a pod, in thousandths of a core.
+
+    Attributes:
+        pod_milli: of the pod as a whole, in place of those of its containers; None: there is none.
+        containers_milli: by container, of those that have one.
+    """
+
+    pod_milli: int | None = None
+    containers_milli: Mapping[str, int] = _NONE
+
+
+@lru_cache(maxsize=256)
+def read_limits(text: bytes) -> CPULimits:
+    """The CPU limits of a recorded pod. Raises RecordingError."""
+    try:
+        spec = _POD.decode(text).spec
+        if whole := _cpu_limit(spec.resources):
+            return CPULimits(quantity.parse(whole).milli_value())
+        sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
+        found = {each.name: _cpu_limit(each.resources) for each in (*(spec.containers or ()), *sidecars)}
+        return CPULimits(None, {name: quantity.parse(limit).milli_value() for name, limit in found.items() if limit})
+    except (msgspec.DecodeError, ValueError) as error:
+        raise RecordingError(f"the limits of a pod cannot be read: {error}") from None
+
+
+def _cpu_limit(resources: typed_pods.ResourceRequirements | None) -> str:
+    return resources.limits.cpu if resources and resources.limits else ""
 
 
 class _Requests(NamedTuple):
@@ -49,10 +90,14 @@ class RecordedContainers:
 
     Args:
         version: how quantities are read.
+
+    Attributes:
+        limits: of the pods, until they are set again.
     """
 
-    def __init__(self, version: Emulation) -> None:
+    def __init__(self, version: Emulation, limits: CPULimits) -> None:
         self._version = version
+        self.limits = limits
         self._requests: Counter[tuple[_Requests, ...]] = Counter()
         self._cpu_milli: Counter[str] = Counter()
         self._memory_bytes: Counter[str] = Counter()
@@ -64,25 +109,27 @@ class RecordedContainers:
         """Take the requests of a pod; one of each sync is enough."""
         self._requests[_requests(pod)] += 1
 
-    def add_usage(self, usage: PodMetricsList, at_ms: int, ready: Set[str], *, cpu_milli: int) -> None:
-        """Take the usage of an instant. Raises ValueError where a quantity cannot be read.
+    def add_usage(self, usage: PodMetricsList, at_ms: int, ready: Set[str], *, cpu_milli: Mapping[str, int]) -> int:
+        """Take the usage of an instant; returns how many pods are at their CPU limit.
 
         Args:
             ready: the names of the ready pods.
-            cpu_milli: the CPU of all pods in this usage.
+            cpu_milli: the CPU of each pod in this usage.
+
+        Raises ValueError where a quantity cannot be read.
         """
         of_pods = self._values_milli(usage, "memory", "")
         if of_pods:
             self._memory.append(_MemoryObservation(at_ms, sum(of_pods.values()) // 1000, len(of_pods), len(ready)))
         names = dict.fromkeys([each.name for item in usage.items or () for each in item.containers or ()])
-        if len(names) == 1:
-            (only,) = names
-            self._cpu_milli[only] += cpu_milli
-            self._add_memory(only, of_pods, ready)
-            return
+        limited = _limited(cpu_milli, self.limits.pod_milli)
         for name in names:
-            self._cpu_milli[name] += sum(self._values_milli(usage, "cpu", name).values())
-            self._add_memory(name, self._values_milli(usage, "memory", name), ready)
+            is_only = len(names) == 1
+            of_cpu = cpu_milli if is_only else self._values_milli(usage, "cpu", name)
+            self._cpu_milli[name] += sum(of_cpu.values())
+            self._add_memory(name, of_pods if is_only else self._values_milli(usage, "memory", name), ready)
+            limited |= _limited(of_cpu, self.limits.containers_milli.get(name))
+        return len(limited)
 
     def _values_milli(self, usage: PodMetricsList, resource: str, container: str) -> Mapping[str, int]:
         found = samples.of_resource(usage, resource, container, self._version).samples
@@ -95,12 +142,8 @@ class RecordedContainers:
         if of_ready:
             self._least_bytes[name] = min(*of_ready, self._least_bytes.get(name, of_ready[0]))
 
-    def models(self, cpu_limit_milli: int | None) -> tuple[ContainerModel, ...]:
-        """The containers of a pod, with the most frequent requests.
-
-        Args:
-            cpu_limit_milli: of the whole pod, of which each container has its share of CPU; None: there is no limit.
-        """
+    def models(self) -> tuple[ContainerModel, ...]:
+        """The containers of a pod, with the most frequent requests and the last limits."""
         containers = self._usual()
         names = [each.container for each in containers]
         cpu_permille = _permille([self._cpu_milli[name] for name in names])
@@ -110,7 +153,7 @@ class RecordedContainers:
                 ContainerModel(
                     name=each.container,
                     requests_milli=_stated({"cpu": each.cpu_milli, "memory": each.memory_milli}),
-                    cpu_limit_milli=None if cpu_limit_milli is None else -(-cpu_limit_milli * cpu // 1000),
+                    cpu_limit_milli=self._limit_milli(each.container, cpu),
                     idle_memory_bytes=self._least_bytes.get(each.container, 0),
                     load_permille=cpu,
                     memory_permille=memory,
@@ -118,6 +161,10 @@ class RecordedContainers:
                 for each, cpu, memory in zip(containers, cpu_permille, memory_permille, strict=True)
             ]
         )
+
+    def _limit_milli(self, name: str, permille: int) -> int | None:
+        whole_milli = self.limits.pod_milli
+        return self.limits.containers_milli.get(name) if whole_milli is None else -(-whole_milli * permille // 1000)
 
     def memory_load(self, start_ms: int) -> ResourceLoad | None:
         """The memory of the load over milliseconds since `start_ms`; None: no memory was recorded."""
@@ -165,6 +212,13 @@ def _requests(pod: Pod) -> tuple[_Requests, ...]:
             for each in pod.containers
         ]
     )
+
+
+def _limited(used_milli: Mapping[str, int], limit_milli: int | None) -> set[str]:
+    """The pods that use a limit."""
+    if not limit_milli:
+        return set()
+    return {pod for pod, used in used_milli.items() if used >= AT_LIMIT_RATIO * limit_milli}
 
 
 def _stated(requests_milli: Mapping[str, int]) -> dict[str, int]:
