@@ -158,6 +158,24 @@ def test_a_certificate_has_the_subject_and_is_for_clients_only(tmp_path: Path) -
     assert len(found) == 5
 
 
+@pytest.mark.parametrize(
+    ("usages", "expected"),
+    [
+        pytest.param(["client auth"], None, id="none"),
+        pytest.param(NODE_USAGES, (True, False), id="signatures"),
+        pytest.param(["client auth", "key encipherment"], (False, True), id="encipherment"),
+    ],
+)
+def test_key_usages(tmp_path: Path, usages: list[str], expected: tuple[bool, bool] | None) -> None:
+    """A certificate without any has no such extension, which would forbid its use."""
+    now_ns = VirtualClock().now_ns()
+    made = x509.load_pem_x509_certificate(RequestSigner(tmp_path).sign(request("ann"), usages, None, now_ns=now_ns))
+    found = [each.value for each in made.extensions if isinstance(each.value, x509.KeyUsage)]
+    assert [(each.digital_signature, each.key_encipherment) for each in found] == (
+        [] if expected is None else [expected]
+    )
+
+
 def _policy() -> PolicyIndex:
     """ann approves for the client signer, ben for all of kubernetes.io; cat signs for the client signer."""
     index = PolicyIndex()
