@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import dsa, ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from podscaler.api.kinds import catalog
+from podscaler.api.kinds.core import certificatesigningrequest
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.admission import certificate_requests
@@ -123,6 +124,19 @@ def signing_request(found: x509.CertificateSigningRequest, *usages: str, signer:
 def test_what_signers_sign(signer: str, asked: x509.CertificateSigningRequest, usages: list[str], why: str) -> None:
     """Usages and subjects are checked as the built-in signers do."""
     assert request_signing.check(signer, asked, usages) == why
+
+
+def test_requests_with_a_damaged_byte_are_refused() -> None:
+    """Each has a field error, and nothing else happens."""
+    names = (x509.DNSName("a.example.com"), x509.IPAddress(ipaddress.ip_address("10.0.0.1")))
+    der = request("ann", "devs", names=names).public_bytes(serialization.Encoding.DER)
+    for index in range(len(der)):
+        damaged = der[:index] + bytes([der[index] ^ 0x55]) + der[index + 1 :]
+        body = base64.encodebytes(damaged).decode()
+        pem = f"-----BEGIN CERTIFICATE REQUEST-----\n{body}-----END CERTIFICATE REQUEST-----\n"
+        spec = {"request": base64.b64encode(pem.encode()).decode(), "signerName": CLIENT, "usages": ["client auth"]}
+        errors = certificatesigningrequest.validate({"metadata": {"name": "r"}, "spec": spec}, None)
+        assert [each.field for each in errors] == ["spec.request"]
 
 
 @pytest.mark.parametrize(
