@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import dsa, ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from podscaler.api.kinds import catalog
+from podscaler.api.kinds.core import certificatesigningrequest
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.admission import certificate_requests
@@ -125,6 +126,19 @@ def test_what_signers_sign(signer: str, asked: x509.CertificateSigningRequest, u
     assert request_signing.check(signer, asked, usages) == why
 
 
+def test_requests_with_a_damaged_byte_are_refused() -> None:
+    """Each has a field error, and nothing else happens."""
+    names = (x509.DNSName("a.example.com"), x509.IPAddress(ipaddress.ip_address("10.0.0.1")))
+    der = request("ann", "devs", names=names).public_bytes(serialization.Encoding.DER)
+    for index in range(len(der)):
+        damaged = der[:index] + bytes([der[index] ^ 0x55]) + der[index + 1 :]
+        body = base64.encodebytes(damaged).decode()
+        pem = f"-----BEGIN CERTIFICATE REQUEST-----\n{body}-----END CERTIFICATE REQUEST-----\n"
+        spec = {"request": base64.b64encode(pem.encode()).decode(), "signerName": CLIENT, "usages": ["client auth"]}
+        errors = certificatesigningrequest.validate({"metadata": {"name": "r"}, "spec": spec}, None)
+        assert [each.field for each in errors] == ["spec.request"]
+
+
 @pytest.mark.parametrize(
     ("life_s", "expected"),
     [
@@ -156,6 +170,24 @@ def test_a_certificate_has_the_subject_and_is_for_clients_only(tmp_path: Path) -
     assert found[x509.BasicConstraints] == x509.BasicConstraints(ca=False, path_length=None)
     assert found[x509.SubjectAlternativeName] == x509.SubjectAlternativeName(names)
     assert len(found) == 5
+
+
+@pytest.mark.parametrize(
+    ("usages", "expected"),
+    [
+        pytest.param(["client auth"], None, id="none"),
+        pytest.param(NODE_USAGES, (True, False), id="signatures"),
+        pytest.param(["client auth", "key encipherment"], (False, True), id="encipherment"),
+    ],
+)
+def test_key_usages(tmp_path: Path, usages: list[str], expected: tuple[bool, bool] | None) -> None:
+    """A certificate without any has no such extension, which would forbid its use."""
+    now_ns = VirtualClock().now_ns()
+    made = x509.load_pem_x509_certificate(RequestSigner(tmp_path).sign(request("ann"), usages, None, now_ns=now_ns))
+    found = [each.value for each in made.extensions if isinstance(each.value, x509.KeyUsage)]
+    assert [(each.digital_signature, each.key_encipherment) for each in found] == (
+        [] if expected is None else [expected]
+    )
 
 
 def _policy() -> PolicyIndex:

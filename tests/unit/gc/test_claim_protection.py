@@ -74,3 +74,19 @@ async def test_a_finished_pod_uses_nothing(tmp_path: Path, phase: str) -> None:
         assert await is_kept(registry, clock)
         await registry.update("pods", {**pod, "status": {**pod["status"], "phase": phase}}, subresource="status")
         assert not await is_kept(registry, clock)
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_kept"), [pytest.param("Bound", True, id="bound"), pytest.param("Available", False, id="free")]
+)
+async def test_a_deleted_volume_stays_while_it_is_bound(tmp_path: Path, phase: str, is_kept: bool) -> None:
+    """Its finalizer is removed once it is not."""
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}}
+    async with running(tmp_path) as (registry, clock):
+        await registry.create("persistentvolumes", {"metadata": {"name": "v"}, "spec": spec})
+        await registry.mutate(
+            "persistentvolumes", "", "v", lambda one: one["status"].update(phase=phase), subresource="status"
+        )
+        await registry.delete("persistentvolumes", "", "v")
+        await clock.advance(1)
+        assert (registry.find("persistentvolumes", "", "v") is not None) == is_kept

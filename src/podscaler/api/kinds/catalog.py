@@ -5,7 +5,7 @@ new kind: write its record in a module of `podscaler.api.kinds` and add it to RE
 """
 
 from podscaler.api.kinds.apiextensions import apiservice, customresourcedefinition
-from podscaler.api.kinds.apps import daemonset, deployment, job, replicaset, statefulset
+from podscaler.api.kinds.apps import daemonset, deployment, job, podtemplate, replicaset, statefulset
 from podscaler.api.kinds.autoscaling import hpa
 from podscaler.api.kinds.core import (
     certificatesigningrequest,
@@ -28,7 +28,7 @@ from podscaler.api.kinds.policy import (
     rolebinding,
     runtimeclass,
 )
-from podscaler.api.kinds.volumes import persistentvolumeclaim
+from podscaler.api.kinds.volumes import persistentvolume, persistentvolumeclaim, storage_kinds
 from podscaler.api.resource.resources import Resource
 
 RESOURCES: tuple[Resource, ...] = (
@@ -39,7 +39,9 @@ RESOURCES: tuple[Resource, ...] = (
     namespace.RESOURCE,
     node.RESOURCE,
     persistentvolumeclaim.RESOURCE,
+    persistentvolume.RESOURCE,
     pod.RESOURCE,
+    podtemplate.RESOURCE,
     replicaset.REPLICATION_CONTROLLER,
     resourcequota.RESOURCE,
     secret.SECRET,
@@ -70,6 +72,9 @@ RESOURCES: tuple[Resource, ...] = (
     rolebinding.ROLE_BINDING,
     role.ROLE,
     priorityclass.RESOURCE,
+    storage_kinds.CSI_STORAGE_CAPACITY,
+    storage_kinds.STORAGE_CLASS,
+    storage_kinds.VOLUME_ATTACHMENT,
 )
 """The core group first, then the other groups by name; the kinds of a group by plural, as discovery lists them."""
 

@@ -36,7 +36,19 @@ _IN_EVERY_GROUP = (openapi_paths.DELETE_OPTIONS, openapi_paths.WATCH_EVENT)
 """The messages that are kinds of every group."""
 _REFERRED = ("meta/v1.ObjectMeta", "meta/v1.ListMeta")
 """The messages to which the schemas of custom resources refer."""
-_DELETED_WITH_OBJECT = frozenset({"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"})
+_DELETED_WITH_OBJECT = frozenset(
+    {
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "podtemplates",
+        "resourcequotas",
+        "serviceaccounts",
+        "services",
+        "storageclasses.storage.k8s.io",
+        "volumeattachments.storage.k8s.io",
+    }
+)
 """Resources whose delete responds with the object, not with a Status."""
 _METRIC_PATHS = {
     "custom.metrics.k8s.io": {

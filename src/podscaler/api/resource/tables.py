@@ -41,6 +41,14 @@ def named(
     return Printer((name, *other_columns[:age_index], age, *other_columns[age_index + 1 :]), row)
 
 
+def without_age(
+    kind: str, *columns: Column, cells: Callable[[Object, int], Sequence[Any]], note: str = UNIQUE
+) -> Printer:
+    """As `named`, for a table without the column Age."""
+    name = Column("Name", format="name", description=f"Name of the {kind}{note}.")
+    return Printer((name, *columns), lambda obj, now_ns: [obj["metadata"].get("name", ""), *cells(obj, now_ns)])
+
+
 def with_creation_time(kind: str, note: str = UNIQUE, *, unknown: str = "") -> Printer:
     """kube-apiserver's default printer: a table with the columns Name and Created At.
 

@@ -91,7 +91,8 @@ class RequestSigner:
         builder = builder.public_key(_certifiable(request.public_key())).serial_number(x509.random_serial_number())
         builder = builder.not_valid_before(now - BACKDATE)
         builder = builder.not_valid_after(min(end, authority.certificate.not_valid_after_utc))
-        builder = builder.add_extension(_key_usage(usages), critical=True)
+        if not {SIGNATURE, ENCIPHERMENT}.isdisjoint(usages):  # an extension without any usage forbids all
+            builder = builder.add_extension(_key_usage(usages), critical=True)
         builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())

@@ -61,8 +61,11 @@ _ONE_DECISION: Final = (
 
 
 def parse_request(encoded: str) -> "CertificateSigningRequest":
-    """The PKCS #10 request of spec.request (base64 of PEM). Raises ValueError with kube-apiserver's message."""
-    from cryptography import x509
+    """The PKCS #10 request of spec.request (base64 of PEM): its subject and extensions can be read, its key is known.
+
+    Raises ValueError with a message in kube-apiserver's words, also for a signature that is not that of the key.
+    """
+    from cryptography import exceptions, x509
 
     try:
         pem = base64.b64decode(encoded, validate=True)
@@ -70,7 +73,15 @@ def parse_request(encoded: str) -> "CertificateSigningRequest":
         raise ValueError(str(error)) from None
     if b"-----BEGIN CERTIFICATE REQUEST-----" not in pem:
         raise ValueError("PEM block type must be CERTIFICATE REQUEST")
-    return x509.load_pem_x509_csr(pem)
+    unreadable = (ValueError, TypeError, exceptions.UnsupportedAlgorithm, x509.InvalidVersion)
+    try:
+        request = x509.load_pem_x509_csr(pem)
+        parts = (request.is_signature_valid, request.subject, request.extensions)
+    except (*unreadable, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+        raise ValueError("x509: malformed certificate request") from None
+    if not parts[0]:
+        raise ValueError("x509: signature verification failed")
+    return request
 
 
 def condition_types(request: Object) -> list[str]:
@@ -128,10 +139,10 @@ def _spec_errors(spec: Object) -> list[FieldError]:
 
 def _request_errors(encoded: str) -> list[FieldError]:
     try:
-        is_signed = parse_request(encoded).is_signature_valid
+        parse_request(encoded)
     except ValueError as error:
         return [invalid("spec.request", encoded, str(error))]
-    return [] if is_signed else [invalid("spec.request", encoded, "x509: signature verification failed")]
+    return []
 
 
 def _signer_errors(signer: str, path: str) -> list[FieldError]:

@@ -12,6 +12,8 @@ from podscaler.api.resource import checks, go_struct, label_selector, semantics
 from podscaler.api.resource.resources import Object
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+SHORT_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+"""The modes as tables show them, in that order."""
 _VOLUME_MODES = ("Block", "Filesystem")
 _FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 

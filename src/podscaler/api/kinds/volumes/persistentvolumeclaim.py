@@ -11,7 +11,6 @@ from podscaler.api.machinery import printing
 from podscaler.api.resource import checks, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-_SHORT_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 PROTECTION = "kubernetes.io/pvc-protection"
 """The finalizer that keeps a claim while a pod uses it."""
 _SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
@@ -52,7 +51,7 @@ def warnings(new: Object, _old: Object | None) -> list[str]:
 def _cells(claim: Object, _now_ns: int) -> list[Any]:
     spec, status = claim["spec"], claim.get("status") or {}
     is_bound = bool(spec.get("volumeName"))
-    modes = [_SHORT_MODES.get(mode, mode) for mode in status.get("accessModes") or []]
+    modes = [claim_validation.SHORT_MODES.get(mode, mode) for mode in status.get("accessModes") or []]
     phase = "Terminating" if claim["metadata"].get("deletionTimestamp") else status.get("phase", "")
     return [
         phase,

@@ -68,13 +68,14 @@ def _known_errors(kind: str, source: Object, path: str) -> list[FieldError]:
             errors += downward_validation.file_errors(item, path)
         return errors
     if kind == "hostPath":
-        return _host_path_errors(source, path)
+        return host_path_errors(source, path)
     if kind == "persistentVolumeClaim":
         return checks.present(source.get("claimName"), f"{path}.claimName")
     return _mode_errors(source, path) if kind == "projected" else []
 
 
-def _host_path_errors(source: Object, path: str) -> list[FieldError]:
+def host_path_errors(source: Object, path: str) -> list[FieldError]:
+    """The field errors of the hostPath at `path`."""
     host_path, kind = source.get("path", ""), source.get("type", "")
     if not host_path:
         return [required(f"{path}.path")]

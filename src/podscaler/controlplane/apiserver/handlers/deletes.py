@@ -20,7 +20,19 @@ from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.options import DeleteOptions
 
 DELETE_OPTIONS = BodyKind("v1", "DeleteOptions", "meta/v1.DeleteOptions")
-RETURNED_WHEN_DELETED = frozenset({"persistentvolumeclaims", "pods", "resourcequotas", "serviceaccounts", "services"})
+RETURNED_WHEN_DELETED = frozenset(
+    {
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "podtemplates",
+        "resourcequotas",
+        "serviceaccounts",
+        "services",
+        "storageclasses.storage.k8s.io",
+        "volumeattachments.storage.k8s.io",
+    }
+)
 """Kinds whose DELETE responds with the deleted object instead of a Status, as kube-apiserver's."""
 
 

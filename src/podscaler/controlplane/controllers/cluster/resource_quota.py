@@ -16,7 +16,7 @@ from podscaler.api.kinds.policy import quota_usage
 from podscaler.api.resource.resources import Object, Resource
 from podscaler.base.clock import Clock
 from podscaler.controlplane.controllers.framework import selection, write_errors
-from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
+from podscaler.controlplane.controllers.framework.control_loop import BatchPeriod, Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
@@ -24,7 +24,9 @@ QUOTAS = "resourcequotas"
 RESYNC_S = 300.0
 SETTLE_S = 5.0
 BATCH_S = 0.1
-"""How long deletions are collected: each count lists all objects of the namespace."""
+BATCH_PER_OBJECT_S = 0.0005
+BATCH_MAX_S = 5.0
+"""How long deletions are collected before a count: longer where the last one had many objects."""
 _MEASURED_KINDS = frozenset({"pods", "services", "persistentvolumeclaims"})
 """Kinds whose use can shrink by an update."""
 
@@ -45,10 +47,11 @@ class ResourceQuotas(Reconciler[Key]):
         self._clock = clock
         self._resources = resources
         self._names: dict[str, set[str]] = {}
+        self._batch_period: BatchPeriod[Key] = BatchPeriod(BATCH_PER_OBJECT_S, BATCH_MAX_S, base_s=BATCH_S)
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Quotas, and every kind that they can count."""
-        counted = [Watched(kind, partial(self._keys_of, kind), lambda _key: BATCH_S) for kind in self._kinds()]
+        counted = [Watched(kind, partial(self._keys_of, kind), self._batch_period) for kind in self._kinds()]
         return [Watched(QUOTAS, self._keys_of_quota), *counted]
 
     def prime(self) -> Iterable[Key]:
@@ -63,14 +66,20 @@ class ResourceQuotas(Reconciler[Key]):
         """Count for one quota, and write its status where that changed."""
         quota = self._registry.find(QUOTAS, *key)
         if quota is None:
+            self._batch_period.forget(key)
             return None
-        hard, status = (quota.get("spec") or {}).get("hard") or {}, quota.get("status") or {}
-        used = quota_usage.calculate(
-            quota, self._kinds(), lambda kind: self._registry.list(kind, key[0]), self._clock.now_ns()
-        )
-        is_new = quota_usage.amounts_of(hard) != quota_usage.amounts_of(status.get("hard")) or "used" not in status
-        if is_new or quota_usage.amounts_of(used) != quota_usage.amounts_of(status["used"]):
-            quota["status"] = {"hard": dict(hard), "used": used}
+        counts: list[int] = []
+
+        def objects_of(kind: str) -> Sequence[Object]:
+            found = self._registry.list(kind, key[0])
+            counts.append(len(found))
+            return found
+
+        used = quota_usage.calculate(quota, self._kinds(), objects_of, self._clock.now_ns())
+        self._batch_period.note(key, sum(counts))
+        is_new = _is_limit_new(quota)
+        if is_new or quota_usage.amounts_of(used) != quota_usage.amounts_of(quota["status"]["used"]):
+            quota["status"] = {"hard": dict((quota.get("spec") or {}).get("hard") or {}), "used": used}
             await write_errors.ignoring_gone(self._registry.update(QUOTAS, quota, subresource="status"))
         return SETTLE_S if is_new else RESYNC_S
 

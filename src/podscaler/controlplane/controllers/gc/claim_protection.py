@@ -1,14 +1,16 @@
-"""The PVC protection controller: keeps deleted PersistentVolumeClaims as long as a pod uses them.
+"""Storage protection: keeps deleted PersistentVolumeClaims while a pod uses them, and volumes while they are bound.
 
-`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; keys are namespace and name of claims. New
-claims have a finalizer; it is removed from a deleted claim once no unfinished pod refers to it.
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; keys are namespace and name of claims, or the
+name of a volume with an empty namespace. New claims and volumes have a finalizer; it is removed from a deleted claim
+once no unfinished pod refers to it, and from a deleted volume whose phase is not Bound.
 
-Source: kube-controller-manager's persistentvolumeclaim-protection-controller.
+Source: kube-controller-manager's persistentvolumeclaim-protection-controller and its counterpart for volumes.
 Differs: pods are listed once, from the registry; upstream lists them from its cache and again from the API server.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from podscaler.api.kinds.volumes import persistentvolume
 from podscaler.api.kinds.volumes.persistentvolumeclaim import PROTECTION
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.framework import pods, selection, write_errors
@@ -18,10 +20,11 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 CLAIMS = "persistentvolumeclaims"
 PODS = "pods"
+VOLUMES = "persistentvolumes"
 
 
 class ClaimProtection(Reconciler[Key]):
-    """Reconciles PersistentVolumeClaims that are being deleted. Keys are namespace and name."""
+    """Reconciles claims and volumes that are being deleted. Keys are namespace (empty for volumes) and name."""
 
     name = "persistentvolumeclaim-protection-controller"
 
@@ -29,15 +32,26 @@ class ClaimProtection(Reconciler[Key]):
         self._registry = registry
 
     def watches(self) -> Sequence[Watched[Key]]:
-        """Claims that are being deleted, and pods that end."""
-        return [Watched(CLAIMS, _keys_of_claim), Watched(PODS, _keys_of_pod)]
+        """Claims and volumes that are being deleted, and pods that end."""
+        return [
+            Watched(CLAIMS, _keys_of_claim),
+            Watched(PODS, _keys_of_pod),
+            Watched(VOLUMES, lambda event: [selection.key_of(event.object)] if _is_free(event.object) else []),
+        ]
 
     def prime(self) -> Iterable[Key]:
-        """All claims that are being deleted."""
-        return [selection.key_of(claim) for claim in self._registry.list(CLAIMS) if _is_held(claim)]
+        """All claims that are being deleted, and all volumes that nothing keeps."""
+        held = [claim for claim in self._registry.list(CLAIMS) if _is_held(claim)]
+        free = [volume for volume in self._registry.list(VOLUMES) if _is_free(volume)]
+        return [selection.key_of(found) for found in (*held, *free)]
 
     async def sync(self, key: Key) -> float | None:
-        """Remove the finalizer from a deleted claim that no pod uses."""
+        """Remove the finalizer from a deleted claim that no pod uses, or from a deleted volume that is not bound."""
+        if not key[0]:
+            volume = self._registry.find(VOLUMES, *key)
+            if volume is not None and _is_free(volume):
+                await write_errors.remove_finalizer(self._registry, VOLUMES, *key, persistentvolume.PROTECTION)
+            return None
         claim = self._registry.find(CLAIMS, *key)
         if claim is not None and _is_held(claim) and not self._is_used(key):
             await write_errors.remove_finalizer(self._registry, CLAIMS, *key, PROTECTION)
@@ -63,6 +77,13 @@ def _keys_of_pod(event: ObjectEvent) -> Iterable[Key]:
 
 def _is_held(claim: Object) -> bool:
     return pods.is_terminating(claim) and PROTECTION in (claim["metadata"].get("finalizers") or [])
+
+
+def _is_free(volume: Object) -> bool:
+    """Whether a volume is being deleted, has the finalizer, and is not bound."""
+    is_bound = (volume.get("status") or {}).get("phase") == "Bound"
+    finalizers = volume["metadata"].get("finalizers") or []
+    return pods.is_terminating(volume) and persistentvolume.PROTECTION in finalizers and not is_bound
 
 
 def _claims(pod: Object) -> Iterator[str]:

@@ -1,0 +1,48 @@
+"""The record of PodTemplate (core/v1): a pod template by itself, which nothing here uses.
+
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of core/v1.
+"""
+
+from typing import Any
+
+from podscaler.api.kinds.pods import pod_defaults, pod_validation, pod_warnings
+from podscaler.api.machinery import printing
+from podscaler.api.machinery.field import FieldError
+from podscaler.api.resource import tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
+
+
+def _set_defaults(found: Object) -> None:
+    pod_defaults.set_template_defaults(found)
+
+
+def _validate(new: Object, old: Object | None) -> list[FieldError]:
+    return pod_validation.validate_template(new.get("template") or {}, "template", old=(old or {}).get("template"))
+
+
+def _warnings(new: Object, old: Object | None) -> list[str]:
+    return pod_warnings.of_template({**new, "spec": new}, None if old is None else {**old, "spec": old})
+
+
+def _cells(found: Object, _now_ns: int) -> list[Any]:
+    template = found.get("template") or {}
+    names, images = printing.containers(template.get("spec") or {})
+    return [names, images, printing.labels((template.get("metadata") or {}).get("labels"))]
+
+
+RESOURCE = Resource(
+    group="",
+    plural="podtemplates",
+    kind="PodTemplate",
+    versions=(Version("v1", "core/v1.PodTemplate", default=_set_defaults),),
+    strategy=Strategy(
+        validate=_validate, warnings=_warnings, has_generation=True, spec_of=lambda found: found.get("template")
+    ),
+    printer=tables.without_age(
+        "pod template",
+        Column("Containers", description="Names of the template's containers."),
+        Column("Images", description="Images of the template's containers."),
+        Column("Pod Labels", description="Labels of the template's pods."),
+        cells=_cells,
+    ),
+)

@@ -1,0 +1,191 @@
+"""The record of PersistentVolume (core/v1): defaults, validation, table; nothing here binds or provides volumes.
+
+`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of core/v1;
+kube-apiserver's validation messages. Differs: of the sources of a volume, hostPath, local, nfs and csi are validated;
+the terms of a node affinity are not.
+"""
+
+from typing import Any, Final
+
+from podscaler.api.kinds.volumes import claim_validation, volume_paths, volume_validation
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, forbidden, not_supported, required
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.resource import checks, go_struct, semantics, status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
+from podscaler.api.schema import schema
+
+PROTECTION: Final = "kubernetes.io/pv-protection"
+"""The finalizer that keeps a volume while it is bound to a claim."""
+_SOURCE: Final = "core/v1.PersistentVolumeSource"
+_POLICIES: Final = ("Delete", "Recycle", "Retain")
+_UNSET: Final = "<unset>"
+_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_RECYCLE_WARNING: Final = (
+    "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. "
+    "Instead, the recommended approach is to use dynamic provisioning."
+)
+
+
+def set_defaults(volume: Object) -> None:
+    """API defaults, in place."""
+    spec = volume.setdefault("spec", {})
+    spec["persistentVolumeReclaimPolicy"] = spec.get("persistentVolumeReclaimPolicy") or "Retain"
+    spec.setdefault("volumeMode", "Filesystem")
+    host_path = spec.get("hostPath")
+    if host_path is not None:
+        host_path.setdefault("type", "")
+    volume.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a PersistentVolume to be stored; its source and mode never change."""
+    spec = new["spec"]
+    found = _mode_errors(spec) + _capacity_errors(spec.get("capacity") or {})
+    found += checks.one_of(spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy", _POLICIES)
+    affinity = spec.get("nodeAffinity")
+    if affinity is not None:
+        text = "must specify required node constraints"
+        found += checks.present(affinity.get("required") is not None, "spec.nodeAffinity.required", text)
+    found += _source_errors(spec)
+    found += checks.well_formed_if_set(
+        spec.get("storageClassName"), "spec.storageClassName", names.dns_subdomain_errors
+    )
+    found += checks.one_of(spec["volumeMode"], "spec.volumeMode", ("Block", "Filesystem"))
+    found += _attributes_class_errors(spec)
+    return found if old is None else found + _change_errors(spec, old["spec"])
+
+
+def _mode_errors(spec: Object) -> list[FieldError]:
+    path, modes = "spec.accessModes", spec.get("accessModes") or []
+    found = [] if modes else [required(path)]
+    known = claim_validation.ACCESS_MODES
+    found += [not_supported(path, mode, known) for mode in modes if mode not in known]
+    if "ReadWriteOncePod" in modes and any(mode in known and mode != "ReadWriteOncePod" for mode in modes):
+        found.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
+    return found
+
+
+def _capacity_errors(capacity: Object) -> list[FieldError]:
+    found = [] if capacity else [required("spec.capacity")]
+    if set(capacity) != {"storage"}:
+        found.append(not_supported("spec.capacity", capacity or None, ("storage",)))
+    for name in sorted(capacity):
+        size = Quantity.parse(str(capacity[name]))
+        found += checks.holds(size.sign() > 0, f"spec.capacity[{name}]", str(size), "must be greater than zero")
+    return found
+
+
+def _sources(spec: Object) -> Object:
+    """The source of a volume: the only one of its members that names a kind of storage."""
+    kinds = [field.name for field in schema.get_message(_SOURCE).json_fields()]
+    return {kind: spec[kind] for kind in kinds if spec.get(kind) is not None}
+
+
+def _source_errors(spec: Object) -> list[FieldError]:
+    given = _sources(spec)
+    ordered = sorted(given, key=lambda kind: (kind != "hostPath", kind == "csi"))
+    if not ordered:
+        return [required("spec", "must specify a volume type")]
+    kind = ordered[0]
+    found = _known_source_errors(kind, given[kind], f"spec.{kind}")
+    if kind == "local" and spec.get("nodeAffinity") is None:
+        found.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+    return found + [forbidden(f"spec.{other}", "may not specify more than 1 volume type") for other in ordered[1:]]
+
+
+def _known_source_errors(kind: str, source: Object, path: str) -> list[FieldError]:
+    where = source.get("path") or ""
+    match kind:
+        case "hostPath":
+            return volume_validation.host_path_errors(source, path)
+        case "local":
+            return volume_paths.backstep_errors(where, f"{path}.path") if where else [required(f"{path}.path")]
+        case "nfs":
+            found = checks.present(source.get("server"), f"{path}.server") + checks.present(where, f"{path}.path")
+            return found + checks.holds(where.startswith("/"), f"{path}.path", where, "must be an absolute path")
+        case "csi":
+            found = checks.required_form(source.get("driver") or "", f"{path}.driver", names.dns_subdomain_errors)
+            return found + checks.present(source.get("volumeHandle"), f"{path}.volumeHandle")
+        case _:
+            return []
+
+
+def _attributes_class_errors(spec: Object) -> list[FieldError]:
+    name, path = spec.get("volumeAttributesClassName"), "spec.volumeAttributesClassName"
+    if name is None:
+        return []
+    found = checks.required_form(name, path, names.dns_subdomain_errors, "an empty string is disallowed")
+    text = "has to be specified when using volumeAttributesClassName"
+    return found + checks.present(spec.get("csi") is not None, "spec.csi", text)
+
+
+def _change_errors(spec: Object, old_spec: Object) -> list[FieldError]:
+    found, before, after = [], _sources(old_spec), _sources(spec)
+    if not semantics.same(before, after):
+        lines = go_struct.difference(before, after, _SOURCE)
+        text = f"spec.persistentvolumesource is immutable after creation\n{lines}"
+        found.append(forbidden("spec.persistentvolumesource", text))
+    return found + checks.unchanged(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
+
+
+def _prepare_create(new: Object) -> None:
+    """Sets the first status, and adds PROTECTION."""
+    new["status"] = {"phase": "Pending", "lastPhaseTransitionTime": new["metadata"]["creationTimestamp"]}
+    finalizers = new["metadata"].get("finalizers") or []
+    if PROTECTION not in finalizers:
+        new["metadata"]["finalizers"] = [*finalizers, PROTECTION]
+
+
+def _warnings(new: Object, _old: Object | None) -> list[str]:
+    return [_RECYCLE_WARNING] if new["spec"].get("persistentVolumeReclaimPolicy") == "Recycle" else []
+
+
+def _cells(volume: Object, _now_ns: int) -> list[Any]:
+    metadata, spec, status = volume["metadata"], volume["spec"], volume.get("status") or {}
+    claim, modes = spec.get("claimRef"), spec.get("accessModes") or []
+    annotations = metadata.get("annotations") or {}
+    return [
+        str((spec.get("capacity") or {}).get("storage", "0")),
+        ",".join(short for mode, short in claim_validation.SHORT_MODES.items() if mode in modes),
+        spec.get("persistentVolumeReclaimPolicy", ""),
+        "Terminating" if metadata.get("deletionTimestamp") else status.get("phase", ""),
+        f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
+        annotations.get(_CLASS_ANNOTATION, spec.get("storageClassName", "")),
+        spec.get("volumeAttributesClassName", _UNSET),
+        status.get("reason", ""),
+        spec.get("volumeMode", _UNSET),
+    ]
+
+
+RESOURCE = Resource(
+    group="",
+    plural="persistentvolumes",
+    kind="PersistentVolume",
+    versions=(Version("v1", "core/v1.PersistentVolume", default=set_defaults),),
+    namespaced=False,
+    short_names=("pv",),
+    has_status=True,
+    strategy=Strategy(
+        prepare_create=_prepare_create,
+        prepare_update=status_subresource.keep_status,
+        prepare_status_update=status_subresource.keep_spec,
+        validate=validate,
+        warnings=_warnings,
+    ),
+    printer=tables.named(
+        "volume",
+        Column("Capacity", description="How much it holds."),
+        Column("Access Modes", description="Who may use it at once."),
+        Column("Reclaim Policy", description="What happens to it after its claim."),
+        Column("Status", description="Whether it is bound to a claim."),
+        Column("Claim", description="The claim that it is bound to."),
+        Column("StorageClass", description="The kind of storage."),
+        Column("VolumeAttributesClass", description="The attributes of the storage."),
+        Column("Reason", description="Why it is in this state."),
+        tables.AGE,
+        Column("VolumeMode", description="Whether it is a file system or a device.", priority=1),
+        cells=_cells,
+        note="",
+    ),
+)

@@ -1,0 +1,180 @@
+"""The records of StorageClass, VolumeAttachment and CSIStorageCapacity (storage.k8s.io/v1), which nothing here acts on.
+
+`api.kinds.catalog` lists them, and the API server serves the listed records. Source: the API reference of
+storage.k8s.io/v1; kube-apiserver's validation messages. Differs: the table of a single StorageClass marks the default
+class, too; inline volumes of VolumeAttachments are not validated.
+"""
+
+from typing import Any, Final
+
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, required, too_long
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.resource import checks, label_selector, semantics, status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
+
+DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+_GROUP: Final = "storage.k8s.io"
+_MAX_PARAMETERS: Final = 512
+_MAX_PARAMETERS_BYTES: Final = 256 * 1024
+_DRIVER_MAX_BYTES: Final = 63
+_FIXED: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+_NO_SUBDOMAIN: Final = (
+    "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'Example.com', regex used for validation is "
+    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_ONE_SOURCE: Final = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+
+
+def _set_class_defaults(found: Object) -> None:
+    found.setdefault("reclaimPolicy", "Delete")
+    found.setdefault("volumeBindingMode", "Immediate")
+
+
+def _validate_class(new: Object, old: Object | None) -> list[FieldError]:
+    """The errors of a StorageClass, of which only the expansion, mount options and topologies can change."""
+    provisioner, parameters = new.get("provisioner", ""), new.get("parameters") or {}
+    found = [] if provisioner else [required("provisioner")]
+    if provisioner:
+        errors = names.label_key_errors(provisioner.lower())
+        found += [invalid("provisioner", provisioner.lower(), error) for error in errors]
+    found += _parameter_errors(parameters)
+    found += checks.one_of(new["reclaimPolicy"], "reclaimPolicy", ("Delete", "Retain"))
+    found += checks.one_of(new["volumeBindingMode"], "volumeBindingMode", ("Immediate", "WaitForFirstConsumer"))
+    found += checks.each(new.get("allowedTopologies"), "allowedTopologies", _topology_errors)
+    for name in _FIXED if old is not None else ():
+        assert old is not None
+        if not semantics.same(new.get(name) or None, old.get(name) or None):
+            found.append(invalid(name, None, checks.IMMUTABLE))
+    return found
+
+
+def _parameter_errors(parameters: Object) -> list[FieldError]:
+    if len(parameters) > _MAX_PARAMETERS:
+        return [too_long("parameters", _MAX_PARAMETERS)]
+    found = [invalid("parameters", key, "field can not be empty.") for key in parameters if not key]
+    size_bytes = sum(len(key.encode()) + len(value.encode()) for key, value in parameters.items())
+    return found + ([too_long("parameters", _MAX_PARAMETERS_BYTES)] if size_bytes > _MAX_PARAMETERS_BYTES else [])
+
+
+def _topology_errors(term: Object, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, each in enumerate(term.get("matchLabelExpressions") or []):
+        place, key = f"{path}.matchLabelExpressions[{index}]", each.get("key", "")
+        values = each.get("values") or []
+        found += [] if values else [required(f"{place}.values")]
+        found += [duplicate(f"{place}.values[{at}]", value) for at, value in enumerate(values) if value in values[:at]]
+        found += checks.well_formed(key, f"{place}.key", names.label_key_errors)
+        found += checks.not_repeated(key, f"{place}.key", seen)
+    return found
+
+
+def _class_cells(found: Object, _now_ns: int) -> list[Any]:
+    return [
+        found.get("provisioner", ""),
+        found.get("reclaimPolicy", "Delete"),
+        found.get("volumeBindingMode", "Immediate"),
+        found.get("allowVolumeExpansion", False),
+    ]
+
+
+def _validate_attachment(new: Object, old: Object | None) -> list[FieldError]:
+    """The errors of a VolumeAttachment, whose spec never changes."""
+    spec = new.get("spec") or {}
+    attacher, node = spec.get("attacher", ""), spec.get("nodeName", "")
+    source = spec.get("source") or {}
+    volume, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
+    found: list[FieldError] = []
+    if (volume is None) == (inline is None):
+        found.append(required("spec.source", _ONE_SOURCE) if volume is None else forbidden("spec.source", _ONE_SOURCE))
+    elif volume == "":
+        found.append(required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName"))
+    found += checks.well_formed(node, "spec.nodeName", names.dns_subdomain_errors)
+    found += checks.well_formed(volume, "spec.source.persistentVolumeName", names.dns_subdomain_errors)
+    found += _attacher_errors(attacher)
+    if old is not None and not semantics.same(spec, old.get("spec")):
+        found.append(invalid("spec", None, checks.IMMUTABLE))
+    return found
+
+
+def _attacher_errors(attacher: str) -> list[FieldError]:
+    path = "spec.attacher"
+    if not attacher:
+        return [required(path)]
+    if len(attacher.encode()) > _DRIVER_MAX_BYTES:
+        return [too_long(path, _DRIVER_MAX_BYTES)]
+    return [invalid(path, attacher, _NO_SUBDOMAIN)] if names.dns_subdomain_errors(attacher.lower()) else []
+
+
+def _attachment_cells(found: Object, _now_ns: int) -> list[Any]:
+    spec, status = found.get("spec") or {}, found.get("status") or {}
+    volume = (spec.get("source") or {}).get("persistentVolumeName") or ""
+    return [spec.get("attacher", ""), volume, spec.get("nodeName", ""), status.get("attached", False)]
+
+
+def _validate_capacity(new: Object, old: Object | None) -> list[FieldError]:
+    """The errors of a CSIStorageCapacity, of which only the capacities can change."""
+    found = checks.optional(new.get("nodeTopology"), "nodeTopology", label_selector.validate)
+    found += checks.well_formed(new.get("storageClassName", ""), "storageClassName", names.dns_subdomain_errors)
+    if new.get("capacity") is not None:
+        size = Quantity.parse(str(new["capacity"]))
+        found += checks.holds(size.sign() >= 0, "capacity", str(size), checks.NOT_NEGATIVE)
+    for name in ("nodeTopology", "storageClassName") if old is not None else ():
+        assert old is not None
+        if not semantics.same(new.get(name), old.get(name)):
+            found.append(invalid(name, new.get(name), checks.IMMUTABLE))
+    return found
+
+
+STORAGE_CLASS = Resource(
+    group=_GROUP,
+    plural="storageclasses",
+    kind="StorageClass",
+    versions=(Version("v1", "storage/v1.StorageClass", default=_set_class_defaults),),
+    namespaced=False,
+    short_names=("sc",),
+    strategy=Strategy(validate=_validate_class),
+    printer=tables.named(
+        "storage class",
+        Column("Provisioner", description="Who makes its volumes."),
+        Column("ReclaimPolicy", description="What happens to a volume after its claim."),
+        Column("VolumeBindingMode", description="When a claim is bound."),
+        Column("AllowVolumeExpansion", description="Whether volumes may grow."),
+        cells=_class_cells,
+        note="",
+    ),
+)
+VOLUME_ATTACHMENT = Resource(
+    group=_GROUP,
+    plural="volumeattachments",
+    kind="VolumeAttachment",
+    versions=(Version("v1", "storage/v1.VolumeAttachment"),),
+    namespaced=False,
+    has_status=True,
+    strategy=Strategy(
+        prepare_create=status_subresource.start_with({"attached": False}),
+        prepare_update=status_subresource.keep_status,
+        prepare_status_update=status_subresource.keep_spec,
+        validate=_validate_attachment,
+        allows_unconditional_update=False,
+    ),
+    printer=tables.named(
+        "volume attachment",
+        Column("Attacher", format="name", description="Who attaches."),
+        Column("PV", description="The volume."),
+        Column("Node", description="Where it is attached."),
+        Column("Attached", "boolean", description="Whether it is attached."),
+        cells=_attachment_cells,
+        note="",
+    ),
+)
+CSI_STORAGE_CAPACITY = Resource(
+    group=_GROUP,
+    plural="csistoragecapacities",
+    kind="CSIStorageCapacity",
+    versions=(Version("v1", "storage/v1.CSIStorageCapacity"),),
+    strategy=Strategy(validate=_validate_capacity, allows_unconditional_update=False),
+    printer=tables.with_creation_time("storage capacity"),
+)
