@@ -74,7 +74,7 @@ def serving(
         await make_system_namespaces(Registry(objects))
         await bootstrap.ensure_policy(Registry(objects))
         await pod_classes.make_system_classes(Registry(objects))
-        limit_ranges.admit_pods(objects)
+        limit_ranges.admit_pods_and_claims(objects)
         pod_classes.admit_pods(objects)
         cluster_ips = ClusterIPs(Registry(objects), clock, AddressBlock(200))
         objects.set_allocator("services", cluster_ips.allocate)
