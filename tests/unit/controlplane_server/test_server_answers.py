@@ -7,9 +7,10 @@ import pytest
 
 from podscaler.api.kinds.autoscaling import hpa
 from podscaler.api.kinds.core import metrics
+from podscaler.api.openapi.openapi_definitions import GVK_EXTENSION
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver import health_checks
-from podscaler.controlplane.apiserver.discovery import openapi_v2
+from podscaler.controlplane.apiserver.discovery import openapi_v2, openapi_v3
 from podscaler.controlplane.apiserver.http import negotiation, query_options, response_encoder, responses
 from podscaler.controlplane.apiserver.http.query_options import Query
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
@@ -204,3 +205,16 @@ def test_openapi_v2_has_validations_in_protobuf() -> None:
     [web] = document.definitions.additional_properties
     [field] = web.value.properties.additional_properties
     assert (field.name, field.value.pattern, field.value.max_length, field.value.minimum) == ("a", "^a$", 3, 1.5)
+
+
+def test_schemas_of_several_documents() -> None:
+    """A schema that several documents have is of all the kinds that they name."""
+    kinds = [{"group": group, "version": "v1", "kind": "Options"} for group in ("", "apps", "batch")]
+    found = [[kinds[2]], [], [kinds[0], kinds[1]]]
+    documents = {
+        str(number): openapi_v3._build_document(
+            lambda named=named: {"components": {"schemas": {"Options": {"type": "object", GVK_EXTENSION: named}}}}
+        )
+        for number, named in enumerate(found)
+    }
+    assert openapi_v3._schemas(documents) == {"Options": {"type": "object", GVK_EXTENSION: kinds}}
