@@ -76,7 +76,7 @@ def serving(
         await make_system_namespaces(Registry(objects))
         await bootstrap.ensure_policy(Registry(objects))
         await pod_classes.make_system_classes(Registry(objects))
-        limit_ranges.admit_pods(objects)
+        limit_ranges.admit_pods_and_claims(objects)
         pod_classes.admit_pods(objects)
         resource_quotas.admit_objects(objects)
         policy = policy_index.watch_policy(objects, [resource.key for resource in stored])

@@ -151,3 +151,17 @@ def test_objects_outlive_the_process(tmp_path: Path) -> None:
     up.start()
     assert up.find("/api/v1/namespaces/default/configmaps/kept") is not None
     assert up.stop() == 0
+
+
+def test_requests_that_are_rarely_sent(api: Up) -> None:
+    """A method that does not exist, single health checks, and a Table of a review, as kube-apiserver answers them."""
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    asked = (
+        ("FROB", HPAS, None, "*/*"),
+        ("GET", "/readyz/etcd", None, "*/*"),
+        ("GET", "/livez/etcd-readiness", None, "*/*"),
+        ("POST", reviews, {}, table),
+        ("GET", f"{HPAS}?watch=1", None, "application/yaml"),
+    )
+    assert [_exchange(api, *each)[0].status for each in asked] == [405, 200, 404, 406, 406]

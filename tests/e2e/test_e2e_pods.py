@@ -356,3 +356,16 @@ def test_a_crash_of_up_leaves_no_orphans_and_restarts_the_pods(fresh_up: Up) -> 
     assert fresh_up.get(f"{PODS}/survivor")["metadata"]["uid"] == before["metadata"]["uid"]
     assert fresh_up.stop() == 0
     eventually(lambda: not process_exists(second))
+
+
+def test_a_deletion_is_seen_before_the_pod_is_gone(up: Up) -> None:
+    """A pod that ignores its stop signal is terminating until its grace period ends; watches see both."""
+    stubborn = container(command=["/bin/sh", "-c", "trap '' TERM; while true; do sleep 0.1; done"])
+    since = started(up, pod("stubborn", stubborn))["metadata"]["resourceVersion"]
+    up.delete(f"{PODS}/stubborn")
+    assert up.get(f"{PODS}/stubborn")["metadata"]["deletionGracePeriodSeconds"] == 2
+    path = f"{PODS}?watch=true&resourceVersion={since}&fieldSelector=metadata.name%3Dstubborn"
+    seen = up.watch(path, until=lambda events: any(each["type"] == "DELETED" for each in events))
+    terminating = [each for each in seen if each["object"]["metadata"].get("deletionTimestamp")]
+    assert terminating[0]["type"] == "MODIFIED"
+    assert terminating[0]["object"]["status"]["phase"] == "Running"

@@ -136,7 +136,7 @@ async def _serve(
     await make_system_namespaces(registry)
     await bootstrap.ensure_policy(registry)
     await pod_classes.make_system_classes(registry)
-    limit_ranges.admit_pods(objects)
+    limit_ranges.admit_pods_and_claims(objects)
     pod_classes.admit_pods(objects)
     cluster_ips = ClusterIPs(registry, clock, AddressBlock(200))
     objects.set_allocator("services", cluster_ips.allocate)

@@ -186,9 +186,11 @@ class _Evaluation:
         return value
 
     def _call(self, call: PromCall) -> Value:
-        first = call.arguments[0] if call.arguments else None
-        if call.function == "time" or first is None:
+        if call.function == "time":
             return self._database.now_s
+        if not call.arguments:
+            raise PromQLError(f"the fake has no function {call.function} without arguments")
+        first = call.arguments[0]
         if call.function in _OVER_RANGE and isinstance(first, TimeShift):
             return self._over_range(call.function, first)
         if call.function in _OF_VALUES:
@@ -229,7 +231,7 @@ class _Evaluation:
     def _operation(self, operation: BinaryOperation) -> Value:
         left, right = self.value(operation.left), self.value(operation.right)
         if isinstance(left, float) and isinstance(right, float):
-            return _ARITHMETIC[operation.operator](left, right)
+            return _of_numbers(operation, left, right)
         if isinstance(left, list) and isinstance(right, list):
             return _matched(operation, left, right)
         vector: list[Element] = []
@@ -239,13 +241,32 @@ class _Evaluation:
         return vector
 
 
+def _of_numbers(operation: BinaryOperation, left: float, right: float) -> float:
+    """The result of an operation on two scalars, which Prometheus compares with `bool` only. Raises PromQLError."""
+    if operation.operator in _ARITHMETIC:
+        return _ARITHMETIC[operation.operator](left, right)
+    holds = _holds(operation, left, right)
+    if not operation.is_bool:
+        raise PromQLError("comparisons between scalars must use BOOL modifier")
+    return float(holds)
+
+
+def _holds(operation: BinaryOperation, left: float, right: float) -> bool:
+    if operation.operator not in _COMPARISONS:
+        raise PromQLError(f"the fake has no operator {operation.operator} of these values")
+    return _COMPARISONS[operation.operator](left, right)
+
+
 def _combined(
     operation: BinaryOperation, labels: Labels, element: float, *, pair: tuple[float, float]
 ) -> list[Element]:
-    """The result of an operation on the numbers of `pair`; `element` where a comparison is true, nothing if false."""
+    """The result of an operation on the numbers of `pair`; `element` where a comparison is true, nothing if false.
+
+    Raises PromQLError for an operator that the fake does not have.
+    """
     if operation.operator in _ARITHMETIC:
         return [(_unnamed(labels), _ARITHMETIC[operation.operator](*pair))]
-    holds = _COMPARISONS[operation.operator](*pair)
+    holds = _holds(operation, *pair)
     if operation.is_bool:
         return [(_unnamed(labels), float(holds))]
     return [(labels, element)] if holds else []

@@ -45,6 +45,11 @@ GVK = [{"group": "example.com", "kind": "Web", "version": "v1"}]
             id="a property that may be null is not required",
         ),
         pytest.param(
+            {"allOf": [{"$ref": "#/components/schemas/S"}], "default": {}, "x-kubernetes-patch-strategy": "retainKeys"},
+            {"$ref": "#/definitions/S", "x-kubernetes-patch-strategy": "retainKeys"},
+            id="a reference with an extension",
+        ),
+        pytest.param(
             {"type": "array", "minItems": 1, "items": {**TEXT, "pattern": "x"}},
             {"type": "array", "minItems": 1, "items": {**TEXT, "pattern": "x"}},
             id="items",

@@ -204,6 +204,23 @@ async def test_damage_is_one_sentence(
         )
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        pytest.param(sqlite3.SQLITE_FULL, "cannot be used, for its disk is full (it failed): free some", id="full"),
+        pytest.param(sqlite3.SQLITE_BUSY_SNAPSHOT, "is locked by another process (it failed), perhaps", id="locked"),
+        pytest.param(sqlite3.SQLITE_CANTOPEN, "cannot be opened for writing (it failed): check the", id="forbidden"),
+        pytest.param(sqlite3.SQLITE_IOERR_READ, "cannot be read or written, for its disk fails (it failed)", id="disk"),
+        pytest.param(sqlite3.SQLITE_NOTADB, "cannot be read as a store of objects: it failed. `podscaler", id="other"),
+    ],
+)
+def test_errors_that_are_no_damage_say_so(code: int, said: str) -> None:
+    """Only a damaged file is to be salvaged: others are as they were."""
+    error = sqlite3.OperationalError("it failed")
+    error.sqlite_errorcode = code
+    assert databases.unusable(Path("objects.sqlite"), error).startswith(f"objects.sqlite {said}")
+
+
 async def test_a_text_that_somebody_wrote_is_read(tmp_path: Path, clock: VirtualClock) -> None:
     """A body edited with SQLite's shell is a text there, and bytes here."""
     path = write_format_1(tmp_path / "data")

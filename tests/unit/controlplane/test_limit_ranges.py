@@ -20,7 +20,7 @@ Object = dict[str, Any]
 async def objects(tmp_path: Path) -> AsyncIterator[Objects]:
     """A namespace `limited` whose containers get 100m of cpu and may have 1Gi of memory, and one without limits."""
     async with open_registry(tmp_path, catalog.RESOURCES, VirtualClock()) as opened:
-        limit_ranges.admit_pods(opened.objects)
+        limit_ranges.admit_pods_and_claims(opened.objects)
         await opened.objects.create("namespaces", {"metadata": {"name": "limited"}})
         item = {"type": "Container", "defaultRequest": {"cpu": "100m"}, "max": {"memory": "1Gi"}}
         metadata = {"name": "limits", "namespace": "limited"}
@@ -65,3 +65,23 @@ async def test_limits_are_for_new_pods(objects: Objects) -> None:
 
     changed = await objects.update("pods", "default", "p", label)
     assert changed.decode()["metadata"]["labels"] == {"a": "b"}
+
+
+def _claim(name: str, size: str) -> Object:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    made = {"metadata": {"name": name, "namespace": "limited"}, "spec": spec}
+    catalog.get("persistentvolumeclaims").versions[0].default(made)
+    return made
+
+
+async def test_claims_keep_to_limits(objects: Objects) -> None:
+    """A claim that requests more storage than a range allows is forbidden, also by an update of an earlier one."""
+    await objects.create("persistentvolumeclaims", _claim("early", "2Gi"))
+    item = {"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}
+    await objects.create("limitranges", {"metadata": {"name": "c", "namespace": "limited"}, "spec": {"limits": [item]}})
+    text = "is forbidden: maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi"
+    with pytest.raises(StatusError, match=text):
+        await objects.create("persistentvolumeclaims", _claim("large", "2Gi"))
+    with pytest.raises(StatusError, match=text):
+        await objects.update("persistentvolumeclaims", "limited", "early", lambda claim: claim)
+    await objects.create("persistentvolumeclaims", _claim("small", "1Gi"))

@@ -7,9 +7,10 @@ import pytest
 
 from podscaler.api.kinds.autoscaling import hpa
 from podscaler.api.kinds.core import metrics
+from podscaler.api.openapi.openapi_definitions import GVK_EXTENSION
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver import non_resource_handlers
-from podscaler.controlplane.apiserver.discovery import openapi_v2
+from podscaler.controlplane.apiserver import health_checks
+from podscaler.controlplane.apiserver.discovery import openapi_v2, openapi_v3
 from podscaler.controlplane.apiserver.http import negotiation, query_options, response_encoder, responses
 from podscaler.controlplane.apiserver.http.query_options import Query
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
@@ -110,46 +111,45 @@ def test_entries_of_computed_objects_have_no_version() -> None:
     assert entry.body == b'{"metadata":{"name":"p","namespace":"n"}}'
 
 
+HEALTHY = {"etcd": lambda: ""}
+FAILING = {"etcd": lambda: "disk full"}
+
+
 @pytest.mark.parametrize(
     ("path", "query", "status", "text"),
     [
         pytest.param("/healthz", "", 200, "ok", id="healthy"),
         pytest.param("/livez/ping", "", 200, "ok", id="one check"),
         pytest.param("/livez/etcd", "verbose", 200, "ok", id="the storage"),
+        pytest.param("/livez/poststarthook/rbac/bootstrap-roles", "", 200, "ok", id="a hook"),
         pytest.param("/readyz/etcd-readiness", "", 200, "ok", id="the storage, of readiness"),
         pytest.param("/livez/etcd-readiness", "", 404, "404 page not found\n", id="a check of readiness alone"),
-        pytest.param(
-            "/healthz", "verbose", 200, "[+]ping ok\n[+]log ok\n[+]etcd ok\nhealthz check passed\n", id="verbose"
-        ),
-        pytest.param(
-            "/livez",
-            "exclude=etcd&exclude=nope&verbose",
-            200,
-            "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n"
-            'warn: some health checks cannot be excluded: no matches for "nope"\nlivez check passed\n',
-            id="exclude",
-        ),
+        pytest.param("/livez", "exclude=nope", 200, "ok", id="exclude"),
     ],
 )
 def test_health(path: str, query: str, status: int, text: str) -> None:
     """Health endpoints answer as upstream's."""
-    answer = non_resource_handlers.check_health(path, Query(query), {"etcd": lambda: ""})
+    answer = health_checks.respond(path, Query(query), HEALTHY)
     assert (answer.status, answer.body.decode()) == (status, text)
 
 
 def test_ill_health() -> None:
-    """A failing check is a 500 that says why; an unknown check is not there."""
-    checks = {"etcd": lambda: "disk full"}
-    text, headers = "text/plain; charset=utf-8", {"X-Content-Type-Options": "nosniff"}
-    answer = non_resource_handlers.check_health("/livez", query_options.EMPTY_QUERY, checks)
-    lines = b"[+]ping ok\n[+]log ok\n[-]etcd failed: disk full\nlivez check failed\n"
-    assert answer == EncodedResponse(lines, 500, text, headers)
-    one = non_resource_handlers.check_health("/livez/etcd", query_options.EMPTY_QUERY, checks)
-    assert one == EncodedResponse(b"internal server error: disk full\n", 500, text, headers)
-    assert (
-        non_resource_handlers.check_health("/readyz/nope", query_options.EMPTY_QUERY, checks)
-        == responses.NOT_FOUND_PAGE
-    )
+    """A failing check is a 500 that says why, among all checks; `exclude` leaves it out, and reports wrong names."""
+    answer = health_checks.respond("/livez", query_options.EMPTY_QUERY, FAILING)
+    assert (answer.status, answer.headers) == (500, {"X-Content-Type-Options": "nosniff"})
+    lines = answer.body.decode().splitlines()
+    assert (lines[3], lines[-1]) == ("[-]etcd failed: disk full", "livez check failed")
+    assert [line for line in lines if line.startswith("[-]")] == [lines[3]]
+    one = health_checks.respond("/livez/etcd", query_options.EMPTY_QUERY, FAILING)
+    assert (one.status, one.body) == (500, b"internal server error: disk full\n")
+
+
+def test_excluded_checks() -> None:
+    """An excluded check is not made, and names of none are reported."""
+    answer = health_checks.respond("/readyz", Query("verbose&exclude=etcd&exclude=nope"), FAILING)
+    warning = 'warn: some health checks cannot be excluded: no matches for "nope"'
+    assert answer.body.decode().splitlines()[2] == "[+]etcd excluded: ok"
+    assert answer.body.decode().splitlines()[-2:] == [warning, "readyz check failed"]
 
 
 def test_openapi_v2_says_which_kinds_validate_fields() -> None:
@@ -205,3 +205,16 @@ def test_openapi_v2_has_validations_in_protobuf() -> None:
     [web] = document.definitions.additional_properties
     [field] = web.value.properties.additional_properties
     assert (field.name, field.value.pattern, field.value.max_length, field.value.minimum) == ("a", "^a$", 3, 1.5)
+
+
+def test_schemas_of_several_documents() -> None:
+    """A schema that several documents have is of all the kinds that they name."""
+    kinds = [{"group": group, "version": "v1", "kind": "Options"} for group in ("", "apps", "batch")]
+    found = [[kinds[2]], [], [kinds[0], kinds[1]]]
+    documents = {
+        str(number): openapi_v3._build_document(
+            lambda named=named: {"components": {"schemas": {"Options": {"type": "object", GVK_EXTENSION: named}}}}
+        )
+        for number, named in enumerate(found)
+    }
+    assert openapi_v3._schemas(documents) == {"Options": {"type": "object", GVK_EXTENSION: kinds}}

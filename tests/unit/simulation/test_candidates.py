@@ -89,6 +89,13 @@ def test_no_time_that_counts():
         results(surge(), from_ms=10_000_000)
 
 
+def test_a_candidate_that_starts_at_zero_starts_there():
+    """0 replicas at the start are not those of the scenario: its autoscaler is off at 0, and all load is lost."""
+    stated = surge(60)
+    present, off = results(stated, Candidate(name="off", policy=stated.autoscalers[0].spec, replicas=0)).results
+    assert (present.run.ready[0], max(off.run.ready), off.lost_pct) == (2, 0, 100.0)
+
+
 def test_batch_and_exact_engine_measure_the_same(monkeypatch: pytest.MonkeyPatch):
     """The results of both engines are equal but for the engine's name."""
     rate = simulated.load({0: 50, 300: 220, 600: 40}, 1000)

@@ -1,6 +1,7 @@
 """Validates x-kubernetes-list-type: elements of a `set` must differ, elements of a `map` must have different keys.
 
-Called by `records`; `validation` and `rules` look up the old value of an element by its `identity`.
+Called by `records`; `validation` and `rules` look up the old value of an element by its `identity`, and compare
+values with the stored ones by `is_same`.
 
 Source: the API documentation of x-kubernetes-list-type and x-kubernetes-list-map-keys.
 """
@@ -43,6 +44,22 @@ def _repeated(value: list[Any], schema: Structural, path: str) -> list[FieldErro
         if counts[key] == 2:
             errors.append(duplicate(f"{path}[{index}]", printed_key))
     return errors
+
+
+def is_same(new: Any, old: Any, schema: Structural | None) -> bool:
+    """Whether a value is unchanged: the order of `map` lists does not matter, and 1 is neither true nor 1.0."""
+    if isinstance(new, dict) and isinstance(old, dict):
+        if new.keys() != old.keys():
+            return False
+        return all(is_same(new[name], old[name], schema.member(name) if schema else None) for name in new)
+    if isinstance(new, list) and isinstance(old, list):
+        if len(new) != len(old):
+            return False
+        if schema is None or schema.list_type != "map":
+            return all(is_same(item, before, None) for item, before in zip(new, old, strict=True))
+        known = {identity(item, schema): item for item in old}
+        return all(is_same(item, known.get(identity(item, schema), ABSENT), schema.items) for item in new)
+    return type(new) is type(old) and bool(new == old)
 
 
 def identity(item: Any, schema: Structural) -> str:

@@ -3,7 +3,8 @@
 Called by `records`; `podscaler.api.openapi.openapi` puts them into the documents.
 
 Source: the OpenAPI documents of kube-apiserver for custom resources.
-Differs: the descriptions of apiVersion, kind and metadata are our own words.
+Differs: the descriptions of apiVersion, kind and metadata are our own words, which begin as kube-apiserver's where its
+conformance tests look for them.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from podscaler.api.schema import openapi_schemas
 
 Json = dict[str, Any]
 
-_API_VERSION = "The versioned schema of this representation of an object."
+_API_VERSION = "APIVersion defines which version of the schema this representation has."
 _KIND = "The REST resource that this object represents."
 
 
@@ -59,7 +60,7 @@ def _published(schema: Schema) -> Json:
 
 
 def _object_properties() -> Json:
-    return _common("meta/v1.ObjectMeta", "Standard object metadata.")
+    return _common("meta/v1.ObjectMeta", "Standard object's metadata.")
 
 
 def _by_name(properties: Json) -> Json:

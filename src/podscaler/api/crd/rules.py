@@ -104,7 +104,7 @@ class Pair:
     def is_same(self) -> bool:
         """Whether the values are equal."""
         if self.same is None:
-            self.same = _is_same(self.new, self.old, self.schema)
+            self.same = list_types.is_same(self.new, self.old, self.schema)
         return self.same
 
 
@@ -343,19 +343,3 @@ def _add_violation(rule: ValidationRule, violation: FieldError, pairs: Pairs, re
         results.warnings.append(violation)
     else:
         results.errors.append(violation)
-
-
-def _is_same(new: Any, old: Any, schema: Structural | None) -> bool:
-    """Whether a value is unchanged; the order of `map` lists does not matter."""
-    if isinstance(new, dict) and isinstance(old, dict):
-        if new.keys() != old.keys():
-            return False
-        return all(_is_same(new[name], old[name], schema.member(name) if schema else None) for name in new)
-    if isinstance(new, list) and isinstance(old, list):
-        if len(new) != len(old):
-            return False
-        if schema is None or schema.list_type != "map":
-            return new == old
-        pairs = _elements(new, old, schema)
-        return all(before is not None and _is_same(item, before, schema.items) for item, before in pairs)
-    return type(new) is type(old) and bool(new == old)

@@ -4,8 +4,8 @@
 
 Called by `records` for every write. `constraints` checks single values; this module recurses into objects and lists.
 An update does not validate unchanged values again (ratcheting: an object that a stricter schema would reject can still
-be changed). Elements of `map` lists are paired with their old values by their keys; elements of other lists are always
-validated.
+be changed); the alternatives of allOf, anyOf, oneOf and not see all values of a changed object. Elements of `map` lists
+are paired with their old values by their keys; elements of other lists are always validated.
 
 Source: kube-openapi's validator and its ratcheting (KEP-4008); the API documentation of x-kubernetes-embedded-resource;
 tests/conformance/golden/scale.jsonl.
@@ -34,14 +34,14 @@ def value_errors(value: Any, schema: Structural, path: str) -> list[FieldError]:
 
 def _node(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
     """The findings about a value and all values in it; `old` is the stored value, ABSENT without one."""
-    if old is not ABSENT and value == old:
+    if old is not ABSENT and list_types.is_same(value, old, schema):
         return SchemaFindings(checks=1)
     findings = SchemaFindings()
     findings.merge(constraints.of_type(value, schema, path))
     if value is None:
         _add(findings, constraints.of_enum(value, schema.limits, path))
         return findings
-    findings.merge(_composition_findings(value, old, schema, path))
+    findings.merge(_composition_findings(value, schema, path))
     findings.merge(_value_findings(value, old, schema, path))
     return findings
 
@@ -98,11 +98,11 @@ def _members(value: Object, old: Any, schema: Structural, path: str) -> SchemaFi
     return findings
 
 
-def _composition_findings(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
-    """The findings by allOf, anyOf, oneOf and not."""
+def _composition_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
+    """The findings by allOf, anyOf, oneOf and not, which also apply to unchanged values of a changed object."""
     findings = SchemaFindings()
     for check in (_any_of, _one_of, _all_of, _none_of):
-        findings.merge(check(value, old, schema, path))
+        findings.merge(check(value, schema, path))
     return findings
 
 
@@ -111,12 +111,12 @@ def _closest(results: list[SchemaFindings]) -> SchemaFindings:
     return max(results, key=lambda one: one.checks)
 
 
-def _any_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+def _any_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
     if not schema.any_of:
         return SchemaFindings()
     results = []
     for one in schema.any_of:
-        results.append(_node(value, old, one, path))
+        results.append(_node(value, ABSENT, one, path))
         if results[-1].is_valid:
             return results[-1]
     findings = SchemaFindings([schema_errors.without_path(f'"{path}" must validate at least one schema (anyOf)')])
@@ -124,10 +124,10 @@ def _any_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindin
     return findings
 
 
-def _one_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+def _one_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
     if not schema.one_of:
         return SchemaFindings()
-    results = [_node(value, old, one, path) for one in schema.one_of]
+    results = [_node(value, ABSENT, one, path) for one in schema.one_of]
     valid = [result for result in results if result.is_valid]
     if len(valid) == 1:
         return valid[0]
@@ -139,9 +139,9 @@ def _one_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindin
     return findings
 
 
-def _all_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
+def _all_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
     findings = SchemaFindings()
-    results = [_node(value, old, one, path) for one in schema.all_of]
+    results = [_node(value, ABSENT, one, path) for one in schema.all_of]
     for result in results:
         findings.merge(result)
     valid = sum(result.is_valid for result in results)
@@ -151,8 +151,8 @@ def _all_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindin
     return findings
 
 
-def _none_of(value: Any, old: Any, schema: Structural, path: str) -> SchemaFindings:
-    if schema.none_of is None or not _node(value, old, schema.none_of, path).is_valid:
+def _none_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
+    if schema.none_of is None or not _node(value, ABSENT, schema.none_of, path).is_valid:
         return SchemaFindings()
     return SchemaFindings([schema_errors.without_path(f'"{path}" must not validate the schema (not)')])
 

@@ -33,14 +33,15 @@ def definitions(schemas: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def definition(schema: Json) -> Json:
-    """One definition: a reference keeps only its description, alternatives become strings, defaults are dropped.
+    """One definition: a reference keeps its description and extensions, alternatives become strings, defaults go.
 
     A kind whose unknown fields are preserved has no properties: kubectl refuses what they do not name.
     """
     described = {"description": schema["description"]} if schema.get("description") else {}
     target = _target(schema)
     if target:
-        return {"$ref": f"#/definitions/{target}"} | described
+        extensions = {key: value for key, value in schema.items() if key.startswith(_EXTENSION)}
+        return {"$ref": f"#/definitions/{target}"} | described | extensions
     if schema.get(PRESERVE_UNKNOWN_FIELDS) and GVK_EXTENSION in schema:
         return {"type": "object", GVK_EXTENSION: schema[GVK_EXTENSION]}
     kept_members = {key: value for key, value in schema.items() if key in _KEPT or key.startswith(_EXTENSION)}

@@ -424,7 +424,7 @@ class ControlPlane:
 
 def _admit_pods(objects: Objects, *, has_accounts: bool) -> None:
     """Add the admission of pods; `has_accounts`: pods get service accounts."""
-    limit_ranges.admit_pods(objects)
+    limit_ranges.admit_pods_and_claims(objects)
     pod_classes.admit_pods(objects)
     resource_quotas.admit_objects(objects)
     if has_accounts:

@@ -1,37 +1,61 @@
-"""Applies LimitRanges to new pods: sets default requests and limits, and enforces the limits of the namespace.
+"""Applies LimitRanges: sets default requests and limits of new pods, and refuses pods and claims beyond the limits.
 
-`podscaler up` calls `admit_pods`; from then on `Objects` calls the admission function before it stores a pod. The rules
-are in `api.kinds.pods.pod_limits`.
+`podscaler up` calls `admit_pods_and_claims`; from then on `Objects` calls the admission functions before it stores a
+pod or a PersistentVolumeClaim. The rules are in `api.kinds.pods.pod_limits`.
 
-Source: kube-apiserver's admission plugin LimitRanger. Differs: PersistentVolumeClaims are not limited.
+Source: kube-apiserver's admission plugin LimitRanger.
 """
 
 from functools import partial
 
 from podscaler.api.kinds.pods import pod_limits
 from podscaler.api.kinds.policy import limitrange
+from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.registry.objects import Objects
 
 _PODS = "pods"
+_CLAIMS = "persistentvolumeclaims"
 
 
-def admit_pods(objects: Objects) -> None:
-    """Register the admission of new pods with `objects`."""
-    objects.admit(_PODS, partial(_admit, objects))
+def admit_pods_and_claims(objects: Objects) -> None:
+    """Register the admission of new pods, and of claims and their updates, with `objects`."""
+    objects.admit(_PODS, partial(_admit_pod, objects))
+    objects.admit(_CLAIMS, partial(_admit_claim, objects))
 
 
-def _admit(objects: Objects, pod: Object, stored: Object | None) -> None:
-    """The admission function. Raises StatusError 403 for a pod that violates a limit."""
+def _admit_pod(objects: Objects, pod: Object, stored: Object | None) -> None:
+    """The admission function of pods. Raises StatusError 403 for a pod that violates a limit."""
     if stored is not None:
         return
     pod.setdefault("spec", {})
-    page = objects.list(limitrange.RESOURCE.key, pod["metadata"].get("namespace", ""))
-    ranges = [entry.decode() for entry in page.entries]
+    ranges = _ranges(objects, pod)
     for each in ranges:
         pod_limits.complete(pod, each)
-    errors = list(dict.fromkeys(text for each in ranges for text in pod_limits.violations(pod, each)))
+    _check(objects, _PODS, pod, [text for each in ranges for text in pod_limits.violations(pod, each)])
+
+
+def _admit_claim(objects: Objects, claim: Object, stored: Object | None) -> None:
+    """The admission function of claims. Raises StatusError 403 for one with a request beyond the limits.
+
+    A claim that is being deleted is admitted; one without a positive request is left to its validation.
+    """
+    is_deleted = stored is not None and bool(stored["metadata"].get("deletionTimestamp"))
+    requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
+    if is_deleted or Quantity.parse(str(requests.get("storage", "0"))).sign() <= 0:
+        return
+    texts = [text for each in _ranges(objects, claim) for text in pod_limits.claim_violations(claim, each)]
+    _check(objects, _CLAIMS, claim, texts)
+
+
+def _ranges(objects: Objects, obj: Object) -> list[Object]:
+    page = objects.list(limitrange.RESOURCE.key, obj["metadata"].get("namespace", ""))
+    return [entry.decode() for entry in page.entries]
+
+
+def _check(objects: Objects, resource: str, obj: Object, texts: list[str]) -> None:
+    errors = list(dict.fromkeys(texts))
     if errors:
         why = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
-        raise api_errors.forbidden(objects.resource(_PODS), api_errors.name_at_admission(pod), why)
+        raise api_errors.forbidden(objects.resource(resource), api_errors.name_at_admission(obj), why)

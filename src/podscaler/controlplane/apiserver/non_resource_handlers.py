@@ -4,19 +4,19 @@
 exists in podscaler only: it drops the change log as etcd's compaction does, for tests of clients. Discovery documents
 are encoded at the first request and cached until the served resources change.
 
-Source: OpenID Connect Discovery 1.0 as kube-apiserver's service account issuer discovery serves it; its health checks.
+Source: OpenID Connect Discovery 1.0 as kube-apiserver's service account issuer discovery serves it.
 """
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from aiohttp import web
 
 from podscaler.api.resource.resources import Object
 from podscaler.api.text import json_text
-from podscaler.controlplane.apiserver import request_metrics
+from podscaler.controlplane.apiserver import health_checks, request_metrics
 from podscaler.controlplane.apiserver.discovery import openapi_v2
 from podscaler.controlplane.apiserver.discovery.discovery import DiscoveryDocuments
 from podscaler.controlplane.apiserver.discovery.openapi_v3 import OpenApiV3
@@ -34,8 +34,6 @@ _AGGREGATION_GROUP = "apiregistration.k8s.io"
 
 ISSUER_CONFIGURATION_PATH = "/.well-known/openid-configuration"
 ISSUER_KEYS_PATH = "/openid/v1/jwks"
-
-_NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
 
 VERSION: Object = {
     "major": "1",
@@ -113,7 +111,7 @@ class NonResourceHandlers:
                 self._metrics.prepare()
                 return EncodedResponse(await asyncio.to_thread(self._metrics.text), 200, request_metrics.CONTENT_TYPE)
             case "healthz" | "livez" | "readyz" if not path.endswith("/"):
-                return check_health(path, query, self._parts.checks)
+                return health_checks.respond(path, query, self._parts.checks)
             case _:
                 return responses.NOT_FOUND_PAGE
 
@@ -243,53 +241,6 @@ def _issuer_discovery(request: web.BaseRequest, accounts: AccountTokens, path: s
         "id_token_signing_alg_values_supported": [ALGORITHM],
     }
     return EncodedResponse(json_text.encode(configuration), headers=headers)
-
-
-def check_health(path: str, query: Query, checks: Mapping[str, Callable[[], str]]) -> EncodedResponse:
-    """The response of `/healthz`, `/livez`, `/readyz`, or of one check of theirs (`/readyz/ping`; 404 if unknown).
-
-    Args:
-        path: the request's path.
-        query: `verbose` lists every check, `exclude` leaves some out.
-        checks: by name; each returns why it fails, or an empty text. Checks that never fail are added: `ping`, `log`,
-            and for `/readyz` `informer-sync` and `shutdown`; `etcd-readiness` is there the check `etcd` again.
-    """
-    endpoint, _, only = path.strip("/").partition("/")
-    known: dict[str, Callable[[], str]] = {"ping": _no_failure, "log": _no_failure, **checks}
-    if endpoint == "readyz":
-        known |= {"etcd-readiness": checks["etcd"]} if "etcd" in checks else {}
-        known |= {"informer-sync": _no_failure, "shutdown": _no_failure}
-    if only:
-        return _one_check(known[only]()) if only in known else responses.NOT_FOUND_PAGE
-    excluded = set(query.texts("exclude"))
-    results = {name: "" if name in excluded else check() for name, check in known.items()}
-    has_failed = any(results.values())
-    if not (has_failed or "verbose" in query):
-        return replace(responses.text("ok"), headers=_NO_SNIFF)
-    lines = [_check_line(name, why, is_excluded=name in excluded) for name, why in results.items()]
-    if unknown := sorted(excluded - known.keys()):
-        names = ", ".join(f'"{name}"' for name in unknown)
-        lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
-    verdict = "failed" if has_failed else "passed"
-    text = "\n".join((*lines, f"{endpoint} check {verdict}\n"))
-    return replace(responses.text(text, 500 if has_failed else 200), headers=_NO_SNIFF)
-
-
-def _no_failure() -> str:
-    return ""
-
-
-def _one_check(why: str) -> EncodedResponse:
-    """The response of one check, which failed for the reason `why` unless that is empty."""
-    if not why:
-        return responses.text("ok")
-    return replace(responses.text(f"internal server error: {why}\n", 500), headers=_NO_SNIFF)
-
-
-def _check_line(name: str, why: str, *, is_excluded: bool) -> str:
-    if is_excluded:
-        return f"[+]{name} excluded: ok"
-    return f"[-]{name} failed: {why}" if why else f"[+]{name} ok"
 
 
 def _check_get(request: web.BaseRequest) -> None:

@@ -54,7 +54,7 @@ def write(directory: Path, path: Path, *, is_forced: bool = False, is_salvage: b
             return _salvage(database, directory, path) if is_salvage else _copy(database, directory, path)
     except sqlite3.Error as error:
         nothing = f"Nothing of {source} can be read: {error}. A backup of before, or another copy, is needed."
-        raise UsageError(nothing if is_salvage else database_file.damaged(source, error)) from error
+        raise UsageError(nothing if is_salvage else database_file.unusable(source, error)) from error
     except OSError as error:
         raise UsageError(f"The backup cannot be written to {path}: {error.strerror or error}.") from error
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podscaler.base.errors import UsageError
-from podscaler.controlplane.storage import data_directory
+from podscaler.controlplane.storage import data_directory, disk_reserve
 from podscaler.controlplane.storage.entries import Entry
 
 FORMAT = 2
@@ -39,6 +39,8 @@ _TABLES = (
        )""",
     "CREATE TABLE state (revision INTEGER NOT NULL, floor INTEGER NOT NULL, cluster TEXT NOT NULL DEFAULT '')",
 )
+_PRIMARY_CODE = 0xFF
+"""The bits of an extended result code of SQLite that are the primary code."""
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
@@ -110,8 +112,8 @@ def open_database(path: Path, *, may_create: Callable[[], None] = lambda: None) 
         may_create: called before a file is created; raises UsageError if one must exist.
 
     Raises:
-        UsageError: the file is damaged, of a newer format or not a store (it is not changed then), or the migration
-            failed.
+        UsageError: the file is damaged, of a newer format or not a store (it is not changed then), locked, on a full
+            disk, or the migration failed.
         OSError: the file cannot be opened.
     """
     if not path.exists():
@@ -245,6 +247,20 @@ def damaged(path: Path, why: object) -> str:
     )
 
 
+def unusable(path: Path, error: sqlite3.Error) -> str:
+    """The error message for a file that SQLite cannot use: a damaged one, or one on a full disk, locked, forbidden."""
+    if disk_reserve.is_full(error):
+        return f"{path} cannot be used, for its disk is full ({error}): free some space there. Its objects are kept."
+    primary = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return f"{path} is locked by another process ({error}), perhaps a SQLite shell or a backup program: end that."
+    if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
+        return f"{path} cannot be opened for writing ({error}): check the permissions of the file and its folder."
+    if primary == sqlite3.SQLITE_IOERR:
+        return f"{path} cannot be read or written, for its disk fails ({error}): see the log of the kernel."
+    return damaged(path, error)
+
+
 def migrate(database: sqlite3.Connection, file_format: int) -> None:
     """Migrate a file from format `file_format` to the current one, in one transaction. Raises sqlite3.Error."""
     database.execute("BEGIN IMMEDIATE")
@@ -317,4 +333,4 @@ def _errors_with_path(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise UsageError(damaged(path, error)) from error
+        raise UsageError(unusable(path, error)) from error

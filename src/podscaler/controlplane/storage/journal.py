@@ -167,7 +167,7 @@ def _open_claimed(directory: Path, lock: int, *, is_synced: bool, is_new_cluster
         reserve.fill()
     except sqlite3.Error as error:
         database.close()
-        raise UsageError(database_file.damaged(path, error)) from error
+        raise UsageError(database_file.unusable(path, error)) from error
     except BaseException:
         database.close()
         raise

@@ -385,7 +385,7 @@ async def open_store(
             return Store(journal, clock, retention=kept, run=run)
         except sqlite3.Error as error:
             journal.close()
-            raise UsageError(database_file.damaged(journal.path, error)) from error
+            raise UsageError(database_file.unusable(journal.path, error)) from error
         except BaseException:
             journal.close()
             raise

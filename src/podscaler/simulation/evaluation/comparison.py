@@ -158,7 +158,8 @@ def _pct(part: int, whole: int) -> float | None:
 
 def _runs(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> list[Run]:
     """The runs of all candidates, in order."""
-    batched = [index for index, each in enumerate(candidates) if isinstance(each.policy, Spec) and not each.replicas]
+    is_batched = [isinstance(each.policy, Spec) and each.replicas is None for each in candidates]
+    batched = [index for index, fits in enumerate(is_batched) if fits]
     by_index = dict(zip(batched, _batch(scenario, [candidates[index] for index in batched], needs), strict=False))
     return [by_index.get(index) or _run(scenario, each, needs) for index, each in enumerate(candidates)]
 

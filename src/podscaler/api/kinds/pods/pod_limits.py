@@ -1,5 +1,7 @@
 """Applies a LimitRange to a new pod: sets missing requests and limits of its containers, and checks the others.
 
+Requests of PersistentVolumeClaims are checked alone.
+
 Called by `podscaler.controlplane.admission.limit_ranges`. Requests that a LimitRange sets count for autoscalers, whose
 utilization targets are in percent of requests.
 
@@ -68,6 +70,16 @@ def violations(pod: Object, limit_range: Object) -> list[str]:
         elif item.get("type") == "Pod":
             messages += _errors(item, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
     return messages
+
+
+def claim_violations(claim: Object, limit_range: Object) -> list[str]:
+    """The messages about requests of a PersistentVolumeClaim that the range does not allow; empty if it allows all."""
+    requests = _amounts(claim.get("spec") or {}, "requests")
+    found: list[str] = []
+    for item in _items(limit_range, "PersistentVolumeClaim"):
+        for bound, bounds in (("minimum", item.get("min")), ("maximum", item.get("max"))):
+            found += _bound_violations(bound, item["type"], bounds or {}, (("request", requests), ("limit", {})))
+    return found
 
 
 def _amounts(container: Object, part: str) -> dict[str, Quantity]:

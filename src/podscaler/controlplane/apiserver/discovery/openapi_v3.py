@@ -19,6 +19,7 @@ from aiohttp import web
 
 from podscaler.api.openapi import openapi
 from podscaler.api.openapi.openapi import CreateOnly
+from podscaler.api.openapi.openapi_definitions import GVK_EXTENSION
 from podscaler.api.resource.resources import Resource
 from podscaler.api.text import json_text
 from podscaler.controlplane.aggregator.remote_versions import METRIC_GROUPS
@@ -136,9 +137,17 @@ def _build_document(build: Builder) -> _Document:
 
 
 def _schemas(documents: Mapping[str, _Document]) -> dict[str, Any]:
+    """The schemas of all documents by name; one that several documents have is of the kinds that any of them names."""
     found: dict[str, Any] = {}
+    kinds: dict[str, dict[tuple[str, ...], Any]] = {}
     for document in documents.values():
-        found |= json.loads(gzip.decompress(document.gzipped)).get("components", {}).get("schemas", {})
+        schemas = json.loads(gzip.decompress(document.gzipped)).get("components", {}).get("schemas", {})
+        for name, schema in schemas.items():
+            for kind in schema.get(GVK_EXTENSION, ()):
+                kinds.setdefault(name, {})[kind["group"], kind["version"], kind["kind"]] = kind
+        found |= schemas
+    for name, known in kinds.items():
+        found[name][GVK_EXTENSION] = [known[key] for key in sorted(known)]
     return found
 
 
