@@ -43,14 +43,14 @@ class ReportFolder:
             return []
         try:
             with os.scandir(self._folder) as entries:
-                found = [
+                reports = [
                     (entry.name, entry.stat(follow_symlinks=False))
                     for entry in entries
                     if _NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
                 ]
         except OSError as error:
             raise StatusError(f"the folder of reports cannot be read: {error.strerror}", code=404) from None
-        views = [ReportView(name, facts.st_mtime_ns // 1_000_000, facts.st_size) for name, facts in found]
+        views = [ReportView(name, facts.st_mtime_ns // 1_000_000, facts.st_size) for name, facts in reports]
         return sorted(views, key=lambda view: (-view.at, view.name))[:REPORTS_MAX]
 
     def read(self, name: str) -> bytes:

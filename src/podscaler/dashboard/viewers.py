@@ -81,7 +81,7 @@ class TokenViewer:
         self.client: Client | None = client
         self._client = client
         self._clock = clock
-        self._known: LRU[str, tuple[float, bool]] = LRU(NAMESPACES_MAX)
+        self._answers_by_namespace: LRU[str, tuple[float, bool]] = LRU(NAMESPACES_MAX)
         self._gate = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
     async def may_see(self, namespace: str) -> bool:
@@ -98,12 +98,12 @@ class TokenViewer:
 
     async def _allowed(self, namespace: str) -> bool:
         now_s = self._clock.monotonic_s()
-        known = self._known.find(namespace)
-        if known is None or now_s - known[0] >= CACHE_S:
+        cached_answer = self._answers_by_namespace.find(namespace)
+        if cached_answer is None or now_s - cached_answer[0] >= CACHE_S:
             async with self._gate:
-                known = (now_s, await self._review(namespace))
-            self._known.put(namespace, known)
-        return known[1]
+                cached_answer = (now_s, await self._review(namespace))
+            self._answers_by_namespace.put(namespace, cached_answer)
+        return cached_answer[1]
 
     async def _review(self, namespace: str) -> bool:
         attributes = {"verb": NEEDED_VERB, "group": NEEDED_GROUP, "resource": NEEDED_RESOURCE, "namespace": namespace}

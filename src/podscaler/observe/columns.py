@@ -65,10 +65,13 @@ class SyncColumns:
             column.append(_UNKNOWN if value is None else min(value, 2**31 - 1))
         for metric in _distinct(point.metrics):
             self._metrics.setdefault(metric.name, _Metric(metric.unit)).unit = metric.unit
-        named = {metric.name: metric for metric in _distinct(point.metrics)}
+        metrics_by_name = {metric.name: metric for metric in _distinct(point.metrics)}
         for name, columns in self._metrics.items():
-            found = named.get(name)
-            for values, value in ((columns.current, found and found.current), (columns.target, found and found.target)):
+            point_metric = metrics_by_name.get(name)
+            for values, value in (
+                (columns.current, point_metric and point_metric.current),
+                (columns.target, point_metric and point_metric.target),
+            ):
                 values.extend([_UNKNOWN_LONG] * (len(self.at) - 1 - len(values)))
                 values.append(_UNKNOWN_LONG if value is None else max(min(value, 2**63 - 1), 1 - 2**63))
         if point.tolerances is not None:
@@ -128,31 +131,31 @@ class SyncColumns:
         """The indexes of a range; of one with too many points those of the extremes in equal groups, and the last."""
         if end - first <= POINTS_MAX:
             return range(first, end)
-        groups, kept = POINTS_MAX // 6, {first, end - 1}
+        groups, kept_indexes = POINTS_MAX // 6, {first, end - 1}
         series = [self._counts["replicas"], self._counts["desired"]]
         series += [columns.current for columns in self._metrics.values()][:1]
         for group in range(groups):
             span = range(first + (end - first) * group // groups, first + (end - first) * (group + 1) // groups)
             for column in series:
-                kept.add(min(span, key=column.__getitem__))
-                kept.add(max(span, key=column.__getitem__))
-        return sorted(kept)[:POINTS_MAX]
+                kept_indexes.add(min(span, key=column.__getitem__))
+                kept_indexes.add(max(span, key=column.__getitem__))
+        return sorted(kept_indexes)[:POINTS_MAX]
 
     def _essential(self, before_ms: int) -> Iterator[int]:
         """The indexes of the points that a thinning keeps."""
-        last_minute, shown = -1, None
+        last_minute, last_replicas = -1, None
         limited, replicas = self._counts["limited"], self._counts["replicas"]
         for index, at in enumerate(self.at):
             outcome = (limited[index], replicas[index])
-            if at >= before_ms or outcome != shown or at // MINUTE_MS != last_minute:
-                last_minute, shown = at // MINUTE_MS, outcome
+            if at >= before_ms or outcome != last_replicas or at // MINUTE_MS != last_minute:
+                last_minute, last_replicas = at // MINUTE_MS, outcome
                 yield index
 
     def _drop_from(self, end: int) -> None:
         self._keep(range(end))
 
-    def _keep(self, kept: Iterable[int]) -> None:
-        indexes = list(kept)
+    def _keep(self, kept_indexes: Iterable[int]) -> None:
+        indexes = list(kept_indexes)
         if len(indexes) == len(self.at):
             return
         self.at = array("q", [self.at[index] for index in indexes])
@@ -172,7 +175,7 @@ def _known(column: "array[int]", indexes: Sequence[int], unknown: int) -> tuple[
 
 def _distinct(metrics: Sequence[MetricPoint]) -> Iterator[MetricPoint]:
     """The metrics with distinct names: a second one of a name gets a number."""
-    seen: dict[str, int] = {}
+    count_by_name: dict[str, int] = {}
     for metric in metrics:
-        number = seen[metric.name] = seen.get(metric.name, 0) + 1
+        number = count_by_name[metric.name] = count_by_name.get(metric.name, 0) + 1
         yield metric if number == 1 else metric._replace(name=f"{metric.name} ({number})")

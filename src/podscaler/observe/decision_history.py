@@ -214,18 +214,18 @@ class DecisionHistory(Recording):
         first = next(numbered, None)
         if first is None:
             raise RecordingError("the recording is empty")
-        header, taken = first[1].rstrip(b"\n") + b"\n", 0
+        header, line_count = first[1].rstrip(b"\n") + b"\n", 0
         replayed = Replay(recording.read_header(first[1]))
         for number, line in numbered:
             try:
                 sync = replayed.parse(line)
                 if sync is None:
                     continue
-                taken += self._take(sync, replayed.decide(sync), header)
+                line_count += self._take(sync, replayed.decide(sync), header)
             except RecordingError as error:
                 raise RecordingError(f"line {number}: {error}") from None
         self.tidy()
-        return taken
+        return line_count
 
     def _take(self, sync: RecordedSync, decision: Decision, header: bytes) -> bool:
         """Take a recorded sync; returns whether it is recent enough."""

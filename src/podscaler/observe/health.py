@@ -254,8 +254,8 @@ def _at_rest(facts: _StatusFacts) -> _Found:
     if zero.status == "True" and not facts.status.desired_replicas:
         return HealthState.AT_ZERO, "", _since(zero)
     active, limited = facts.condition(SCALING_ACTIVE), facts.condition(SCALING_LIMITED)
-    known = (_instant_ns(facts.status.last_scale_time), _since(active), _since(limited))
-    return HealthState.STEADY, "", max((each for each in known if each is not None), default=None)
+    instants_found = (_instant_ns(facts.status.last_scale_time), _since(active), _since(limited))
+    return HealthState.STEADY, "", max((each for each in instants_found if each is not None), default=None)
 
 
 def _since(condition: Condition) -> int | None:

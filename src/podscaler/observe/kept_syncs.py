@@ -73,15 +73,15 @@ class KeptSyncs:
         self._changes: deque[KeptSync] = deque()
         self._waiting: list[KeptSync] = []
 
-    def add(self, kept: KeptSync) -> None:
+    def add(self, sync: KeptSync) -> None:
         """Add a sync, the newest of its autoscaler."""
-        if (before := self._by_key.get(kept.key, {}).get(kept.mark.id)) is not None:
+        if (before := self._by_key.get(sync.key, {}).get(sync.mark.id)) is not None:
             self._drop(before)
-        self._by_key.setdefault(kept.key, {})[kept.mark.id] = kept
-        (self._samples if kept.is_sample else self._changes).append(kept)
-        self.size_bytes += kept.size_bytes
-        if kept.record is not None:
-            self._waiting.append(kept)
+        self._by_key.setdefault(sync.key, {})[sync.mark.id] = sync
+        (self._samples if sync.is_sample else self._changes).append(sync)
+        self.size_bytes += sync.size_bytes
+        if sync.record is not None:
+            self._waiting.append(sync)
 
     def find(self, key: Key, mark_id: str) -> KeptSync | None:
         """The sync with that mark; None: it is not kept."""
@@ -89,17 +89,17 @@ class KeptSyncs:
 
     def of_range(self, key: Key, from_ms: int, to_ms: int) -> Sequence[KeptSync]:
         """The syncs of an autoscaler from one instant to another, both included, oldest first."""
-        found = [each for each in self._by_key.get(key, {}).values() if from_ms <= each.mark.at <= to_ms]
-        return sorted(found, key=lambda each: each.mark.at)
+        syncs = [each for each in self._by_key.get(key, {}).values() if from_ms <= each.mark.at <= to_ms]
+        return sorted(syncs, key=lambda each: each.mark.at)
 
     def after(self, key: Key, at_ms: int) -> Sequence[KeptSync]:
         """The syncs of an autoscaler after an instant, oldest first; fast where there are few."""
-        found = []
+        marks = []
         for each in reversed(self._by_key.get(key, {}).values()):
             if each.mark.at <= at_ms:
                 break
-            found.append(each)
-        return found[::-1]
+            marks.append(each)
+        return marks[::-1]
 
     async def pack_waiting(self) -> None:
         """Encode and compress in a thread what was added since the last call."""
@@ -129,13 +129,13 @@ class KeptSyncs:
             while queue and self.size_bytes > max_bytes:
                 yield queue.popleft()
 
-    def _drop(self, kept: KeptSync) -> None:
-        if kept.is_dropped:
+    def _drop(self, sync: KeptSync) -> None:
+        if sync.is_dropped:
             return
-        kept.is_dropped, kept.record = True, None
-        self.size_bytes -= kept.size_bytes
-        syncs = self._by_key.get(kept.key, {})
-        if syncs.get(kept.mark.id) is kept:
-            del syncs[kept.mark.id]
+        sync.is_dropped, sync.record = True, None
+        self.size_bytes -= sync.size_bytes
+        syncs = self._by_key.get(sync.key, {})
+        if syncs.get(sync.mark.id) is sync:
+            del syncs[sync.mark.id]
             if not syncs:
-                del self._by_key[kept.key]
+                del self._by_key[sync.key]

@@ -101,26 +101,26 @@ def _metric(spec: MetricSpec, reported: Sequence[MetricStatus], index: int) -> M
     current = _current(status)
     if target.average_utilization is not None:
         value = None if current is None else current.average_utilization
-        shown = UNKNOWN_TEXT if value is None else f"{value}%"
+        current_text = UNKNOWN_TEXT if value is None else f"{value}%"
         return MetricView(
             name=name,
             type=spec.type,
             current=value,
             target=target.average_utilization,
             unit=PERCENT,
-            text=f"{shown}/{target.average_utilization}%",
+            text=f"{current_text}/{target.average_utilization}%",
         )
     is_average = target.average_value is not None
-    wanted = target.average_value if is_average else target.value
-    found = None if current is None else current.average_value if is_average else current.value
+    target_text = target.average_value if is_average else target.value
+    current_quantity = None if current is None else current.average_value if is_average else current.value
     suffix = " (avg)" if is_average and spec.type not in ("Resource", "ContainerResource") else ""
     return MetricView(
         name=name,
         type=spec.type,
-        current=_milli(found),
-        target=_milli(wanted),
+        current=_milli(current_quantity),
+        target=_milli(target_text),
         unit=MILLI,
-        text=f"{found or UNKNOWN_TEXT}/{wanted or UNKNOWN_TEXT}{suffix}",
+        text=f"{current_quantity or UNKNOWN_TEXT}/{target_text or UNKNOWN_TEXT}{suffix}",
     )
 
 

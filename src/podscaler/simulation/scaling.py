@@ -89,6 +89,6 @@ class _Sums:
 
     def since_last(self, state: WorkloadState, at_ms: int) -> WorkloadState:
         """The state with the sums since the last call."""
-        found = engine.since(self._last, state, at_ms - self._last_ms)
+        totals = engine.since(self._last, state, at_ms - self._last_ms)
         self._last, self._last_ms = state, at_ms
-        return found
+        return totals

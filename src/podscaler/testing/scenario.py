@@ -141,24 +141,24 @@ class Scenario:
         return START + round(at_s * NANOSECONDS)
 
     def _sync(self, at_s: float) -> None:
-        now = self._instant(at_s)
+        now_ns = self._instant(at_s)
         replicas = self.target.replicas
-        decision = decide.decide(self.autoscaler, self._observation(at_s), self.history, now, self.settings)
+        decision = decide.decide(self.autoscaler, self._observation(at_s), self.history, now_ns, self.settings)
         self.status, self.history = decision.status, decision.history
         if decision.selector is not None:
             self._selectors.store(self.autoscaler.key, decision.selector)
         if decision.replicas is not None:
-            self.target.resize(decision.replicas, now)
+            self.target.resize(decision.replicas, now_ns)
         self.syncs.append(ScenarioSync(at_s, replicas, decision))
 
     def _observation(self, at_s: float) -> Observation:
-        now = self._instant(at_s)
-        moment = ScenarioMoment(at_s, now, self.target)
+        now_ns = self._instant(at_s)
+        moment = ScenarioMoment(at_s, now_ns, self.target)
         return Observation(
             scale=self.target.scale(),
             status=self.status,
             generation=self._generation,
-            pods=self.target.facts(now),
+            pods=self.target.facts(now_ns),
             metrics=tuple(meter(moment) for meter in self.meters),
             neighbours=self._selectors.namespace(self.autoscaler.namespace),
         )

@@ -95,9 +95,9 @@ class ScenarioTarget:
         return tuple(_facts(pod, self.name, now) for pod in self.pods)
 
 
-def _facts(pod: ScenarioPod, label: str, now: int) -> Pod:
+def _facts(pod: ScenarioPod, label: str, now_ns: int) -> Pod:
     containers = tuple(ContainerRequests(name, requests) for name, requests in pod.containers.items())
-    is_ready = pod.is_ready(now)
+    is_ready = pod.is_ready(now_ns)
     return Pod(
         name=pod.name,
         labels={"app": label},

@@ -59,26 +59,28 @@ def needs(source: LoadSource, request: CandidateRequest) -> Needs:
         pods = demand.needed_series(demand.cpu_demand(workload), capacity)
     except ValueError as error:
         raise UsageError(f"{error} (--capacity, --slo)") from None
-    most = max(pods.values)
-    if most > MOST_PODS:
-        raise UsageError(f"the load needs up to {most:,} pods of {capacity.ucores / 1e6:g} CPU; state their --capacity")
+    pods_max = max(pods.values)
+    if pods_max > MOST_PODS:
+        raise UsageError(
+            f"the load needs up to {pods_max:,} pods of {capacity.ucores / 1e6:g} CPU; state their --capacity"
+        )
     return Needs(capacity=capacity, pods=pods, slo_ms=request.slo_ms, from_ms=source.from_ms)
 
 
 def candidates(source: LoadSource, request: CandidateRequest, needed: Needs) -> list[Candidate]:
     """The present spec and the others, in the order of the flags. Raises UsageError."""
-    present = source.scenario.autoscalers[0].spec
-    found = [Candidate(name=f"{present.name} (present)", policy=present)]
+    present_spec = source.scenario.autoscalers[0].spec
+    candidates_found = [Candidate(name=f"{present_spec.name} (present)", policy=present_spec)]
     for file in request.files:
-        found += _of_file(file, source)
+        candidates_found += _of_file(file, source)
     if request.assignments:
-        found.append(_assigned(request.assignments, source))
-    found += [_fixed(count) for count in request.fixed]
+        candidates_found.append(_assigned(request.assignments, source))
+    candidates_found += [_fixed(count) for count in request.fixed]
     if request.has_knative:
-        found.append(_knative(source, needed, request))
+        candidates_found.append(_knative(source, needed, request))
     if request.has_hindsight:
-        found.append(_hindsight(source, needed))
-    return found
+        candidates_found.append(_hindsight(source, needed))
+    return candidates_found
 
 
 def _workload(source: LoadSource) -> WorkloadModel:
@@ -88,34 +90,38 @@ def _workload(source: LoadSource) -> WorkloadModel:
 
 def _of_file(file: Path, source: LoadSource) -> Iterator[Candidate]:
     """The autoscalers of a file, with the key of the present one. Raises UsageError."""
-    present = source.scenario.autoscalers[0].spec
-    found = load_sources.autoscalers(file)
-    if not found:
+    present_spec = source.scenario.autoscalers[0].spec
+    autoscalers = load_sources.autoscalers(file)
+    if not autoscalers:
         raise UsageError(f"{file} has no HorizontalPodAutoscaler")
-    for manifest in found:
-        read = documents.parse_spec(manifest, source.scenario.settings)
-        if read.reference != present.reference:
-            raise manifest.field.error(f"it scales {read.reference}, but the load is that of {present.reference}")
-        name = file.name if len(found) == 1 else f"{file.name}: {manifest.name}"
-        yield Candidate(name=name, policy=_renamed(read, present))
+    for manifest in autoscalers:
+        parsed_spec = documents.parse_spec(manifest, source.scenario.settings)
+        if parsed_spec.reference != present_spec.reference:
+            raise manifest.field.error(
+                f"it scales {parsed_spec.reference}, but the load is that of {present_spec.reference}"
+            )
+        name = file.name if len(autoscalers) == 1 else f"{file.name}: {manifest.name}"
+        yield Candidate(name=name, policy=_renamed(parsed_spec, present_spec))
 
 
-def _renamed(read: Spec, present: Spec) -> Spec:
+def _renamed(parsed_spec: Spec, present_spec: Spec) -> Spec:
     """The spec under the key of the present one, whose place it takes."""
-    return msgspec.structs.replace(read, key=present.key, namespace=present.namespace, name=present.name)
+    return msgspec.structs.replace(
+        parsed_spec, key=present_spec.key, namespace=present_spec.namespace, name=present_spec.name
+    )
 
 
 def _assigned(texts: Sequence[str], source: LoadSource) -> Candidate:
-    present, settings = source.scenario.autoscalers[0].spec, source.scenario.settings
+    present_spec, settings = source.scenario.autoscalers[0].spec, source.scenario.settings
     assignments = [each for text in texts for each in what_if.parse(text)]
     try:
-        wire, changed = what_if.apply(assignments, source.wire, settings)
-        read = _read(present, wire, source)
+        wire, changed_settings = what_if.apply(assignments, source.wire, settings)
+        parsed_spec = _read(present_spec, wire, source)
     except UsageError as error:
         raise UsageError(str(error).replace("what-if", "--set", 1)) from None
-    if changed != settings:
+    if changed_settings != settings:
         raise UsageError("--set changes fields of a spec; flags of the controller are the same for all candidates")
-    return Candidate(name=", ".join(_label(each) for each in assignments), policy=read)
+    return Candidate(name=", ".join(_label(each) for each in assignments), policy=parsed_spec)
 
 
 def _label(assignment: Assignment) -> str:
@@ -123,9 +129,9 @@ def _label(assignment: Assignment) -> str:
     return f"{'.'.join(assignment.path.split('.')[-2:])}={assignment.value}"
 
 
-def _read(present: Spec, wire: HorizontalPodAutoscalerSpec, source: LoadSource) -> Spec:
+def _read(present_spec: Spec, wire: HorizontalPodAutoscalerSpec, source: LoadSource) -> Spec:
     try:
-        return core_spec.parse(present.namespace, present.name, wire, source.scenario.settings.emulation)
+        return core_spec.parse(present_spec.namespace, present_spec.name, wire, source.scenario.settings.emulation)
     except ValueError as error:
         raise UsageError(f"what-if: the autoscaler cannot be evaluated: {error}") from None
 
@@ -136,12 +142,12 @@ def _fixed(count: int) -> Candidate:
 
 def _knative(source: LoadSource, needed: Needs, request: CandidateRequest) -> Candidate:
     """Knative within the bounds of the present spec; its target is 70 % of a pod's full capacity."""
-    present = source.scenario.autoscalers[0].spec
+    present_spec = source.scenario.autoscalers[0].spec
     full = demand.pod_capacity(_workload(source), stated_milli=request.capacity_milli) if needed.slo_ms else None
     config = KnativeConfig(
         target_ucores=(full or needed.capacity).ucores,
-        min_replicas=max(present.min_replicas, 1),
-        max_replicas=present.max_replicas,
+        min_replicas=max(present_spec.min_replicas, 1),
+        max_replicas=present_spec.max_replicas,
     )
     return Candidate(name="Knative", policy=lambda: Knative(config))
 

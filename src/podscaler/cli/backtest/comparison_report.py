@@ -17,7 +17,7 @@ from podscaler.simulation.report import COLORS, PlotSeries, ReportData, ReportTa
 SURGES_MAX = 8
 
 
-def data(title: str, found: ComparisonText, scenario: SimulationScenario) -> ReportData:
+def data(title: str, comparison_text: ComparisonText, scenario: SimulationScenario) -> ReportData:
     """The content of the report. Raises ValueError where the scenario contradicts itself.
 
     Args:
@@ -27,12 +27,12 @@ def data(title: str, found: ComparisonText, scenario: SimulationScenario) -> Rep
     collector = SyncCollector()
     for sync in engine.simulate(scenario):
         collector.add(sync)
-    compared = found.comparison
+    compared = comparison_text.comparison
     return report.ReportData(
         title=f"Backtest of {title}",
-        notes=(verdict.sentence(compared), *found.sentences),
+        notes=(verdict.sentence(compared), *comparison_text.sentences),
         start_ns=scenario.start_ns,
-        tables=(comparison_output.report_table(found), _surges(compared)),
+        tables=(comparison_output.report_table(comparison_text), _surges(compared)),
         plots=(_pods(compared), _load(scenario, compared.at_ms)),
         autoscalers=collector.autoscalers()[:1],
     )

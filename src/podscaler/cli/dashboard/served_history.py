@@ -25,13 +25,13 @@ def load(history: DecisionHistory, recordings: Sequence[str]) -> None:
             lines = iter(replay.read_lines(source))
             try:
                 header = _header(lines, name)
-                taken = history.load(chain([header], lines))
+                loaded_count = history.load(chain([header], lines))
             except RecordingError as error:
                 log.warning("%s: %s; what came before it is used", name, error)
             except (OSError, EOFError) as error:  # its writer was killed, or writes it now
                 log.warning("%s ends early (%s); what came before it is used", name, error)
             else:
-                log.info("%d syncs of %s are used", taken, name)
+                log.info("%d syncs of %s are used", loaded_count, name)
 
 
 def _header(lines: Iterator[bytes], name: str) -> bytes:

@@ -50,13 +50,13 @@ def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_all(numbered: Iterator[tuple[int, bytes]], search: "_Search") -> None:
-    read: Callable[[bytes], None] | None = None
+    read_line: Callable[[bytes], None] | None = None
     for number, line in numbered:
         try:
-            if read is not None:
-                read(line)
+            if read_line is not None:
+                read_line(line)
             else:
-                read = _begin(line, search)
+                read_line = _begin(line, search)
         except RecordingError as error:
             raise RecordingError(f"line {number}: {error}") from None
 
@@ -168,9 +168,9 @@ def _answer(decision: Decision, again: Decision | UsageError | None, request: Ex
     explanation = explained.of_decision(decision)
     if again is None:
         return ExplainResult(explanation)
-    shown = ",".join(str(each) for each in request.question)
+    assignments_text = ",".join(str(each) for each in request.question)
     return ExplainResult(
-        explanation, comparison.of(explanation, explained.of_decision(again, TraceSource.WHAT_IF), shown)
+        explanation, comparison.of(explanation, explained.of_decision(again, TraceSource.WHAT_IF), assignments_text)
     )
 
 

@@ -86,16 +86,16 @@ def flag(name: str) -> str:
 
 def changes(flags: FleetFlags) -> tuple[str, ...]:
     """The texts of all candidates that change fields. Raises UsageError."""
-    found = []
+    changes_found = []
     for text in flags.vary:
         field, equals, values = text.partition("=")
         parts = [each.strip() for each in values.split(",") if each.strip()]
         if not field.strip() or not equals or not parts:
             raise UsageError(f"--vary {text} is not FIELD=VALUE,VALUE... such as minReplicas=2,4")
-        found += [f"{field.strip()}={each}" for each in parts]
+        changes_found += [f"{field.strip()}={each}" for each in parts]
     if flags.assignments:
-        found.append(",".join(flags.assignments))
-    repeated = {each for each in found if found.count(each) > 1}
+        changes_found.append(",".join(flags.assignments))
+    repeated = {each for each in changes_found if changes_found.count(each) > 1}
     if repeated:
         raise UsageError(f"the candidate {min(repeated)} is stated twice")
-    return tuple(found)
+    return tuple(changes_found)

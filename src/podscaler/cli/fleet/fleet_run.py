@@ -57,8 +57,8 @@ def _run(flags: FleetFlags) -> None:
     fleet = FleetRun(partitions=parts, make_trial=trials, description=trials.description, folder=flags.out)
     on = ClusterRequest(workers=flags.workers, memory=flags.memory, scheduler=flags.scheduler)
     running.run(fleet, on, fleet_output.progress_printer())
-    found = summary.summarize(flags.out, [each.name for each in parts], PRESENT)
-    click.echo(fleet_output.text(found, flags.form, str(flags.out / results.FOLDER)), nl=False)
+    fleet_summary = summary.summarize(flags.out, [each.name for each in parts], PRESENT)
+    click.echo(fleet_output.text(fleet_summary, flags.form, str(flags.out / results.FOLDER)), nl=False)
 
 
 def _partitions(flags: FleetFlags) -> "Sequence[Partition]":

@@ -173,5 +173,7 @@ def _prometheus(values: Mapping[str, Any], clock: Clock) -> PrometheusSettings:
 
 def _cluster(name: str, values: Mapping[str, Any], clock: Clock) -> Config:
     """The connection of the kubeconfig flag `name`, else of --kubeconfig and --context. Raises UsageError."""
-    given = values[name] or values["kubeconfig"]
-    return locate.find_config(str(given) if given else None, None if values[name] else values["context"], clock)
+    kubeconfig = values[name] or values["kubeconfig"]
+    return locate.find_config(
+        str(kubeconfig) if kubeconfig else None, None if values[name] else values["context"], clock
+    )

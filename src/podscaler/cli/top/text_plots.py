@@ -86,10 +86,10 @@ def plot(
         width, height: in characters; at least 12 and 2.
         band: is behind all series.
     """
-    known = [each for one in series for each in one.values if each is not None]
+    known_values = [each for one in series for each in one.values if each is not None]
     if band is not None:
-        known += [each for each in (*band.low, *band.high) if each is not None]
-    low, high = min(0, *known) if known else 0.0, max(known, default=1.0)
+        known_values += [each for each in (*band.low, *band.high) if each is not None]
+    low, high = min(0, *known_values) if known_values else 0.0, max(known_values, default=1.0)
     scale = _Scale(low, high if high > low else low + 1, height)
     labels = {height - 1: number(scale.high), 0: number(scale.low)}
     margin = max(len(each) for each in labels.values())

@@ -344,9 +344,9 @@ class ControlPlane:
     def _make_auth(
         self, objects: Objects, access: _Access, accounts: AccountTokens
     ) -> tuple[authenticator.Authenticator, Authorizer]:
-        stored = [each.key for each in self._resources if each.stored]
+        stored_keys = [each.key for each in self._resources if each.stored]
         authenticated = authenticator.Authenticator({**access.users, access.token: ADMIN}, accounts)
-        return authenticated, Authorizer(policy_index.watch_policy(objects, stored))
+        return authenticated, Authorizer(policy_index.watch_policy(objects, stored_keys))
 
     def _make_machine(
         self,
@@ -384,18 +384,20 @@ class ControlPlane:
         if self._settings.dashboard_port is not None:
             shown = self.dashboard = UpDashboard(settings, self._clock, recorder, self._settings.dashboard_port)
             self._exit.push_async_callback(shown.stop)
-        own = OwnAutoscaler(
+        own_autoscaler = OwnAutoscaler(
             settings,
             self._clock,
             recorder if shown is None else shown.history,
             on_controller=None if shown is None else shown.attach,
         )
-        serving = endpoints.serve(self._settings.autoscaler_serving, Endpoints(own, own.unready), self._clock)
+        serving = endpoints.serve(
+            self._settings.autoscaler_serving, Endpoints(own_autoscaler, own_autoscaler.unready), self._clock
+        )
         await self._exit.enter_async_context(serving)
 
         async def run() -> None:
             config = await asyncio.to_thread(locate.find_config, str(_autoscaler_config(self._settings.data_dir)))
-            await own.run(config)
+            await own_autoscaler.run(config)
 
         return run
 
@@ -447,8 +449,10 @@ def _write_access(settings: UpSettings, access: _Access, url: str) -> None:
     document = kubeconfig.document(server_url=url, authority_pem=authority, token=access.token)
     kubeconfig.write(settings.kubeconfig, document)
     if settings.autoscaler is not None:
-        own = kubeconfig.certificate_document(server_url=url, authority_pem=authority, pair=access.autoscaler)
-        kubeconfig.write(_autoscaler_config(settings.data_dir), own)
+        kubeconfig_document = kubeconfig.certificate_document(
+            server_url=url, authority_pem=authority, pair=access.autoscaler
+        )
+        kubeconfig.write(_autoscaler_config(settings.data_dir), kubeconfig_document)
 
 
 def _autoscaler_config(data_dir: Path) -> Path:

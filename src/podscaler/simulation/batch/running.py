@@ -191,11 +191,13 @@ def find_obstacle(scenario: BatchScenario, candidate: Spec) -> str | None:
 
 
 def _spec_tables(scenario: BatchScenario, candidates: Sequence[Spec]) -> SpecTables:
-    stated = scenario.scenario
-    most = max([scenario.sources.workload.replicas, *(each.max_replicas for each in candidates)])
-    if most > scenario.most_replicas:
-        raise NotCovered(f"{most} replicas have more capacity than 61 bits can state")
-    return tables.of_specs(candidates, scenario.sources, stated.settings, len(scenario.at_ms), stated.sync_period_ms)
+    scenario_model = scenario.scenario
+    replicas_max = max([scenario.sources.workload.replicas, *(each.max_replicas for each in candidates)])
+    if replicas_max > scenario.most_replicas:
+        raise NotCovered(f"{replicas_max} replicas have more capacity than 61 bits can state")
+    return tables.of_specs(
+        candidates, scenario.sources, scenario_model.settings, len(scenario.at_ms), scenario_model.sync_period_ms
+    )
 
 
 def _slo_bound_ms(measures: Measures) -> float:
@@ -242,17 +244,17 @@ class _Results(NamedTuple):
 
     def take_exact(self, index: int, single: ExactCandidate) -> None:
         """Take the results of the exact engine for one candidate."""
-        own = self.arrays
-        if len(own.replicas):
-            own.replicas[index], own.ready[index] = single.replicas, single.ready
-        own.totals[index] = single.totals
-        own.deviations[index], own.inaccuracies[index] = single.deviations, single.inaccuracies
+        own_arrays = self.arrays
+        if len(own_arrays.replicas):
+            own_arrays.replicas[index], own_arrays.ready[index] = single.replicas, single.ready
+        own_arrays.totals[index] = single.totals
+        own_arrays.deviations[index], own_arrays.inaccuracies[index] = single.deviations, single.inaccuracies
 
     def take(self, rows: Sequence[int], others: "_Results") -> None:
         """Take the results of some candidates."""
-        for own, other in zip(self.arrays, others.arrays, strict=True):
-            if len(own):
-                own[list(rows)] = other
+        for own_array, other_array in zip(self.arrays, others.arrays, strict=True):
+            if len(own_array):
+                own_array[list(rows)] = other_array
 
     def as_result(
         self, at_ms: Array, demand_ucores: Array, measures: Measures, fallbacks: Mapping[int, str]

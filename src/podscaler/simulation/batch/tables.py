@@ -170,8 +170,8 @@ def _set_values(
     name, load = metric.identifier.name, sources.workload.requests
     feed = sources.feeds.get((name, metric.subject)) or sources.feeds.get((name, ""))
     if feed is None:
-        own = "" if load is None else load.rate_metric if isinstance(metric, PodsMetric) else load.queue_metric
-        if load is None or own != name:
+        load_metric = "" if load is None else load.rate_metric if isinstance(metric, PodsMetric) else load.queue_metric
+        if load is None or load_metric != name:
             raise NotCovered(f"{spec.key}: the scenario has no values of the metric {name}")
     row[at.FEED], row[at.IS_SHARED] = (-1, 1) if feed is None else (feed[0], int(feed[1]))
     if isinstance(metric, PodsMetric):

@@ -84,21 +84,22 @@ class Knative:
         panic = self._wanted(at_ms, round(config.stable_window_ms * config.panic_window_ratio))
         self._update_panic(at_ms, panic / ready >= config.panic_threshold)
         stable, panic = self._rate_limited(stable, ready), self._rate_limited(panic, ready)
-        wanted = stable
+        desired_pods = stable
         if self._panic_since_ms is not None:
             self._most_in_panic = max(self._most_in_panic, stable, panic, state.ready)
-            wanted = self._most_in_panic
-        return min(max(wanted, config.min_replicas, 1), config.max_replicas)
+            desired_pods = self._most_in_panic
+        return min(max(desired_pods, config.min_replicas, 1), config.max_replicas)
 
     def _wanted(self, at_ms: int, window_ms: int) -> int:
         values = [value for taken_ms, value in self._window if taken_ms > at_ms - window_ms]
         target_ucores = self._config.target_ucores * self._config.target_utilization
         return math.ceil(math.fsum(values) / len(values) / target_ucores) if values else 0
 
-    def _rate_limited(self, wanted: int, ready: int) -> int:
+    def _rate_limited(self, desired_pods: int, ready: int) -> int:
         config = self._config
         return min(
-            max(wanted, math.floor(ready / config.max_scale_down_rate)), math.ceil(ready * config.max_scale_up_rate)
+            max(desired_pods, math.floor(ready / config.max_scale_down_rate)),
+            math.ceil(ready * config.max_scale_up_rate),
         )
 
     def _update_panic(self, at_ms: int, is_over_threshold: bool) -> None:

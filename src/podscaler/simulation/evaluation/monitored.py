@@ -46,7 +46,7 @@ class MonitoredSeries(msgspec.Struct, frozen=True, kw_only=True):
     limits: Series = ()
 
 
-def workload(found: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerSpec) -> RecordedWorkload:
+def workload(series: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerSpec) -> RecordedWorkload:
     """The workload of an autoscaler. Raises UsageError where the spec or the values cannot be used."""
     for metric in spec.metrics:
         if not isinstance(metric, ResourceMetric) or metric.resource != "cpu" or metric.container:
@@ -54,20 +54,20 @@ def workload(found: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerSp
                 f"{spec.key}: the metric {metric.name} is not read from a monitoring system; only the "
                 "resource cpu of whole pods is"
             )
-    limit_milli = round(found.limits[-1][1] * 1000) if found.limits else None
-    observations = _observations(found, limit_milli)
+    limit_milli = round(series.limits[-1][1] * 1000) if series.limits else None
+    observations = _observations(series, limit_milli)
     if not observations:
         raise UsageError(f"{spec.key}: the query of usage has no value")
     end_ms = observations[-1].at_ms + USAGE_WINDOW_MS
     reconstruction = observed.reconstruct(observations, end_ms)
     kind, _, name = spec.reference.split("/", 2)
     container = ContainerModel(
-        name="all", requests_milli={"cpu": round(found.requests[-1][1] * 1000)}, cpu_limit_milli=limit_milli
+        name="all", requests_milli={"cpu": round(series.requests[-1][1] * 1000)}, cpu_limit_milli=limit_milli
     )
     model = WorkloadModel(
         key=f"{spec.namespace}/{name}",
         kind=kind,
-        replicas=round(found.replicas[0][1]),
+        replicas=round(series.replicas[0][1]),
         pod=PodModel(containers=(container,)),
         demands=(ResourceLoad(resource="cpu", total=reconstruction.demand),),
     )
@@ -85,11 +85,11 @@ def workload(found: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerSp
     )
 
 
-def _observations(found: MonitoredSeries, limit_milli: int | None) -> list[UsageObservation]:
+def _observations(series: MonitoredSeries, limit_milli: int | None) -> list[UsageObservation]:
     """An observation for each value of usage; the other series count with their value at or before it."""
-    hottest, ready = _Lookup(found.hottest), _Lookup(found.ready)
+    hottest, ready = _Lookup(series.hottest), _Lookup(series.ready)
     observations = []
-    for at_s, cores in found.usage:
+    for at_s, cores in series.usage:
         if math.isnan(cores):
             continue
         if cores < 0 or math.isinf(cores):
@@ -112,9 +112,9 @@ class _Lookup:
     """The values of a series by instant."""
 
     def __init__(self, series: Series) -> None:
-        known = [(at_s, value) for at_s, value in series if not math.isnan(value)]
-        self._at_s = [at_s for at_s, _ in known]
-        self._values = [value for _, value in known]
+        defined_points = [(at_s, value) for at_s, value in series if not math.isnan(value)]
+        self._at_s = [at_s for at_s, _ in defined_points]
+        self._values = [value for _, value in defined_points]
 
     def value_at(self, at_s: float) -> float:
         """The last value until then, or else the first one; 0: there is none."""
@@ -124,10 +124,10 @@ class _Lookup:
 
 
 def _assumptions(limit_milli: int | None) -> list[str]:
-    found = ["A pod is assumed to be ready after 7 s, and samples to be those of metrics-server with its defaults."]
+    sentences = ["A pod is assumed to be ready after 7 s, and samples to be those of metrics-server with its defaults."]
     if limit_milli is None:
-        found.append("The query of limits has no series, so no pod is limited.")
-    return found
+        sentences.append("The query of limits has no series, so no pod is limited.")
+    return sentences
 
 
 _PODS = 'namespace="$NAMESPACE",pod=~"$NAME-[a-z0-9]+(-[a-z0-9]{5})?"'

@@ -76,26 +76,26 @@ class Reconstruction(msgspec.Struct, frozen=True, kw_only=True):
 
     def sentences(self) -> tuple[str, ...]:
         """What is not known of the demand; empty: all of it is known."""
-        found = []
+        texts = []
         if self.censored:
-            found.append(
+            texts.append(
                 f"In {self.censored_pct:.1f} % of the time pods were at their CPU limit, so the demand is only a lower "
                 f"bound then: {_listed(self.censored)}."
             )
         if self.gaps:
-            found.append(f"Nothing was measured, and the demand before is assumed to last: {_listed(self.gaps)}.")
+            texts.append(f"Nothing was measured, and the demand before is assumed to last: {_listed(self.gaps)}.")
         if self.extrapolated_pct:
-            found.append(
+            texts.append(
                 f"In {self.extrapolated_pct:.1f} % of the observations some ready pods had no sample; each counts as "
                 "the average of the others."
             )
-        return tuple(found)
+        return tuple(texts)
 
 
 def _listed(periods: Sequence[UnknownPeriod]) -> str:
-    shown = [f"{clock(each.begin_ms)} to {clock(each.end_ms)}" for each in periods[:_SHOWN_PERIODS]]
-    more = len(periods) - len(shown)
-    return ", ".join(shown) + (f", and {more} more" if more else "")
+    period_texts = [f"{clock(each.begin_ms)} to {clock(each.end_ms)}" for each in periods[:_SHOWN_PERIODS]]
+    more = len(periods) - len(period_texts)
+    return ", ".join(period_texts) + (f", and {more} more" if more else "")
 
 
 def clock(at_ms: int) -> str:

@@ -187,9 +187,9 @@ class _Reader:
             if pod.started_at is not None and pod.ready == "True":
                 self._start_ups_ms.setdefault(pod.name, max((pod.ready_changed_at - pod.started_at) // _MS_NS, 0))
 
-    def _take_usage(self, sync: RecordedSync, found: PodSamples) -> None:
+    def _take_usage(self, sync: RecordedSync, pod_samples: PodSamples) -> None:
         """Observe the samples, unless they are those of the sync before."""
-        samples = found.samples.values()
+        samples = pod_samples.samples.values()
         if not samples:
             return
         newest = max(samples, key=lambda sample: sample.taken_at)
@@ -206,7 +206,7 @@ class _Reader:
             UsageObservation(
                 at_ms=at_ms,
                 used_milli=sum(sample.value_milli for sample in samples),
-                measured=len(found.samples),
+                measured=len(pod_samples.samples),
                 ready=sum(pod.ready == "True" and not pod.is_deleting for pod in self._pods),
                 limited=sum(sample.value_milli >= AT_LIMIT_RATIO * limit for sample in samples) if limit else 0,
             )
@@ -227,14 +227,14 @@ class _Reader:
                 f"the recording has no samples of the resource metric cpu of {self._key}, so the demand is "
                 "unknown; its autoscaler needs such a metric, or use a trace"
             )
-        found = observed.reconstruct(self._observations, last.now_ns // _MS_NS)
+        reconstruction = observed.reconstruct(self._observations, last.now_ns // _MS_NS)
         wire = msgspec.json.decode(bytes(last.line.hpa.spec), type=HorizontalPodAutoscalerSpec)
-        workload = self._workload(first, found)
+        workload = self._workload(first, reconstruction)
         return RecordedWorkload(
-            scenario=self._scenario(workload, last.spec, found),
+            scenario=self._scenario(workload, last.spec, reconstruction),
             wire=wire,
-            reconstruction=found,
-            assumptions=(*self._assumptions(), *found.sentences()),
+            reconstruction=reconstruction,
+            assumptions=(*self._assumptions(), *reconstruction.sentences()),
         )
 
     def _nothing(self) -> str:
@@ -242,7 +242,7 @@ class _Reader:
             return f"the recording has no sync of {self._key}; it has {', '.join(sorted(self._others)[:5])}"
         return "the recording has no sync in the time that is asked for"
 
-    def _workload(self, first: RecordedSync, found: Reconstruction) -> WorkloadModel:
+    def _workload(self, first: RecordedSync, reconstruction: Reconstruction) -> WorkloadModel:
         scale = first.observation.scale
         if not isinstance(scale, Scale):
             raise UsageError(f"the first sync of {self._key} could not read the scale; choose a later --from")
@@ -252,7 +252,7 @@ class _Reader:
             kind=kind,
             replicas=scale.replicas,
             pod=self._pod(),
-            demands=(ResourceLoad(resource="cpu", total=found.demand),),
+            demands=(ResourceLoad(resource="cpu", total=reconstruction.demand),),
         )
 
     def _pod(self) -> PodModel:
@@ -268,14 +268,14 @@ class _Reader:
             return fixed(7_000)
         return fixed(round(statistics.median(self._start_ups_ms.values())))
 
-    def _scenario(self, workload: WorkloadModel, spec: Spec, found: Reconstruction) -> SimulationScenario:
-        start_ms = found.start_ms // _SECOND_MS * _SECOND_MS
+    def _scenario(self, workload: WorkloadModel, spec: Spec, reconstruction: Reconstruction) -> SimulationScenario:
+        start_ms = reconstruction.start_ms // _SECOND_MS * _SECOND_MS
         resolution_ms = _usual(self._windows_ms, _DEFAULT_PERIOD_MS)
         settings: Settings = self._replay.settings
         return SimulationScenario(
             workloads=(workload,),
             autoscalers=(AutoscalerModel(spec=spec, workload=workload.key),),
-            duration_ms=found.end_ms - start_ms,
+            duration_ms=reconstruction.end_ms - start_ms,
             feeds=tuple([self._series(name, start_ms) for name in self._feeds]),
             metrics_server=MetricsServerModel(
                 resolution_ms=resolution_ms, lag_ms=min(max(self._least_age_ms or 0, 0), resolution_ms)
@@ -292,20 +292,20 @@ class _Reader:
         return MetricFeed(metric=name, values=series, sharing="shared" if is_shared else "each", object_name=subject)
 
     def _assumptions(self) -> list[str]:
-        found = []
+        sentences = []
         if self._limit_milli is None:
-            found.append("The recording has no CPU limits, so no pod is limited; --cpu-limit states one.")
+            sentences.append("The recording has no CPU limits, so no pod is limited; --cpu-limit states one.")
         if not self._start_ups_ms:
-            found.append("No pod became ready in the recording, so a pod is assumed to need 7 s.")
+            sentences.append("No pod became ready in the recording, so a pod is assumed to need 7 s.")
         else:
             seconds = self._startup().low_ms / _SECOND_MS
-            found.append(f"A new pod is ready after {seconds:g} s, the median of {len(self._start_ups_ms)} pods.")
-        found.extend(
+            sentences.append(f"A new pod is ready after {seconds:g} s, the median of {len(self._start_ups_ms)} pods.")
+        sentences.extend(
             f"The values of the metric {name} stay as recorded, whatever the replicas are"
             + (", as a total that pods share." if is_shared else ".")
             for name, _, is_shared in self._feeds
         )
-        return found
+        return sentences
 
 
 def _selected(sync: RecordedSync) -> Sequence[int]:
@@ -320,7 +320,7 @@ def _selected(sync: RecordedSync) -> Sequence[int]:
     return [index for index, pod in enumerate(pods) if selector.matches(pod.labels)]
 
 
-def _usual(found: Counter[int], default: int) -> int:
+def _usual(counts: Counter[int], default: int) -> int:
     """The most frequent number above 0."""
-    positive = [(count, value) for value, count in found.items() if value > 0]
+    positive = [(count, value) for value, count in counts.items() if value > 0]
     return max(positive)[1] if positive else default

@@ -45,8 +45,8 @@ class FileField:
 
     def error(self, sentence: str) -> UsageError:
         """The error that names file, line and field."""
-        where = f"{self.document.file}:{self.document.lines.line_of(self.path)}"
-        return UsageError(f"{where}: {self.path}: {sentence}" if self.path else f"{where}: {sentence}")
+        location = f"{self.document.file}:{self.document.lines.line_of(self.path)}"
+        return UsageError(f"{location}: {self.path}: {sentence}" if self.path else f"{location}: {sentence}")
 
     def child(self, name: str | int) -> "FileField":
         """A member of a mapping, or an element of a list. The caller has checked that it exists."""
@@ -64,13 +64,13 @@ class FileField:
             raise self.error(f"{_shown(self.value)} is not a mapping of names to values")
         return {name: self.child(name) for name in self.value}
 
-    def members(self, known: Collection[str]) -> dict[str, "FileField"]:
+    def members(self, known_names: Collection[str]) -> dict[str, "FileField"]:
         """The members of a mapping whose names are known; one that is null counts as absent. Raises UsageError."""
-        found = self.entries()
-        for name, member in found.items():
-            if name not in known:
-                raise member.error(f"unknown field; {_suggestion(name, known)}")
-        return {name: member for name, member in found.items() if member.value is not None}
+        entries = self.entries()
+        for name, member in entries.items():
+            if name not in known_names:
+                raise member.error(f"unknown field; {_suggestion(name, known_names)}")
+        return {name: member for name, member in entries.items() if member.value is not None}
 
     def elements(self) -> list["FileField"]:
         """The elements of a list. Raises UsageError."""
@@ -84,10 +84,10 @@ class FileField:
             raise self.error(f"{_shown(self.value)} is not a text")
         return self.value
 
-    def choice(self, known: Collection[str]) -> str:
+    def choice(self, known_names: Collection[str]) -> str:
         """One of the known words. Raises UsageError."""
-        if not isinstance(self.value, str) or self.value not in known:
-            raise self.error(f"{_shown(self.value)} is not one of {', '.join(known)}")
+        if not isinstance(self.value, str) or self.value not in known_names:
+            raise self.error(f"{_shown(self.value)} is not one of {', '.join(known_names)}")
         return self.value
 
     def integer(self, *, low: int = 0) -> int:
@@ -165,6 +165,6 @@ def _shown(value: Any) -> str:
     return "a list" if isinstance(value, list) else repr(value)
 
 
-def _suggestion(name: str, known: Collection[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"{close[0]} is the nearest known one" if close else f"known are {', '.join(known)}"
+def _suggestion(name: str, known_names: Collection[str]) -> str:
+    close = difflib.get_close_matches(name, known_names, n=1)
+    return f"{close[0]} is the nearest known one" if close else f"known are {', '.join(known_names)}"

@@ -92,11 +92,11 @@ def _kind(field: FileField) -> str:
     """The name of the kind of a load; empty for a constant. Raises UsageError."""
     if not isinstance(field.value, dict):
         return ""
-    named = [name for name in field.value if name in _KINDS]
-    if len(named) != 1:
-        stated = f"{' and '.join(named)} stand together" if named else "no kind of load is named"
-        raise field.error(f"{stated}; one of {', '.join(_KINDS)} is needed, and a list of loads is their sum")
-    return str(named[0])
+    kinds = [name for name in field.value if name in _KINDS]
+    if len(kinds) != 1:
+        problem = f"{' and '.join(kinds)} stand together" if kinds else "no kind of load is named"
+        raise field.error(f"{problem}; one of {', '.join(_KINDS)} is needed, and a list of loads is their sum")
+    return str(kinds[0])
 
 
 def _sum(series: list[StepSeries]) -> StepSeries:
@@ -121,21 +121,21 @@ def _read_one(field: FileField, name: str, context: LoadContext, per_unit: int) 
     shape = field.members((name,)).get(name)
     if shape is None:
         raise field.error(f"the parameters of {name} are missing")
-    found = sorted(shapes.steps_of_shape(name, shape, context.duration_ms), key=lambda step: step[0])
-    latest = {at_ms: round(amount * per_unit) for at_ms, amount in found}
+    steps = sorted(shapes.steps_of_shape(name, shape, context.duration_ms), key=lambda step: step[0])
+    latest = {at_ms: round(amount * per_unit) for at_ms, amount in steps}
     return step_series.from_steps(latest.items())
 
 
 def _steps(field: FileField, per_unit: int) -> StepSeries:
-    found: dict[int, int] = {}
+    steps: dict[int, int] = {}
     for name, member in field.entries().items():
         at_ms = FileField(name, member.path, member.document).duration_ms()
-        if at_ms in found:
+        if at_ms in steps:
             raise member.error(f"there is another step at {name}")
-        found[at_ms] = member.scaled(per_unit)
-    if 0 not in found:
+        steps[at_ms] = member.scaled(per_unit)
+    if 0 not in steps:
         raise field.error("a step at 0s is needed: the value at the start")
-    return step_series.from_steps(sorted(found.items()))
+    return step_series.from_steps(sorted(steps.items()))
 
 
 def _of_file(
@@ -215,19 +215,19 @@ def _of_prometheus(field: FileField, context: LoadContext, per_unit: int) -> Ste
         gaps=_gaps(members),
     )
     try:
-        found = context.range_query(request)
+        samples = context.range_query(request)
     except UsageError as error:
         raise field.error(str(error)) from None
-    return points.to_series(_of_samples(found, rules), rules, per_unit)
+    return points.to_series(_of_samples(samples, rules), rules, per_unit)
 
 
 def _of_samples(samples: Iterable[tuple[float, str]], rules: PointRules) -> Iterable[TracePoint]:
     for at_s, text in samples:
-        place = datetime.fromtimestamp(at_s, UTC).isoformat()
+        location = datetime.fromtimestamp(at_s, UTC).isoformat()
         value = float(text)
         if value < 0 or value == float("inf"):
-            raise rules.error(place, f"the value {text} cannot be a load")
-        yield TracePoint(round(at_s * 1000), None if value != value else value, place)  # noqa: PLR0124  NaN
+            raise rules.error(location, f"the value {text} cannot be a load")
+        yield TracePoint(round(at_s * 1000), None if value != value else value, location)  # noqa: PLR0124  NaN
 
 
 def _instant_s(field: FileField) -> float:

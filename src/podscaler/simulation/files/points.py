@@ -47,9 +47,9 @@ class PointRules:
     gaps: Gaps = "error"
     start_ms: int | None = None
 
-    def error(self, place: str, sentence: str) -> UsageError:
+    def error(self, location: str, sentence: str) -> UsageError:
         """The error that names source and place."""
-        return UsageError(f"{self.name}: {place}: {sentence}")
+        return UsageError(f"{self.name}: {location}: {sentence}")
 
 
 def to_series(points: Iterable[TracePoint], rules: PointRules, per_unit: int) -> StepSeries:
@@ -152,11 +152,11 @@ class _StepBuilder:
             self._fill()
         return step_series.from_steps(self.steps)
 
-    def _bridge(self, at_ms: int, place: str) -> None:
+    def _bridge(self, at_ms: int, location: str) -> None:
         """Decide about the time between the last point and this one."""
         if self.last is None:
             if at_ms > 0 and self.rules.gaps == "hold":
-                raise self.rules.error(place, "the values before this one are missing, and there is none to hold")
+                raise self.rules.error(location, "the values before this one are missing, and there is none to hold")
             if at_ms > 0:
                 self.steps.append((0, 0))
             return
@@ -164,8 +164,10 @@ class _StepBuilder:
         if distance_ms <= USUAL_STEPS * self.usual_ms:
             return
         if self.rules.gaps == "error":
-            found, usual = clock(distance_ms), clock(self.usual_ms)
-            raise self.rules.error(place, f"a gap of {found} since {self.last.place}, usual is {usual}; {_GAP_ADVICE}")
+            distance, usual = clock(distance_ms), clock(self.usual_ms)
+            raise self.rules.error(
+                location, f"a gap of {distance} since {self.last.place}, usual is {usual}; {_GAP_ADVICE}"
+            )
         self._fill()
 
     def _fill(self) -> None:

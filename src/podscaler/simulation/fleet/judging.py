@@ -49,12 +49,12 @@ def _rows(autoscaler: FleetAutoscaler, candidates: Sequence[Candidate], needs: N
     scenario = autoscaler.scenario
     at_ms = range(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms)
     needed = [needs.pods.value_at(each) for each in at_ms]
-    counted = [need for instant_ms, need in zip(at_ms, needed, strict=True) if instant_ms >= needs.from_ms]
-    if not counted:
+    counted_needs = [need for instant_ms, need in zip(at_ms, needed, strict=True) if instant_ms >= needs.from_ms]
+    if not counted_needs:
         raise ValueError("no sync is in the time that counts")
     measured = _measured(scenario, candidates, needs, needed)
     first = measured[0].elasticity
-    needed_hours = sum(counted) * scenario.sync_period_ms / _HOUR_MS
+    needed_hours = sum(counted_needs) * scenario.sync_period_ms / _HOUR_MS
     notes = " ".join(autoscaler.notes)
     return [
         FleetRow(
@@ -84,20 +84,24 @@ def _measured(
 ) -> list[_Measured]:
     """The measures of all candidates, in order."""
     specs = [each.policy for each in candidates if isinstance(each.policy, Spec) and each.replicas is None]
-    others = [each for each in candidates if not isinstance(each.policy, Spec) or each.replicas is not None]
+    other_candidates = [each for each in candidates if not isinstance(each.policy, Spec) or each.replicas is not None]
     in_batch = iter(_in_batch(scenario, specs, needs, needed) if specs else ())
-    alone = iter([_of_result(each) for each in comparison.compare(scenario, others, needs).results] if others else ())
+    alone = iter(
+        [_of_result(each) for each in comparison.compare(scenario, other_candidates, needs).results]
+        if other_candidates
+        else ()
+    )
     return [next(in_batch if isinstance(each.policy, Spec) and each.replicas is None else alone) for each in candidates]
 
 
-def _of_result(found: CandidateResult) -> _Measured:
+def _of_result(result: CandidateResult) -> _Measured:
     return _Measured(
-        elasticity=found.elasticity,
-        pod_hours=found.pod_hours,
-        slo_missed_pct=found.slo_missed_pct,
-        lost_pct=found.lost_pct,
-        scale_changes=found.scale_changes,
-        engine=found.run.engine,
+        elasticity=result.elasticity,
+        pod_hours=result.pod_hours,
+        slo_missed_pct=result.slo_missed_pct,
+        lost_pct=result.lost_pct,
+        scale_changes=result.scale_changes,
+        engine=result.run.engine,
     )
 
 
@@ -106,23 +110,25 @@ def _in_batch(
 ) -> list[_Measured]:
     has_slo = needs.slo_ms is not None
     measures = Measures(keep_timeline=False, needed=needed, slo_ms=needs.slo_ms, counted_from_ms=needs.from_ms)
-    found = batch.evaluate(scenario, specs, measures)
+    batch_result = batch.evaluate(scenario, specs, measures)
     return [
         _Measured(
-            elasticity=_elasticity(found, index),
-            pod_hours=int(found.pod_ms[index]) / _HOUR_MS,
-            slo_missed_pct=_pct(found.slo_missed_work[index], found.arrived_work[index]) if has_slo else None,
-            lost_pct=_pct(found.lost_work[index], found.arrived_work[index]),
-            scale_changes=int(found.scale_ups[index] + found.scale_downs[index]),
-            engine="exact" if index in found.fallbacks else "batch",
+            elasticity=_elasticity(batch_result, index),
+            pod_hours=int(batch_result.pod_ms[index]) / _HOUR_MS,
+            slo_missed_pct=_pct(batch_result.slo_missed_work[index], batch_result.arrived_work[index])
+            if has_slo
+            else None,
+            lost_pct=_pct(batch_result.lost_work[index], batch_result.arrived_work[index]),
+            scale_changes=int(batch_result.scale_ups[index] + batch_result.scale_downs[index]),
+            engine="exact" if index in batch_result.fallbacks else "batch",
         )
         for index in range(len(specs))
     ]
 
 
-def _elasticity(found: BatchResult, index: int) -> Elasticity:
+def _elasticity(batch_result: BatchResult, index: int) -> Elasticity:
     """The metrics of sums over the counted syncs."""
-    sums, syncs = found.deviations, found.syncs
+    sums, syncs = batch_result.deviations, batch_result.syncs
     assert sums is not None
     return Elasticity(
         under_accuracy_pct=100 * float(sums.under[index]) / syncs,

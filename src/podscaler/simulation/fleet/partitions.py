@@ -83,10 +83,15 @@ class RecordedPartition(msgspec.Struct, frozen=True, kw_only=True):
     def _autoscaler(self, key: str, lines: IO[bytes]) -> FleetAutoscaler | UnusableAutoscaler:
         selection = msgspec.structs.replace(self.selection, autoscaler=key)
         try:
-            found = recorded.read(chain([msgspec.json.encode(self.header)], lines), selection)
+            recorded_autoscalers = recorded.read(chain([msgspec.json.encode(self.header)], lines), selection)
         except UsageError as error:
             return UnusableAutoscaler(key, str(error))
-        return FleetAutoscaler(key=key, scenario=found.scenario, wire=found.wire, notes=found.assumptions)
+        return FleetAutoscaler(
+            key=key,
+            scenario=recorded_autoscalers.scenario,
+            wire=recorded_autoscalers.wire,
+            notes=recorded_autoscalers.assumptions,
+        )
 
 
 def of_manifest(manifest: SplitManifest, folder: Path, selection: RecordedSelection) -> list[RecordedPartition]:

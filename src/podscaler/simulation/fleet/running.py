@@ -62,19 +62,19 @@ def run(fleet: FleetRun, on: ClusterRequest, on_progress: Callable[[FleetProgres
     worker again and again.
     """
     fingerprints = {each.name: _fingerprint(each, fleet.description) for each in fleet.partitions}
-    missing = [
+    missing_partitions = [
         each for each in fleet.partitions if not results.is_present(fleet.folder, each.name, fingerprints[each.name])
     ]
-    total, kept = len(fleet.partitions), len(fleet.partitions) - len(missing)
-    progress = FleetProgress(partitions=total, done=kept, kept=kept, autoscalers=0)
+    total, kept_count = len(fleet.partitions), len(fleet.partitions) - len(missing_partitions)
+    progress = FleetProgress(partitions=total, done=kept_count, kept=kept_count, autoscalers=0)
     on_progress(progress)
-    if not missing:
+    if not missing_partitions:
         return progress
     with cluster.connected(on) as client:
-        for name, rows in _computed(client, missing, fleet.make_trial):
+        for name, rows in _computed(client, missing_partitions, fleet.make_trial):
             results.write(fleet.folder, name, fingerprints[name], rows)
             autoscalers = progress.autoscalers + len({each.autoscaler for each in rows})
-            progress = FleetProgress(partitions=total, done=progress.done + 1, kept=kept, autoscalers=autoscalers)
+            progress = FleetProgress(partitions=total, done=progress.done + 1, kept=kept_count, autoscalers=autoscalers)
             on_progress(progress)
     return progress
 
@@ -120,5 +120,5 @@ def _result(future: "Future[bytes]", name: str) -> bytes:
 
 def compute(partition: Partition, make_trial: MakeTrial) -> bytes:
     """The rows of a partition as MessagePack: the task of a worker. Raises UsageError."""
-    found = [row for each in partition.autoscalers() for row in judging.rows(each, make_trial)]
-    return msgspec.msgpack.encode(found)
+    rows = [row for each in partition.autoscalers() for row in judging.rows(each, make_trial)]
+    return msgspec.msgpack.encode(rows)

@@ -112,8 +112,8 @@ def _table(table: ReportTable) -> Iterator[str]:
     yield f"<table>\n<caption>{escape(table.title)}</caption>\n<thead><tr>"
     yield from (f'<th scope="col">{escape(column)}</th>' for column in table.columns)
     yield "</tr></thead>\n<tbody>\n"
-    for first, *others in table.rows:
-        yield f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(text)}</td>" for text in others)}</tr>\n'
+    for first, *cells in table.rows:
+        yield f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(text)}</td>" for text in cells)}</tr>\n'
     yield "</tbody>\n</table>\n"
 
 

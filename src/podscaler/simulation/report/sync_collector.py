@@ -127,11 +127,11 @@ class _AutoscalerColumns:
         )
 
     def _add_metrics(self, row: TimelineRow, sync: SimulatedSync) -> None:
-        seen: dict[str, int] = {}
+        count_by_name: dict[str, int] = {}
         index, trace, metrics = len(self._at_s), sync.decision.trace, sync.autoscaler.spec.metrics
         for step, reading, metric in zip(trace.metrics, row.metrics, metrics, strict=False):
             label = _metric_label(step)
-            ordinal = seen[label] = seen.get(label, 0) + 1
+            ordinal = count_by_name[label] = count_by_name.get(label, 0) + 1
             columns = self._metrics.get((label, ordinal))
             if columns is None:
                 columns = self._metrics[label, ordinal] = _MetricColumns(label, *_unit(metric))

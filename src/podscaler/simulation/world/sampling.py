@@ -76,12 +76,14 @@ class ResourceSampling:
                 by_pod[pod.name] = of_pod[index]
         return {key: PodSamples(by_pod, is_empty=not by_pod) for key, by_pod in samples.items()}
 
-    def _samples(self, window_ms: int, served: int, is_ready: bool, at_ms: int, bytes_of_each: int) -> list[Sample]:
+    def _samples(
+        self, window_ms: int, served_requests: int, is_ready: bool, at_ms: int, bytes_of_each: int
+    ) -> list[Sample]:
         """The samples of one pod, in the order of the resources."""
         taken_at_ns, window_ns = self._facts.timestamp_ns(at_ms), window_ms * MS_NS
         load_bytes = bytes_of_each if is_ready else 0
         values_milli = [
-            _cpu_milli(containers, window_ms, served)
+            _cpu_milli(containers, window_ms, served_requests)
             if resource == "cpu"
             else _memory_bytes(containers, load_bytes) * 1000
             for (resource, _), containers in self._containers.items()
@@ -130,10 +132,12 @@ def _only(published: PodSamples, pods: Set[str]) -> PodSamples:
     return PodSamples(remaining, is_empty=not remaining)
 
 
-def _cpu_milli(containers: list[ContainerModel], window_ms: int, served: int) -> int:
+def _cpu_milli(containers: list[ContainerModel], window_ms: int, served_requests: int) -> int:
     """The average CPU of the containers, in thousandths of a core, rounded up as Quantity.MilliValue rounds."""
-    used = sum(each.idle_cpu_ucores * window_ms + served * each.load_permille // 1000 for each in containers)
-    return -(-used // (window_ms * 1000))
+    ucore_ms = sum(
+        each.idle_cpu_ucores * window_ms + served_requests * each.load_permille // 1000 for each in containers
+    )
+    return -(-ucore_ms // (window_ms * 1000))
 
 
 def _memory_bytes(containers: list[ContainerModel], load_bytes: int) -> int:

@@ -153,14 +153,16 @@ class VirtualWorkload:
         samples = self.sampling.measure(
             self._pods, at_ms, work_of_each=self.serving.work_of_each, bytes_of_each=self.serving.bytes_of_each
         )
-        removed = self._removed
-        self._agenda.add(at_ms + pipeline.lag_ms, EventPriority.PUBLICATION, lambda _: self._publish(samples, removed))
+        removed_pods = self._removed
+        self._agenda.add(
+            at_ms + pipeline.lag_ms, EventPriority.PUBLICATION, lambda _: self._publish(samples, removed_pods)
+        )
         self._agenda.add(at_ms + pipeline.resolution_ms, EventPriority.MEASUREMENT, self._measure)
 
-    def _publish(self, samples: Mapping[SampledResource, PodSamples], removed: int) -> None:
-        """Show samples; those of pods are left out that were removed since the count of removals was `removed`."""
+    def _publish(self, samples: Mapping[SampledResource, PodSamples], removed_pods: int) -> None:
+        """Show samples; those of pods are left out that were removed since the count of removals was `removed_pods`."""
         self.sampling.publish(samples)
-        if self._removed != removed:
+        if self._removed != removed_pods:
             self.sampling.retain({pod.name for pod in self._pods})
 
     def _count_idle(self, at_ms: int) -> None:
@@ -188,8 +190,8 @@ class VirtualWorkload:
     def _make_pod(self, at_ms: int) -> None:
         number = self._made
         if self.model.is_ordered:
-            taken = {pod.number for pod in self._pods}
-            number = next(ordinal for ordinal in itertools.count() if ordinal not in taken)
+            taken_numbers = {pod.number for pod in self._pods}
+            number = next(ordinal for ordinal in itertools.count() if ordinal not in taken_numbers)
         pod = VirtualPod(f"{self._name}-{number}", number, at_ms, self._revision)
         pod.random = Random(f"{self._seed}/{self._made}")
         self._made += 1
