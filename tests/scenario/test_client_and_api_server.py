@@ -20,7 +20,7 @@ from podscaler.core.model.emulation import V1_37
 from podscaler.kube.client import connect
 from podscaler.kube.config import locate
 from podscaler.kube.informers.cache import Cache
-from podscaler.kube.informers.watch import Reflector
+from podscaler.kube.informers.reflector import Reflector
 
 PLUGIN = """#!{python}
 import json, pathlib

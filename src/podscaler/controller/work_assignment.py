@@ -20,8 +20,8 @@ from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.shard_ownership import EVERYTHING, KeyFilter, ShardOwnership, every_key
 from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.controller.queue import MeteredQueue
-from podscaler.controller.reconcile.events import AutoscalerEventRecorder
-from podscaler.controller.reconcile.state import AutoscalerStates
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerStates
+from podscaler.controller.reconcile.event_recorder import AutoscalerEventRecorder
 from podscaler.controller.recording.recording import End, Recording
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.kube.informers.cache import Key

@@ -26,7 +26,7 @@ from podscaler.core.decision import AutoscalerEvent, warning
 from podscaler.core.model.failure_policy import FailurePolicy
 from podscaler.core.model.history import History, LastProposal
 from podscaler.core.model.metric_spec import Metric
-from podscaler.core.model.model import Fact
+from podscaler.core.model.observation import Fact
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Combination, FailurePolicyStep, FailureResponse, KeptProposal
 from podscaler.core.proposals import MetricResult

@@ -1,9 +1,9 @@
 """Server-sent events of one viewer: changed rows, autoscalers that are gone, points of one autoscaler, notices.
 
 `podscaler.dashboard.server` runs one EventStream for each request of /api/stream. Theory of operation: a stream has a
-position in the log of changes (`podscaler.observe.changes`) and one in the time line of the autoscaler that its page
-shows; both are in the id of each event, so that a reconnection goes on where the stream ended. What changed since is
-read from the log and the history when it is sent, so nothing is queued: a viewer that is slow gets fewer and later
+position in the log of changes (`podscaler.observe.view_changes`) and one in the time line of the autoscaler that its
+page shows; both are in the id of each event, so that a reconnection goes on where the stream ended. What changed since
+is read from the log and the history when it is sent, so nothing is queued: a viewer that is slow gets fewer and later
 events, with the latest state. Rules:
 
 1. At most one round of events every ROUND_S.

@@ -24,7 +24,7 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
 from podscaler.dashboard import security, spec_writes, viewers
 from podscaler.dashboard.event_stream import OVERLAP_MS, EventStream, parse_position
-from podscaler.dashboard.reports import ReportFolder
+from podscaler.dashboard.report_folder import ReportFolder
 from podscaler.dashboard.security import OwnAddress
 from podscaler.dashboard.sessions import IDLE_S, STREAMS_MAX, Session, Sessions
 from podscaler.dashboard.spec_writes import SpecChange

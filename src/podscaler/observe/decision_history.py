@@ -4,7 +4,7 @@
 to a dry run. Invariants: never more than `max_bytes` and never older than `max_age_s`, both checked once a second; a
 report never waits. For each autoscaler it keeps
 
-* the numbers of each sync (`columns.SyncColumns`), thinned after an hour;
+* the numbers of each sync (`sync_columns.SyncColumns`), thinned after an hour;
 * the sync itself, so that it can be decided again, where its outcome differs from the one before, and otherwise once
   every SAMPLE_PERIOD_MS (`kept_syncs.KeptSyncs`).
 """
@@ -25,8 +25,8 @@ from podscaler.core.decision import Decision
 from podscaler.core.replay import RecordedSync, Replay
 from podscaler.kube.informers.cache import Key
 from podscaler.observe import kept_syncs, sync_points
-from podscaler.observe.columns import SyncColumns
 from podscaler.observe.kept_syncs import KeptSync, KeptSyncs
+from podscaler.observe.sync_columns import SyncColumns
 from podscaler.observe.sync_points import MILLISECOND_NS, DecisionOutcome, SyncPoint
 
 MAX_AGE_S = 86_400.0

@@ -28,15 +28,15 @@ from podscaler.controller.options import installation
 from podscaler.controller.options.autoscaler_kinds import KINDS, of_key
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.recording import SyncRecord
-from podscaler.core.model.model import Scale
+from podscaler.core.model.observation import Scale
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key
-from podscaler.observe import pod_views, rows, sync_points, what_if
-from podscaler.observe.changes import ChangeLog
-from podscaler.observe.columns import SyncColumns
+from podscaler.observe import autoscaler_rows, pod_views, sync_points, what_if
 from podscaler.observe.decision_history import DecisionHistory
 from podscaler.observe.kept_syncs import KeptSync
 from podscaler.observe.object_reader import ObjectReader, ReadObjects
+from podscaler.observe.sync_columns import SyncColumns
+from podscaler.observe.view_changes import ChangeLog
 from podscaler.observe.views import (
     AutoscalerRow,
     DecisionTimeline,
@@ -184,7 +184,7 @@ class LiveCluster:
     def rows(self) -> Sequence[AutoscalerRow]:
         """All autoscalers, the worst first."""
         found = [row for key in self.keys() if (row := self.find_row(key)) is not None]
-        return sorted(found, key=rows.order)
+        return sorted(found, key=autoscaler_rows.order)
 
     def since(self) -> tuple[int | None, str]:
         """From when on decisions are known (ms; None: none is), and why not from earlier on."""
@@ -326,11 +326,11 @@ class LiveCluster:
             if error.code in (401, 403):
                 raise
             note = f"{error}: what is shown is what was known before"
-        return ReadObjects(rows.as_object(autoscaler), notes=[note])
+        return ReadObjects(autoscaler_rows.as_object(autoscaler), notes=[note])
 
     def _make_row(self, autoscaler: Autoscaler) -> AutoscalerRow:
         track, now_ms = self.history.find(autoscaler.key), self.history.now_ms
-        return rows.of(autoscaler, track, now_ms=now_ms, decided_by=self._decided_by(autoscaler))
+        return autoscaler_rows.of(autoscaler, track, now_ms=now_ms, decided_by=self._decided_by(autoscaler))
 
     def _get(self, namespace: str, name: str, kind: str) -> tuple[Key, Autoscaler]:
         key = self.find_key(namespace, name, kind)

@@ -22,7 +22,7 @@ from podscaler.lint import linter
 from podscaler.lint.model import reading
 from podscaler.lint.model.lint_context import LintedCluster
 from podscaler.lint.model.linted_item import DocumentOrigin, Item
-from podscaler.observe.rows import milliseconds
+from podscaler.observe.autoscaler_rows import milliseconds
 from podscaler.observe.views import ConditionView, EventView, LintView
 
 JsonObject = dict[str, Any]

@@ -10,7 +10,7 @@ from podscaler.api.machinery import quantity
 from podscaler.controller.recording.recording import SyncRecord
 from podscaler.core.model.trace import Group, PerPod, PodRule, PodSample
 from podscaler.explain import metric_words
-from podscaler.observe.rows import milliseconds
+from podscaler.observe.autoscaler_rows import milliseconds
 from podscaler.observe.views import PodView
 
 RULE_TEXTS = {

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from podscaler.core.decision import Decision
-from podscaler.core.model.model import Pod
+from podscaler.core.model.observation import Pod
 from podscaler.core.model.trace import MetricStep, OfAverage, OfTotal, PerPod, Trace
 from podscaler.explain import metric_words, outlook, sentence, verdict
 from podscaler.explain.explanation_parts import TraceSource

@@ -4,7 +4,7 @@
 """
 
 from podscaler.core.model.metric_spec import ExternalMetric, Metric, ObjectMetric, PodsMetric, ResourceMetric
-from podscaler.core.model.model import Failure, Measurement, PodSamples, Sample, Values
+from podscaler.core.model.observation import Failure, Measurement, PodSamples, Sample, Values
 from podscaler.core.model.spec import Spec
 from podscaler.simulation.model.scenario import (
     OUTAGE_MESSAGE,

@@ -62,7 +62,7 @@ class SourceSpec:
     """A checked spec.
 
     Attributes:
-        type: the type of the source, by which `podscaler.sources.catalog` finds its factory.
+        type: the type of the source, by which `podscaler.sources.source_types` finds its factory.
         is_custom: whether an entry point of another distribution has that type.
         settings: the section of the type, as JSON-ready data.
         timeout_s: the time limit of a read.

@@ -1,6 +1,6 @@
 """Opens, reads and closes the sources of MetricSources: one for each object, whose connections stay open between reads.
 
-`podscaler.sources.direct` calls `read`. Rules:
+`podscaler.sources.direct_metrics` calls `read`. Rules:
 
 1. Reads of one object do not overlap (the caller ensures that); CONCURRENT_READS objects are read at once, at most
    NAMESPACE_READS of one namespace, each after at most WAIT_MAX_S (`fair_places`).
@@ -22,11 +22,11 @@ from typing import Any, TypeVar
 from podscaler.base.clock import Clock
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key, key_of
-from podscaler.sources import catalog, credentials, metric_source, values
-from podscaler.sources.catalog import FindFactory
+from podscaler.sources import credentials, metric_numbers, metric_source, source_types
 from podscaler.sources.fair_places import FairPlaces
 from podscaler.sources.metric_source import MetricSource, SourceSpec
 from podscaler.sources.protocol import ExternalSource, InvalidValue, ReadTimeout, SourceConfig, SourceError
+from podscaler.sources.source_types import FindFactory
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class _Timeouts:
 
 
 class OpenSources:
-    """The open sources of one process, by the module's rules; a `podscaler.sources.direct.SourceReader`.
+    """The open sources of one process, by the module's rules; a `podscaler.sources.direct_metrics.SourceReader`.
 
     Args:
         client: reads Secrets.
@@ -107,7 +107,7 @@ class OpenSources:
         clock: Clock,
         *,
         folder: Path | None = None,
-        find_factory: FindFactory = catalog.find_factory,
+        find_factory: FindFactory = source_types.find_factory,
     ) -> None:
         self._client = client
         self._clock = clock
@@ -178,7 +178,7 @@ class OpenSources:
         opened = await self._opened(attempt, spec)
         opened.used_at_s = self._clock.monotonic_s()
         attempt.query = credentials.redacted(opened.source.query, attempt.credentials.values())
-        return values.milli_of(await opened.source.read())
+        return metric_numbers.milli_of(await opened.source.read())
 
     async def _opened(self, attempt: "_Attempt", spec: SourceSpec) -> _OpenSource:
         """The open source of the object, opened now if there is none for this spec and these credentials."""

@@ -11,13 +11,13 @@ import msgspec
 
 from podscaler.api.typed import autoscaling
 from podscaler.core import decide
-from podscaler.core.calculation.situation import Situation, Tolerance
+from podscaler.core.calculation.calculation_types import Situation, Tolerance
 from podscaler.core.decision import Decision
 from podscaler.core.model import history, metric_spec, spec
 from podscaler.core.model import settings as settings_module
 from podscaler.core.model.emulation import V1_37, Emulation
 from podscaler.core.model.history import History
-from podscaler.core.model.model import (
+from podscaler.core.model.observation import (
     ContainerRequests,
     Failure,
     Measurement,

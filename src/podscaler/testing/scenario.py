@@ -18,8 +18,8 @@ from podscaler.core import decide
 from podscaler.core.decision import AutoscalerEvent, Decision
 from podscaler.core.model import history
 from podscaler.core.model import settings as core_settings
-from podscaler.core.model.model import Observation
-from podscaler.core.model.neighbours import SelectorStore
+from podscaler.core.model.observation import Observation
+from podscaler.core.model.selector_store import SelectorStore
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.testing.scenario_meters import Meter, ScenarioMoment

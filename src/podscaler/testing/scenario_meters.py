@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.core.model.model import Failure, Measurement, PodSamples, Sample, Values
+from podscaler.core.model.observation import Failure, Measurement, PodSamples, Sample, Values
 from podscaler.testing.scenario_target import ScenarioTarget
 
 Amount = int | Mapping[float, int]

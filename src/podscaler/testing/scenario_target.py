@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.core.model.model import ContainerRequests, Pod, Scale
+from podscaler.core.model.observation import ContainerRequests, Pod, Scale
 
 LONG_AGO_S = 3600
 """How long the first pods have been ready."""

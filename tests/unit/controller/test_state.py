@@ -4,9 +4,9 @@ import pytest
 
 from podscaler.api.machinery import selectors
 from podscaler.base.lru import LRU
-from podscaler.controller.reconcile.state import AutoscalerState, AutoscalerStates
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerState, AutoscalerStates
 from podscaler.core.model.history import EMPTY, History, Recommendation
-from podscaler.core.model.model import Pod
+from podscaler.core.model.observation import Pod
 
 WEB = ("shop", "web")
 PAST = History((Recommendation(3, 1),))

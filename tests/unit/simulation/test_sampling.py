@@ -2,7 +2,7 @@
 
 import pytest
 
-from podscaler.core.model.model import Sample
+from podscaler.core.model.observation import Sample
 from podscaler.simulation.model.scenario import START_NS, MetricsServerModel
 from podscaler.simulation.model.workloads import ContainerModel, PodModel
 from podscaler.simulation.world.pods import PodFacts, VirtualPod

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
+from podscaler.adapter.resource.kubelet_points import NodePoints, NodePointsParser
 from podscaler.adapter.resource.node_targets import KubeletTarget
-from podscaler.adapter.resource.points import NodePoints, NodePointsParser
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
 from podscaler.kube.transport import tls

@@ -16,9 +16,9 @@ from podscaler.cli.backtest import prometheus_source
 from podscaler.cli.backtest.prometheus_source import PrometheusRequest
 from podscaler.cli.commands import replay as recordings
 from podscaler.core.model import settings
-from podscaler.simulation.evaluation import recorded
-from podscaler.simulation.evaluation.recorded import RecordedSelection
-from podscaler.simulation.files import documents, fields, scenario_file
+from podscaler.simulation.evaluation import recording_scenario
+from podscaler.simulation.evaluation.recording_scenario import RecordedSelection
+from podscaler.simulation.files import documents, file_fields, scenario_file
 from podscaler.simulation.files.documents import ManifestObject
 from podscaler.simulation.files.loads import RangeQuery
 from podscaler.simulation.model.scenario import SimulationScenario
@@ -96,7 +96,7 @@ def _recording(request: SourceRequest) -> LoadSource:
     name = "standard input" if request.source == recordings.STANDARD else request.source
     with recordings.reading(request.source) as file:
         try:
-            recorded_autoscalers = recorded.read(recordings.read_lines(file), selection)
+            recorded_autoscalers = recording_scenario.read(recordings.read_lines(file), selection)
         except UsageError as error:
             raise UsageError(f"{name}: {error}") from None
     return LoadSource(
@@ -154,7 +154,7 @@ def _scenario(request: SourceRequest) -> LoadSource:
 
 def _duration_ms(text: str, flag: str) -> int:
     try:
-        return fields.parse_duration_ms(text)
+        return file_fields.parse_duration_ms(text)
     except ValueError:
         raise UsageError(
             f"{flag} {text} is not a duration since the start of the scenario, such as 90m or 2d"

@@ -13,9 +13,14 @@ from podscaler.api.machinery import instants
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.base.errors import UsageError
 from podscaler.core.model.spec import Spec
-from podscaler.simulation.evaluation import monitored
-from podscaler.simulation.evaluation.monitored import DEFAULT_QUERIES, OPTIONAL_QUERIES, MonitoredSeries, Series
-from podscaler.simulation.evaluation.recorded import RecordedWorkload
+from podscaler.simulation.evaluation import monitoring_scenario
+from podscaler.simulation.evaluation.monitoring_scenario import (
+    DEFAULT_QUERIES,
+    OPTIONAL_QUERIES,
+    MonitoredSeries,
+    Series,
+)
+from podscaler.simulation.evaluation.recording_scenario import RecordedWorkload
 from podscaler.simulation.files.loads import RangeQuery, RangeRequest
 
 _SECOND_NS = 1_000_000_000
@@ -64,7 +69,7 @@ def read(
             if name not in OPTIONAL_QUERIES or "has no series" not in str(error):
                 raise UsageError(f"{error} (change it with --query {name}=PROMQL)") from None
             series_by_name[name] = ()
-    return monitored.workload(msgspec.convert(series_by_name, MonitoredSeries), spec, wire)
+    return monitoring_scenario.workload(msgspec.convert(series_by_name, MonitoredSeries), spec, wire)
 
 
 def _with_query(request: RangeRequest, query: str) -> RangeRequest:

@@ -12,7 +12,7 @@ import click
 from podscaler.api.machinery import quantity
 from podscaler.base.errors import UsageError
 from podscaler.cli.backtest.load_sources import SourceRequest
-from podscaler.simulation.files import fields
+from podscaler.simulation.files import file_fields
 from podscaler.simulation.files.loads import RangeRequest
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -90,7 +90,7 @@ def find_duration_ms(text: str | None, flag: str, example: str) -> float | None:
 def duration_ms(text: str, flag: str, example: str) -> float:
     """A duration above 0. Raises UsageError."""
     try:
-        found_ms = fields.parse_duration_ms(text)
+        found_ms = file_fields.parse_duration_ms(text)
     except ValueError:
         found_ms = 0
     if found_ms <= 0:

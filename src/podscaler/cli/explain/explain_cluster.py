@@ -39,14 +39,14 @@ from podscaler.controller.options import effective_settings, installation
 from podscaler.controller.options.autoscaler_kinds import AutoscalerKind
 from podscaler.controller.options.effective_settings import BUILT_IN, EffectiveSettings
 from podscaler.controller.options.settings import ControllerSettings
-from podscaler.controller.reconcile.observe import Observer, SyncSources
-from podscaler.controller.reconcile.state import AutoscalerStates
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerStates
+from podscaler.controller.reconcile.observer import Observer, SyncSources
 from podscaler.core import decide
 from podscaler.core.model import failure_policy
 from podscaler.core.model import spec as specs
 from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.history import History, Recommendation
-from podscaler.core.model.model import Observation
+from podscaler.core.model.observation import Observation
 from podscaler.explain import comparison, decide_again, explained, what_if
 from podscaler.explain.decide_again import DecisionFacts
 from podscaler.explain.explained import Explanation
@@ -55,12 +55,12 @@ from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery
 from podscaler.kube.informers.cache import Cache, Key
-from podscaler.kube.informers.watch import WatchSource
+from podscaler.kube.informers.reflector import WatchSource
 from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.transport import TransportError
 from podscaler.metrics.queries import MetricsSource
-from podscaler.sources.direct import DirectSources
+from podscaler.sources.direct_metrics import DirectSources
 from podscaler.sources.informer import FetchedSources
 from podscaler.sources.open_sources import OpenSources
 

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 if TYPE_CHECKING:
-    from podscaler.simulation.fleet.running import FleetProgress
+    from podscaler.simulation.fleet.partition_runs import FleetProgress
     from podscaler.simulation.fleet.summary import CandidateSummary, FleetSummary
 
 _BAR_WIDTH = 30

@@ -19,7 +19,7 @@ from podscaler.cli.simulate.sync_output import CSVWriter, JSONWriter, ParquetWri
 from podscaler.cli.simulate.timeline import Timeline
 from podscaler.explain import explained
 from podscaler.simulation import engine, report
-from podscaler.simulation.files import fields, scenario_file
+from podscaler.simulation.files import file_fields, scenario_file
 from podscaler.simulation.files.loads import RangeRequest
 from podscaler.simulation.files.scenario_file import ScenarioFile
 from podscaler.simulation.model import expectations
@@ -175,7 +175,7 @@ def _instant_ms(text: str) -> int:
         hours, minutes, seconds = (int(part or 0) for part in matched.groups())
         return ((hours * 60 + minutes) * 60 + seconds) * 1000
     try:
-        return int(text) * 1000 if text.isdigit() else fields.parse_duration_ms(text)
+        return int(text) * 1000 if text.isdigit() else file_fields.parse_duration_ms(text)
     except ValueError:
         raise UsageError(f"--explain {text} is not an instant such as 12:15, 12m15s or 735 (seconds)") from None
 

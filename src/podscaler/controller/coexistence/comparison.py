@@ -31,7 +31,7 @@ from podscaler.core import decide, rescaled_samples
 from podscaler.core.decision import Decision
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALING_ACTIVE, SCALING_LIMITED
 from podscaler.core.model.history import History
-from podscaler.core.model.model import Observation, Scale
+from podscaler.core.model.observation import Observation, Scale
 from podscaler.core.model.spec import Spec
 from podscaler.kube.informers.cache import Key
 

@@ -14,7 +14,7 @@ from podscaler.controller.informers.observed_objects import CachedPod
 from podscaler.core.model.emulation import Emulation
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Cache
-from podscaler.kube.informers.watch import Reflector
+from podscaler.kube.informers.reflector import Reflector
 
 
 class ControllerInformers:

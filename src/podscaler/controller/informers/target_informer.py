@@ -32,7 +32,7 @@ from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import RESTMapping
 from podscaler.kube.informers.cache import Cache, Key, key_of
-from podscaler.kube.informers.watch import Reflector, WatchSource
+from podscaler.kube.informers.reflector import Reflector, WatchSource
 
 Resource = tuple[str, str]
 """The group and plural of a kind of workloads."""

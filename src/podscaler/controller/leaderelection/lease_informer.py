@@ -21,7 +21,7 @@ from podscaler.controller.leaderelection.lease import LeaderElectionRecord, Leas
 from podscaler.kube.client.client import Client, Query
 from podscaler.kube.informers import watch_events
 from podscaler.kube.informers.cache import Cache
-from podscaler.kube.informers.watch import Reflector, WatchSource
+from podscaler.kube.informers.reflector import Reflector, WatchSource
 
 
 class ObservedLease(NamedTuple):

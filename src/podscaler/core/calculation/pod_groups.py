@@ -10,8 +10,8 @@ Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 from collections.abc import Mapping
 
 from podscaler.api.machinery import numbers
-from podscaler.core.calculation.situation import MetricError, Situation
-from podscaler.core.model.model import Fact, Pod, PodLevelRequests, Sample
+from podscaler.core.calculation.calculation_types import MetricError, Situation
+from podscaler.core.model.observation import Fact, Pod, PodLevelRequests, Sample
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.trace import Group, PodRule, Unlisted
 

@@ -11,7 +11,7 @@ from podscaler.api.machinery import duration, instants, numbers
 from podscaler.api.typed import metrics
 from podscaler.core.model import emulation
 from podscaler.core.model.emulation import Emulation
-from podscaler.core.model.model import PodSamples, Sample, Values
+from podscaler.core.model.observation import PodSamples, Sample, Values
 from podscaler.core.model.settings import SECOND_NS
 
 DEFAULT_WINDOW_NS = 60 * SECOND_NS

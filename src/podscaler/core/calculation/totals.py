@@ -10,10 +10,10 @@ Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.8 (External, Avera
 from podscaler.api.machinery import numbers
 from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.core.calculation import pod_groups
-from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation
+from podscaler.core.calculation.calculation_types import NO_PODS, MetricError, Proposal, Situation
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import ExternalMetric, ObjectMetric, Total
-from podscaler.core.model.model import Failure, IncompleteObservation, Measurement, Values
+from podscaler.core.model.observation import Failure, IncompleteObservation, Measurement, Values
 from podscaler.core.model.trace import OfAverage, OfTotal, Outcome
 
 

@@ -11,7 +11,7 @@ Source: the design document of Kubernetes v1.1; the flags and conditions of kube
 """
 
 from podscaler.api.machinery import instants
-from podscaler.core.model.model import Fact
+from podscaler.core.model.observation import Fact
 from podscaler.core.model.trace import Cooldown
 
 MESSAGES = {

@@ -14,7 +14,7 @@ Source: docs/spec/decision.md 8 (Normalisation without behavior, points 1 and 2)
 from podscaler.api.machinery import numbers
 from podscaler.core.model import history
 from podscaler.core.model.history import Recommendation
-from podscaler.core.model.model import Fact
+from podscaler.core.model.observation import Fact
 from podscaler.core.model.settings import SECOND_NS, Settings
 from podscaler.core.model.spec import Behavior
 from podscaler.core.model.trace import Stabilization

@@ -23,7 +23,7 @@ from podscaler.api.typed.autoscaling import (
     MetricSpec,
     OnMetricFailureSpec,
 )
-from podscaler.core.model.model import Fact
+from podscaler.core.model.observation import Fact
 
 PREFIX = "podscaler.dev/on-metric-failure-"
 """The prefix of the annotations."""

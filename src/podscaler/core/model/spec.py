@@ -16,7 +16,7 @@ from podscaler.core.model import emulation, failure_policy, metric_spec
 from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.failure_policy import FailurePolicy
 from podscaler.core.model.metric_spec import Metric
-from podscaler.core.model.model import Fact
+from podscaler.core.model.observation import Fact
 from podscaler.core.model.settings import SECOND_NS
 
 

@@ -79,7 +79,7 @@ def _attributes(request: Request, server: str) -> dict[str, str]:
     """Without query and body: traces may be read by users who may not read selectors and objects."""
     attributes = {"http.request.method": request.method, "url.path": request.path, "server.address": server}
     group = METRICS_GROUP.match(request.path)
-    return attributes | ({"podscaler.metrics.api": group.group(1)} if group else {})
+    return attributes | ({"podscaler.metrics.metrics_apis": group.group(1)} if group else {})
 
 
 def _with_trace(request: Request) -> Request:

@@ -1,6 +1,6 @@
 """Computes what the batch engine computes with the exact engine: for candidates that the batch engine does not cover.
 
-Called by `podscaler.simulation.batch.running`; tests compare both.
+Called by `podscaler.simulation.batch.batch_runs`; tests compare both.
 """
 
 import msgspec

@@ -1,6 +1,6 @@
 """Converts a scenario to arrays for the compiled functions, after checking that the batch engine covers it.
 
-Called by `podscaler.simulation.batch.running`.
+Called by `podscaler.simulation.batch.batch_runs`.
 """
 
 from collections.abc import Iterator

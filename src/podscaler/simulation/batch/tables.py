@@ -1,6 +1,6 @@
 """Converts a scenario and the specs of candidates to arrays of integers for the compiled functions.
 
-Called by `podscaler.simulation.batch.running`. What the batch engine cannot compute raises `NotCovered`.
+Called by `podscaler.simulation.batch.batch_runs`. What the batch engine cannot compute raises `NotCovered`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from podscaler.core.calculation import situation
+from podscaler.core.calculation import calculation_types
 from podscaler.core.limits import stabilization
 from podscaler.core.model import failure_policy
 from podscaler.core.model.metric_spec import (
@@ -84,7 +84,7 @@ def of_specs(
         if spec.behavior is not None:
             _set_behavior(row, spec, settings, policies)
     for tolerance, spec in zip(tolerances, candidates, strict=True):
-        stated = situation.tolerance(spec, settings)
+        stated = calculation_types.tolerance(spec, settings)
         tolerance[:] = stated.down, stated.up
     longest_ns = int(specs[:, [at.UP_LONGEST_NS, at.DOWN_LONGEST_NS]].max(initial=0))
     return SpecTables(

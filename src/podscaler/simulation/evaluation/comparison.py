@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from podscaler.core.model.spec import Spec
-from podscaler.simulation import engine, scaling
+from podscaler.simulation import engine, scaler_runs
 from podscaler.simulation.evaluation import surges
 from podscaler.simulation.evaluation.demand import PodCapacity
 from podscaler.simulation.evaluation.elasticity import Elasticity, elastic_speedup, elasticity
@@ -19,7 +19,7 @@ from podscaler.simulation.evaluation.surges import ReactionSummary
 from podscaler.simulation.model.results import WorkloadState
 from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
 from podscaler.simulation.model.step_series import StepSeries
-from podscaler.simulation.scaling import Scaler
+from podscaler.simulation.scaler_runs import Scaler
 from podscaler.simulation.world import serving
 
 _HOUR_MS = 3_600_000
@@ -205,7 +205,7 @@ def _run(scenario: SimulationScenario, candidate: Candidate, needs: Needs) -> Ru
                 _count(run, sync.at_ms, sync.workload, scenario.sync_period_ms, serving.slo_bound_ms(needs.slo_ms))
         return run
     scaler = _CountedScaler(candidate.policy(), needs.from_ms)
-    for at_ms, state in scaling.scale(replayed_scenario, key, scaler):
+    for at_ms, state in scaler_runs.scale(replayed_scenario, key, scaler):
         if at_ms >= needs.from_ms:
             _count(run, at_ms, state, scenario.sync_period_ms, serving.slo_bound_ms(needs.slo_ms))
     run.scale_changes = scaler.changes

@@ -24,7 +24,7 @@ from podscaler.base.errors import UsageError
 from podscaler.core.model import spec
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
-from podscaler.simulation.files.fields import FileDocument, FileField
+from podscaler.simulation.files.file_fields import FileDocument, FileField
 
 API_VERSION = "podscaler.dev/v1alpha1"
 KIND = "Scenario"

@@ -12,16 +12,16 @@ from typing import Protocol, cast, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from podscaler.base.errors import UsageError
-from podscaler.simulation.files import points, shapes, traces
-from podscaler.simulation.files.fields import FileField
-from podscaler.simulation.files.points import Gaps, PointRules, TraceUnit
-from podscaler.simulation.files.shapes import NoiseShape
+from podscaler.simulation.files import load_shapes, trace_series, traces
+from podscaler.simulation.files.file_fields import FileField
+from podscaler.simulation.files.load_shapes import NoiseShape
+from podscaler.simulation.files.trace_series import Gaps, PointRules, TraceUnit
 from podscaler.simulation.files.traces import TraceColumns, TracePoint
 from podscaler.simulation.model import step_series
 from podscaler.simulation.model.step_series import StepSeries
 
 _FILE_FIELDS = ("time", "value", "unit", "every", "scale", "timezone", "gaps", "from")
-_KINDS = ("steps", "csv", "parquet", "prometheus", *shapes.SHAPES, "noise")
+_KINDS = ("steps", "csv", "parquet", "prometheus", *load_shapes.SHAPES, "noise")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def read(field: FileField, context: LoadContext, per_unit: int) -> StepSeries:
         name = _kind(part)
         if name == "noise":
             part.members(("noise",))
-            noises.append(shapes.read_noise(part.child("noise")))
+            noises.append(load_shapes.read_noise(part.child("noise")))
         else:
             series.append(_read_one(part, name, context, per_unit))
     if not series:
@@ -121,7 +121,7 @@ def _read_one(field: FileField, name: str, context: LoadContext, per_unit: int) 
     shape = field.members((name,)).get(name)
     if shape is None:
         raise field.error(f"the parameters of {name} are missing")
-    steps = sorted(shapes.steps_of_shape(name, shape, context.duration_ms), key=lambda step: step[0])
+    steps = sorted(load_shapes.steps_of_shape(name, shape, context.duration_ms), key=lambda step: step[0])
     latest = {at_ms: round(amount * per_unit) for at_ms, amount in steps}
     return step_series.from_steps(latest.items())
 
@@ -166,7 +166,7 @@ def _of_file(
         gaps=_gaps(members),
         start_ms=traces.parse_instant_ms(str(members["from"].value), columns, "`from`") if "from" in members else None,
     )
-    return points.to_series(read_points(columns), rules, per_unit)
+    return trace_series.to_series(read_points(columns), rules, per_unit)
 
 
 def _gaps(members: dict[str, FileField]) -> Gaps:
@@ -218,7 +218,7 @@ def _of_prometheus(field: FileField, context: LoadContext, per_unit: int) -> Ste
         samples = context.range_query(request)
     except UsageError as error:
         raise field.error(str(error)) from None
-    return points.to_series(_of_samples(samples, rules), rules, per_unit)
+    return trace_series.to_series(_of_samples(samples, rules), rules, per_unit)
 
 
 def _of_samples(samples: Iterable[tuple[float, str]], rules: PointRules) -> Iterable[TracePoint]:

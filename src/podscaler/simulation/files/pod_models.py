@@ -9,7 +9,7 @@ from typing import Any
 
 from podscaler.api.machinery import quantity
 from podscaler.simulation.files.documents import ManifestObject
-from podscaler.simulation.files.fields import FileField
+from podscaler.simulation.files.file_fields import FileField
 from podscaler.simulation.model.distributions import DurationDistribution, fixed
 from podscaler.simulation.model.workloads import ContainerModel, PodModel
 

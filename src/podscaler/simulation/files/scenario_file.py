@@ -16,7 +16,7 @@ from podscaler.core.model.metric_spec import IdentifiedMetric, Metric, ResourceM
 from podscaler.core.model.spec import Spec
 from podscaler.simulation.files import documents, scenario_parts, workloads
 from podscaler.simulation.files.documents import ManifestObject
-from podscaler.simulation.files.fields import FileField
+from podscaler.simulation.files.file_fields import FileField
 from podscaler.simulation.files.loads import LoadContext, RangeQuery
 from podscaler.simulation.files.scenario_parts import ScenarioNames
 from podscaler.simulation.metric_feeds import MetricFeeds

@@ -12,7 +12,7 @@ from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.simulation.files import documents, loads, pod_models
 from podscaler.simulation.files.documents import ManifestObject
-from podscaler.simulation.files.fields import FileField
+from podscaler.simulation.files.file_fields import FileField
 from podscaler.simulation.files.loads import LoadContext
 from podscaler.simulation.files.workloads import MILLI, find_key
 from podscaler.simulation.model.expectations import Expectation, ExpectedValue

@@ -1,7 +1,7 @@
 """Reads the points of a trace: rows of a CSV or Parquet file, one after the other.
 
-Called by `loads`; `points` turns points into a series. A file may be larger than memory: rows are read as they are
-needed.
+Called by `loads`; `trace_series` turns points into a series. A file may be larger than memory: rows are read as they
+are needed.
 """
 
 import csv
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from podscaler.base.errors import UsageError
-from podscaler.simulation.files.fields import parse_amount
+from podscaler.simulation.files.file_fields import parse_amount
 
 INSTALL = "pip install 'podscaler[simulation]'"
 _MISSING = frozenset({"", "nan", "null", "none", "na", "n/a"})

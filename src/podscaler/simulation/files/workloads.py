@@ -8,7 +8,7 @@ from typing import Any
 
 from podscaler.simulation.files import loads, pod_models
 from podscaler.simulation.files.documents import NAMESPACE, ManifestObject
-from podscaler.simulation.files.fields import FileField
+from podscaler.simulation.files.file_fields import FileField
 from podscaler.simulation.files.loads import LoadContext
 from podscaler.simulation.files.pod_models import UCORES
 from podscaler.simulation.model.workloads import RequestLoad, ResourceLoad, RolloutModel, WorkloadModel

@@ -1,6 +1,6 @@
 """Starts a local Dask cluster, or connects to one that runs.
 
-Called by `running`. A local cluster is made of processes that listen on loopback; no dashboard is served.
+Called by `partition_runs`. A local cluster is made of processes that listen on loopback; no dashboard is served.
 """
 
 import logging

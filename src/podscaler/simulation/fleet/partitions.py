@@ -17,8 +17,8 @@ import msgspec
 
 from podscaler.api.typed.recording import RecordingHeader
 from podscaler.base.errors import UsageError
-from podscaler.simulation.evaluation import recorded
-from podscaler.simulation.evaluation.recorded import RecordedSelection
+from podscaler.simulation.evaluation import recording_scenario
+from podscaler.simulation.evaluation.recording_scenario import RecordedSelection
 from podscaler.simulation.fleet import splitting
 from podscaler.simulation.fleet.autoscalers import FleetAutoscaler, UnusableAutoscaler
 from podscaler.simulation.fleet.splitting import SplitManifest, SplitPart
@@ -83,7 +83,7 @@ class RecordedPartition(msgspec.Struct, frozen=True, kw_only=True):
     def _autoscaler(self, key: str, lines: IO[bytes]) -> FleetAutoscaler | UnusableAutoscaler:
         selection = msgspec.structs.replace(self.selection, autoscaler=key)
         try:
-            recorded_autoscalers = recorded.read(chain([msgspec.json.encode(self.header)], lines), selection)
+            recorded_autoscalers = recording_scenario.read(chain([msgspec.json.encode(self.header)], lines), selection)
         except UsageError as error:
             return UnusableAutoscaler(key, str(error))
         return FleetAutoscaler(

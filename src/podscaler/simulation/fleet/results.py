@@ -1,6 +1,6 @@
 """Keeps the rows of a partition in a Parquet file, with the fingerprint of what they were computed from.
 
-Called by `running`. A file is written beside its place and renamed, so that it is whole or not there.
+Called by `partition_runs`. A file is written beside its place and renamed, so that it is whole or not there.
 """
 
 import os

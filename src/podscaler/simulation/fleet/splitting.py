@@ -1,8 +1,8 @@
 """Divides recordings into files that have all lines of some autoscalers each, in their order.
 
-Called by `podscaler backtest --fleet`, before `running`. Lines are read once, one after the other. What is kept is a
-buffer for each file and the names of the autoscalers, so the memory depends neither on the length of the recordings nor
-on their number.
+Called by `podscaler backtest --fleet`, before `partition_runs`. Lines are read once, one after the other. What is kept
+is a buffer for each file and the names of the autoscalers, so the memory depends neither on the length of the
+recordings nor on their number.
 
 Invariants: the manifest is written last, so that a folder with one is complete. A folder whose manifest has other
 sources or another number of files is made anew.

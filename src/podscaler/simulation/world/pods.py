@@ -7,7 +7,7 @@ A pod waits for a node, is launched (Pending), runs, becomes ready, may crash an
 from collections.abc import Mapping
 from random import Random
 
-from podscaler.core.model.model import ContainerRequests, Pod
+from podscaler.core.model.observation import ContainerRequests, Pod
 from podscaler.simulation.model.workloads import PodModel
 
 SECOND_MS = 1_000

@@ -10,7 +10,7 @@ Source: docs/simulation.md (The metrics pipeline).
 from collections.abc import Iterable, Mapping, Set
 from random import Random
 
-from podscaler.core.model.model import PodSamples, Sample
+from podscaler.core.model.observation import PodSamples, Sample
 from podscaler.simulation.model.scenario import MetricsServerModel
 from podscaler.simulation.model.workloads import ContainerModel, PodModel
 from podscaler.simulation.world.pods import MS_NS, PodFacts, VirtualPod

@@ -1,7 +1,7 @@
 """Fetches the values of one entry of `spec.metrics`, and converts the response to the input of a decision.
 
-The controller calls `fetch` for each metric of an autoscaler. A failure of any kind becomes a `model.Failure`, about
-which `podscaler.core.decide` decides. A new type of metric: a query in `queries`, and a case in `_fetch`.
+The controller calls `fetch` for each metric of an autoscaler. A failure of any kind becomes a `observation.Failure`,
+about which `podscaler.core.decide` decides. A new type of metric: a query in `queries`, and a case in `_fetch`.
 
 Source: docs/spec/decision.md 7 (Metrics client).
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from podscaler.api.machinery.selectors import Selector
 from podscaler.base.errors import StatusError
 from podscaler.core.calculation import samples
-from podscaler.core.model import model
+from podscaler.core.model import observation
 from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.metric_spec import ExternalMetric, Metric, ObjectMetric, PodsMetric, ResourceMetric
 from podscaler.metrics.queries import (
@@ -28,7 +28,7 @@ from podscaler.metrics.queries import (
 class FetchedMetric:
     """One metric's measurement for the decision, and the response, for recordings; None where the query failed."""
 
-    measurement: model.Measurement
+    measurement: observation.Measurement
     response: MetricsResponse | None = None
 
 
@@ -47,9 +47,9 @@ async def fetch(
     try:
         return await _fetch(source, metric, namespace=namespace, selector=selector, rules=rules)
     except StatusError as error:
-        return FetchedMetric(model.Failure(error.message, error.reason, error.code))
+        return FetchedMetric(observation.Failure(error.message, error.reason, error.code))
     except ValueError as error:
-        return FetchedMetric(model.Failure(f"the metrics API's answer cannot be read: {error}"))
+        return FetchedMetric(observation.Failure(f"the metrics API's answer cannot be read: {error}"))
 
 
 async def _fetch(

@@ -12,8 +12,8 @@ from podscaler.controller.coexistence import standby
 from podscaler.controller.coexistence.comparison import DecisionComparison
 from podscaler.controller.informers import handover
 from podscaler.controller.informers.observed_objects import Autoscaler
-from podscaler.controller.reconcile.events import AutoscalerEventRecorder, Subject
-from podscaler.controller.reconcile.state import AutoscalerState
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerState
+from podscaler.controller.reconcile.event_recorder import AutoscalerEventRecorder, Subject
 from podscaler.controller.recording.recording import Recording, SyncRecord
 from podscaler.controller.telemetry.server_health import ServerHealth
 from podscaler.controller.telemetry.telemetry import Telemetry

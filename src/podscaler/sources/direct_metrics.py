@@ -21,9 +21,9 @@ from podscaler.base.clock import Clock, rfc3339
 from podscaler.base.errors import StatusError
 from podscaler.kube.informers.cache import Key, key_of
 from podscaler.kube.transport.single_flight import SingleFlight
-from podscaler.metrics.api import EXTERNAL_GROUP, VERSION
+from podscaler.metrics.metrics_apis import EXTERNAL_GROUP, VERSION
 from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery, MetricsSource, R
-from podscaler.sources import values
+from podscaler.sources import metric_numbers
 from podscaler.sources.metric_source import MetricSource
 from podscaler.sources.open_sources import ReadResult
 
@@ -92,7 +92,7 @@ class DirectSources:
             metric_name=name,
             metric_labels={**(source.metadata.labels or {}), QUERY_LABEL: result.query},
             timestamp=rfc3339(result.read_at_ns),
-            value=values.quantity(result.value_milli),
+            value=metric_numbers.quantity(result.value_milli),
         )
         return ExternalMetricValueList(f"{EXTERNAL_GROUP}/{VERSION}", {}, (value,))
 

@@ -4,7 +4,7 @@ The demand is the sum of the pods' usage, which is exact while no pod is at its 
 used more: such an instant is censored, its sum is a lower bound, and `Reconstruction.sentences` says when and how much
 of the time.
 
-Called by `recorded`, with one observation for each instant.
+Called by `recording_scenario`, with one observation for each instant.
 """
 
 import itertools

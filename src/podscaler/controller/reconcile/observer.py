@@ -16,17 +16,17 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.controller.informers.observed_objects import Autoscaler, CachedPod
 from podscaler.controller.informers.scale_client import ScaleClient, ScaleTarget
-from podscaler.controller.reconcile.state import AutoscalerStates
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerStates
 from podscaler.controller.recording.observed_sync import ObservedSync
 from podscaler.core import decide
 from podscaler.core.decide import Demand
-from podscaler.core.model import model
+from podscaler.core.model import observation
 from podscaler.core.model.metric_spec import Metric
-from podscaler.core.model.model import Failure, Observation, Scale
+from podscaler.core.model.observation import Failure, Observation, Scale
 from podscaler.core.model.settings import Settings
 from podscaler.kube.informers.cache import Cache, Key
-from podscaler.metrics import fetched
-from podscaler.metrics.fetched import FetchedMetric
+from podscaler.metrics import metric_fetching
+from podscaler.metrics.metric_fetching import FetchedMetric
 from podscaler.metrics.queries import MetricsSource
 
 
@@ -101,7 +101,7 @@ class Observer:
         autoscaler: Autoscaler,
         scale: Scale | Failure,
         pods: Sequence[CachedPod],
-        metrics: Sequence[model.Measurement | None] = (),
+        metrics: Sequence[observation.Measurement | None] = (),
     ) -> Observation:
         key = autoscaler.key
         return Observation(
@@ -138,7 +138,7 @@ class Observer:
         if metric is None:
             return None, 0.0
         started_s = self._clock.monotonic_s()
-        answer = await fetched.fetch(
+        answer = await metric_fetching.fetch(
             self._metrics, metric, namespace=namespace, selector=selector, rules=self._flags.emulation
         )
         return answer, self._clock.monotonic_s() - started_s

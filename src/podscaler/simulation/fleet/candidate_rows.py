@@ -1,7 +1,7 @@
 """Computes the rows of an autoscaler's candidates.
 
-Called by `running`, in a worker. Specs run in the batch engine, which sums up their deviations from the needed pods
-without keeping timelines; other scalers (fixed counts, Knative, hindsight) run as in `podscaler backtest`.
+Called by `partition_runs`, in a worker. Specs run in the batch engine, which sums up their deviations from the needed
+pods without keeping timelines; other scalers (fixed counts, Knative, hindsight) run as in `podscaler backtest`.
 
 Invariant: the measures equal those of `podscaler.simulation.evaluation.comparison.compare`, to the rounding of sums.
 """

@@ -16,7 +16,7 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.controller.informers.consistency import WrittenVersion
 from podscaler.controller.informers.observed_objects import Autoscaler
-from podscaler.controller.reconcile.state import AutoscalerState
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerState
 from podscaler.kube.client.client import Client
 
 QUANTITIES = frozenset({"value", "averageValue"})

@@ -16,7 +16,7 @@ from distributed import Client, Future, KilledWorker, as_completed
 
 from podscaler.base.errors import UsageError
 from podscaler.base.version import __version__
-from podscaler.simulation.fleet import cluster, judging, results
+from podscaler.simulation.fleet import candidate_rows, cluster, results
 from podscaler.simulation.fleet.autoscalers import FleetRow, MakeTrial, Partition
 from podscaler.simulation.fleet.cluster import ClusterRequest
 
@@ -120,5 +120,5 @@ def _result(future: "Future[bytes]", name: str) -> bytes:
 
 def compute(partition: Partition, make_trial: MakeTrial) -> bytes:
     """The rows of a partition as MessagePack: the task of a worker. Raises UsageError."""
-    rows = [row for each in partition.autoscalers() for row in judging.rows(each, make_trial)]
+    rows = [row for each in partition.autoscalers() for row in candidate_rows.rows(each, make_trial)]
     return msgspec.msgpack.encode(rows)

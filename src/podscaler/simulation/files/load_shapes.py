@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
-from podscaler.simulation.files.fields import FileField, parse_amount
+from podscaler.simulation.files.file_fields import FileField, parse_amount
 from podscaler.simulation.model import step_series
 from podscaler.simulation.model.step_series import StepSeries
 

@@ -14,7 +14,7 @@ from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.typed import autoscaling, pods
 from podscaler.core.model import emulation
 from podscaler.core.model.emulation import Emulation
-from podscaler.core.model.model import ContainerRequests, Failure, Pod, PodLevelRequests, Scale
+from podscaler.core.model.observation import ContainerRequests, Failure, Pod, PodLevelRequests, Scale
 
 Requests = dict[str, Quantity]
 """Exact amounts by resource name."""

@@ -22,7 +22,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from podscaler.sources.protocol import InvalidSource, SourceConfig, SourceError, TLSSettings
-from podscaler.sources.systems import network
+from podscaler.sources.systems import addresses
 
 BODY_MAX_BYTES = 1024 * 1024
 CONNECTIONS = 2
@@ -52,7 +52,7 @@ class WebClient:
     def __init__(self, config: SourceConfig, url: str, headers: Mapping[str, str]) -> None:
         self.url = _checked_url(url)
         self._headers = {**_checked_headers(headers), **_authorization(config.credentials)}
-        self._tls = network.context_of(config.tls or TLSSettings()) if self.url.scheme == "https" else True
+        self._tls = addresses.context_of(config.tls or TLSSettings()) if self.url.scheme == "https" else True
         self._timeout = aiohttp.ClientTimeout(total=config.timeout_s)
         self._session: aiohttp.ClientSession | None = None
 

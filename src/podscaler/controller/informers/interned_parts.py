@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 import msgspec
 
 from podscaler.api.typed.pods import PodMeta
-from podscaler.core.model import model
+from podscaler.core.model import observation
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class SharedParts:
             labels = self._one(("labels", *labels.items()), labels)
         return msgspec.structs.replace(meta, namespace=intern(meta.namespace), labels=labels)
 
-    def facts(self, pod: model.Pod, meta: PodMeta) -> model.Pod:
+    def facts(self, pod: observation.Pod, meta: PodMeta) -> observation.Pod:
         """`pod` with the labels of `meta`, and its requests shared."""
         containers = self._one(("containers", *map(_identity, pod.containers)), pod.containers)
         requests = pod.requests_milli
@@ -62,5 +62,5 @@ class SharedParts:
         return part
 
 
-def _identity(container: model.ContainerRequests) -> Hashable:
+def _identity(container: observation.ContainerRequests) -> Hashable:
     return container.name, tuple(container.requests_milli.items())

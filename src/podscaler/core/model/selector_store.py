@@ -12,7 +12,7 @@ Source: docs/spec/decision.md 3.1 (Selector checks), docs/spec/controller.md 1 (
 from collections.abc import Sequence
 
 from podscaler.api.machinery.selectors import Selector
-from podscaler.core.model.model import Pod
+from podscaler.core.model.observation import Pod
 
 Label = tuple[str, str]
 

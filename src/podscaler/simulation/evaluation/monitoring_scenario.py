@@ -14,9 +14,9 @@ from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.base.errors import UsageError
 from podscaler.core.model.metric_spec import ResourceMetric
 from podscaler.core.model.spec import Spec
-from podscaler.simulation.evaluation import observed
-from podscaler.simulation.evaluation.observed import AT_LIMIT_RATIO, UsageObservation
-from podscaler.simulation.evaluation.recorded import RecordedWorkload
+from podscaler.simulation.evaluation import demand_reconstruction
+from podscaler.simulation.evaluation.demand_reconstruction import AT_LIMIT_RATIO, UsageObservation
+from podscaler.simulation.evaluation.recording_scenario import RecordedWorkload
 from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
 from podscaler.simulation.model.workloads import ContainerModel, PodModel, ResourceLoad, WorkloadModel
 
@@ -59,7 +59,7 @@ def workload(series: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerS
     if not observations:
         raise UsageError(f"{spec.key}: the query of usage has no value")
     end_ms = observations[-1].at_ms + USAGE_WINDOW_MS
-    reconstruction = observed.reconstruct(observations, end_ms)
+    reconstruction = demand_reconstruction.reconstruct(observations, end_ms)
     kind, _, name = spec.reference.split("/", 2)
     container = ContainerModel(
         name="all", requests_milli={"cpu": round(series.requests[-1][1] * 1000)}, cpu_limit_milli=limit_milli
@@ -93,7 +93,9 @@ def _observations(series: MonitoredSeries, limit_milli: int | None) -> list[Usag
         if math.isnan(cores):
             continue
         if cores < 0 or math.isinf(cores):
-            raise UsageError(f"the query of usage has the value {cores:g} at {observed.clock(round(at_s * 1000))}")
+            raise UsageError(
+                f"the query of usage has the value {cores:g} at {demand_reconstruction.clock(round(at_s * 1000))}"
+            )
         pods = round(ready.value_at(at_s))
         is_limited = limit_milli is not None and hottest.value_at(at_s) * 1000 >= AT_LIMIT_RATIO * limit_milli
         observations.append(

@@ -9,7 +9,7 @@ Source: docs/spec/decision.md 5 (Tolerance).
 from collections.abc import Sequence
 
 from podscaler.api.typed.autoscaling import MetricValueStatus
-from podscaler.core.model.model import Fact, Pod
+from podscaler.core.model.observation import Fact, Pod
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import OfAverage, OfTotal, PerPod

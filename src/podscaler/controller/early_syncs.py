@@ -21,8 +21,8 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.options.settings import ControllerSettings
-from podscaler.controller.reconcile.observe import SyncSources
-from podscaler.controller.reconcile.state import AutoscalerStates
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerStates
+from podscaler.controller.reconcile.observer import SyncSources
 from podscaler.core.calculation import samples
 from podscaler.core.model.metric_spec import ResourceMetric
 from podscaler.kube.informers.cache import Key

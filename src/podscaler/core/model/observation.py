@@ -1,6 +1,6 @@
 """The inputs of a decision as plain values: pods, samples, scale and the measurements of metrics.
 
-The controller and the replay fill in an `Observation`; `podscaler.core.model.intake` and
+The controller and the replay fill in an `Observation`; `podscaler.core.model.api_conversion` and
 `podscaler.core.calculation.samples` make its parts from typed API objects. Numbers are parsed already: amounts are
 thousandths, instants and spans nanoseconds.
 
@@ -132,7 +132,7 @@ Measurement = PodSamples | Values | Failure
 
 
 class Neighbours(Protocol):
-    """The stored selectors of the autoscalers of a namespace (see `podscaler.core.model.neighbours`)."""
+    """The stored selectors of the autoscalers of a namespace (see `podscaler.core.model.selector_store`)."""
 
     def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
         """The keys of the autoscalers other than `key` whose stored selector matches at least one of the pods."""

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from podscaler.adapter.resource.points import NodePoints, PodKey, UsagePoint
+from podscaler.adapter.resource.kubelet_points import NodePoints, PodKey, UsagePoint
 from podscaler.base.clock import NANOSECONDS
 
 FRESH_MIN_NS: Final = 10 * NANOSECONDS

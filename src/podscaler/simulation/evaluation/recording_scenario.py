@@ -18,12 +18,12 @@ from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.api.typed.recording import RecordingError
 from podscaler.base.errors import UsageError
 from podscaler.core.model.metric_spec import ExternalMetric, ObjectMetric, PodsMetric, ResourceMetric
-from podscaler.core.model.model import Failure, Pod, PodSamples, Scale, Values
+from podscaler.core.model.observation import Failure, Pod, PodSamples, Scale, Values
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.replay import RecordedSync, Replay
-from podscaler.simulation.evaluation import observed
-from podscaler.simulation.evaluation.observed import AT_LIMIT_RATIO, Reconstruction, UsageObservation
+from podscaler.simulation.evaluation import demand_reconstruction
+from podscaler.simulation.evaluation.demand_reconstruction import AT_LIMIT_RATIO, Reconstruction, UsageObservation
 from podscaler.simulation.model import step_series
 from podscaler.simulation.model.distributions import DurationDistribution, fixed
 from podscaler.simulation.model.scenario import AutoscalerModel, MetricFeed, MetricsServerModel, SimulationScenario
@@ -227,7 +227,7 @@ class _Reader:
                 f"the recording has no samples of the resource metric cpu of {self._key}, so the demand is "
                 "unknown; its autoscaler needs such a metric, or use a trace"
             )
-        reconstruction = observed.reconstruct(self._observations, last.now_ns // _MS_NS)
+        reconstruction = demand_reconstruction.reconstruct(self._observations, last.now_ns // _MS_NS)
         wire = msgspec.json.decode(bytes(last.line.hpa.spec), type=HorizontalPodAutoscalerSpec)
         workload = self._workload(first, reconstruction)
         return RecordedWorkload(

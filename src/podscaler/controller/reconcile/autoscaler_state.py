@@ -29,7 +29,7 @@ from podscaler.controller.informers import consistency
 from podscaler.controller.informers.consistency import WrittenVersion
 from podscaler.core.model import history, stored_history
 from podscaler.core.model.history import History
-from podscaler.core.model.neighbours import Namespace, SelectorStore
+from podscaler.core.model.selector_store import Namespace, SelectorStore
 from podscaler.kube.client.client import is_conflict
 from podscaler.kube.informers.cache import Key
 
