@@ -1,4 +1,4 @@
-"""The clock, and the only module that reads the machine's clocks; instants as texts of API objects.
+"""Defines the Clock that other modules read and wait by, and formats instants as texts of API objects.
 
 Code that waits or needs the time takes a `Clock` as an argument, so that tests run in virtual time
 (`podscaler.testing.VirtualClock`). Instants (`_ns`) are integers: nanoseconds since the Unix epoch, UTC.

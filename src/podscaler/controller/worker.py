@@ -1,4 +1,4 @@
-"""The worker: takes the keys of autoscalers from the work queue, syncs the autoscalers, and queues the keys again.
+"""Takes the keys of autoscalers from the work queue, syncs the autoscalers, and queues the keys again.
 
 The controller runs `SyncWorker`, the loop; `KeyProcessor` does one sync of one key. Rules:
 

@@ -1,4 +1,5 @@
-"""The autoscaling algorithms (current, v1.1) as tables of functions: each stage in which they differ is a field.
+"""Defines the autoscaling algorithms (current, v1.1) as tables of functions: a field for each stage in which they
+differ.
 
 `podscaler.core.model.settings` names the algorithm that applies; the stages of `podscaler.core.decide` call the
 functions of its Algorithm and do not compare its name. A new algorithm: a constant here, an entry of `_BY_NAME`, and

@@ -1,4 +1,4 @@
-"""The algorithm of Kubernetes v1.1: as many pods as put the sum of their CPU utilizations on target.
+"""Implements the algorithm of Kubernetes v1.1: as many pods as put the sum of their CPU utilizations on target.
 
     replicas = ceil(sum of the pods' utilizations / target),    unless their mean is within 10 % of the target
 

@@ -1,4 +1,4 @@
-"""The result of a sync: a Decision with replicas, status, events, history and trace.
+"""Defines the result of a sync: a Decision with replicas, status, events, history and trace.
 
 Made by `podscaler.core.decide` and `podscaler.core.settle`; the controller executes it, the replay prints it.
 """

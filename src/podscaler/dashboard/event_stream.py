@@ -1,4 +1,4 @@
-"""Server-sent events of one viewer: changed rows, autoscalers that are gone, points of one autoscaler, notices.
+"""Sends server-sent events to one viewer: changed rows, deleted autoscalers, points of one autoscaler, notices.
 
 `podscaler.dashboard.server` runs one EventStream for each request of /api/stream. Theory of operation: a stream has a
 position in the log of changes (`podscaler.observe.view_changes`) and one in the time line of the autoscaler that its

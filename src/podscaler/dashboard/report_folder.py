@@ -1,4 +1,4 @@
-"""The reports of simulations and backtests in one folder, which the page shows.
+"""Lists and reads the reports of simulations and backtests in one folder, for the page.
 
 `podscaler.dashboard.server` lists and reads them. Only regular files of the folder itself that end in `.json` are
 reports; links are not followed.

@@ -1,4 +1,4 @@
-"""The HTTP server of the dashboard: login, the JSON routes, server-sent events, and the page's files.
+"""Serves the dashboard over HTTP: login, the JSON routes, server-sent events, and the page's files.
 
 `podscaler dashboard` and `podscaler up` start one. The routes and their JSON are in docs/dashboard.md. Every response
 has the headers of `podscaler.dashboard.security`; errors are `{"error": "a sentence"}`.

@@ -1,4 +1,4 @@
-"""The files of the page, read from the package once and served from memory.
+"""Reads the files of the page from the package once, and serves them from memory.
 
 `podscaler.dashboard.server` asks for each path that is not one of its routes. Only files that were found in the folders
 at the start exist, so that no path leads out of them.

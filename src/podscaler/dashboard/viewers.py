@@ -1,4 +1,4 @@
-"""Who looks at the dashboard, and which namespaces they may see.
+"""Defines the viewers of the dashboard, and asks the API server which namespaces each may see.
 
 `podscaler.dashboard.sessions` keeps one Viewer for each session. A LocalViewer is the user of the kubeconfig with which
 everything is read anyway. A TokenViewer logged in with a bearer token: the API server decides about each namespace with

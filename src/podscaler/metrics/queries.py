@@ -1,4 +1,4 @@
-"""The queries for the values of metrics, and the protocol MetricsSource, whose implementations execute queries.
+"""Defines the queries for the values of metrics, and the protocol MetricsSource, whose implementations execute queries.
 
 The controller builds a query for each entry of `spec.metrics` and passes it to a MetricsSource:
 `podscaler.metrics.metrics_apis` sends it to the metrics API of its kind, and the wrappers around it

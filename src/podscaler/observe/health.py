@@ -1,4 +1,4 @@
-"""The state of an autoscaler in a word, how bad it is, and one sentence about it.
+"""Finds the state of an autoscaler as a word (`ScalingUp`, `NoMetrics`), its severity, and one sentence about it.
 
 Called by `podscaler list`, `podscaler doctor` and the rows of the dashboard and of the terminal view, so that all of
 them use the same words. Pure: read from the object's conditions, and from a decision where one is known, which knows

@@ -1,4 +1,4 @@
-"""The recorded syncs whose explanations can be made again: their marks, and their lines, compressed.
+"""Keeps recorded syncs, compressed, so that their explanations can be made again on request.
 
 `podscaler.observe.decision_history` adds each sync whose outcome changed, and a sample of the others. A line contains
 the history before its sync, so that it can be decided again on its own. Lines are encoded and compressed in a thread by

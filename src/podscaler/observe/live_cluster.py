@@ -1,4 +1,4 @@
-"""The autoscalers of a cluster for views: rows, details, explanations and what-if, from a running controller.
+"""Provides the autoscalers of a cluster to views: rows, details, explanations and what-if, from a running controller.
 
 `podscaler dashboard` attaches a dry run (`new_dry_run`), `podscaler up` its own controller; a terminal view and the
 dashboard's server read. Rules:

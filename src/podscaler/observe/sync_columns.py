@@ -1,4 +1,4 @@
-"""The numbers of the syncs of one autoscaler in columns of integers, and their thinning with age.
+"""Keeps the numbers of one autoscaler's syncs in columns of integers, and thins them with age.
 
 `podscaler.observe.decision_history` has one SyncColumns for each autoscaler. A point of a sync with one metric takes 52
 bytes. Points older than DETAILED_MS are thinned: those that change nothing stay once a minute.

@@ -1,4 +1,4 @@
-"""The numbers of one sync for plots, and the mark that stands for its decision.
+"""Extracts the numbers of one sync for plots, and the mark that stands for its decision.
 
 `podscaler.observe.decision_history` makes both of each decision, live and read from recordings. The numbers are those
 of the trace, so that a plot cannot disagree with the explanation.

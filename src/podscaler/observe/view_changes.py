@@ -1,4 +1,4 @@
-"""The log of changes of autoscalers, from which views are updated: which keys changed after a version.
+"""Logs which autoscalers changed after which version, so that views are updated.
 
 `podscaler.observe.live_cluster` writes it, each viewer reads it from its own position. Invariant: a key is in the log
 once, at its latest change, so that a viewer that is slow gets the latest state, and the log is never longer than the

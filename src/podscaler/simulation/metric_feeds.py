@@ -1,4 +1,5 @@
-"""The results of the metrics APIs in a simulation: samples of resources, and values of other metrics over time.
+"""Provides the results of the metrics APIs in a simulation: samples of resources, and values of other metrics over
+time.
 
 `podscaler.simulation.engine` asks for one measurement for each metric of a sync.
 """

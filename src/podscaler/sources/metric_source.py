@@ -1,4 +1,4 @@
-"""The decoded MetricSource: the object as the informer caches it, and SourceSpec, its spec with checked types.
+"""Defines the decoded MetricSource: the object as the informer caches it, and SourceSpec, its spec with checked types.
 
 The informer decodes objects leniently, so that an invalid one is found by its name, and its status can report why it is
 invalid; `parse_spec`, which `open_sources` calls before a read, is strict.

@@ -1,4 +1,4 @@
-"""The protocol ExternalSource, which every system implements from which external metrics can be read.
+"""Defines ExternalSource, the protocol that every system implements from which external metrics can be read.
 
 The systems in `podscaler.sources.systems` implement it, and so do sources of other distributions, which entry points
 name (`podscaler.sources.source_types`). `podscaler.sources.open_sources` opens, reads and closes them. Rules for an

@@ -1,4 +1,4 @@
-"""The data classes of the adapter's configuration: rules, with their positions in the file for error messages.
+"""Defines the data classes of the adapter's configuration: rules, with their positions in the file for error messages.
 
 `config.config_file` makes them; `adapter.naming` and `adapter.providers` use them. Texts are as in the file: regular
 expressions and templates are not compiled yet, so that one invalid rule does not affect the others.

@@ -1,4 +1,4 @@
-"""Reads the fields of YAML mappings strictly, and knows the line of each for error messages.
+"""Reads the fields of YAML mappings strictly, with the line of each field for error messages.
 
 Called by `config.config_file`. A field that is unknown, that occurs twice or that has another type is an error. A field
 whose value is null counts as absent.

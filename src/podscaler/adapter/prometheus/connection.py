@@ -1,4 +1,4 @@
-"""The settings of the connection to Prometheus: address, authorities, credentials and headers.
+"""Defines the settings of the connection to Prometheus: address, authorities, credentials and headers.
 
 The command line makes PrometheusSettings from its flags; `to_config` makes the configuration of a transport of
 `kube.transport` from them, which sends the requests. No secret is in a message or a `repr`: a password in the URL

@@ -1,4 +1,4 @@
-"""Values of custom metrics: of one object, or of all objects that a selector matches.
+"""Provides the values of custom metrics from Prometheus: of one object, or of all objects that a selector matches.
 
 `adapter.server.custom_api` calls it for each request.
 

@@ -1,4 +1,4 @@
-"""Values of external metrics from Prometheus.
+"""Provides the values of external metrics from Prometheus.
 
 A `providers.protocols.ExternalMetricsProvider`; `adapter.server.external_api` calls it for each request.
 

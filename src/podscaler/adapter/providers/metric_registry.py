@@ -1,4 +1,4 @@
-"""The registry of the metrics that the adapter serves, by name, with the rule and the series of each.
+"""Builds the registry of the metrics that the adapter serves, by name, with the rule and the series of each.
 
 `providers.relisting` builds a MetricRegistry from each list of series; `custom_metrics` and `external_metrics` look
 metrics up in it.

@@ -1,4 +1,5 @@
-"""Values of a metric for objects, from one query for many objects where that costs less than one for each request.
+"""Reads the values of a metric for objects, by one query for many objects where that costs less than one for each
+request.
 
 `providers.custom_metrics` and `providers.resource_metrics` use it. Rules:
 

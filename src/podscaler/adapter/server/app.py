@@ -1,4 +1,4 @@
-"""The HTTP server of the adapter: authorization, discovery, the metrics APIs, health and its own metrics.
+"""Serves the adapter over HTTP: authorization, discovery, the metrics APIs, health and its own metrics.
 
 `adapter.assembly` makes it. A request passes `access`, then one of the APIs by its group; an error of any of them is a
 Status. A bug in a request is logged with its traceback and is a 500 for this request alone.

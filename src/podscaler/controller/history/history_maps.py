@@ -1,4 +1,4 @@
-"""The ConfigMaps of histories: which one contains which autoscaler, and the requests that read and change them.
+"""Reads and changes the ConfigMaps of histories, and decides which one contains which autoscaler.
 
 `podscaler.controller.history.config_map_store` keeps them up to date; `podscaler explain` and `migrate` read them by
 `load_history`. There are 16, `podscaler-history-00` to `-15`, whatever the number of autoscalers, with one entry for

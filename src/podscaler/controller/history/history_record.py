@@ -1,4 +1,4 @@
-"""The format of one autoscaler's stored history, and the rules by which a later process continues from it.
+"""Defines the stored form of one autoscaler's history, and the rules by which a later process continues from it.
 
 `podscaler.controller.history.config_map_store` writes and reads records. A record holds the compacted history
 (`podscaler.core.model.stored_history`) as of its last change. A recommendation that every sync renews is no change:

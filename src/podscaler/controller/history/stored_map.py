@@ -1,4 +1,4 @@
-"""The in-memory state of one ConfigMap of histories: its records, and the changes that are to be written into it.
+"""Holds one ConfigMap of histories in memory: its records, and the changes that are to be written into it.
 
 It makes no requests: `podscaler.controller.history.config_map_store` reads and writes the ConfigMap, and holds `lock`
 while it writes, so that the writes of a process never overtake each other.

@@ -1,4 +1,4 @@
-"""The informer of autoscalers: a cache and a watch for HorizontalPodAutoscalers, and for PodAutoscalers.
+"""Caches autoscalers by list and watch: HorizontalPodAutoscalers, and PodAutoscalers.
 
 The controller subscribes to changes; syncs read the caches by the keys of `options.autoscaler_kinds`. Rules:
 

@@ -1,4 +1,4 @@
-"""The informers of one controller together: autoscalers and all pods, cached and updated by watches.
+"""Runs the informers of one controller together: autoscalers and all pods, cached and updated by watches.
 
 `podscaler.controller.assembly` makes one; syncs read the caches, and the controller runs the watches.
 """

@@ -1,4 +1,4 @@
-"""The types that informers cache, autoscalers and pods, and the decoders that make them when an object changes.
+"""Defines what informers cache, autoscalers and pods, and decodes them when an object changes.
 
 Syncs take objects from the caches and decode nothing. A cached pod has only what decisions use (for a recording, its
 JSON too), a cached autoscaler the whole object, because a write of its status sends it.

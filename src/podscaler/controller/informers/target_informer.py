@@ -1,4 +1,4 @@
-"""Informers of targets: the scales of workloads of the kinds that autoscalers target, from watches instead of requests.
+"""Caches the scales of the workloads that autoscalers target, from watches instead of requests.
 
 `podscaler.controller.informers.scale_client` reads them. Rules:
 

@@ -1,4 +1,4 @@
-"""The parameters of a leader election: names of Leases, durations, this process's identity, and the number of shards.
+"""Defines the parameters of a leader election: names of Leases, durations, this process's identity, number of shards.
 
 `podscaler controller` makes one from its flags. Two processes with different numbers of shards must not work at the
 same time: each first writes a Lease with its number of shards, and then reads whether one with another number is live

@@ -1,4 +1,4 @@
-"""Leader election with shards: several controllers work, each on the shards that it holds (`--shards`).
+"""Runs leader election with shards: several controllers work, each on the shards that it holds (`--shards`).
 
 `podscaler controller` runs a Sharding beside its Controller. Each process is a member by a Lease of its own, and has a
 LeaseHolder for each shard, which acquires and releases as `shard_assignment` says. Rules:

@@ -1,4 +1,4 @@
-"""The feature gates of the autoscaler, with their states in Kubernetes v1.37.
+"""Defines the feature gates of the autoscaler with their states in Kubernetes v1.37, and parses `--feature-gates`.
 
 `--feature-gates` sets them. A gate that upstream has locked cannot be changed; an unknown name is an error, so that a
 typing mistake never passes as "switched off".

@@ -1,4 +1,4 @@
-"""The settings of the controller: the checked values of its flags.
+"""Defines the settings of the controller: the checked values of its flags.
 
 `podscaler.cli.options.settings` makes them from flags; all parts of the controller read them. A new flag: an attribute
 here, and in `flags` or one of its parts if recordings need it.

@@ -1,4 +1,4 @@
-"""The controller's state of each autoscaler between syncs: one AutoscalerState for each key, in memory.
+"""Keeps the controller's state of each autoscaler between syncs: one AutoscalerState for each key, in memory.
 
 The controller registers and forgets autoscalers; a sync reads and changes the state of its own. Lifetimes:
 

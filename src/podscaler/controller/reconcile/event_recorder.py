@@ -1,4 +1,4 @@
-"""The event recorder of autoscalers: writes Kubernetes Events in the background, so that no sync waits for them.
+"""Writes Events about autoscalers in the background, so that no sync waits for them.
 
 Syncs call `AutoscalerEventRecorder.record`; one task (`run`) correlates and writes in order. When 1000 events wait,
 more are dropped. An event that the API server rejects is logged and dropped; one that does not reach it is tried 12

@@ -1,4 +1,4 @@
-"""One sync of one autoscaler: observe, decide, carry out, report.
+"""Runs one sync of one autoscaler: observes, decides, writes, and reports.
 
 The worker calls `AutoscalerReconciler.reconcile`. `podscaler.core.decide` decides; this module carries the decision out
 in the order of `reconcileAutoscaler` of kube-controller-manager: scale, events, status (only where it changed), the

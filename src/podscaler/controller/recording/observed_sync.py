@@ -1,4 +1,4 @@
-"""The data class of what one sync observed: the facts, with the objects that they were made from.
+"""Defines what one sync observed: the facts, with the objects that they were made from.
 
 `podscaler.controller.reconcile.observer` makes one; the reconciler decides and writes with it, a recording stores it.
 """

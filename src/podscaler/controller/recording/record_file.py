@@ -1,4 +1,4 @@
-"""The files of a recording: a gzip file that is replaced by a new one when it is full; older ones are numbered.
+"""Writes the files of a recording: a gzip file that is replaced by a new one when it is full; older ones are numbered.
 
 `podscaler.controller.recording.file_recording` writes through it in a thread: every method blocks. Invariants:
 

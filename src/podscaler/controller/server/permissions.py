@@ -1,4 +1,4 @@
-"""The permissions that the controller needs, and which of them the API server does not grant.
+"""Lists the permissions that the controller needs, and finds those that the API server does not grant.
 
 `podscaler controller` calls `warn` at its start and continues: a missing permission may be granted later, and one that
 is not used is not needed. One log line lists all that are missing, and names the manifest that grants them. A request

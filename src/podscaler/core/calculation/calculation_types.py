@@ -1,4 +1,4 @@
-"""The inputs and the results of the calculators of metrics: Situation, Tolerance, Proposal, MetricError.
+"""Defines the inputs and the results of the calculators of metrics: Situation, Tolerance, Proposal, MetricError.
 
 `podscaler.core.combine` makes the Situation of a sync and passes it to the calculator of each metric, which returns a
 Proposal or raises a MetricError.

@@ -1,4 +1,4 @@
-"""Proposals from a metric that has a value for each pod: Resource, ContainerResource and Pods metrics.
+"""Computes proposals from metrics that have a value for each pod: Resource, ContainerResource and Pods metrics.
 
 Called by `podscaler.core.algorithm`. Theory of operation:
 

@@ -1,4 +1,4 @@
-"""Proposals from a metric that has one value for all pods: Object and External metrics.
+"""Computes proposals from metrics that have one value for all pods: Object and External metrics.
 
 Called by `podscaler.core.algorithm`. Value targets multiply the ready pods by the ratio: 150 on a target of 100 with 4
 ready pods gives 6. AverageValue targets divide the value: 150 with a target of 50 for each pod gives 3.

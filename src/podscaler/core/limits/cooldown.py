@@ -1,4 +1,4 @@
-"""Cooldowns: delays of each direction after a rescale.
+"""Computes cooldowns: the delays after a rescale, before the next one in each direction.
 
 Called by `podscaler.core.decide` after all limits, with the delays of the algorithm or of the flags. Rules:
 

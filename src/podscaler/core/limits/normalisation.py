@@ -1,4 +1,4 @@
-"""Limits the replicas that the metrics want by stabilization windows, rates and bounds ("normalises" them).
+"""Limits the proposed replicas by stabilization windows, rates and bounds ("normalises" them).
 
 Called by `podscaler.core.decide` through the algorithm that applies (`podscaler.core.algorithm`).
 

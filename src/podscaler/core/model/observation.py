@@ -1,4 +1,4 @@
-"""The inputs of a decision as plain values: pods, samples, scale and the measurements of metrics.
+"""Defines the inputs of a decision as plain values: pods, samples, scale and the measurements of metrics.
 
 The controller and the replay fill in an `Observation`; `podscaler.core.model.api_conversion` and
 `podscaler.core.calculation.samples` make its parts from typed API objects. Numbers are parsed already: amounts are

@@ -1,4 +1,4 @@
-"""Finds autoscalers of a namespace that select the same pods, from the last selector of each: the selector store.
+"""Defines the selector store: it has the last selector of each autoscaler, and finds those that select the same pods.
 
 Two autoscalers over one pod would overwrite each other's replicas, so neither scales. Example: after
 `store("shop/web", app=web)` the namespace `shop` has `sharing("shop/other", pods)` = {"shop/web"}, if a pod has the

@@ -1,4 +1,4 @@
-"""Exec credential plugins: credentials that a program prints, cached until shortly before they expire.
+"""Runs exec credential plugins, and caches the credentials that they print until shortly before they expire.
 
 `config.kubeconfig` makes one for a user entry with `exec`; the transport calls it before each request, and for the
 client certificate before each new connection. Rules:

@@ -1,4 +1,4 @@
-"""The store of an informer: the objects of one kind by key, namespace and labels, with event handlers.
+"""Defines the store of an informer: the objects of one kind by key, namespace and labels, with event handlers.
 
 `informers.reflector.Reflector` fills it; controllers read it and subscribe to its changes. Invariants:
 

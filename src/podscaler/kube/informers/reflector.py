@@ -1,4 +1,4 @@
-"""The reflector: keeps a cache equal to a collection of the API server by list and watch.
+"""Defines the Reflector, which keeps a cache equal to a collection of the API server by list and watch.
 
 A controller runs one Reflector for each kind. Rules:
 

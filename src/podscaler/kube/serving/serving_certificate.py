@@ -1,4 +1,4 @@
-"""The TLS certificate of podscaler's HTTPS servers, read again from its files every minute, or made in memory.
+"""Provides the TLS certificate of podscaler's HTTPS servers, read again from its files every minute, or made in memory.
 
 `podscaler controller` and `podscaler adapter` make a ServingCertificate from --tls-cert-file and
 --tls-private-key-file; without these files the adapter uses `self_signed_context`.

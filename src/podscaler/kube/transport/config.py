@@ -1,4 +1,5 @@
-"""The connection settings of one API server: address, trusted authorities and credentials, complete and checked.
+"""Defines the connection settings of one API server: address, trusted authorities and credentials, complete and
+checked.
 
 `config.locate` makes a Config from a kubeconfig or from a pod's service account; `transport.http_transport` uses it.
 All files are read already, except for tokens and certificates that are renewed. Its `repr` shows no secrets.

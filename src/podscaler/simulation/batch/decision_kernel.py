@@ -1,4 +1,4 @@
-"""The decision in machine code: branch, metrics, windows, rates and bounds, and the history of one autoscaler.
+"""Decides in machine code: branch, metrics, windows, rates and bounds, and the history of one autoscaler.
 
 Called by `candidate_kernel`. The functions compute what those of `podscaler.core` compute that their docstrings name.
 Recommendations are kept as two monotonic queues, for the highest and the lowest within the windows. Their result equals

@@ -1,4 +1,4 @@
-"""The proposals of metrics in machine code: groups of pods, their averages, and totals.
+"""Computes the proposals of metrics in machine code: groups of pods, their averages, and totals.
 
 Called by `decision_kernel`. The functions compute what those of `podscaler.core.calculation` compute that their
 docstrings name, for cohorts of pods instead of single pods.

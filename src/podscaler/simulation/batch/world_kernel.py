@@ -1,4 +1,4 @@
-"""The simulated world in machine code: load, pods and measurements of one workload.
+"""Simulates the world in machine code: load, pods and measurements of one workload.
 
 Pods that were made at one instant are a cohort: they run, become ready and are measured together. Cohorts are a stack
 in the order in which they were made, because pods that are not ready are removed first, then the youngest, and older

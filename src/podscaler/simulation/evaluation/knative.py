@@ -1,4 +1,4 @@
-"""Knative's algorithm (the Knative Pod Autoscaler, KPA) as a Scaler, written from its documentation.
+"""Implements Knative's algorithm (the Knative Pod Autoscaler, KPA) as a Scaler, written from its documentation.
 
 1. A metric is averaged over the stable window (60 s) and over the panic window (10 % of it).
 2. Each average divided by the target for each pod, rounded up, is a wanted count. The target is 70 % of what a pod can

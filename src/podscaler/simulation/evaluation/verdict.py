@@ -1,4 +1,4 @@
-"""One sentence on which candidate is better than the present spec, and by how much.
+"""Formats one sentence on which candidate is better than the present spec, and by how much.
 
 Two measures decide: pod-hours, and the needed pods that were missing. A difference counts where it is more than
 the noise: two standard errors of the differences in ten equal parts of the time, and one hundredth of the value. A

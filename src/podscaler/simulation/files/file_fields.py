@@ -1,4 +1,4 @@
-"""Values of a scenario file with their places, so that every error names file, line and field.
+"""Wraps the values of a scenario file with their places, so that every error names file, line and field.
 
 Used by all other modules of the package.
 """

@@ -1,4 +1,4 @@
-"""Loads as shapes: step, ramp, diurnal, spike, and noise on top of others.
+"""Computes loads of a shape: step, ramp, diurnal, spike, and noise on top of others.
 
 Called by `loads`. A shape that changes without steps is sampled: its value at the middle of each step of `every`.
 """

@@ -1,4 +1,4 @@
-"""Computes the rows of an autoscaler's candidates.
+"""Simulates each candidate of an autoscaler of a fleet, and computes the row of measures about it.
 
 Called by `partition_runs`, in a worker. Specs run in the batch engine, which sums up their deviations from the needed
 pods without keeping timelines; other scalers (fixed counts, Knative, hindsight) run as in `podscaler backtest`.

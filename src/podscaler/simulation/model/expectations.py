@@ -1,4 +1,4 @@
-"""What a scenario expects of its result, and the check of that while syncs pass by.
+"""Defines the expectations that a scenario states about its result, and checks them with each simulated sync.
 
 `podscaler.simulation.files` reads expectations; `podscaler simulate` exits with status 1 where one fails.
 """

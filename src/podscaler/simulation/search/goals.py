@@ -1,4 +1,4 @@
-"""Goals of a search: limits that a spec must keep (`under-provisioned<1%`), and measures that it makes small.
+"""Parses the goals of a search: limits that a spec must keep (`under-provisioned<1%`), and measures to minimize.
 
 Called by `podscaler tune` with the values of `--slo` and `--minimize`.
 """

@@ -1,4 +1,4 @@
-"""A recommended spec for people and for kubectl: what changes and why, and the manifest.
+"""Formats a recommended spec for people and for kubectl: what changes and why, and the manifest.
 
 Called by `podscaler tune` with the result of a search.
 """

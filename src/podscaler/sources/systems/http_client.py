@@ -1,4 +1,4 @@
-"""The HTTP client of the sources `prometheus` and `http`: GET and POST requests with checked URLs and headers.
+"""Sends the HTTP requests of the sources `prometheus` and `http`: GET and POST with checked URLs and headers.
 
 Rules:
 
