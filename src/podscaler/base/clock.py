@@ -53,11 +53,11 @@ def rfc3339(instant_ns: int) -> str:
 
     Raises ValueError or OverflowError outside the years 1 to 9999.
     """
-    return _rfc3339(instant_ns // NANOSECONDS)
+    return _rfc3339_of_second(instant_ns // NANOSECONDS)
 
 
 @lru_cache(maxsize=1024)
-def _rfc3339(instant_s: int) -> str:
+def _rfc3339_of_second(instant_s: int) -> str:
     """`instant_s` is seconds since the epoch; cached, since many objects are written in the same second."""
     return datetime.fromtimestamp(instant_s, UTC).isoformat()[:19] + "Z"
 

@@ -68,7 +68,7 @@ class EventStream:
     """The events for one viewer, until the connection or the session ends.
 
     Args:
-        live: the cluster.
+        live_cluster: the cluster.
         sessions, session: whose stream it is.
         clock: for the rounds.
         boot_id: of this server process, for the ids of events.

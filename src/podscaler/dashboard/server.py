@@ -98,7 +98,7 @@ class DashboardServer:
     """Serves the dashboard from `start` to `stop`.
 
     Args:
-        live: the cluster.
+        live_cluster: the cluster.
         clock: for sessions and streams.
         options: how it is served.
 

@@ -44,7 +44,7 @@ async def write(client: Client, kind: str, key: tuple[str, str], change: SpecCha
     Args:
         client: the viewer's.
         kind: of the autoscaler; empty: HorizontalPodAutoscaler.
-        named: its namespace and name.
+        key: its namespace and name.
         change: the fields and the version.
 
     Raises:

@@ -1,7 +1,7 @@
 """Fetches the values of one entry of `spec.metrics`, and converts the response to the input of a decision.
 
 The controller calls `fetch` for each metric of an autoscaler. A failure of any kind becomes a `observation.Failure`,
-about which `podscaler.core.decide` decides. A new type of metric: a query in `queries`, and a case in `_fetch`.
+about which `podscaler.core.decide` decides. A new type of metric: a query in `queries`, and a case in `_query_metric`.
 
 Source: docs/spec/decision.md 7 (Metrics client).
 """
@@ -45,14 +45,14 @@ async def fetch(
         rules: how the emulated Kubernetes version reads numbers.
     """
     try:
-        return await _fetch(source, metric, namespace=namespace, selector=selector, rules=rules)
+        return await _query_metric(source, metric, namespace=namespace, selector=selector, rules=rules)
     except StatusError as error:
         return FetchedMetric(observation.Failure(error.message, error.reason, error.code))
     except ValueError as error:
         return FetchedMetric(observation.Failure(f"the metrics API's answer cannot be read: {error}"))
 
 
-async def _fetch(
+async def _query_metric(
     source: MetricsSource, metric: Metric, *, namespace: str, selector: Selector, rules: Emulation
 ) -> FetchedMetric:
     """As `fetch`. Raises StatusError where the query fails and ValueError where its response cannot be read."""

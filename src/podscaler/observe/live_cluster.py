@@ -183,8 +183,8 @@ class LiveCluster:
 
     def rows(self) -> Sequence[AutoscalerRow]:
         """All autoscalers, the worst first."""
-        found = [row for key in self.keys() if (row := self.find_row(key)) is not None]
-        return sorted(found, key=autoscaler_rows.order)
+        known_rows = [row for key in self.keys() if (row := self.find_row(key)) is not None]
+        return sorted(known_rows, key=autoscaler_rows.order)
 
     def since(self) -> tuple[int | None, str]:
         """From when on decisions are known (ms; None: none is), and why not from earlier on."""

@@ -158,10 +158,12 @@ class ObjectReader:
         api_version = f"{mapping.group}/{mapping.version}" if mapping.group else mapping.version
         objects.items += reading.items({**obj, "apiVersion": api_version, "kind": mapping.kind}, DocumentOrigin())
 
-    async def _add_autoscalers(self, read: ReadObjects, namespace: str) -> None:
+    async def _add_autoscalers(self, read_objects: ReadObjects, namespace: str) -> None:
         objects = await self._list(HPA.group, HPA.version, namespace, HPA.plural, [])
         for each in objects:
-            read.items += reading.items({**each, "apiVersion": HPA.api_version, "kind": HPA.kind}, DocumentOrigin())
+            read_objects.items += reading.items(
+                {**each, "apiVersion": HPA.api_version, "kind": HPA.kind}, DocumentOrigin()
+            )
 
     async def _add(self, objects: ReadObjects, namespace: str, plural: str, kind: str) -> None:
         for each in await self._list("", "v1", namespace, plural, []):

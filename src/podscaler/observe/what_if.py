@@ -53,7 +53,7 @@ def compare(question: tuple[Assignment, ...], latest: KeptSync, kept_syncs: Sequ
     Args:
         question: the assignments.
         latest: the newest sync.
-        kept: the syncs of the time range, oldest first; the newest SYNCS_MAX of them are used.
+        kept_syncs: the syncs of the time range, oldest first; the newest SYNCS_MAX of them are used.
 
     Raises:
         UsageError: an assignment cannot be used.
@@ -87,7 +87,7 @@ def _over_time(question: tuple[Assignment, ...], kept_syncs: Sequence[KeptSync])
     limited: list[int | None] = []
     carried_history: History | None = None
     for each in kept_syncs:
-        replayed, sync = _parse(each)
+        replayed, sync = _parse_sync(each)
         facts = decide_again.recorded_facts(sync, replayed.settings)
         facts = replace(facts, prior_history=_carried(sync.prior_history, carried_history))
         at.append(each.mark.at)
@@ -108,7 +108,7 @@ def _carried(recorded: History, carried: History | None) -> History:
     return msgspec.structs.replace(recorded, recommendations=carried.recommendations)
 
 
-def _parse(kept_sync: KeptSync) -> tuple[Replay, RecordedSync]:
+def _parse_sync(kept_sync: KeptSync) -> tuple[Replay, RecordedSync]:
     replayed = Replay(recording.read_header(kept_sync.header))
     sync = replayed.parse(kept_sync.line())
     assert sync is not None, "a kept line is that of a sync"
@@ -116,7 +116,7 @@ def _parse(kept_sync: KeptSync) -> tuple[Replay, RecordedSync]:
 
 
 def _decide(kept_sync: KeptSync) -> tuple[Replay, RecordedSync, Decision]:
-    replayed, sync = _parse(kept_sync)
+    replayed, sync = _parse_sync(kept_sync)
     return replayed, sync, replayed.decide(sync)
 
 

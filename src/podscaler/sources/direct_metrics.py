@@ -106,9 +106,9 @@ class DirectSources:
             and self._clock.monotonic_s() - cached_result[0] < self._fresh_s
         ):
             return cached_result[2]
-        return await self._flights.run(key, lambda: self._read(source))
+        return await self._flights.run(key, lambda: self._read_and_keep(source))
 
-    async def _read(self, source: MetricSource) -> ReadResult:
+    async def _read_and_keep(self, source: MetricSource) -> ReadResult:
         result = await self._reader.read(source)
         if self._fresh_s > 0:
             self._drop_stale()

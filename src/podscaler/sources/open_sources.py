@@ -139,7 +139,7 @@ class OpenSources:
         """Close the source of that object in the background, if it is open."""
         open_source = self._open.pop(key, None)
         if open_source is not None:
-            task = asyncio.get_running_loop().create_task(self._close(open_source.source))
+            task = asyncio.get_running_loop().create_task(self._close_in_time(open_source.source))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
@@ -163,7 +163,7 @@ class OpenSources:
             )
         await self._places.take(namespace)
         self._timeouts.pop(key, None)
-        work = self._read(attempt, spec)
+        work = self._read_milli(attempt, spec)
         try:
             return await self._within(work, spec.timeout_s, on_end=lambda: self._places.release(namespace))
         except (ReadTimeout, TimeoutError):
@@ -172,7 +172,7 @@ class OpenSources:
             self._timeouts[key] = replace(latest, until_s=self._clock.monotonic_s() + latest.backoff_s)
             raise
 
-    async def _read(self, attempt: "_Attempt", spec: SourceSpec) -> int:
+    async def _read_milli(self, attempt: "_Attempt", spec: SourceSpec) -> int:
         namespace = attempt.source.metadata.namespace
         attempt.credentials = await credentials.read(self._client, namespace, spec.credentials)
         opened = await self._opened(attempt, spec)
@@ -191,8 +191,8 @@ class OpenSources:
         config = SourceConfig(
             spec.settings, self._clock, attempt.credentials, spec.tls, timeout_s=spec.timeout_s, folder=self._folder
         )
-        made = await asyncio.to_thread(self._make, spec, config)
-        opened = self._open[key] = _OpenSource(made, identity, self._clock.monotonic_s())
+        new_source = await asyncio.to_thread(self._make, spec, config)
+        opened = self._open[key] = _OpenSource(new_source, identity, self._clock.monotonic_s())
         return opened
 
     def _make(self, spec: SourceSpec, config: SourceConfig) -> ExternalSource:
@@ -225,7 +225,7 @@ class OpenSources:
         for key in [key for key, each in self._timeouts.items() if each.until_s < oldest_s]:
             del self._timeouts[key]
 
-    async def _close(self, source: ExternalSource) -> None:
+    async def _close_in_time(self, source: ExternalSource) -> None:
         try:
             await self._within(_call_close(source), CLOSE_TIMEOUT_S)
         except Exception as error:  # the text may have credentials

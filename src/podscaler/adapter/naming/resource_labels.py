@@ -32,7 +32,7 @@ class ResourceLabels:
 
     Args:
         mapping: the rule's overrides and template.
-        served: the resources that the API server serves.
+        served_resources: the resources that the API server serves.
 
     Raises:
         RuleError: the template is invalid, or the API server does not serve the resource of an override.

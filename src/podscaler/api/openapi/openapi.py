@@ -120,7 +120,7 @@ def _metric_document(group: str, version: str, paths: Mapping[str, tuple[str, st
     target = _subject(CreateOnly(group, version, "", list_kind, message, namespaced=True), version, message)
     document_paths = openapi_paths.discovery(target.root, target.id, target.tag) | openapi_paths.metrics(target, paths)
     kinds = _common_kinds(group, version) | {message: [target.gvk]}
-    return _document(dict(sorted(document_paths.items())), openapi_schemas.of((*_ALWAYS, message), kinds))
+    return _document_of(dict(sorted(document_paths.items())), openapi_schemas.of((*_ALWAYS, message), kinds))
 
 
 def document(group_version: str, resources: Iterable[Resource], reviews: Iterable[CreateOnly] = ()) -> Json:
@@ -136,7 +136,7 @@ def document(group_version: str, resources: Iterable[Resource], reviews: Iterabl
         kinds |= _kinds(part.target)
         schemas |= part.schemas
     schemas |= openapi_schemas.of([*messages, *_REFERRED] if schemas else messages, kinds)
-    return _document(dict(sorted(paths.items())), dict(sorted(schemas.items())))
+    return _document_of(dict(sorted(paths.items())), dict(sorted(schemas.items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +153,10 @@ def _served(
     group: str, version: str, resources: Iterable[Resource], reviews: Iterable[CreateOnly]
 ) -> Iterator[_ResourcePaths]:
     for resource in resources:
-        for served in resource.versions:
-            if (resource.group, served.version) == (group, version):
-                schemas = served.openapi() if served.openapi is not None else {}
-                message = served.message or custom_openapi.message(group, version, resource.kind)
+        for version_of_resource in resource.versions:
+            if (resource.group, version_of_resource.version) == (group, version):
+                schemas = version_of_resource.openapi() if version_of_resource.openapi is not None else {}
+                message = version_of_resource.message or custom_openapi.message(group, version, resource.kind)
                 yield replace(_of_resource(resource, _subject(resource, version, message)), schemas=schemas)
     for review in reviews:
         if (review.group, review.version) == (group, version):
@@ -278,7 +278,7 @@ def _discovery_document(path: str, message: str) -> Json:
         "responses": openapi_paths.responses(message),
     }
     kinds = {message: [_gvk("", "v1", message.rpartition(".")[2])]}
-    return _document({f"/{path}/": {"get": operation}}, openapi_schemas.of([message], kinds))
+    return _document_of({f"/{path}/": {"get": operation}}, openapi_schemas.of([message], kinds))
 
 
 def _version_document() -> Json:
@@ -293,10 +293,10 @@ def _version_document() -> Json:
         "operationId": "getCodeVersion",
         "responses": {"200": response, "401": {"description": "Unauthorized"}},
     }
-    return _document({"/version/": {"get": operation}}, {})
+    return _document_of({"/version/": {"get": operation}}, {})
 
 
-def _document(paths: Json, schemas: Json) -> Json:
+def _document_of(paths: Json, schemas: Json) -> Json:
     bearer = {"type": "apiKey", "in": "header", "name": "authorization", "description": "Bearer token authentication"}
     return {
         "openapi": "3.0.0",

@@ -64,15 +64,15 @@ class Document:
 
 def parse(body: bytes) -> Document:
     """The first document. Raises DecodeError (`yaml: line 2: ...`)."""
-    return _parse(body, _scalar)
+    return _parse_document(body, _scalar)
 
 
 def parse_texts(body: bytes) -> Document:
     """As `parse`, with every scalar as the text that it is: `0.10` stays `0.10`, `yes` stays `yes`."""
-    return _parse(body, _text)
+    return _parse_document(body, _text)
 
 
-def _parse(body: bytes, scalar: Callable[[yaml.ScalarNode], Any]) -> Document:
+def _parse_document(body: bytes, scalar: Callable[[yaml.ScalarNode], Any]) -> Document:
     try:
         node = _first_document(body)
     except yaml.MarkedYAMLError as error:

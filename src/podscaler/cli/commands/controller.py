@@ -176,8 +176,8 @@ async def _work(work: Working, config: Config, needed: Sequence[Permission]) -> 
         ready.cancel()
         stopped.cancel()
         await asyncio.gather(ready, stopped, return_exceptions=True)
-    wanted = (*needed, *work.permissions)
-    warning = asyncio.ensure_future(permissions.warn(work.client, wanted))
+    all_permissions = (*needed, *work.permissions)
+    warning = asyncio.ensure_future(permissions.warn(work.client, all_permissions))
     try:
         await work.run()
     finally:

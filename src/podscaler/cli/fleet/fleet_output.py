@@ -39,7 +39,7 @@ def progress_printer() -> "Callable[[FleetProgress], None]":
 def _bar(progress: "FleetProgress") -> None:
     filled = _BAR_WIDTH * progress.done // max(progress.partitions, 1)
     bar = "#" * filled + "." * (_BAR_WIDTH - filled)
-    click.echo(f"\r[{bar}] {_text(progress)}", err=True, nl=progress.done == progress.partitions)
+    click.echo(f"\r[{bar}] {_progress_text(progress)}", err=True, nl=progress.done == progress.partitions)
 
 
 class _Lines:
@@ -52,10 +52,10 @@ class _Lines:
         tenth = _LINES * progress.done // max(progress.partitions, 1)
         if tenth > self._shown:
             self._shown = tenth
-            click.echo(_text(progress), err=True)
+            click.echo(_progress_text(progress), err=True)
 
 
-def _text(progress: "FleetProgress") -> str:
+def _progress_text(progress: "FleetProgress") -> str:
     kept = f" ({progress.kept} of an earlier run)" if progress.kept else ""
     return (
         f"{progress.done} of {progress.partitions} partitions{kept}, {progress.autoscalers:,} autoscalers in this run"

@@ -36,10 +36,10 @@ def run(flags: FleetFlags) -> None:
     if flags.scheduler and not flags.scheduler.partition("://")[2]:
         raise UsageError(f"--scheduler {flags.scheduler} is not an address such as tcp://dask-scheduler:8786")
     with _locked(flags.out):
-        _run(flags)
+        _run_partitions(flags)
 
 
-def _run(flags: FleetFlags) -> None:
+def _run_partitions(flags: FleetFlags) -> None:
     from podscaler.simulation.fleet import partition_runs, results, summary
     from podscaler.simulation.fleet.cluster import ClusterRequest
     from podscaler.simulation.fleet.partition_runs import FleetRun

@@ -32,10 +32,10 @@ def read(request: RangeRequest) -> Sequence[tuple[float, str]]:
     Raises:
         UsageError: Prometheus cannot be reached, rejects the query, or has no series or several.
     """
-    return asyncio.run(_read(request))
+    return asyncio.run(_read_chunks(request))
 
 
-async def _read(request: RangeRequest) -> Sequence[tuple[float, str]]:
+async def _read_chunks(request: RangeRequest) -> Sequence[tuple[float, str]]:
     async with _connected(request) as client:
         points: list[tuple[float, str]] = []
         for start_s, end_s in chunks(request):

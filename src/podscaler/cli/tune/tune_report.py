@@ -70,13 +70,15 @@ def _scatter(tuned: TunedAutoscaler, source: TuneSource) -> ScatterPlot:
     across, up = (*minimized, _LATER_MEASURE, "pod-hours")[:2] if len(minimized) < 2 else minimized[:2]
     up = up if up != across else "pod-hours"
 
-    def point(label: str, found: Scores, kind: str, spec: HorizontalPodAutoscalerSpec | None) -> ScatterPoint:
+    def point(
+        label: str, candidate_scores: Scores, kind: str, spec: HorizontalPodAutoscalerSpec | None
+    ) -> ScatterPoint:
         changes = () if spec is None else recommendation.changes(source.wire, spec)
         return msgspec.convert(
             {
                 "label": label,
-                "x": scores.value(found, across),
-                "y": scores.value(found, up),
+                "x": scores.value(candidate_scores, across),
+                "y": scores.value(candidate_scores, up),
                 "kind": kind,
                 "lines": [str(each) for each in changes],
             },

@@ -1,7 +1,8 @@
 """Wires and runs the control plane of one machine: API server, controllers, node, metrics and autoscaler.
 
-`podscaler up` runs it. This module passes all dependencies between the parts; `ControlPlane._start` has the order. A
-part runs as a task until the control plane is stopped; a part that fails is started again without effect on the others.
+`podscaler up` runs it. This module passes all dependencies between the parts; `ControlPlane._start_parts` has the
+order. A part runs as a task until the control plane is stopped; a part that fails is started again without effect on
+the others.
 """
 
 import asyncio
@@ -228,7 +229,7 @@ class ControlPlane:
             UsageError: the data directory, the port or the kubeconfig cannot be used; nothing is left running then.
         """
         try:
-            await self._start()
+            await self._start_parts()
         except BaseException as error:
             await self._exit.aclose()
             if isinstance(error, OSError | StatusError):  # a full disk, for one
@@ -240,7 +241,7 @@ class ControlPlane:
         """End the tasks, the server and every process that was started, in reverse order, and close the database."""
         await self._exit.aclose()
 
-    async def _start(self) -> None:
+    async def _start_parts(self) -> None:
         data_dir = self._settings.data_dir
         store = await open_store(data_dir, self._clock, is_new_cluster=self._settings.is_new_cluster)
         self._exit.push_async_callback(store.close)

@@ -184,7 +184,7 @@ async def load_history(
 
     Args:
         key: the autoscaler's key.
-        now: this instant, in ns since the epoch.
+        now_ns: this instant, in ns since the epoch.
         uid: the object's uid; None: any.
         namespace: the namespace of the ConfigMaps.
 

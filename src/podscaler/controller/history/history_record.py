@@ -211,7 +211,7 @@ def resumed(restored_history: RestoredHistory, present_replicas: int, now_ns: in
       hold the replicas of the target, but not raise them. So higher ones count as those replicas.
 
     Args:
-        present: the replicas of the target.
+        present_replicas: the replicas of the target.
         has_behavior: whether the spec has a `behavior`, with which no recommendation of the past scales up. Then higher
             ones stay, as they may not hold back a scale-up as lower ones would.
     """

@@ -94,7 +94,7 @@ def view(
     Args:
         leases: the observed Leases.
         election: the parameters of the election.
-        own: the shards that we hold, with our identity, or NOBODY while the shard is being released.
+        own_shards: the shards that we hold, with our identity, or NOBODY while the shard is being released.
         now_s: this instant of the monotonic clock.
         began_s: when we became a member; a shard without a Lease counts as free since.
     """

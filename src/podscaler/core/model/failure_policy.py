@@ -88,7 +88,7 @@ def parse(
     """The policy of an autoscaler with these metrics; an invalid one has no effect but its `fault`.
 
     Args:
-        stated: `spec.onMetricFailure`; None: only annotations can state a policy.
+        policy_spec: `spec.onMetricFailure`; None: only annotations can state a policy.
     """
     try:
         effective = policy_spec or parse_annotations(annotations)

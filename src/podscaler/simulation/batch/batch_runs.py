@@ -108,11 +108,11 @@ def run(scenario: BatchScenario, candidates: Sequence[Spec], measures: Measures 
 
     Raises ValueError where the numbers of needed pods are not as many as the syncs.
     """
-    results = _run(scenario, candidates, measures)
+    results = _run_kernel(scenario, candidates, measures)
     return results.as_result(scenario.at_ms, scenario.demand_ucores, measures, {})
 
 
-def _run(scenario: BatchScenario, candidates: Sequence[Spec], measures: Measures) -> "_Results":
+def _run_kernel(scenario: BatchScenario, candidates: Sequence[Spec], measures: Measures) -> "_Results":
     syncs = len(scenario.at_ms)
     specs = _spec_tables(scenario, candidates)
     world = scenario.world.copy()
@@ -152,7 +152,7 @@ def evaluate(
     covered = [index for index in range(len(candidates)) if index not in fallbacks]
     results = _Results.empty(len(candidates), len(compiled.at_ms), keep_timeline=measures.keep_timeline)
     if covered:
-        results.take(covered, _run(compiled, [candidates[index] for index in covered], measures))
+        results.take(covered, _run_kernel(compiled, [candidates[index] for index in covered], measures))
     for index in fallbacks:
         results.take_exact(index, _exact(scenario, candidates[index], measures))
     return results.as_result(compiled.at_ms, compiled.demand_ucores, measures, fallbacks)

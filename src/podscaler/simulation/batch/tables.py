@@ -84,8 +84,8 @@ def of_specs(
         if spec.behavior is not None:
             _set_behavior(row, spec, settings, policies)
     for tolerance, spec in zip(tolerances, candidates, strict=True):
-        stated = calculation_types.tolerance(spec, settings)
-        tolerance[:] = stated.down, stated.up
+        spec_tolerance = calculation_types.tolerance(spec, settings)
+        tolerance[:] = spec_tolerance.down, spec_tolerance.up
     longest_ns = int(specs[:, [at.UP_LONGEST_NS, at.DOWN_LONGEST_NS]].max(initial=0))
     return SpecTables(
         specs,

@@ -40,12 +40,12 @@ def rows(autoscaler: FleetAutoscaler | UnusableAutoscaler, make_trial: MakeTrial
         return [FleetRow(autoscaler=autoscaler.key, candidate="", error=autoscaler.reason)]
     try:
         trial = make_trial(autoscaler)
-        return _rows(autoscaler, trial.candidates, trial.needs)
+        return _rows_of_candidates(autoscaler, trial.candidates, trial.needs)
     except (UsageError, ValueError) as error:
         return [FleetRow(autoscaler=autoscaler.key, candidate="", error=str(error))]
 
 
-def _rows(autoscaler: FleetAutoscaler, candidates: Sequence[Candidate], needs: Needs) -> list[FleetRow]:
+def _rows_of_candidates(autoscaler: FleetAutoscaler, candidates: Sequence[Candidate], needs: Needs) -> list[FleetRow]:
     scenario = autoscaler.scenario
     at_ms = range(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms)
     needed = [needs.pods.value_at(each) for each in at_ms]

@@ -54,7 +54,7 @@ def write(path: Path, data: ReportData) -> None:
 
 def html(data: ReportData) -> str:
     """The page."""
-    script, style = _script(), _style()
+    script, style = _page_script(), _style()
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -123,7 +123,7 @@ def script() -> str:
     return f'(() => {{\n"use strict";\n{parts}}})();\n'
 
 
-def _script() -> str:
+def _page_script() -> str:
     """uPlot, with its licence, then the script of the page."""
     return f"/* uPlot\n{_static('uPlot.LICENSE')}\n*/\n{_static('uPlot.iife.min.js')}\n{script()}"
 

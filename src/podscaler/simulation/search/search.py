@@ -190,7 +190,7 @@ class _Variation:
     """Chooses values of good candidates, with one to three of them left open, for the suggester to fill in.
 
     Args:
-        present: the values of the present spec, which is the first candidate.
+        present_values: the values of the present spec, which is the first candidate.
     """
 
     def __init__(self, present_values: Mapping[str, int | str], choice: random.Random) -> None:

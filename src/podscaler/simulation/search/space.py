@@ -80,7 +80,7 @@ class SearchSpace:
     """The candidates around one spec.
 
     Args:
-        present: the spec that is improved; what no dimension changes stays.
+        present_spec: the spec that is improved; what no dimension changes stays.
         dimensions: names of DIMENSIONS.
         bounds: for the dimensions `min` and `max`.
 

@@ -77,11 +77,11 @@ def table(signatures: Mapping[str, Function]) -> dict[str, tuple[Overload, ...]]
 
 def joined(*tables: Table) -> dict[str, tuple[Overload, ...]]:
     """One table from those of several libraries."""
-    found: dict[str, tuple[Overload, ...]] = {}
+    overloads_by_name: dict[str, tuple[Overload, ...]] = {}
     for each in tables:
         for name, overloads in each.items():
-            found[name] = (*found.get(name, ()), *overloads)
-    return found
+            overloads_by_name[name] = (*overloads_by_name.get(name, ()), *overloads)
+    return overloads_by_name
 
 
 def is_valid(parse: Function) -> Function:

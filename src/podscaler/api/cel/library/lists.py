@@ -49,8 +49,8 @@ def _extreme(items: list[Any], name: str, *, is_max: bool) -> Any:
 
 
 @charged
-def _index_of(budget: Budget, items: list[Any], wanted: Any) -> int:
-    return next((index for index, item in enumerate(items) if operators.equal(item, wanted, budget)), -1)
+def _index_of(budget: Budget, items: list[Any], sought: Any) -> int:
+    return next((index for index, item in enumerate(items) if operators.equal(item, sought, budget)), -1)
 
 
 @charged

@@ -148,7 +148,7 @@ def _timestamp_getter(getter: Callable[[datetime, int], int]) -> Function:
     """The method that returns a part of a timestamp, in UTC or in the time zone of its argument.
 
     Args:
-        read: from the time in that zone and the nanoseconds of its second to the part.
+        getter: from the time in that zone and the nanoseconds of its second to the part.
     """
 
     def call(value: Timestamp, zone: str = "") -> int:

@@ -118,14 +118,14 @@ def _expressions(schema: Structural, rules: list[Object], path: str, uncorrelata
         return [FieldError("InternalError", path, text)]
     errors = []
     for index, rule in enumerate(rules):
-        errors += _expression_errors(rule, declared_type, f"{path}[{index}]", uncorrelatable)
+        errors += _errors_of_rule(rule, declared_type, f"{path}[{index}]", uncorrelatable)
     return errors
 
 
 _RULES = "x-kubernetes-validations rules"
 
 
-def _expression_errors(rule: Object, self_type: "Type", path: str, uncorrelatable: str) -> list[FieldError]:
+def _errors_of_rule(rule: Object, self_type: "Type", path: str, uncorrelatable: str) -> list[FieldError]:
     program, error = _compiled(rule, "rule", self_type)
     errors = [_at_expression(f"{path}.rule", rule, error)] if error else []
     if not error and rule.get("messageExpression"):
