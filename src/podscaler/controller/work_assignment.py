@@ -173,7 +173,7 @@ class WorkAssignment:
         self._ownership = ownership
 
     def write_lease(self, key: Key) -> WriteLease | None:
-        """The lease by which this process syncs an autoscaler; None: it does not sync it."""
+        """The lease by which this process syncs an autoscaler; None: another process syncs it, or none."""
         return self._ownership.find(key)
 
     def open(self) -> None:

@@ -38,7 +38,7 @@ class ReportFolder:
         self._folder = folder
 
     def list(self) -> list[ReportView]:
-        """The newest reports, newest first. Blocks. Raises StatusError where the folder cannot be read."""
+        """The newest reports, newest first. The call blocks. Raises StatusError where the folder cannot be read."""
         if self._folder is None:
             return []
         try:
@@ -54,7 +54,7 @@ class ReportFolder:
         return sorted(views, key=lambda view: (-view.at, view.name))[:REPORTS_MAX]
 
     def read(self, name: str) -> bytes:
-        """The JSON of a report. Blocks. Raises StatusError (404) where there is no such report, or it is not JSON."""
+        """The JSON of a report. The call blocks. Raises StatusError (404) where it is absent, or not JSON."""
         if self._folder is None or not _NAME.fullmatch(name):
             raise StatusError(f"there is no report {name}", code=404)
         try:

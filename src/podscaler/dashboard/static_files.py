@@ -35,7 +35,7 @@ class StaticFile(NamedTuple):
 
 
 class StaticFiles:
-    """The files of some folders. Blocks.
+    """The files of some folders. The call blocks.
 
     Args:
         folders: folders of the package by the beginning of their paths (`charts/`; empty: the root); one that does not

@@ -35,7 +35,7 @@ def of(autoscaler: Autoscaler, track: DecisionTrack | None, *, now_ms: int, deci
 
     Args:
         autoscaler: the object.
-        track: its decisions; None: none is known.
+        track: its decisions; None: no decision is known.
         now_ms: for the sparkline.
         decided_by: the manager that wrote its status; empty: it is not known.
     """

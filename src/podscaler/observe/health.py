@@ -135,7 +135,7 @@ def of(autoscaler: HorizontalPodAutoscaler, decision: Decision | None = None) ->
 
     Args:
         autoscaler: the object; its status may be written by any controller.
-        decision: the latest decision, whose status counts in place of the object's; None: none is known.
+        decision: the latest decision, whose status counts in place of the object's; None: no decision is known.
     """
     status = autoscaler.status if decision is None else decision.status
     facts = _StatusFacts(autoscaler, status, decision)

@@ -34,7 +34,7 @@ class KeptSync:
         mark: its mark.
         header: the header line of the recording that the line belongs to.
         is_sample: whether its outcome is that of the sync before.
-        record: the sync, until it is packed; None: it is packed.
+        record: the sync, until it is packed; None: the sync is packed.
         packed: the compressed line.
     """
 
@@ -84,7 +84,7 @@ class KeptSyncs:
             self._waiting.append(sync)
 
     def find(self, key: Key, mark_id: str) -> KeptSync | None:
-        """The sync with that mark; None: it is not kept."""
+        """The sync with that mark; None: no such sync is kept."""
         return self._by_key.get(key, {}).get(mark_id)
 
     def of_range(self, key: Key, from_ms: int, to_ms: int) -> Sequence[KeptSync]:

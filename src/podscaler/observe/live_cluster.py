@@ -187,7 +187,7 @@ class LiveCluster:
         return sorted(known_rows, key=autoscaler_rows.order)
 
     def since(self) -> tuple[int | None, str]:
-        """From when on decisions are known (ms; None: none is), and why not from earlier on."""
+        """The instant of the oldest known decision (ms; None: no decision is known), and why none is older."""
         oldest = self.history.oldest_at
         return oldest, "no decision was seen yet" if oldest is None else self.history.since_reason(oldest)
 

@@ -43,7 +43,7 @@ class FakePrometheus:
         now_s: the instant of queries, in seconds since the epoch.
         stored: labels (with the name as `__name__`) and samples (instant and value, in order) of each series.
         queries: all expressions, in order.
-        failure: raised by each query and list of series; None: they succeed.
+        failure: raised by each query and list of series; None: queries succeed.
     """
 
     now_s: float = 1_767_225_600.0

@@ -38,7 +38,7 @@ _WINDOW = re.compile("".join(f"(?:([0-9]+){unit})?" for unit, _ in _UNITS_S))
 
 
 def load(path: Path) -> AdapterConfig:
-    """The configuration of a file. Blocks. Raises UsageError."""
+    """The configuration of a file. The call blocks. Raises UsageError."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

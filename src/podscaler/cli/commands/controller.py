@@ -125,7 +125,7 @@ async def run(
 
     Args:
         serving: where /metrics, /healthz and /readyz are served; None: nowhere.
-        file: the file to which syncs are recorded; None: they are not.
+        file: the file to which syncs are recorded; None: nothing is recorded.
         otlp_endpoint: the URL of the collector of traces; empty: no traces.
 
     Raises UsageError where the connection can never work, and where the address to listen on or the file to record to

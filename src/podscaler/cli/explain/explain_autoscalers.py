@@ -101,7 +101,7 @@ class Autoscalers:
         return frozenset(each.key for each in self.by_kind[HPA] if autoscaler_informer.target_of(each) == target)
 
     def waiting_reason(self, autoscaler: Autoscaler) -> str:
-        """Why the controller waits with a PodAutoscaler that replaces a HorizontalPodAutoscaler; empty: it does not."""
+        """Why a PodAutoscaler that replaces a HorizontalPodAutoscaler is not synced yet; empty where it is synced."""
         uids = {each.key: each.metadata.uid for each in self.by_kind[HPA]}
         if autoscaler.kind is HPA or not handover.waits(autoscaler.metadata, uids.get):
             return ""

@@ -27,7 +27,7 @@ _FIELDS = {"--prometheus-url": "`url`", "--prometheus-ca-file": "`caFile`", "--p
 
 
 def read(request: RangeRequest) -> Sequence[tuple[float, str]]:
-    """The instants (seconds since the epoch) and values of the one series of a query. Blocks.
+    """The instants (seconds since the epoch) and values of the one series of a query. The call blocks.
 
     Raises:
         UsageError: Prometheus cannot be reached, rejects the query, or has no series or several.

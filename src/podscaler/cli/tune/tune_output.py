@@ -24,7 +24,7 @@ class TunedAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         result: of the search.
         changes: of the chosen spec; empty: there is none.
         effects: sentences on what each group of changes does on the first part.
-        manifest: the recommended autoscaler; None: none is recommended.
+        manifest: the recommended autoscaler; None: no change is recommended.
         remarks: sentences about the load and the engine.
     """
 

@@ -72,24 +72,19 @@ AUTOSCALER_ACCOUNT = "horizontal-pod-autoscaler"
 class UpSettings:
     """The flags of `up` as values.
 
-    Attributes:
-        data_dir: the folder of the database, certificates, tokens, and the node's files.
-        port: the API server's port; 0: the port of the last run, or any free one.
-        kubeconfig: where the kubeconfig is written.
-        metric_resolution_s: seconds between readings of CPU and memory.
-        autoscaler: the autoscaler's settings; None: it does not run.
-        record: the file to which the autoscaler's syncs are recorded; None: they are not recorded.
-        autoscaler_serving: the address of the autoscaler's /metrics, /healthz and /readyz; None: they are not served.
-        serve_removed_apis: whether versions that Kubernetes has removed are served.
-        api_only: the API server alone: no node, no controllers, no autoscaler; metrics are objects like others.
-        workload_controllers: whether they run; False: another controller manager does their work.
-        metrics_api: whether metrics.k8s.io is served.
-        token_file: the file with further users and their tokens; None: there are none.
-        anonymous_health: whether /healthz, /livez and /readyz need no credentials.
-        audit_log: the file of the audit log, `-` for standard output; None: no audit log.
-        serve_heapster: whether the node serves Heapster's API.
-        dashboard_port: the port of the dashboard, 0: any free one; None: there is no dashboard.
-        is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
+    Attributes: data_dir: the folder of the database, certificates, tokens, and the node's files. port: the API server's
+        port; 0: the port of the last run, or any free one. kubeconfig: where the kubeconfig is written.
+        metric_resolution_s: seconds between readings of CPU and memory. autoscaler: the autoscaler's settings; None: no
+        autoscaler runs. record: the file to which the autoscaler's syncs are recorded; None: nothing is recorded.
+        autoscaler_serving: the address of the autoscaler's /metrics, /healthz and /readyz; None: they are served
+        nowhere. serve_removed_apis: whether versions that Kubernetes has removed are served. api_only: the API server
+        alone: no node, no controllers, no autoscaler; metrics are objects like others. workload_controllers: whether
+        they run; False: another controller manager does their work. metrics_api: whether metrics.k8s.io is served.
+        token_file: the file with further users and their tokens; None: there are none. anonymous_health: whether
+        /healthz, /livez and /readyz need no credentials. audit_log: the file of the audit log, `-` for standard output;
+        None: no audit log. serve_heapster: whether the node serves Heapster's API. dashboard_port: the port of the
+        dashboard, 0: any free one; None: there is no dashboard. is_new_cluster: whether an empty cluster may take the
+        place of one whose database is lost.
     """
 
     data_dir: Path
@@ -420,7 +415,7 @@ def _admit_pods(objects: Objects, *, has_accounts: bool) -> None:
 
 
 def _read_access(settings: UpSettings, now_ns: int, address: str) -> _Access:
-    """The credentials; missing ones are created, certificates that expire soon renewed. Blocks. Raises UsageError."""
+    """The credentials; missing ones are created, expiring certificates renewed. The call blocks. Raises UsageError."""
     data_dir = settings.data_dir
     server_certificates = certificates.ensure(data_dir / "certificates", now_ns=now_ns, addresses=(address,))
     users = token_file.read(settings.token_file) if settings.token_file is not None else {}
@@ -444,7 +439,7 @@ def _read_port(path: Path) -> int:
 
 
 def _write_access(settings: UpSettings, access: _Access, url: str) -> None:
-    """Write the port for the next run, and the kubeconfigs of the administrator and the autoscaler. Blocks."""
+    """Write the port for the next run, and the kubeconfigs of the administrator and the autoscaler. The call blocks."""
     secret_files.write(settings.data_dir / "port", url.rpartition(":")[2].encode())
     authority = access.certificates.authority_pem
     document = kubeconfig.document(server_url=url, authority_pem=authority, token=access.token)

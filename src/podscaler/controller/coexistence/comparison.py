@@ -71,8 +71,8 @@ class _Compared:
 
     Attributes:
         since_ns: when the first sync here was, since the epoch.
-        suspected: the difference at the last sync, which the next one may confirm; empty: none.
-        logged: the difference that was logged last; empty: none.
+        suspected: the difference at the last sync, which the next one may confirm; empty: there was no difference.
+        logged: the difference that was logged last; empty: no difference was logged.
     """
 
     def __init__(self, since_ns: int) -> None:

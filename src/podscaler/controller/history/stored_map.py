@@ -43,7 +43,7 @@ class StoredMap:
 
     Attributes:
         name: the name of the ConfigMap.
-        version: the ConfigMap's resourceVersion when it was last read or written; None: it does not exist.
+        version: the ConfigMap's resourceVersion when it was last read or written; None: the ConfigMap does not exist.
         stored: the records in the ConfigMap that this process wrote or continues.
         sizes_bytes: the sizes of all entries of the ConfigMap, by data key.
         unclaimed: the records of other processes that no sync here has asked for, by data key.

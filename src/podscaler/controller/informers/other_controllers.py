@@ -188,7 +188,7 @@ class OtherControllers:
             await self._refresh_lease()
 
     def competing(self, key: Key, *, has_change: bool) -> str:
-        """The other controllers of the autoscaler, names joined by commas; empty: none.
+        """The other controllers of the autoscaler, names joined by commas; empty: there are none.
 
         Args:
             has_change: whether there is something to write about it now.

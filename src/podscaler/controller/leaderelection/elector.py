@@ -79,7 +79,7 @@ class Elector:
 
     @property
     def holder(self) -> str:
-        """The identity of the holder in the last observed record; empty: nobody."""
+        """The identity of the holder in the last observed record; empty: there is no holder."""
         return self._observed.holder if self._observed else ""
 
     @property

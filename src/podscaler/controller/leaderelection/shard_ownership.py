@@ -20,7 +20,7 @@ class ShardOwnership(Protocol):
     """The autoscalers that this process syncs."""
 
     def find(self, key: Key) -> WriteLease | None:
-        """The write lease by which this process syncs an autoscaler; None: it does not sync it."""
+        """The write lease by which this process syncs an autoscaler; None: another process syncs it, or none."""
         ...
 
 

@@ -51,7 +51,7 @@ class RecordFile:
         return self._size_bytes >= self._max_bytes
 
     def existing(self) -> list[Path]:
-        """The files that exist, oldest first: the numbered ones, then FILE. Blocks."""
+        """The files that exist, oldest first: the numbered ones, then FILE. The call blocks."""
         numbered = [self._numbered(number) for number in range(self._files - 1, -1, -1)]
         return [path for path in numbered if path.is_file()]
 

@@ -55,7 +55,7 @@ class FailurePolicy(Fact, frozen=True, gc=False):
         ignores_failed: whether the other metrics scale down without those that cannot be read.
         fallback: None: there are no fallback replicas.
         identities: hashes of the metrics of the spec, in order, for `History.last_proposals`; empty: none are kept.
-        fault: why the stated policy is invalid and does not count; empty: it is valid, or there is none.
+        fault: why the stated policy is invalid and does not count; empty for a valid policy, and where none is stated.
     """
 
     keep_last_ns: int = 0

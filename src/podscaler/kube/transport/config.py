@@ -19,7 +19,7 @@ class Config:
         credentials: provide the Authorization header.
         ca_pem: the authorities that may have signed the server's certificate, in PEM; None: the machine's own list.
         client_certificate_pem, client_key_pem: both or neither.
-        certificates: provide client certificates that change while the program runs; None: they do not.
+        certificates: provide client certificates that change while the program runs; None: the certificate is fixed.
         verify: False leaves the server's certificate unchecked.
         tls_server_name: the name that the certificate must have, where it is not the host's.
         proxy: the proxy's URL (`http`, `https` or `socks5`; may hold a password); None: no proxy.

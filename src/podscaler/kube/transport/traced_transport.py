@@ -35,7 +35,7 @@ class Count:
 
 
 COUNT: ContextVar[Count | None] = ContextVar("requests", default=None)
-"""The counter of the running sync's requests; None: they are not counted."""
+"""The counter of the running sync's requests; None: requests are not counted."""
 
 
 def name_of(request: Request) -> str:

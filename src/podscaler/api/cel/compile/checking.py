@@ -70,11 +70,13 @@ class Checker:
     def type_of(self, tree: Node) -> Type:
         """The type of a whole expression; sets `issues`, `used` and `elements`."""
         result = types.resolved(self._bindings, self._check(tree), free_is_dynamic=True)
-        self.elements = [(node, slot, part, self._final(one)) for node, slot, part, one in self.elements]
+        self.elements = [
+            (node, slot, part, self._final(element_type)) for node, slot, part, element_type in self.elements
+        ]
         return result
 
-    def _final(self, one: Type) -> Type:
-        return types.resolved(self._bindings, one)
+    def _final(self, cel_type: Type) -> Type:
+        return types.resolved(self._bindings, cel_type)
 
     def _check(self, node: Node) -> Type:
         match node:
@@ -161,10 +163,10 @@ class Checker:
 
     def _logic(self, node: Call, arg_types: list[Type]) -> Type:
         """`&&` and `||`, with an error for each operand."""
-        for arg, one in zip(node.args, arg_types, strict=True):
-            bindings = types.assigned(self._bindings, types.BOOL, one)
+        for arg, arg_type in zip(node.args, arg_types, strict=True):
+            bindings = types.assigned(self._bindings, types.BOOL, arg_type)
             if bindings is None:
-                self._mismatch(arg, types.BOOL, one)
+                self._mismatch(arg, types.BOOL, arg_type)
             self._bindings = bindings or self._bindings
         return types.BOOL
 
@@ -195,15 +197,17 @@ class Checker:
             return result_type
         return DYN
 
-    def _instance(self, one: Type, type_variables: Bindings) -> Type:
+    def _instance(self, cel_type: Type, type_variables: Bindings) -> Type:
         """The type with new parameters in place of its own."""
-        if one.is_param:
-            if one.name not in type_variables:
-                type_variables[one.name] = self._new_param()
-            return type_variables[one.name]
-        if not one.params:
-            return one
-        return Type(one.name, tuple(self._instance(each, type_variables) for each in one.params), one.fields)
+        if cel_type.is_param:
+            if cel_type.name not in type_variables:
+                type_variables[cel_type.name] = self._new_param()
+            return type_variables[cel_type.name]
+        if not cel_type.params:
+            return cel_type
+        return Type(
+            cel_type.name, tuple(self._instance(each, type_variables) for each in cel_type.params), cel_type.fields
+        )
 
     def _new_param(self) -> Type:
         self._free += 1
@@ -256,7 +260,7 @@ class Checker:
         return types.most_general(before, new_type)
 
     def _mismatch(self, node: Node, expected: Type, actual: Type) -> Type:
-        printed_types = [types.resolved(self._bindings, one) for one in (expected, actual)]
+        printed_types = [types.resolved(self._bindings, cel_type) for cel_type in (expected, actual)]
         return self._report(node.offset, f"expected type '{printed_types[0]}' but found '{printed_types[1]}'")
 
     def _comprehension(self, node: Comprehension) -> Type:

@@ -64,8 +64,8 @@ def _difference(value: Quantity, other: Quantity) -> Quantity:
     return value + Quantity(-other.unscaled, other.scale, other.format, other.is_big)
 
 
-def _compared(one: Any, other: Any) -> int:
-    return -1 if one < other else int(other < one)
+def _compared(left: Any, right: Any) -> int:
+    return -1 if left < right else int(right < left)
 
 
 @total_ordering
