@@ -93,7 +93,7 @@ class RunningSyncs:
         task = asyncio.get_running_loop().create_task(sync, context=concurrency.enter(slot, copy_context()))
         self._tasks[key] = task
         self.last = key
-        task.add_done_callback(lambda done: self._ended(key, done, slot))
+        task.add_done_callback(lambda done: self._on_sync_done(key, done, slot))
 
     async def wait_ended(self, belongs: KeyFilter = every_key) -> None:
         """Return when no sync runs of a key for which `belongs` is true."""
@@ -107,7 +107,7 @@ class RunningSyncs:
     def _running(self, belongs: KeyFilter) -> list[asyncio.Task[None]]:
         return [task for key, task in self._tasks.items() if belongs(key)]
 
-    def _ended(self, key: Key, task: asyncio.Task[None], slot: Slot) -> None:
+    def _on_sync_done(self, key: Key, task: asyncio.Task[None], slot: Slot) -> None:
         """A callback of the task, as a sync that is cancelled before it has begun runs no code of its own."""
         if self._tasks.get(key) is task:
             del self._tasks[key]
@@ -233,13 +233,13 @@ class WorkAssignment:
         await timeouts.first_of(self.syncs.wait_ended(belongs), clock.sleep(STOP_TIMEOUT_S))
         await self.syncs.cancel(belongs)
         await timeouts.first_of(handover.recorder.flush(belongs), clock.sleep(FLUSH_TIMEOUT_S))
-        writing = handover.history.hand_over(self._states.known(belongs))
+        writing = handover.history.hand_over(self._states.known_keys(belongs))
         await timeouts.first_of(writing, clock.sleep(FLUSH_TIMEOUT_S))
         await self.on_lost_lease(belongs)
 
     async def on_lost_lease(self, belongs: KeyFilter) -> None:
         await self.syncs.cancel(belongs)
-        for key in self._states.known(belongs):
+        for key in self._states.known_keys(belongs):
             self._discount(key)
             self._handover.cleanup.release(key)
 

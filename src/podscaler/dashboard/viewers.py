@@ -86,17 +86,17 @@ class TokenViewer:
 
     async def may_see(self, namespace: str) -> bool:
         """Whether the user may get autoscalers in all namespaces, or in this one. Raises StatusError."""
-        return await self._allowed("") or await self._allowed(namespace)
+        return await self._is_allowed("") or await self._is_allowed(namespace)
 
     async def check(self) -> None:
         """Check that the API server knows the token. Raises StatusError: 401 where it does not."""
-        await self._allowed("")
+        await self._is_allowed("")
 
     async def close(self) -> None:
         """Close the client."""
         await self._client.close()
 
-    async def _allowed(self, namespace: str) -> bool:
+    async def _is_allowed(self, namespace: str) -> bool:
         now_s = self._clock.monotonic_s()
         cached_answer = self._answers_by_namespace.find(namespace)
         if cached_answer is None or now_s - cached_answer[0] >= CACHE_S:

@@ -271,7 +271,7 @@ class LiveCluster:
         kept_sync = self.history.kept.find(key, mark_id)
         latest = self._latest(key)
         if kept_sync is None and latest is not None and mark_id in ("latest", str(latest.at_ns)):
-            kept_sync = self._kept(key, latest)
+            kept_sync = self._kept_sync(key, latest)
         if kept_sync is None:
             raise UnknownDecision(mark_id)
         async with self._computing:
@@ -293,7 +293,7 @@ class LiveCluster:
         from_ms, to_ms = self.time_range(from_ms, to_ms)
         kept_syncs = self.history.kept.of_range(key, from_ms, to_ms)
         latest = self._latest(key)
-        newest = self._kept(key, latest) if latest is not None else kept_syncs[-1] if kept_syncs else None
+        newest = self._kept_sync(key, latest) if latest is not None else kept_syncs[-1] if kept_syncs else None
         if newest is None:
             raise UsageError("what-if needs a decision, and none about this autoscaler is known yet")
         async with self._computing:
@@ -350,7 +350,7 @@ class LiveCluster:
         track = self.history.find(key)
         return None if track is None else track.latest
 
-    def _kept(self, key: Key, record: SyncRecord) -> KeptSync:
+    def _kept_sync(self, key: Key, record: SyncRecord) -> KeptSync:
         mark = sync_points.mark(record.decision, is_carried_out=record.is_carried_out)
         return KeptSync(key, mark, self.history.header, is_sample=True, record=record)
 

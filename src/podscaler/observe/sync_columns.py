@@ -97,7 +97,7 @@ class SyncColumns:
         """The points from one instant to another, both included; at most POINTS_MAX."""
         first, end = bisect_left(self.at, from_ms), bisect_left(self.at, to_ms + 1)
         indexes = self._decimated(first, end)
-        counts = {name: _known(column, indexes, _UNKNOWN) for name, column in self._counts.items()}
+        counts = {name: _known_values(column, indexes, _UNKNOWN) for name, column in self._counts.items()}
         minima, maxima = (tuple([each or 0 for each in counts.pop(name)]) for name in ("min", "max"))
         metrics = tuple([self._series(name, columns, indexes) for name, columns in self._metrics.items()])
         at = tuple([self.at[index] for index in indexes])
@@ -121,8 +121,8 @@ class SyncColumns:
         return PlottedMetric(
             name=name,
             unit=columns.unit,
-            current=_known(columns.current, indexes, _UNKNOWN_LONG),
-            target=_known(columns.target, indexes, _UNKNOWN_LONG),
+            current=_known_values(columns.current, indexes, _UNKNOWN_LONG),
+            target=_known_values(columns.target, indexes, _UNKNOWN_LONG),
             tolerance_down=self._tolerances[0],
             tolerance_up=self._tolerances[1],
         )
@@ -169,7 +169,7 @@ class SyncColumns:
         self._thinned = min(self._thinned, len(self.at))
 
 
-def _known(column: "array[int]", indexes: Sequence[int], unknown: int) -> tuple[int | None, ...]:
+def _known_values(column: "array[int]", indexes: Sequence[int], unknown: int) -> tuple[int | None, ...]:
     return tuple([None if column[index] == unknown else column[index] for index in indexes])
 
 

@@ -64,7 +64,9 @@ class LeaseServer:
             self.events.append(body["message"])
             return json_answer(body, 201)
         if request.method == "GET" and name == "leases":
-            return json_answer({"metadata": {"resourceVersion": str(self._version)}, "items": self._listed(request)})
+            return json_answer(
+                {"metadata": {"resourceVersion": str(self._version)}, "items": self._list_response(request)}
+            )
         if request.method == "POST":
             return self.create(body)
         if name not in self.leases:
@@ -76,12 +78,12 @@ class LeaseServer:
         feed = Feed()
         self._feeds.append((feed, _selector(request)))
         start_version = int(parse_qs(request.query).get("resourceVersion", ["0"])[0] or 0)
-        for obj in self._listed(request):
+        for obj in self._list_response(request):
             if int(obj["metadata"]["resourceVersion"]) > start_version:
                 feed.send(msgspec.json.encode({"type": "MODIFIED", "object": obj}))
         return feed
 
-    def _listed(self, request: Request) -> list[Object]:
+    def _list_response(self, request: Request) -> list[Object]:
         selector = _selector(request)
         return [each for each in self.leases.values() if selector.matches(each["metadata"].get("labels") or {})]
 

@@ -5,8 +5,8 @@ carried from sync to sync. There is no API server and no process, so a simulated
 
 Example: one pod, a load of 610m against a target of half of the requested 200m::
 
-    target = Target(1, start=scenario.START, containers={"app": {"cpu": 200}})
-    world = Scenario(autoscaler, target, meters.shared({0: 0, 60: 610}))
+    target = ScenarioTarget(1, start=scenario.START, containers={"app": {"cpu": 200}})
+    world = Scenario(autoscaler, target, scenario_meters.shared({0: 0, 60: 610}))
     assert world.run(90) == [(60, 4, "cpu ... above target"), (75, 7, "cpu ... above target")]
 """
 

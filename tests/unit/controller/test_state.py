@@ -53,7 +53,7 @@ def test_a_deletion_before_the_first_sync_leaves_nothing() -> None:
     states = AutoscalerStates()
     states.register(WEB)
     states.unregister(WEB, "u1")
-    assert states.known(lambda _key: True) == []
+    assert states.known_keys(lambda _key: True) == []
 
 
 def test_another_process_takes_over(states: AutoscalerStates) -> None:

@@ -135,7 +135,7 @@ class ResourceMetrics:
         try:
             compiled = self._rules_for(self._mapper.mapping)
             cpu, memory = await asyncio.gather(
-                *(self._samples(compiled[obj], resource, namespace, names) for obj in (CPU, MEMORY))
+                *(self._samples(compiled[measured], resource, namespace, names) for measured in (CPU, MEMORY))
             )
         except (PrometheusError, RuleError) as error:
             log.error("the usage of %s in namespace %r is not known: %s", resource, namespace, error)

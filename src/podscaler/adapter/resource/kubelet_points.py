@@ -99,7 +99,7 @@ class NodePointsParser:
             name = _NAME.match(line)
             if name is None:
                 if line.strip() and not line.lstrip().startswith(b"#"):
-                    raise ValueError(f"{_shown(line)} is no sample")
+                    raise ValueError(f"{_line_text(line)} is no sample")
             elif name[0] in _METRICS:
                 self._read(name[0], line, name.end())
 
@@ -117,12 +117,12 @@ class NodePointsParser:
     def _read(self, name: bytes, line: bytes, end: int) -> None:
         sample = _SAMPLE.fullmatch(line, end)
         if sample is None:
-            raise ValueError(f"{_shown(line)} is no sample")
+            raise ValueError(f"{_line_text(line)} is no sample")
         labels, number, milliseconds = sample.groups()
         try:
             value = float(number)
         except ValueError:
-            raise ValueError(f"{_shown(line)} has no number") from None
+            raise ValueError(f"{_line_text(line)} has no number") from None
         if not 0 <= value <= VALUE_MAX:
             return
         at_ns = self._scraped_ns if milliseconds is None else int(milliseconds) * 1_000_000
@@ -131,7 +131,7 @@ class NodePointsParser:
         if name in _CONTAINER_METRICS:
             self._read_container(name, labels or b"", value, at_ns)
         else:
-            self._node = _changed(self._node, is_cpu=name == _NODE_CPU, value=value, at_ns=at_ns)
+            self._node = _with_value(self._node, is_cpu=name == _NODE_CPU, value=value, at_ns=at_ns)
 
     def _read_container(self, name: bytes, labels: bytes, value: float, at_ns: int) -> None:
         values_by_label = {label.decode(): _unescaped(text) for label, text in _LABEL.findall(labels)}
@@ -144,10 +144,10 @@ class NodePointsParser:
         if name == _STARTED:
             self._containers[key] = replace(point, started_ns=round(value * NANOSECONDS))
         else:
-            self._containers[key] = _changed(point, is_cpu=name == _CPU, value=value, at_ns=at_ns)
+            self._containers[key] = _with_value(point, is_cpu=name == _CPU, value=value, at_ns=at_ns)
 
 
-def _changed(point: UsagePoint, *, is_cpu: bool, value: float, at_ns: int) -> UsagePoint:
+def _with_value(point: UsagePoint, *, is_cpu: bool, value: float, at_ns: int) -> UsagePoint:
     if is_cpu:
         return replace(point, cpu_ns=int(value * NANOSECONDS), at_ns=at_ns)
     return replace(point, memory_bytes=int(value), at_ns=at_ns)
@@ -157,6 +157,6 @@ def _unescaped(text: bytes) -> str:
     return _ESCAPE.sub(lambda found: _ESCAPES[found[0]], text.decode("utf-8", "replace"))
 
 
-def _shown(line: bytes) -> str:
+def _line_text(line: bytes) -> str:
     text = line[:60].decode("utf-8", "replace")
     return repr(f"{text}..." if len(line) > 60 else text)

@@ -130,7 +130,7 @@ def document(group_version: str, resources: Iterable[Resource], reviews: Iterabl
     messages = [*_ALWAYS]
     kinds = _common_kinds(group, version)
     schemas: Json = {}
-    for part in _served(group, version, resources, reviews):
+    for part in _paths_of_resources(group, version, resources, reviews):
         paths |= part.paths
         messages += part.messages
         kinds |= _kinds(part.target)
@@ -149,7 +149,7 @@ class _ResourcePaths:
     schemas: Mapping[str, Json] = field(default_factory=dict)
 
 
-def _served(
+def _paths_of_resources(
     group: str, version: str, resources: Iterable[Resource], reviews: Iterable[CreateOnly]
 ) -> Iterator[_ResourcePaths]:
     for resource in resources:
@@ -185,15 +185,15 @@ def _paths(resource: Resource, target: OperationSubject) -> Json:
 def _parts(resource: Resource, target: OperationSubject) -> Iterator[_ResourcePaths]:
     """The paths of the subresources."""
     if resource.has_status:
-        yield _ResourcePaths(target, openapi_paths.part(target, target, "status", "Status"), [])
+        yield _ResourcePaths(target, openapi_paths.subresource(target, target, "status", "Status"), [])
     if resource.scale is not None:
-        scale = _other(target, "autoscaling/v1.Scale", _SCALE)
-        yield _ResourcePaths(scale, openapi_paths.part(scale, target, "scale", "Scale"), [scale.message])
+        scale = _subresource_subject(target, "autoscaling/v1.Scale", _SCALE)
+        yield _ResourcePaths(scale, openapi_paths.subresource(scale, target, "scale", "Scale"), [scale.message])
     if resource.key == "pods":
-        binding = _other(target, "core/v1.Binding", _BINDING)
+        binding = _subresource_subject(target, "core/v1.Binding", _BINDING)
         yield _ResourcePaths(target, openapi_paths.log(target) | openapi_paths.connections(target), [])
         yield _ResourcePaths(binding, openapi_paths.action(binding, target, "binding", "Binding"), [binding.message])
-        eviction = _other(target, "policy/v1.Eviction", _EVICTION)
+        eviction = _subresource_subject(target, "policy/v1.Eviction", _EVICTION)
         yield _ResourcePaths(
             eviction, openapi_paths.action(eviction, target, "eviction", "Eviction"), [eviction.message]
         )
@@ -216,7 +216,7 @@ def _subject(kind: Resource | CreateOnly, version: str, message: str) -> Operati
     )
 
 
-def _other(owner: OperationSubject, message: str, gvk: Json) -> OperationSubject:
+def _subresource_subject(owner: OperationSubject, message: str, gvk: Json) -> OperationSubject:
     """The subject of a subresource that has another kind than its owner."""
     return replace(owner, kind=gvk["kind"], message=message, gvk=gvk)
 

@@ -132,7 +132,7 @@ def item(target: OperationSubject, *, readonly: bool = False, responds_with_obje
     return {target.object: path}
 
 
-def part(target: OperationSubject, owner: OperationSubject, subresource: str, title: str) -> Json:
+def subresource(target: OperationSubject, owner: OperationSubject, subresource: str, title: str) -> Json:
     """The path of a subresource that is read, replaced and patched: `target` is its kind, `owner` the resource."""
     name = f"{owner.id}{owner.scope}{owner.kind}{title}"
     described = f"{subresource} of the specified {owner.kind}"

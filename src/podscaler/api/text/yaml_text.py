@@ -113,16 +113,16 @@ class _Composer:
         if depth > json_text.MAX_DEPTH:
             raise DecodeError("yaml: exceeded max depth")
         if isinstance(event, yaml.AliasEvent):
-            return self.known(event.anchor or "")
+            return self.node_of_alias(event.anchor or "")
         anchor = getattr(event, "anchor", None)
         if anchor:
             self.anchors[anchor] = None
-        node = self.fresh(event, depth)
+        node = self.new_node(event, depth)
         if anchor:
             self.anchors[anchor] = node
         return node
 
-    def known(self, anchor: str) -> yaml.Node:
+    def node_of_alias(self, anchor: str) -> yaml.Node:
         if anchor not in self.anchors:
             raise DecodeError(f"yaml: unknown anchor '{anchor}' referenced")
         node = self.anchors[anchor]
@@ -130,7 +130,7 @@ class _Composer:
             raise DecodeError(f"yaml: anchor '{anchor}' value contains itself")
         return node
 
-    def fresh(self, event: yaml.Event, depth: int) -> yaml.Node:
+    def new_node(self, event: yaml.Event, depth: int) -> yaml.Node:
         if isinstance(event, yaml.SequenceStartEvent):
             return yaml.SequenceNode(_TEXT, self.items(yaml.SequenceEndEvent, depth))
         if isinstance(event, yaml.MappingStartEvent):

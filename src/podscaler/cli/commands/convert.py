@@ -54,7 +54,7 @@ def command(file: str, to: str, output: Format | None) -> None:
         converted_documents = [
             _written(document, version, _reporter(name, document)) for document in manifests.documents(content)
         ]
-        text = _joined(converted_documents, manifests.format_of(content), output_format)
+        text = _join_documents(converted_documents, manifests.format_of(content), output_format)
     except UsageError as error:
         raise UsageError(f"{name}: {error}") from None
     sys.stdout.buffer.write(text)
@@ -160,7 +160,7 @@ def _converted_item(index: int, item: Any, version: str, report: Report) -> Any:
         raise UsageError(f"items[{index}]: {error}") from None
 
 
-def _joined(
+def _join_documents(
     converted_documents: list[tuple[ManifestDocument, Any]], input_format: Format, output_format: Format
 ) -> bytes:
     """The output; documents that were not converted keep their bytes, unless the format (YAML or JSON) changes."""

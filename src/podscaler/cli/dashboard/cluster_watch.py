@@ -73,7 +73,7 @@ class ClusterWatch:
         header = decision_history.header_of(self._assumed)
         self.history = DecisionHistory(header, clock, max_bytes=options.history_bytes)
 
-    def live(self, client: Client) -> LiveCluster:
+    def new_live_cluster(self, client: Client) -> LiveCluster:
         """The autoscalers for views; there are none until `run` has listed them."""
         return LiveCluster(self.history, client, self._clock, name=self._options.connection.config.origin)
 

@@ -78,7 +78,7 @@ class DashboardRun:
             if self._settings.allows_writes:
                 writer = await connection.open_client(self._clock, user_agent=AGENT)
                 stack.push_async_callback(writer.close)
-            live_cluster = self._watch.live(writer)
+            live_cluster = self._watch.new_live_cluster(writer)
             server = DashboardServer(live_cluster, self._clock, await self._serving(stack))
             await server.start()
             stack.push_async_callback(server.stop)

@@ -131,7 +131,7 @@ def _columns(window: TimeWindow, count: int) -> list[list[int]]:
     return columns
 
 
-def _known(values: Values, column: Sequence[int]) -> list[float]:
+def _values_of_columns(values: Values, column: Sequence[int]) -> list[float]:
     return [value for index in column if (value := values[index]) is not None]
 
 
@@ -140,7 +140,7 @@ def _draw(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], series: Te
     cell = Cell(series.sign, series.style)
     before: int | None = None
     for x, column in enumerate(columns):
-        values = _known(series.values, column)
+        values = _values_of_columns(series.values, column)
         if not values:
             before = None
             continue
@@ -156,7 +156,7 @@ def _draw(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], series: Te
 
 def _draw_band(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], band: TextBand, scale: _Scale) -> None:
     for x, column in enumerate(columns):
-        low, high = _known(band.low, column), _known(band.high, column)
+        low, high = _values_of_columns(band.low, column), _values_of_columns(band.high, column)
         if low and high:
             for row in range(scale.row(min(low)), scale.row(max(high)) + 1):
                 canvas[row][x] = Cell(band.sign, band.style)

@@ -78,7 +78,7 @@ async def _watching(options: WatchOptions, namespace: str) -> AsyncIterator[tupl
     client = await options.connection.open_reader(clock, user_agent=f"podscaler/{__version__} top")
     if namespace:
         client.wrap_transport(lambda transport: NamespacedTransport(transport, namespace))
-    live_cluster = watch.live(client)
+    live_cluster = watch.new_live_cluster(client)
     working = asyncio.ensure_future(watch.run(client, live_cluster))
     try:
         yield live_cluster, working

@@ -151,7 +151,7 @@ class StoredMap:
                 entries[data_key] = None
         return entries
 
-    def changed(self, key: Key, record: HistoryRecord, *, exactly: bool) -> bool:
+    def needs_write(self, key: Key, record: HistoryRecord, *, exactly: bool) -> bool:
         """Whether a record has to be written; `exactly`: also where only an instant differs."""
         stored_record = self.stored.get(key)
         if stored_record is None or not history_record.is_as_good(stored_record, record):

@@ -129,7 +129,7 @@ class AutoscalerInformer:
             while not self._is_known(kind):
                 await self._clock.sleep(POLL_PERIOD_S)
         if self._others is not None:
-            await self._others.listed()
+            await self._others.note_listed()
 
     async def run(self) -> None:
         """Watch until cancelled."""

@@ -176,7 +176,7 @@ class OtherControllers:
         self._managed.discard(key)
         self._keep(key, ())
 
-    async def listed(self) -> None:
+    async def note_listed(self) -> None:
         """All autoscalers have been listed: later writes count from when they are observed."""
         self._is_listed = True
         await self._refresh_lease()

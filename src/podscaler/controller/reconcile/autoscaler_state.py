@@ -187,7 +187,7 @@ class AutoscalerStates:
         """The keys of the autoscalers that the watch has and for which `belongs` is true."""
         return [key for key, state in self._states.items() if state.is_registered and belongs(key)]
 
-    def known(self, belongs: Callable[[Key], bool]) -> list[Key]:
+    def known_keys(self, belongs: Callable[[Key], bool]) -> list[Key]:
         """As `registered`, and those that were deleted and not synced since."""
         return [key for key in self._states if belongs(key)]
 

@@ -114,7 +114,7 @@ class AutoscalerReconciler:
             self._reporter.not_carried_out(sync, state, reason)
         else:
             sync = await self._act(autoscaler, observed_sync, prior_history, decision)
-        self._reporter.ended(sync, state, clock.monotonic_s() - started_s)
+        self._reporter.report_end(sync, state, clock.monotonic_s() - started_s)
         return sync.decision
 
     async def _act(

@@ -88,7 +88,7 @@ class SyncReporter:
             log.info("%s: %s", sync.autoscaler.described, standby.unwritten(sync.decision))
         self.record(sync)
 
-    def ended(self, sync: SyncRecord, state: AutoscalerState, duration_s: float) -> None:
+    def report_end(self, sync: SyncRecord, state: AutoscalerState, duration_s: float) -> None:
         """A sync ended with a decision: log its error, where it is new, and count it."""
         decision = sync.decision
         self._log_error(sync.autoscaler, state, decision.error)

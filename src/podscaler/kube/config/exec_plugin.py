@@ -130,7 +130,7 @@ class ExecPlugin:
                 env=os.environ | dict(self._command.environment),
             )
         except FileNotFoundError as error:
-            raise ValueError(self._command.missing()) from error
+            raise ValueError(self._command.missing_text()) from error
         except OSError as error:
             raise ValueError(f"cannot be run: {error.strerror}") from error
         return await self._finish(process)

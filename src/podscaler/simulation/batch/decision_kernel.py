@@ -162,7 +162,7 @@ def _scaled_up(spec: Array, policies: Array, memory: KernelMemory, stabilized: i
         is_min = spec[at.UP_SELECTION] == at.SELECT_MIN
         limit = INT32_MAX if is_min else INT32_MIN
         for index in range(spec[at.UP_POLICIES], spec[at.DOWN_POLICIES]):
-            policy_limit = _allowed(policies[index], memory, current, now_ns, 1)
+            policy_limit = _policy_limit(policies[index], memory, current, now_ns, 1)
             limit = min(limit, policy_limit) if is_min else max(limit, policy_limit)
         limit = max(limit, current)
     return min(stabilized, limit, spec[at.MAX_REPLICAS])
@@ -176,14 +176,14 @@ def _scaled_down(spec: Array, policies: Array, memory: KernelMemory, stabilized:
         is_min = spec[at.DOWN_SELECTION] == at.SELECT_MIN
         limit = INT32_MIN if is_min else INT32_MAX
         for index in range(spec[at.DOWN_POLICIES], spec[at.END_OF_POLICIES]):
-            policy_limit = _allowed(policies[index], memory, current, now_ns, -1)
+            policy_limit = _policy_limit(policies[index], memory, current, now_ns, -1)
             limit = max(limit, policy_limit) if is_min else min(limit, policy_limit)
         limit = min(limit, current)
     return max(stabilized, limit, spec[at.MIN_REPLICAS])
 
 
 @compiled
-def _allowed(policy: Array, memory: KernelMemory, current: int, now_ns: int, sign: int) -> int:
+def _policy_limit(policy: Array, memory: KernelMemory, current: int, now_ns: int, sign: int) -> int:
     """The count that a policy allows: `policies._budget`."""
     cutoff_ns = now_ns - policy[at.POLICY_PERIOD_NS]
     added = _changed_since(memory.events[UP], memory.marks[at.UP_EVENTS], cutoff_ns)

@@ -80,10 +80,10 @@ class Reconstruction(msgspec.Struct, frozen=True, kw_only=True):
         if self.censored:
             texts.append(
                 f"In {self.censored_pct:.1f} % of the time pods were at their CPU limit, so the demand is only a lower "
-                f"bound then: {_listed(self.censored)}."
+                f"bound then: {_periods_text(self.censored)}."
             )
         if self.gaps:
-            texts.append(f"Nothing was measured, and the demand before is assumed to last: {_listed(self.gaps)}.")
+            texts.append(f"Nothing was measured, and the demand before is assumed to last: {_periods_text(self.gaps)}.")
         if self.extrapolated_pct:
             texts.append(
                 f"In {self.extrapolated_pct:.1f} % of the observations some ready pods had no sample; each counts as "
@@ -92,7 +92,7 @@ class Reconstruction(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(texts)
 
 
-def _listed(periods: Sequence[UnknownPeriod]) -> str:
+def _periods_text(periods: Sequence[UnknownPeriod]) -> str:
     period_texts = [f"{clock(each.begin_ms)} to {clock(each.end_ms)}" for each in periods[:_SHOWN_PERIODS]]
     more = len(periods) - len(period_texts)
     return ", ".join(period_texts) + (f", and {more} more" if more else "")

@@ -80,8 +80,8 @@ class Knative:
         if not self._window:
             return state.replicas
         ready = max(state.ready, 1)
-        stable = self._wanted(at_ms, config.stable_window_ms)
-        panic = self._wanted(at_ms, round(config.stable_window_ms * config.panic_window_ratio))
+        stable = self._desired_of_window(at_ms, config.stable_window_ms)
+        panic = self._desired_of_window(at_ms, round(config.stable_window_ms * config.panic_window_ratio))
         self._update_panic(at_ms, panic / ready >= config.panic_threshold)
         stable, panic = self._rate_limited(stable, ready), self._rate_limited(panic, ready)
         desired_pods = stable
@@ -90,7 +90,7 @@ class Knative:
             desired_pods = self._most_in_panic
         return min(max(desired_pods, config.min_replicas, 1), config.max_replicas)
 
-    def _wanted(self, at_ms: int, window_ms: int) -> int:
+    def _desired_of_window(self, at_ms: int, window_ms: int) -> int:
         values = [value for taken_ms, value in self._window if taken_ms > at_ms - window_ms]
         target_ucores = self._config.target_ucores * self._config.target_utilization
         return math.ceil(math.fsum(values) / len(values) / target_ucores) if values else 0

@@ -85,11 +85,13 @@ def _differences(
     needed = comparison.needed
     supplied = _difference(present_result.run.ready, other.run.ready)
     supplied = msgspec.structs.replace(supplied, present=present_result.pod_hours, candidate=other.pod_hours)
-    missing_difference = _difference(_missing(needed, present_result.run.ready), _missing(needed, other.run.ready))
+    missing_difference = _difference(
+        _missing_pods(needed, present_result.run.ready), _missing_pods(needed, other.run.ready)
+    )
     return Differences(other.name, supplied, missing_difference, other.speedup or 0.0)
 
 
-def _missing(needed: Sequence[int], ready: Sequence[int]) -> list[int]:
+def _missing_pods(needed: Sequence[int], ready: Sequence[int]) -> list[int]:
     return [max(need - supply, 0) for need, supply in zip(needed, ready, strict=True)]
 
 

@@ -117,7 +117,7 @@ def _decoded(field: FileField, value: Any, resource: Resource, version: Version)
     if decoded.problems:
         raise field.error(decoded.problems[0])
     for fault in manifest_objects.api_errors(resource, obj):
-        raise FileField(None, _joined(field.path, fault.field), field.document).error(fault.text)
+        raise FileField(None, _joined_path(field.path, fault.field), field.document).error(fault.text)
     meta = obj.get("metadata") or {}
     return ManifestObject(resource.kind, meta.get("namespace") or NAMESPACE, meta.get("name") or "", obj, field)
 
@@ -132,7 +132,7 @@ def _stored(decoded: Object, resource: Resource, version: Version) -> Object:
     return converted.obj
 
 
-def _joined(path: str, name: str) -> str:
+def _joined_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 

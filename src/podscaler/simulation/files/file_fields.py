@@ -61,7 +61,7 @@ class FileField:
     def entries(self) -> dict[str, "FileField"]:
         """The members of a mapping with names of any kind. Raises UsageError."""
         if not isinstance(self.value, Mapping):
-            raise self.error(f"{_shown(self.value)} is not a mapping of names to values")
+            raise self.error(f"{_value_text(self.value)} is not a mapping of names to values")
         return {name: self.child(name) for name in self.value}
 
     def members(self, known_names: Collection[str]) -> dict[str, "FileField"]:
@@ -75,25 +75,25 @@ class FileField:
     def elements(self) -> list["FileField"]:
         """The elements of a list. Raises UsageError."""
         if not isinstance(self.value, list):
-            raise self.error(f"{_shown(self.value)} is not a list")
+            raise self.error(f"{_value_text(self.value)} is not a list")
         return [self.child(index) for index in range(len(self.value))]
 
     def text(self) -> str:
         """A text that is not empty. Raises UsageError."""
         if not isinstance(self.value, str) or not self.value:
-            raise self.error(f"{_shown(self.value)} is not a text")
+            raise self.error(f"{_value_text(self.value)} is not a text")
         return self.value
 
     def choice(self, known_names: Collection[str]) -> str:
         """One of the known words. Raises UsageError."""
         if not isinstance(self.value, str) or self.value not in known_names:
-            raise self.error(f"{_shown(self.value)} is not one of {', '.join(known_names)}")
+            raise self.error(f"{_value_text(self.value)} is not one of {', '.join(known_names)}")
         return self.value
 
     def integer(self, *, low: int = 0) -> int:
         """A whole number. Raises UsageError."""
         if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < low:
-            raise self.error(f"{_shown(self.value)} is not a whole number of {low} or more")
+            raise self.error(f"{_value_text(self.value)} is not a whole number of {low} or more")
         return self.value
 
     def duration_ms(self, *, low_ms: int = 0) -> int:
@@ -102,7 +102,9 @@ class FileField:
         try:
             milliseconds = parse_duration_ms(text)
         except ValueError:
-            raise self.error(f"{_shown(self.value)} is not a duration with a unit, such as 90s, 1h30m or 7d") from None
+            raise self.error(
+                f"{_value_text(self.value)} is not a duration with a unit, such as 90s, 1h30m or 7d"
+            ) from None
         if milliseconds < low_ms:
             raise self.error(f"the duration {text} is too short; {low_ms} ms or more are needed")
         return milliseconds
@@ -118,11 +120,11 @@ class FileField:
     def amount(self) -> Fraction:
         """A quantity that is not negative. Raises UsageError."""
         if isinstance(self.value, bool) or not isinstance(self.value, str | int | float):
-            raise self.error(f"{_shown(self.value)} is not a quantity such as 250m, 0.25 or 64Mi")
+            raise self.error(f"{_value_text(self.value)} is not a quantity such as 250m, 0.25 or 64Mi")
         try:
             amount = parse_amount(str(self.value))
         except ValueError:
-            raise self.error(f"{_shown(self.value)} is not a quantity such as 250m, 0.25 or 64Mi") from None
+            raise self.error(f"{_value_text(self.value)} is not a quantity such as 250m, 0.25 or 64Mi") from None
         if amount < 0:
             raise self.error(f"{self.value} is negative")
         return amount
@@ -131,7 +133,7 @@ class FileField:
         """A number that is not negative. Raises UsageError."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float) or not 0 <= self.value <= high:
             bound = f"from 0 to {high:g}" if high < math.inf else "of 0 or more"
-            raise self.error(f"{_shown(self.value)} is not a number {bound}")
+            raise self.error(f"{_value_text(self.value)} is not a number {bound}")
         return float(self.value)
 
     def ratio(self) -> float:
@@ -139,7 +141,7 @@ class FileField:
         percent = _PERCENT.fullmatch(self.value) if isinstance(self.value, str) else None
         ratio = float(percent[1]) / 100 if percent else self.value
         if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 <= ratio <= 1:
-            raise self.error(f"{_shown(self.value)} is not a share such as 5% or 0.05")
+            raise self.error(f"{_value_text(self.value)} is not a share such as 5% or 0.05")
         return float(ratio)
 
 
@@ -157,7 +159,7 @@ def parse_amount(text: str) -> Fraction:
     return parsed.unscaled * Fraction(10) ** parsed.scale
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if value is None:
         return "an empty value"
     if isinstance(value, Mapping):

@@ -54,9 +54,9 @@ class RecordedPartition(msgspec.Struct, frozen=True, kw_only=True):
         """As in Partition."""
         keys = self.part.keys
         for begin in range(0, len(keys), OPEN_FILES):
-            yield from self._some(keys[begin : begin + OPEN_FILES])
+            yield from self._autoscalers_of(keys[begin : begin + OPEN_FILES])
 
-    def _some(self, keys: Sequence[str]) -> Iterator[FleetAutoscaler | UnusableAutoscaler]:
+    def _autoscalers_of(self, keys: Sequence[str]) -> Iterator[FleetAutoscaler | UnusableAutoscaler]:
         with ExitStack() as stack:
             files: dict[str, IO[bytes]] = {
                 key: stack.enter_context(tempfile.SpooledTemporaryFile(_SPOOLED_BYTES)) for key in keys

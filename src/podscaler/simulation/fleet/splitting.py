@@ -79,7 +79,7 @@ def split(paths: Sequence[Path], folder: Path, read_lines: ReadLines, *, partiti
     Raises UsageError naming the recording and the line that cannot be used.
     """
     sources = tuple([_source(path) for path in paths])
-    kept_index = _kept(folder)
+    kept_index = _find_manifest(folder)
     if kept_index is not None and (kept_index.sources, kept_index.partitions) == (sources, partitions):
         return kept_index
     try:
@@ -103,7 +103,7 @@ def _source(path: Path) -> RecordingSource:
     )
 
 
-def _kept(folder: Path) -> SplitManifest | None:
+def _find_manifest(folder: Path) -> SplitManifest | None:
     """The manifest; None: there is none, or none that can be read."""
     try:
         return msgspec.json.decode((folder / FOLDER / _MANIFEST).read_bytes(), type=SplitManifest)

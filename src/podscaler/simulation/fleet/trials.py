@@ -66,7 +66,7 @@ class FleetTrials(msgspec.Struct, frozen=True, kw_only=True):
         present_spec = autoscaler.scenario.autoscalers[0].spec
         yield Candidate(name=PRESENT, policy=present_spec)
         for text in self.changes:
-            yield _changed(text, autoscaler)
+            yield _changed_spec(text, autoscaler)
         for count in self.fixed:
             yield _fixed(count)
         if self.has_knative:
@@ -90,7 +90,7 @@ def _fixed(count: int) -> Candidate:
     return Candidate(name=f"fixed {count}", policy=partial(FixedCount, count), replicas=count)
 
 
-def _changed(text: str, autoscaler: FleetAutoscaler) -> Candidate:
+def _changed_spec(text: str, autoscaler: FleetAutoscaler) -> Candidate:
     """The present spec with the fields of a text. Raises UsageError."""
     present_spec, settings = autoscaler.scenario.autoscalers[0].spec, autoscaler.scenario.settings
     wire, changed_settings = what_if.apply(what_if.parse(text), autoscaler.wire, settings)

@@ -80,7 +80,7 @@ class ExpectationCheck:
         if expectation.value == "lost":
             share = self._lost / self._arrived if self._arrived else 0.0
             if not _is_within(share, expectation):
-                return f"{name}: {_shown('lost', share)} {expectation.span}, expected {_bounds(expectation)}"
+                return f"{name}: {_value_text('lost', share)} {expectation.span}, expected {_bounds(expectation)}"
             return ""
         return self._first_miss and self._first_miss + self._more()
 
@@ -91,7 +91,7 @@ class ExpectationCheck:
         expectation = self._expectation
         name = expectation.workload.partition("/")[2]
         self._first_miss = (
-            f"{name}: {_shown(expectation.value, observed_value)} at {clock(sync.at_ms)}, "
+            f"{name}: {_value_text(expectation.value, observed_value)} at {clock(sync.at_ms)}, "
             f"expected {_bounds(expectation)} {expectation.span}"
         )
 
@@ -148,7 +148,7 @@ def _number(value: ExpectedValue, number: float) -> str:
     return f"{number:.0f} ms" if value == "latency" else f"{number:g}"
 
 
-def _shown(value: ExpectedValue, observed_value: float | None) -> str:
+def _value_text(value: ExpectedValue, observed_value: float | None) -> str:
     if observed_value is None:
         return "no replicas wanted, because no metric could be used,"
     match value:

@@ -21,7 +21,7 @@ _Values = Sequence[float | None]
 
 def drawn(plot: TimePlot, points_max: int = POINTS_MAX) -> TimePlot:
     """The plot with at most `points_max` instants (at least 2), and with values that JSON has: finite, or None."""
-    kept_indexes, every_change = _kept(plot, points_max)
+    kept_indexes, every_change = _kept_indexes(plot, points_max)
     total = len(plot.at_s)
     return msgspec.structs.replace(
         plot,
@@ -34,7 +34,7 @@ def drawn(plot: TimePlot, points_max: int = POINTS_MAX) -> TimePlot:
     )
 
 
-def _kept(plot: TimePlot, points_max: int) -> tuple[Sequence[int], bool]:
+def _kept_indexes(plot: TimePlot, points_max: int) -> tuple[Sequence[int], bool]:
     """The indexes that are kept, increasing, and whether each change is among them."""
     size = len(plot.at_s)
     if size <= points_max:

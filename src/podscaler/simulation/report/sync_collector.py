@@ -43,7 +43,7 @@ class SyncCollector:
 
     def autoscalers(self) -> tuple[AutoscalerPart, ...]:
         """The parts so far, in the order of the first sync of each autoscaler."""
-        return tuple([columns.part(key) for key, columns in self._columns.items()])
+        return tuple([columns.autoscaler_part(key) for key, columns in self._columns.items()])
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class _AutoscalerColumns:
             column.append(NAN if value is None else value)
         self._log.add(sync)
 
-    def part(self, key: str) -> AutoscalerPart:
+    def autoscaler_part(self, key: str) -> AutoscalerPart:
         return AutoscalerPart(
             autoscaler=key,
             workload=self._workload,

@@ -157,12 +157,16 @@ def _target(metric: MetricSpec) -> MetricTarget:
 _Dimension = Callable[[SearchSpace, Suggester, HorizontalPodAutoscalerSpec], HorizontalPodAutoscalerSpec]
 
 
-def _least(space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
+def _suggest_min_replicas(
+    space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
+) -> HorizontalPodAutoscalerSpec:
     least = suggester.suggest_int("min", space.bounds.least, min(spec.max_replicas, space.bounds.most))
     return msgspec.structs.replace(spec, min_replicas=least)
 
 
-def _most(space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
+def _suggest_max_replicas(
+    space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
+) -> HorizontalPodAutoscalerSpec:
     replicas_max = suggester.suggest_int("max", max(spec.min_replicas or 1, space.bounds.least, 1), space.bounds.most)
     return msgspec.structs.replace(spec, max_replicas=replicas_max)
 
@@ -242,8 +246,8 @@ def _tolerance(
 
 
 DIMENSIONS: Mapping[str, _Dimension] = {
-    "max": _most,
-    "min": _least,
+    "max": _suggest_max_replicas,
+    "min": _suggest_min_replicas,
     "target": _targets,
     "metric": _metric,
     "up-window": _window("scale_up", "up-window", 300),

@@ -36,6 +36,6 @@ def split_address(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def joined(host: str, port: int) -> str:
+def host_port(host: str, port: int) -> str:
     """`host:port`, an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

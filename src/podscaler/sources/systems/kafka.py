@@ -31,7 +31,7 @@ class KafkaSource:
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = settings = parse_settings(config, KafkaSettings)
-        servers = [addresses.joined(*addresses.split_address(each)) for each in settings.bootstrap_servers]
+        servers = [addresses.host_port(*addresses.split_address(each)) for each in settings.bootstrap_servers]
         self._connection = _connection(config, settings, servers)
         self._admin: AIOKafkaAdminClient | None = None
         self._consumer: AIOKafkaConsumer | None = None

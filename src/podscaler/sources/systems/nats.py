@@ -47,7 +47,7 @@ class NatsSource:
     def query(self) -> str:
         """`nats stream ORDERS consumer workers at nats:4222`."""
         consumer = f" consumer {self._settings.consumer}" if self._settings.consumer else ""
-        return f"nats stream {self._settings.stream}{consumer} at {addresses.joined(self._host, self._port)}"
+        return f"nats stream {self._settings.stream}{consumer} at {addresses.host_port(self._host, self._port)}"
 
     async def read(self) -> Number:
         """The number of messages."""
@@ -79,7 +79,7 @@ class NatsSource:
 
         try:
             await client.connect(
-                f"{'nats' if self._context is None else 'tls'}://{addresses.joined(self._host, self._port)}",
+                f"{'nats' if self._context is None else 'tls'}://{addresses.host_port(self._host, self._port)}",
                 user=self._username,
                 password=self._password,
                 token=self._token,

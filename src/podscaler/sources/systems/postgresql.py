@@ -45,7 +45,7 @@ class PostgresqlSource:
     @property
     def query(self) -> str:
         """`postgresql SELECT count(*) FROM jobs at db:5432/shop`."""
-        address = addresses.joined(self._settings.host, self._settings.port)
+        address = addresses.host_port(self._settings.host, self._settings.port)
         return f"postgresql {self._settings.query} at {address}/{self._settings.database}"
 
     async def read(self) -> Number:

@@ -45,7 +45,7 @@ class RabbitmqSource:
     @property
     def query(self) -> str:
         """`rabbitmq queue mails at rabbit:5672/`."""
-        address = addresses.joined(self._settings.host, self._port)
+        address = addresses.host_port(self._settings.host, self._port)
         return f"rabbitmq queue {self._settings.queue} at {address}/{self._settings.virtual_host.removeprefix('/')}"
 
     async def read(self) -> Number:

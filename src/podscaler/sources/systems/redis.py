@@ -62,7 +62,7 @@ class RedisSource:
     def query(self) -> str:
         """`redis list jobs at redis:6379/0`."""
         settings, stream = self._settings, self._settings.stream
-        address = f"{addresses.joined(self._host, self._port)}/{settings.database}"
+        address = f"{addresses.host_port(self._host, self._port)}/{settings.database}"
         if stream is None:
             return f"redis list {settings.list} at {address}"
         group = f" of group {stream.consumer_group}" if stream.consumer_group else ""

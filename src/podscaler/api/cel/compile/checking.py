@@ -181,7 +181,9 @@ class Checker:
         if result is not None:
             return result
         printed_types = [types.resolved(self._bindings, arg_type, free_is_dynamic=True) for arg_type in arg_types]
-        signature = f"{printed_types[0]}.({_listed(printed_types[1:])})" if is_method else f"({_listed(printed_types)})"
+        signature = (
+            f"{printed_types[0]}.({_types_text(printed_types[1:])})" if is_method else f"({_types_text(printed_types)})"
+        )
         return self._report(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
 
     def _tried(self, overload: Overload, arg_types: tuple[Type, ...], result: Type | None) -> Type | None:
@@ -220,7 +222,7 @@ class Checker:
             if index in node.optional:
                 type_of_element = self._unwrapped(element, type_of_element)
             self.elements.append((node, 0, element, type_of_element))
-            element_type = self._joined(element_type, type_of_element)
+            element_type = self._common_type(element_type, type_of_element)
         return types.list_of(element_type if element_type is not None else self._new_param())
 
     def _map(self, node: MapLiteral) -> Type:
@@ -236,7 +238,7 @@ class Checker:
             if entry.is_optional:
                 value_type = self._unwrapped(entry.value, value_type)
             self.elements += [(node, 1, entry.key, key), (node, 2, entry.value, value_type)]
-            keys, values = self._joined(keys, key), self._joined(values, value_type)
+            keys, values = self._common_type(keys, key), self._common_type(values, value_type)
         if keys is None or values is None:
             return types.map_of(self._new_param(), self._new_param())
         return types.map_of(keys, values)
@@ -249,7 +251,7 @@ class Checker:
             self._mismatch(node, types.optional_of(optional_type), optional_type)
         return optional_type
 
-    def _joined(self, before: Type | None, new_type: Type) -> Type:
+    def _common_type(self, before: Type | None, new_type: Type) -> Type:
         """The common type of an element and of those before it; dyn if there is none."""
         if before is None:
             return new_type
@@ -311,5 +313,5 @@ def dotted_name(node: Node) -> str:
     return ".".join([node.name, *reversed(parts)]) if isinstance(node, Ident) else ""
 
 
-def _listed(types_: list[Type]) -> str:
+def _types_text(types_: list[Type]) -> str:
     return ", ".join(map(str, types_))

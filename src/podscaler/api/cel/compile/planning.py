@@ -409,7 +409,7 @@ def _quantified(decisive: bool) -> Callable[..., Any]:
     return evaluate
 
 
-def _counted(iterations: Iterator[None], scope: Scope, test: Step, produced: list[Step]) -> bool:
+def _is_one_true(iterations: Iterator[None], scope: Scope, test: Step, produced: list[Step]) -> bool:
     del produced
     return sum(_is_true(test(scope)) for _ in iterations) == 1
 
@@ -439,7 +439,7 @@ def _mapped(iterations: Iterator[None], scope: Scope, test: Step | None, produce
 _EVALUATORS: dict[str, Callable[..., Any]] = {
     "all": _quantified(decisive=False),
     "exists": _quantified(decisive=True),
-    "exists_one": _counted,
+    "exists_one": _is_one_true,
     "list": _collected,
     "map": _mapped,
     "entries": _mapped,

@@ -164,10 +164,10 @@ def _compiled(rule: Object, name: str, self_type: "Type") -> tuple["Program | No
 
 
 def _at_expression(path: str, rule: Object, text: str) -> FieldError:
-    return invalid(path, _shown(rule), text)
+    return invalid(path, _printed_rule(rule), text)
 
 
-def _shown(rule: Object) -> dict[str, Any]:
+def _printed_rule(rule: Object) -> dict[str, Any]:
     """The rule as kube-apiserver prints it: all fields, with their Go names."""
     empty = {"reason": None, "optionalOldSelf": None}
     return {name[0].upper() + name[1:]: rule.get(name, empty.get(name, "")) for name in _RULE_FIELDS}
