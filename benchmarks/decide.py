@@ -17,7 +17,7 @@ from podscaler.cli.commands import replay as command
 from podscaler.core import decide, replay
 from podscaler.core.model import history, spec
 from podscaler.core.model.history import History
-from podscaler.core.model.model import ContainerRequests, Observation, Pod, PodSamples, Sample, Scale
+from podscaler.core.model.observation import ContainerRequests, Observation, Pod, PodSamples, Sample, Scale
 from podscaler.core.model.spec import Spec
 
 SECOND_NS = 1_000_000_000

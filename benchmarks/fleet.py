@@ -18,9 +18,9 @@ from pathlib import Path
 import polars
 import psutil
 
-from podscaler.simulation.fleet import results, running, summary, synthetic
+from podscaler.simulation.fleet import partition_runs, results, summary, synthetic
 from podscaler.simulation.fleet.cluster import ClusterRequest
-from podscaler.simulation.fleet.running import FleetProgress, FleetRun
+from podscaler.simulation.fleet.partition_runs import FleetProgress, FleetRun
 from podscaler.simulation.fleet.trials import PRESENT, FleetTrials
 
 AUTOSCALERS = 10_000
@@ -83,7 +83,7 @@ def measured(autoscalers: int, folder: Path, *, kills: bool) -> str:
     )
     begun = time.monotonic()
     with peaks() as found:
-        progress = running.run(fleet, ClusterRequest(workers=2, memory="1GiB"), on_progress)
+        progress = partition_runs.run(fleet, ClusterRequest(workers=2, memory="1GiB"), on_progress)
     assert progress.autoscalers == autoscalers
     memory = ", ".join(f"{each / 1024:,.0f}" for each in sorted(found.values(), reverse=True))
     ended = f"killed worker {killed[0]}" if killed else "no worker killed"

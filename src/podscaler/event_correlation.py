@@ -1,7 +1,7 @@
 """Builds Events and correlates them: repeats are counted, similar ones combined, floods dropped.
 
-Event recorders (`reconcile.events` of the controller, `registry.events` of the control plane) pass each event to
-`Correlator.correlate`. Steps, in order:
+Event recorders (`reconcile.event_recorder` of the controller, `registry.events` of the control plane) pass each event
+to `Correlator.correlate`. Steps, in order:
 
 1. Aggregation: a group (one object, type and reason) with 10 or more distinct messages within 10 minutes of one another
    sends one combined event in place of the single ones.

@@ -8,7 +8,7 @@ import pytest
 import trace_checker
 
 from podscaler.core.model import history
-from podscaler.core.model.model import Measurement
+from podscaler.core.model.observation import Measurement
 from podscaler.testing.decisions import DOWN, NOW, SECOND, Json, decided, external_metric, observed, scaler, values
 
 POLICIES: dict[str, Json] = {

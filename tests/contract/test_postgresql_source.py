@@ -14,7 +14,7 @@ import pytest
 from source_servers import PASSWORD, Place, config, failure, own_port, read, running
 
 import prerequisites
-from podscaler.sources import values
+from podscaler.sources import metric_numbers
 from podscaler.sources.protocol import InvalidSource, InvalidValue, Number
 from podscaler.sources.systems.postgresql import PostgresqlSource
 
@@ -80,7 +80,7 @@ def source(server: Place, query: str, *, timeout_s: float = 60, **settings: Any)
 )
 def test_numbers(server: Place, query: str, number: Number) -> None:
     """Several reads use one connection."""
-    assert values.milli_of(read(source(server, query), times=3)) == number * 1000
+    assert metric_numbers.milli_of(read(source(server, query), times=3)) == number * 1000
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_numbers(server: Place, query: str, number: Number) -> None:
 def test_bad_values(server: Place, query: str, text: str) -> None:
     """Each is a failure with its reason, which does not repeat the value."""
     with pytest.raises(InvalidValue) as caught:
-        values.milli_of(read(source(server, query)))
+        metric_numbers.milli_of(read(source(server, query)))
     assert str(caught.value) == text
 
 

@@ -9,7 +9,7 @@ import pytest
 from source_servers import Place, config, failure, find_program, own_port, read, running
 
 import prerequisites
-from podscaler.sources import values
+from podscaler.sources import metric_numbers
 from podscaler.sources.protocol import InvalidSource, InvalidValue, Number
 from podscaler.sources.systems.prometheus import PrometheusSource
 
@@ -56,7 +56,7 @@ def source(server: Place, query: str, **settings: Any) -> PrometheusSource:
 )
 def test_numbers(server: Place, query: str, settings: dict[str, Any], number: Number) -> None:
     """Several reads use one connection."""
-    assert values.milli_of(read(source(server, query, **settings), times=3)) == number * 1000
+    assert metric_numbers.milli_of(read(source(server, query, **settings), times=3)) == number * 1000
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_numbers(server: Place, query: str, settings: dict[str, Any], number: Nu
 def test_bad_values(server: Place, query: str, text: str) -> None:
     """Each is a failure with its reason."""
     with pytest.raises(InvalidValue) as caught:
-        values.milli_of(read(source(server, query)))
+        metric_numbers.milli_of(read(source(server, query)))
     assert str(caught.value) == text
 
 

@@ -9,7 +9,7 @@ from redis import Redis
 from source_servers import PASSWORD, Place, config, failure, find_program, own_port, read, running
 
 import prerequisites
-from podscaler.sources import values
+from podscaler.sources import metric_numbers
 from podscaler.sources.protocol import InvalidSource, Number
 from podscaler.sources.systems.redis import RedisSource
 
@@ -53,7 +53,7 @@ def source(server: Place, *, password: str = PASSWORD, **settings: Any) -> Redis
 )
 def test_numbers(server: Place, settings: dict[str, Any], number: Number) -> None:
     """Several reads use one connection."""
-    assert values.milli_of(read(source(server, **settings), times=3)) == number * 1000
+    assert metric_numbers.milli_of(read(source(server, **settings), times=3)) == number * 1000
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from patience import WITHIN_S
 from podscaler.api.typed.pods import Pod
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Cache
-from podscaler.kube.informers.watch import Reflector, WatchSource
+from podscaler.kube.informers.reflector import Reflector, WatchSource
 from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
 from podscaler.testing import VirtualClock

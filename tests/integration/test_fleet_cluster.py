@@ -11,9 +11,9 @@ import pytest
 from distributed import Client, LocalCluster
 
 from podscaler.base.errors import UsageError
-from podscaler.simulation.fleet import judging, results, running, synthetic
+from podscaler.simulation.fleet import candidate_rows, partition_runs, results, synthetic
 from podscaler.simulation.fleet.cluster import ClusterRequest
-from podscaler.simulation.fleet.running import FleetProgress, FleetRun
+from podscaler.simulation.fleet.partition_runs import FleetProgress, FleetRun
 from podscaler.simulation.fleet.trials import FleetTrials
 
 TRIALS = FleetTrials(changes=("metrics[0].target.averageUtilization=40", "minReplicas=3"))
@@ -32,7 +32,7 @@ def scheduler() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def expected() -> polars.DataFrame:
     """The rows of the fleet, computed here."""
-    rows = [row for part in FLEET for each in part.autoscalers() for row in judging.rows(each, TRIALS)]
+    rows = [row for part in FLEET for each in part.autoscalers() for row in candidate_rows.rows(each, TRIALS)]
     return results.frame_of(rows).sort("autoscaler", "candidate")
 
 
@@ -59,7 +59,7 @@ def test_a_killed_worker_loses_nothing(scheduler: str, expected: polars.DataFram
         if progress.done == 2:
             os.kill(pids[0], signal.SIGKILL)
 
-    progress = running.run(fleet_run(tmp_path), ClusterRequest(scheduler=scheduler), kill_one)
+    progress = partition_runs.run(fleet_run(tmp_path), ClusterRequest(scheduler=scheduler), kill_one)
     assert (progress.done, progress.autoscalers) == (10, 60)
     assert found(tmp_path).equals(expected)
 
@@ -73,10 +73,10 @@ def test_an_interrupted_run_goes_on(scheduler: str, expected: polars.DataFrame, 
 
     on = ClusterRequest(scheduler=scheduler)
     with pytest.raises(Interrupted):
-        running.run(fleet_run(tmp_path), on, interrupt)
+        partition_runs.run(fleet_run(tmp_path), on, interrupt)
     written = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("results/*.parquet")}
     assert len(written) == 4
-    progress = running.run(fleet_run(tmp_path), on, lambda _: None)
+    progress = partition_runs.run(fleet_run(tmp_path), on, lambda _: None)
     assert (progress.kept, progress.done, progress.autoscalers) == (4, 10, 36)
     assert {name: (tmp_path / "results" / name).stat().st_mtime_ns for name in written} == written
     assert found(tmp_path).equals(expected)
@@ -84,17 +84,17 @@ def test_an_interrupted_run_goes_on(scheduler: str, expected: polars.DataFrame, 
 
 def test_a_finished_run_needs_no_cluster(scheduler: str, tmp_path: Path):
     """Nor do other trials keep what is there."""
-    running.run(fleet_run(tmp_path), ClusterRequest(scheduler=scheduler), lambda _: None)
+    partition_runs.run(fleet_run(tmp_path), ClusterRequest(scheduler=scheduler), lambda _: None)
     nobody = ClusterRequest(scheduler="tcp://127.0.0.1:1", connect_s=0.5)
-    assert running.run(fleet_run(tmp_path), nobody, lambda _: None).kept == 10
+    assert partition_runs.run(fleet_run(tmp_path), nobody, lambda _: None).kept == 10
     other = FleetRun(partitions=FLEET, make_trial=TRIALS, description="other", folder=tmp_path)
     with pytest.raises(UsageError):
-        running.run(other, nobody, lambda _: None)
+        partition_runs.run(other, nobody, lambda _: None)
 
 
 def test_a_local_cluster(expected: polars.DataFrame, tmp_path: Path):
     """Processes of its own, which end with it."""
-    running.run(fleet_run(tmp_path), ClusterRequest(workers=2), lambda _: None)
+    partition_runs.run(fleet_run(tmp_path), ClusterRequest(workers=2), lambda _: None)
     assert found(tmp_path).equals(expected)
 
 
@@ -109,14 +109,14 @@ def test_a_local_cluster(expected: polars.DataFrame, tmp_path: Path):
 def test_a_scheduler_that_cannot_be_reached(address: str, tmp_path: Path):
     """One sentence."""
     with pytest.raises(UsageError, match=r"the Dask scheduler .* cannot be reached") as error:
-        running.run(fleet_run(tmp_path), ClusterRequest(scheduler=address, connect_s=0.5), lambda _: None)
+        partition_runs.run(fleet_run(tmp_path), ClusterRequest(scheduler=address, connect_s=0.5), lambda _: None)
     assert "\n" not in str(error.value)
 
 
 def test_certificates_that_are_not_configured(tmp_path: Path):
     """The sentence names the settings of Dask."""
     with pytest.raises(UsageError, match=r"tls://127.0.0.1:1 needs certificates: set distributed\.comm\.tls\.ca-file"):
-        running.run(fleet_run(tmp_path), ClusterRequest(scheduler="tls://127.0.0.1:1"), lambda _: None)
+        partition_runs.run(fleet_run(tmp_path), ClusterRequest(scheduler="tls://127.0.0.1:1"), lambda _: None)
 
 
 def test_certificates_that_cannot_be_read(tmp_path: Path):
@@ -124,4 +124,4 @@ def test_certificates_that_cannot_be_read(tmp_path: Path):
     names = ("ca-file", "client.cert", "client.key")
     missing = {f"distributed.comm.tls.{name}": str(tmp_path / "none") for name in names}
     with dask.config.set(missing), pytest.raises(UsageError, match="certificates of Dask's configuration"):
-        running.run(fleet_run(tmp_path), ClusterRequest(scheduler="tls://127.0.0.1:1"), lambda _: None)
+        partition_runs.run(fleet_run(tmp_path), ClusterRequest(scheduler="tls://127.0.0.1:1"), lambda _: None)

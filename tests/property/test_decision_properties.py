@@ -15,7 +15,7 @@ from podscaler.core import decide, settle
 from podscaler.core.limits import bounds
 from podscaler.core.model import history
 from podscaler.core.model.history import History, Recommendation, ScaleEvent
-from podscaler.core.model.model import Failure, Measurement, Observation, Pod, PodSamples, Sample, Values
+from podscaler.core.model.observation import Failure, Measurement, Observation, Pod, PodSamples, Sample, Values
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Branch
 from podscaler.testing.decisions import (

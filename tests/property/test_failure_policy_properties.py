@@ -9,7 +9,7 @@ from podscaler.core.decision import Decision
 from podscaler.core.model import failure_policy, stored_history
 from podscaler.core.model.failure_policy import FailurePolicy, FallbackReplicas
 from podscaler.core.model.history import History
-from podscaler.core.model.model import Failure, Observation
+from podscaler.core.model.observation import Failure, Observation
 from podscaler.core.model.spec import Spec
 from podscaler.testing.decisions import NOW, SECOND, decided
 

@@ -20,7 +20,7 @@ from podscaler.core.model.emulation import V1_37
 from podscaler.kube.client import connect
 from podscaler.kube.config import locate
 from podscaler.kube.informers.cache import Cache
-from podscaler.kube.informers.watch import Reflector
+from podscaler.kube.informers.reflector import Reflector
 
 PLUGIN = """#!{python}
 import json, pathlib
@@ -96,7 +96,7 @@ class Follower:
         config = await asyncio.to_thread(locate.find_config, str(world.folder / "kubeconfig"))
         self.client = await connect.open_client(config, CLOCK, user_agent="test")
         self.client.streams_lists = streams_lists
-        self.missing = await permissions.missing(self.client)
+        self.missing = await permissions.find_missing(self.client)
         source = observed_objects.pods(V1_37)
         self.reflector = Reflector(self.client, source, cache=self.cache, clock=CLOCK, rng=random.Random(1))
         self.task = asyncio.ensure_future(self.reflector.run())

@@ -15,7 +15,7 @@ from scenario_examples import (
 )
 
 from podscaler.core.decision import AutoscalerEvent
-from podscaler.core.model.neighbours import SelectorStore
+from podscaler.core.model.selector_store import SelectorStore
 from podscaler.testing.decisions import Json, container_resource, pods_metric, resource
 from podscaler.testing.scenario import Scenario
 from podscaler.testing.scenario_meters import Meter, alike, each, failing, in_turn, shared, values

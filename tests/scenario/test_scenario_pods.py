@@ -7,7 +7,7 @@ from scenario_builders import app, autoscaler, cpu, world
 from scenario_examples import BLOG, CPU, DOCUMENTATION, DOWN, Timeline, examples
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.core.model.model import Measurement, PodSamples, Sample
+from podscaler.core.model.observation import Measurement, PodSamples, Sample
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.trace import PerPod
 from podscaler.testing.decisions import resource

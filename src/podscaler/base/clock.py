@@ -1,4 +1,4 @@
-"""The clock, and the only module that reads the machine's clocks; instants as texts of API objects.
+"""Defines the Clock that other modules read and wait by, and formats instants as texts of API objects.
 
 Code that waits or needs the time takes a `Clock` as an argument, so that tests run in virtual time
 (`podscaler.testing.VirtualClock`). Instants (`_ns`) are integers: nanoseconds since the Unix epoch, UTC.
@@ -53,11 +53,11 @@ def rfc3339(instant_ns: int) -> str:
 
     Raises ValueError or OverflowError outside the years 1 to 9999.
     """
-    return _rfc3339(instant_ns // NANOSECONDS)
+    return _rfc3339_of_second(instant_ns // NANOSECONDS)
 
 
 @lru_cache(maxsize=1024)
-def _rfc3339(instant_s: int) -> str:
+def _rfc3339_of_second(instant_s: int) -> str:
     """`instant_s` is seconds since the epoch; cached, since many objects are written in the same second."""
     minute, second = divmod(instant_s, 60)
     return f"{_rfc3339_minute(minute)}:{second:02}Z"

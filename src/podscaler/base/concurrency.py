@@ -42,12 +42,12 @@ class Slot:
     def release(self) -> None:
         """Release the slot at the end of the sync, or after its cancellation; calling it again does nothing."""
         self._is_over = True
-        self._release()
+        self._free_slot()
 
     def leave(self) -> None:
         """A task of the sync begins to wait."""
         self._away_count += 1
-        self._release()
+        self._free_slot()
 
     async def come_back(self) -> None:
         """A task of the sync has its response; waits until a slot is free, unless another task of it is still away."""
@@ -58,7 +58,7 @@ class Slot:
             await self._free.acquire()
             self._is_held = True
             if not self._is_needed():  # released, or a task went away, while this one waited
-                self._release()
+                self._free_slot()
 
     def stay_away(self) -> None:
         """A task of the sync was cancelled while it waited; it needs no slot any more."""
@@ -67,7 +67,7 @@ class Slot:
     def _is_needed(self) -> bool:
         return self._away_count == 0 and not self._is_over
 
-    def _release(self) -> None:
+    def _free_slot(self) -> None:
         if self._is_held:
             self._is_held = False
             self._free.release()

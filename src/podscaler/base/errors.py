@@ -1,4 +1,4 @@
-"""The exceptions of podscaler.
+"""Defines the base classes of podscaler's exceptions.
 
     PodscalerError
     ├── UsageError              a flag, file or manifest of the user is invalid: one sentence, exit status 2

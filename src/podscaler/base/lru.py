@@ -1,4 +1,4 @@
-"""A least-recently-used cache: a mapping of bounded size that drops the entry that was not used for the longest time.
+"""Defines LRU, a mapping of bounded size that drops the entry that was not used for the longest time.
 
 Callers hold state about objects in it that may be deleted without their notice, so that memory stays bounded.
 `cachetools.LRUCache` takes 0.5 to 0.8 µs for an access where this takes 0.3 µs (CPython 3.11, 6,000 keys).

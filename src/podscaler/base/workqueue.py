@@ -1,4 +1,4 @@
-"""The work queue of controllers: keys of objects to process, none of them twice at the same time.
+"""Defines WorkQueue, the queue of a controller: keys of objects to process, none of them twice at the same time.
 
 Rules (those of client-go's delaying work queue):
 

@@ -16,6 +16,7 @@ from podscaler.controller.coexistence import standby
 from podscaler.controller.coexistence.comparison import DecisionComparison
 from podscaler.controller.coexistence.standby import WriteGate
 from podscaler.controller.controller import Controller, ControllerServices, ControllerStatus, Service
+from podscaler.controller.early_syncs import Reactor
 from podscaler.controller.history.config_map_store import ConfigMapHistoryStore
 from podscaler.controller.history.history_maps import HistoryMaps
 from podscaler.controller.history.store import HistoryStore
@@ -29,13 +30,12 @@ from podscaler.controller.options import effective_settings
 from podscaler.controller.options.autoscaler_kinds import HPA
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.queue import MeteredQueue
-from podscaler.controller.reacting import Reactor
-from podscaler.controller.reconcile.events import AutoscalerEventRecorder
-from podscaler.controller.reconcile.observe import Observer, SyncSources
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerStates
+from podscaler.controller.reconcile.event_recorder import AutoscalerEventRecorder
+from podscaler.controller.reconcile.observer import Observer, SyncSources
 from podscaler.controller.reconcile.reconcile import AutoscalerReconciler, SyncWrites
-from podscaler.controller.reconcile.reporting import SyncReporter
-from podscaler.controller.reconcile.state import AutoscalerStates
-from podscaler.controller.reconcile.status import StatusWriter
+from podscaler.controller.reconcile.status_writer import StatusWriter
+from podscaler.controller.reconcile.sync_reporter import SyncReporter
 from podscaler.controller.recording.recording import Recording
 from podscaler.controller.telemetry.server_health import ServerHealth
 from podscaler.controller.telemetry.telemetry import Telemetry
@@ -43,14 +43,14 @@ from podscaler.controller.work_assignment import AutoscalerCleanup, Handover, Ru
 from podscaler.controller.worker import KeyProcessor, SyncWorker
 from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery
-from podscaler.metrics.api import APIMetricsSource
 from podscaler.metrics.concurrency_limiter import LimitedMetricsSource
 from podscaler.metrics.heapster import HeapsterMetricsSource
-from podscaler.metrics.listed import KnownPods, ListedMetricsSource
+from podscaler.metrics.listed_pod_metrics import KnownPods, ListedMetricsSource
+from podscaler.metrics.metrics_apis import APIMetricsSource
 from podscaler.metrics.queries import MetricsSource
 from podscaler.metrics.shared_queries import SharedMetricsSource
 from podscaler.sources.cluster_sources import ClusterSources
-from podscaler.sources.direct import DirectMetricsSource, DirectSources
+from podscaler.sources.direct_metrics import DirectMetricsSource, DirectSources
 
 
 def new_controller(

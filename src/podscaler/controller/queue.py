@@ -1,4 +1,4 @@
-"""The work queue of autoscalers' keys, with the work queue metrics of kube-controller-manager.
+"""Defines the work queue of autoscalers' keys, with the work queue metrics of kube-controller-manager.
 
 The worker takes keys from it. The next sync of an autoscaler is due a period after this one was due, not after it ended
 (`add_next`). Syncs that wait together for a slow response end together; counted from their ends they would be due

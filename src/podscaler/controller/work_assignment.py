@@ -20,8 +20,8 @@ from podscaler.controller.leaderelection import timeouts
 from podscaler.controller.leaderelection.shard_ownership import EVERYTHING, KeyFilter, ShardOwnership, every_key
 from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.controller.queue import MeteredQueue
-from podscaler.controller.reconcile.events import AutoscalerEventRecorder
-from podscaler.controller.reconcile.state import AutoscalerStates
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerStates
+from podscaler.controller.reconcile.event_recorder import AutoscalerEventRecorder
 from podscaler.controller.recording.recording import End, Recording
 from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.kube.informers.cache import Key
@@ -93,7 +93,7 @@ class RunningSyncs:
         task = asyncio.get_running_loop().create_task(sync, context=concurrency.enter(slot, copy_context()))
         self._tasks[key] = task
         self.last = key
-        task.add_done_callback(lambda done: self._ended(key, done, slot))
+        task.add_done_callback(lambda done: self._on_sync_done(key, done, slot))
 
     async def wait_ended(self, belongs: KeyFilter = every_key) -> None:
         """Return when no sync runs of a key for which `belongs` is true."""
@@ -107,7 +107,7 @@ class RunningSyncs:
     def _running(self, belongs: KeyFilter) -> list[asyncio.Task[None]]:
         return [task for key, task in self._tasks.items() if belongs(key)]
 
-    def _ended(self, key: Key, task: asyncio.Task[None], slot: Slot) -> None:
+    def _on_sync_done(self, key: Key, task: asyncio.Task[None], slot: Slot) -> None:
         """A callback of the task, as a sync that is cancelled before it has begun runs no code of its own."""
         if self._tasks.get(key) is task:
             del self._tasks[key]
@@ -173,7 +173,7 @@ class WorkAssignment:
         self._ownership = ownership
 
     def write_lease(self, key: Key) -> WriteLease | None:
-        """The lease by which this process syncs an autoscaler; None: it does not sync it."""
+        """The lease by which this process syncs an autoscaler; None: another process syncs it, or none."""
         return self._ownership.find(key)
 
     def open(self) -> None:
@@ -233,13 +233,13 @@ class WorkAssignment:
         await timeouts.first_of(self.syncs.wait_ended(belongs), clock.sleep(STOP_TIMEOUT_S))
         await self.syncs.cancel(belongs)
         await timeouts.first_of(handover.recorder.flush(belongs), clock.sleep(FLUSH_TIMEOUT_S))
-        writing = handover.history.hand_over(self._states.known(belongs))
+        writing = handover.history.hand_over(self._states.known_keys(belongs))
         await timeouts.first_of(writing, clock.sleep(FLUSH_TIMEOUT_S))
         await self.on_lost_lease(belongs)
 
     async def on_lost_lease(self, belongs: KeyFilter) -> None:
         await self.syncs.cancel(belongs)
-        for key in self._states.known(belongs):
+        for key in self._states.known_keys(belongs):
             self._discount(key)
             self._handover.cleanup.release(key)
 

@@ -1,4 +1,4 @@
-"""The worker: takes the keys of autoscalers from the work queue, syncs the autoscalers, and queues the keys again.
+"""Takes the keys of autoscalers from the work queue, syncs the autoscalers, and queues the keys again.
 
 The controller runs `SyncWorker`, the loop; `KeyProcessor` does one sync of one key. Rules:
 
@@ -21,12 +21,12 @@ from podscaler.base.workqueue import ShutDown
 from podscaler.controller.informers.autoscaler_informer import AutoscalerInformer
 from podscaler.controller.leaderelection import fence
 from podscaler.controller.leaderelection.fence import LeadershipLost
-from podscaler.controller.options import autoscaler_kinds, gates
+from podscaler.controller.options import autoscaler_kinds, feature_gates
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.queue import MeteredQueue
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerStates
 from podscaler.controller.reconcile.reconcile import Outdated
-from podscaler.controller.reconcile.reporting import SyncReporter
-from podscaler.controller.reconcile.state import AutoscalerStates
+from podscaler.controller.reconcile.sync_reporter import SyncReporter
 from podscaler.controller.telemetry import current_sync
 from podscaler.controller.telemetry.current_sync import SyncHandler
 from podscaler.controller.telemetry.telemetry import Telemetry
@@ -76,7 +76,7 @@ class KeyProcessor:
         self._reporter = reporter
         self._is_dry_run = settings.dry_run
         self._period_s = settings.sync_period_s
-        self._checks_cache = settings.gates.enabled(gates.STALE_CONTROLLER_CONSISTENCY)
+        self._checks_cache = settings.gates.enabled(feature_gates.STALE_CONTROLLER_CONSISTENCY)
 
     def wrap(self, wrapper: Callable[[SyncHandler], SyncHandler]) -> None:
         """Have every sync pass through `wrapper(reconciler)`; call it before the first sync."""

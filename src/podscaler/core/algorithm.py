@@ -1,4 +1,5 @@
-"""The autoscaling algorithms (current, v1.1) as tables of functions: each stage in which they differ is a field.
+"""Defines the autoscaling algorithms (current, v1.1) as tables of functions: a field for each stage in which they
+differ.
 
 `podscaler.core.model.settings` names the algorithm that applies; the stages of `podscaler.core.decide` call the
 functions of its Algorithm and do not compare its name. A new algorithm: a constant here, an entry of `_BY_NAME`, and
@@ -11,8 +12,8 @@ from collections.abc import Callable, Mapping
 
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler
 from podscaler.core import algorithm_v1_1
-from podscaler.core.calculation import per_pod, situation, totals
-from podscaler.core.calculation.situation import Proposal, Tolerance
+from podscaler.core.calculation import calculation_types, per_pod, totals
+from podscaler.core.calculation.calculation_types import Proposal, Tolerance
 from podscaler.core.limits import cooldown, normalisation
 from podscaler.core.limits.cooldown import Delays
 from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
@@ -26,7 +27,7 @@ from podscaler.core.model.metric_spec import (
     ResourceMetric,
     UnknownMetric,
 )
-from podscaler.core.model.model import Fact
+from podscaler.core.model.observation import Fact
 from podscaler.core.model.settings import SECOND_NS, Settings
 from podscaler.core.model.spec import Spec
 
@@ -58,7 +59,7 @@ CURRENT = Algorithm(
         ObjectMetric: totals.propose_object,
         ExternalMetric: totals.propose_external,
     },
-    tolerance=situation.tolerance,
+    tolerance=calculation_types.tolerance,
     normalise=normalisation.by_windows,
     delays=cooldown.NO_DELAYS,
     scales_to_zero=True,

@@ -1,4 +1,4 @@
-"""The algorithm of Kubernetes v1.1: as many pods as put the sum of their CPU utilizations on target.
+"""Implements the algorithm of Kubernetes v1.1: as many pods as put the sum of their CPU utilizations on target.
 
     replicas = ceil(sum of the pods' utilizations / target),    unless their mean is within 10 % of the target
 
@@ -27,14 +27,14 @@ from fractions import Fraction
 from podscaler.api.machinery import numbers
 from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.core.calculation import per_pod, pod_groups
+from podscaler.core.calculation.calculation_types import MetricError, Proposal, Situation, Tolerance
 from podscaler.core.calculation.pod_groups import Grouped
-from podscaler.core.calculation.situation import MetricError, Proposal, Situation, Tolerance
 from podscaler.core.limits import bounds
 from podscaler.core.limits.normalisation import DesiredReplicas, Normalised
 from podscaler.core.limits.stabilization import READY_FOR_NEW_SCALE, Stabilized
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import Average, Metric, PodsMetric, ResourceMetric, Utilization
-from podscaler.core.model.model import Measurement
+from podscaler.core.model.observation import Measurement
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Limits, Outcome, PerPod, PodSample, Reading, Stabilization

@@ -8,7 +8,7 @@ Source: docs/spec/decision.md 2 (Reconcile in order, steps 1 to 9).
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
 from podscaler.core import algorithm
 from podscaler.core.model.conditions import SCALED_TO_ZERO
-from podscaler.core.model.model import NO_KIND_MATCH, Fact, Failure, Scale
+from podscaler.core.model.observation import NO_KIND_MATCH, Fact, Failure, Scale
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Branch, ZeroRules

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from podscaler.api.typed.autoscaling import MetricStatus
 from podscaler.core import proposals
 from podscaler.core.calculation import target_pods
-from podscaler.core.calculation.situation import Situation, Tolerance
+from podscaler.core.calculation.calculation_types import Situation, Tolerance
 from podscaler.core.calculation.target_pods import TargetPods
 from podscaler.core.model.metric_spec import UnknownMetric
-from podscaler.core.model.model import Fact, IncompleteObservation, Observation, Scale
+from podscaler.core.model.observation import Fact, IncompleteObservation, Observation, Scale
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Combination, MetricFailure

@@ -29,7 +29,7 @@ from podscaler.core.model import history, settings
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, SCALING_ACTIVE, SCALING_LIMITED, Conditions
 from podscaler.core.model.history import History
 from podscaler.core.model.metric_spec import Metric
-from podscaler.core.model.model import Fact, Observation, Scale
+from podscaler.core.model.observation import Fact, Observation, Scale
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Branch, Cooldown, FailureResponse, MetricFailure, Trace

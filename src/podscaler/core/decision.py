@@ -1,4 +1,4 @@
-"""The result of a sync: a Decision with replicas, status, events, history and trace.
+"""Defines the result of a sync: a Decision with replicas, status, events, history and trace.
 
 Made by `podscaler.core.decide` and `podscaler.core.settle`; the controller executes it, the replay prints it.
 """
@@ -9,10 +9,10 @@ import msgspec
 
 from podscaler.api.machinery.selectors import Selector
 from podscaler.api.typed.autoscaling import Condition, HorizontalPodAutoscalerStatus
-from podscaler.core.calculation.situation import Tolerance
+from podscaler.core.calculation.calculation_types import Tolerance
 from podscaler.core.combine import Combined
 from podscaler.core.model.history import History
-from podscaler.core.model.model import Fact, Observation, Scale
+from podscaler.core.model.observation import Fact, Observation, Scale
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Branch, Cooldown, FailurePolicyStep, Limits, Stabilization, Trace, ZeroRules

@@ -26,7 +26,7 @@ from podscaler.core.decision import AutoscalerEvent, warning
 from podscaler.core.model.failure_policy import FailurePolicy
 from podscaler.core.model.history import History, LastProposal
 from podscaler.core.model.metric_spec import Metric
-from podscaler.core.model.model import Fact
+from podscaler.core.model.observation import Fact
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Combination, FailurePolicyStep, FailureResponse, KeptProposal
 from podscaler.core.proposals import MetricResult
@@ -61,15 +61,15 @@ def respond(spec: Spec, combined: Combined, prior_history: History, *, current: 
     """
     policy = spec.failure_policy
     if not (policy.keep_last_ns or policy.ignores_failed or policy.fallback):
-        prior_history = _forgotten(prior_history)
+        prior_history = _without_last_proposals(prior_history)
         if not policy.fault:
             return PolicyResult(combined, prior_history)
         return PolicyResult(
             combined, prior_history, (warning(INVALID, policy.fault),), FailurePolicyStep(fault=policy.fault)
         )
     if combined.results:
-        results = _with_kept(spec, combined.results, prior_history, now_ns)
-        prior_history = _remembered(policy, combined.results, prior_history, now_ns)
+        results = _with_last_proposals(spec, combined.results, prior_history, now_ns)
+        prior_history = _with_new_proposals(policy, combined.results, prior_history, now_ns)
         combined = msgspec.structs.replace(
             combined,
             results=results,
@@ -105,14 +105,14 @@ def message(response: FailureResponse, combined: Combined) -> str:
     return f"the HPA applies the fallback replicas ({combined.combination.proposal}): {failure}"
 
 
-def _forgotten(prior_history: History) -> History:
+def _without_last_proposals(prior_history: History) -> History:
     """The history without the last proposals and the instant of failure, which only a policy needs."""
     if not prior_history.last_proposals and prior_history.unread_since is None:
         return prior_history
     return msgspec.structs.replace(prior_history, last_proposals=(), unread_since=None)
 
 
-def _with_kept(
+def _with_last_proposals(
     spec: Spec, results: Sequence[MetricResult], prior_history: History, now_ns: int
 ) -> tuple[MetricResult, ...]:
     """The results; those without a proposal have the last one, where it still counts."""
@@ -125,17 +125,21 @@ def _with_kept(
         if last_proposal.at >= now_ns - policy.keep_last_ns
     }
     pairs = zip(results, spec.metrics, policy.identities, strict=True)
-    return tuple([_kept(result, metric, last_proposals.get(identity)) for result, metric, identity in pairs])
+    return tuple(
+        [_with_last_proposal(result, metric, last_proposals.get(identity)) for result, metric, identity in pairs]
+    )
 
 
-def _kept(result: MetricResult, metric: Metric, last: LastProposal | None) -> MetricResult:
+def _with_last_proposal(result: MetricResult, metric: Metric, last: LastProposal | None) -> MetricResult:
     if result.step.proposal is not None or last is None:
         return result
     step = msgspec.structs.replace(result.step, proposal=last.replicas, kept=KeptProposal(last.at, last.current))
     return MetricResult(proposals.status_of(metric, last.current), step, last.current)
 
 
-def _remembered(policy: FailurePolicy, results: Sequence[MetricResult], prior_history: History, now_ns: int) -> History:
+def _with_new_proposals(
+    policy: FailurePolicy, results: Sequence[MetricResult], prior_history: History, now_ns: int
+) -> History:
     """The history with the proposals of this sync, and with the instant since which no metric can be read."""
     last_proposals = {
         each.metric: each for each in prior_history.last_proposals if each.at >= now_ns - policy.keep_last_ns

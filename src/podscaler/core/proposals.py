@@ -11,7 +11,7 @@ from collections.abc import Callable
 from podscaler.api.typed import autoscaling
 from podscaler.api.typed.autoscaling import MetricStatus, MetricValueStatus
 from podscaler.core import algorithm
-from podscaler.core.calculation.situation import Calculation, MetricError, Situation
+from podscaler.core.calculation.calculation_types import Calculation, MetricError, Situation
 from podscaler.core.model.metric_spec import (
     ExternalMetric,
     Metric,
@@ -20,7 +20,7 @@ from podscaler.core.model.metric_spec import (
     ResourceMetric,
     Utilization,
 )
-from podscaler.core.model.model import Fact, IncompleteObservation, Measurement, Values
+from podscaler.core.model.observation import Fact, IncompleteObservation, Measurement, Values
 from podscaler.core.model.trace import MetricFailure, MetricStep
 
 NO_STATUS = MetricStatus()

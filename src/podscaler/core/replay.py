@@ -21,12 +21,12 @@ from podscaler.api.typed.recording import RecordingError, RecordingLine
 from podscaler.core import decide, settle
 from podscaler.core.calculation import samples
 from podscaler.core.decision import Decision, Draft
-from podscaler.core.model import failure_policy, history, intake, model, settings
+from podscaler.core.model import api_conversion, failure_policy, history, observation, settings
 from podscaler.core.model import spec as specs
 from podscaler.core.model.history import History, LastProposal, Recommendation, ScaleEvent
 from podscaler.core.model.metric_spec import Metric, PodsMetric, ResourceMetric
-from podscaler.core.model.model import Measurement, Neighbours, Observation, Pod
-from podscaler.core.model.neighbours import RecordedNeighbours, SelectorStore
+from podscaler.core.model.observation import Measurement, Neighbours, Observation, Pod
+from podscaler.core.model.selector_store import RecordedNeighbours, SelectorStore
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Trace
@@ -196,11 +196,11 @@ class Replay:
             return RecordedNeighbours(line.neighbours)
         return self._selectors.namespace(spec.namespace)
 
-    def _scale(self, line: RecordingLine, spec: Spec) -> model.Scale | model.Failure:
+    def _scale(self, line: RecordingLine, spec: Spec) -> observation.Scale | observation.Failure:
         if line.scale is not None:
-            return intake.scale(line.scale)
+            return api_conversion.scale(line.scale)
         if spec.target_fault:
-            return model.Failure("")
+            return observation.Failure("")
         raise RecordingError("`scale` is missing")
 
     def _spec(self, hpa: recording.RecordedAutoscaler) -> Spec:
@@ -219,7 +219,7 @@ class Replay:
     def _pod(self, text: bytes) -> Pod:
         pod = self._pods.get(text)
         if pod is None:
-            pod = intake.pod(_POD.decode(text), self.settings.emulation)
+            pod = api_conversion.pod(_POD.decode(text), self.settings.emulation)
             if len(self._pods) >= CACHED_PODS:
                 self._pods.clear()
             self._pods[text] = pod
@@ -233,7 +233,7 @@ class Replay:
     def _measurement(self, metric: Metric, answer: recording.Answer) -> Measurement:
         version = self.settings.emulation
         if isinstance(answer, meta.Status):
-            return intake.failure(answer)
+            return api_conversion.failure(answer)
         if isinstance(metric, ResourceMetric) and isinstance(answer, metrics.PodMetricsList):
             return samples.of_resource(answer, metric.resource, metric.container, version)
         if isinstance(metric, PodsMetric) and isinstance(answer, metrics.MetricValueList):
@@ -261,7 +261,7 @@ def _scaled(draft: Draft, answers: Sequence[object], now_ns: int, scaled_at: int
         answer = answers[attempt] if attempt < len(answers) else None
         if not isinstance(answer, meta.Status):
             break
-        if attempt == settle.MAX_WRITE_ATTEMPTS - 1 or not settle.is_conflict(intake.failure(answer)):
+        if attempt == settle.MAX_WRITE_ATTEMPTS - 1 or not settle.is_conflict(api_conversion.failure(answer)):
             return settle.refused(draft, at if scaled_at is None else scaled_at, answer.message)
         at += settle.WRITE_RETRY_DELAY_NS
     return settle.written(draft, at if scaled_at is None else scaled_at)

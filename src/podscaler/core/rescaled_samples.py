@@ -15,7 +15,7 @@ import msgspec
 
 from podscaler.api.machinery import quantity
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus, MetricStatus, MetricValueStatus
-from podscaler.core.model.model import Failure, Measurement, Observation, PodSamples, Values
+from podscaler.core.model.observation import Failure, Measurement, Observation, PodSamples, Values
 
 Span = tuple[Fraction, Fraction]
 """The lowest and the highest exact value behind one that is rounded down: 75 is from 75 to 76."""

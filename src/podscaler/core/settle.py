@@ -18,7 +18,7 @@ from podscaler.core.decision import Action, AutoscalerEvent, Decision, Draft, Er
 from podscaler.core.model import history
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALED_TO_ZERO, Conditions
 from podscaler.core.model.history import History, ScaleEvent
-from podscaler.core.model.model import Failure
+from podscaler.core.model.observation import Failure
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Trace, Write
 

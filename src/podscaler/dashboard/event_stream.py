@@ -1,9 +1,9 @@
-"""Server-sent events of one viewer: changed rows, autoscalers that are gone, points of one autoscaler, notices.
+"""Sends server-sent events to one viewer: changed rows, deleted autoscalers, points of one autoscaler, notices.
 
 `podscaler.dashboard.server` runs one EventStream for each request of /api/stream. Theory of operation: a stream has a
-position in the log of changes (`podscaler.observe.changes`) and one in the time line of the autoscaler that its page
-shows; both are in the id of each event, so that a reconnection goes on where the stream ended. What changed since is
-read from the log and the history when it is sent, so nothing is queued: a viewer that is slow gets fewer and later
+position in the log of changes (`podscaler.observe.view_changes`) and one in the time line of the autoscaler that its
+page shows; both are in the id of each event, so that a reconnection goes on where the stream ended. What changed since
+is read from the log and the history when it is sent, so nothing is queued: a viewer that is slow gets fewer and later
 events, with the latest state. Rules:
 
 1. At most one round of events every ROUND_S.
@@ -68,22 +68,29 @@ class EventStream:
     """The events for one viewer, until the connection or the session ends.
 
     Args:
-        live: the cluster.
+        live_cluster: the cluster.
         sessions, session: whose stream it is.
         clock: for the rounds.
         boot_id: of this server process, for the ids of events.
-        shown: the autoscaler whose time line is sent; None: none.
+        detail_key: the autoscaler whose time line is sent; None: no time line is sent.
     """
 
     def __init__(
-        self, live: LiveCluster, sessions: Sessions, session: Session, clock: Clock, *, boot_id: str, shown: Key | None
+        self,
+        live_cluster: LiveCluster,
+        sessions: Sessions,
+        session: Session,
+        clock: Clock,
+        *,
+        boot_id: str,
+        detail_key: Key | None,
     ) -> None:
-        self._live = live
+        self._live = live_cluster
         self._sessions = sessions
         self._session = session
         self._clock = clock
         self._boot_id = boot_id
-        self._shown = shown
+        self._detail_key = detail_key
         self._faults = ""
         self._position = Position(0, 0)
 
@@ -124,30 +131,30 @@ class EventStream:
 
     async def _wait(self) -> None:
         """Wait for changes, but at most POLL_S: faults and the end of the session are no changes."""
-        changed = asyncio.ensure_future(self._live.changes.wait(self._position.version))
+        next_change = asyncio.ensure_future(self._live.changes.wait(self._position.version))
         slept = asyncio.ensure_future(self._clock.sleep(POLL_S))
         try:
-            await asyncio.wait((changed, slept), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((next_change, slept), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            changed.cancel()
+            next_change.cancel()
             slept.cancel()
 
     async def _events(self) -> list[bytes]:
-        found = self._live.changes.after(self._position.version)
-        changed = await self._visible(found.changed)
-        gone = await self._visible(found.gone) if self._position.version else []
-        is_complete = found.is_complete or not self._position.version
-        self._position.version = found.version
+        changed_keys = self._live.changes.after(self._position.version)
+        visible_changed = await self._visible(changed_keys.changed)
+        visible_gone = await self._visible(changed_keys.gone) if self._position.version else []
+        is_complete = changed_keys.is_complete or not self._position.version
+        self._position.version = changed_keys.version
         change = None
-        if self._shown is not None and await self._visible([self._shown]):
-            change = self._live.timeline_after(self._shown, self._position.at)
+        if self._detail_key is not None and await self._visible([self._detail_key]):
+            change = self._live.timeline_after(self._detail_key, self._position.at)
         if change is not None:
             self._position.at = change.timeline.at[-1]
-        rows = [row for key in changed if (row := self._live.find_row(key)) is not None]
+        rows = [row for key in visible_changed if (row := self._live.find_row(key)) is not None]
         events = [
             self._event("rows", rows[first : first + ROWS_PER_EVENT]) for first in range(0, len(rows), ROWS_PER_EVENT)
         ]
-        events += [self._event("gone", Gone(*object_key(key))) for key in gone]
+        events += [self._event("gone", Gone(*object_key(key))) for key in visible_gone]
         if not is_complete:
             events.append(self._event("notice", Notice("info", "updates were missed: load the list again")))
         if change is not None:
@@ -156,13 +163,13 @@ class EventStream:
 
     async def _visible(self, keys: Sequence[Key]) -> list[Key]:
         """The keys of namespaces that the viewer may see; none where that is not known now."""
-        allowed: dict[str, bool] = {}
+        is_visible: dict[str, bool] = {}
         for namespace in {key[0] for key in keys}:
             try:
-                allowed[namespace] = await self._session.viewer.may_see(namespace)
+                is_visible[namespace] = await self._session.viewer.may_see(namespace)
             except StatusError:
-                allowed[namespace] = False
-        return [key for key in keys if allowed[key[0]]]
+                is_visible[namespace] = False
+        return [key for key in keys if is_visible[key[0]]]
 
     def _first_notices(self) -> list[bytes]:
         if not self._session.was_slow:

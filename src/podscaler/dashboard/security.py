@@ -1,4 +1,4 @@
-"""Checks that every request of the dashboard passes, and the headers that every response has.
+"""Checks every request of the dashboard (host, origin), and defines the headers that every response has.
 
 `podscaler.dashboard.server` calls `request_error` before anything else. Rules:
 

@@ -1,4 +1,4 @@
-"""The HTTP server of the dashboard: login, the JSON routes, server-sent events, and the page's files.
+"""Serves the dashboard over HTTP: login, the JSON routes, server-sent events, and the page's files.
 
 `podscaler dashboard` and `podscaler up` start one. The routes and their JSON are in docs/dashboard.md. Every response
 has the headers of `podscaler.dashboard.security`; errors are `{"error": "a sentence"}`.
@@ -24,7 +24,7 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
 from podscaler.dashboard import security, spec_writes, viewers
 from podscaler.dashboard.event_stream import OVERLAP_MS, EventStream, parse_position
-from podscaler.dashboard.reports import ReportFolder
+from podscaler.dashboard.report_folder import ReportFolder
 from podscaler.dashboard.security import OwnAddress
 from podscaler.dashboard.sessions import IDLE_S, STREAMS_MAX, Session, Sessions
 from podscaler.dashboard.spec_writes import SpecChange
@@ -98,7 +98,7 @@ class DashboardServer:
     """Serves the dashboard from `start` to `stop`.
 
     Args:
-        live: the cluster.
+        live_cluster: the cluster.
         clock: for sessions and streams.
         options: how it is served.
 
@@ -106,8 +106,8 @@ class DashboardServer:
         url: the address without a path, after `start`.
     """
 
-    def __init__(self, live: LiveCluster, clock: Clock, options: DashboardOptions) -> None:
-        self._live = live
+    def __init__(self, live_cluster: LiveCluster, clock: Clock, options: DashboardOptions) -> None:
+        self._live = live_cluster
         self._clock = clock
         self._options = options
         self._sessions = Sessions(clock)
@@ -134,10 +134,10 @@ class DashboardServer:
             ) from None
         port = self._runner.addresses[0][1]
         scheme = "https" if options.tls is not None else "http"
-        own = f"[{options.host}]" if ":" in options.host else options.host
-        self._address = OwnAddress(scheme, (*LOOPBACK, own, *options.hosts), port)
+        own_host = f"[{options.host}]" if ":" in options.host else options.host
+        self._address = OwnAddress(scheme, (*LOOPBACK, own_host, *options.hosts), port)
         self._cookie = f"__Host-podscaler-{port}" if options.tls is not None else f"podscaler-{port}"
-        self.url = f"{scheme}://{(options.hosts or (own,))[0]}:{port}"
+        self.url = f"{scheme}://{(options.hosts or (own_host,))[0]}:{port}"
 
     async def stop(self) -> None:
         """Stop listening, and end all sessions and streams."""
@@ -199,23 +199,23 @@ class DashboardServer:
         raise Refused(404, NO_ADDRESS)
 
     async def _of_autoscaler(
-        self, request: web.BaseRequest, session: Session, named: tuple[str, str], rest: list[str]
+        self, request: web.BaseRequest, session: Session, key: tuple[str, str], rest: list[str]
     ) -> web.Response:
         """The routes of one autoscaler, where the viewer may see its namespace."""
         is_read = request.method in ("GET", "HEAD")
-        if not await session.viewer.may_see(named[0]):
-            needed = viewers.needed(named[0])
+        if not await session.viewer.may_see(key[0]):
+            needed = viewers.needed(key[0])
             raise Refused(403, f"you may not {needed}", needs=needed)
         match rest:
             case [] if is_read:
-                return await self._detail(request, session, *named)
+                return await self._detail(request, session, *key)
             case ["decisions", mark_id] if is_read:
                 kind = request.rel_url.query.get("kind", "")
-                return self._json(await self._live.explanation(*named, mark_id, kind=kind))
+                return self._json(await self._live.explanation(*key, mark_id, kind=kind))
             case ["what-if"] if request.method == "POST":
-                return await self._what_if(request, *named)
+                return await self._what_if(request, *key)
             case ["spec"] if request.method == "POST":
-                return await self._write_spec(request, session, named)
+                return await self._write_spec(request, session, key)
         raise Refused(404, NO_ADDRESS)
 
     async def _login(self, request: web.BaseRequest) -> web.Response:
@@ -272,7 +272,9 @@ class DashboardServer:
             raise Refused(503, "; ".join(reasons), retryMs=RETRY_LISTING_MS)
         version = self._live.changes.version
         rows = self._live.rows()
-        allowed = {namespace: await session.viewer.may_see(namespace) for namespace in {row.namespace for row in rows}}
+        is_visible = {
+            namespace: await session.viewer.may_see(namespace) for namespace in {row.namespace for row in rows}
+        }
         since, reason = self._live.since()
         return self._json(
             AutoscalerList(
@@ -280,7 +282,7 @@ class DashboardServer:
                 cluster=self._live.name,
                 since=since,
                 since_reason=reason,
-                rows=tuple([row for row in rows if allowed[row.namespace]]),
+                rows=tuple([row for row in rows if is_visible[row.namespace]]),
                 event_id=f"{self._boot_id}.{version}.{self._live.history.now_ms - OVERLAP_MS}",
             )
         )
@@ -297,31 +299,35 @@ class DashboardServer:
             raise Refused(403, str(error), needs=viewers.needed(namespace)) from None
 
     async def _what_if(self, request: web.BaseRequest, namespace: str, name: str) -> web.Response:
-        asked = await self._body(request, _QUESTION)
+        question = await self._body(request, _QUESTION)
         kind = request.rel_url.query.get("kind", "")
-        return self._json(await self._live.what_if(namespace, name, asked.set, asked.from_, asked.to, kind=kind))
+        return self._json(
+            await self._live.what_if(namespace, name, question.set, question.from_, question.to, kind=kind)
+        )
 
-    async def _write_spec(self, request: web.BaseRequest, session: Session, named: tuple[str, str]) -> web.Response:
+    async def _write_spec(self, request: web.BaseRequest, session: Session, key: tuple[str, str]) -> web.Response:
         if not self._options.allows_writes:
             raise Refused(403, "this dashboard only reads: start it with --allow-writes", needs="--allow-writes")
         change = await self._body(request, _CHANGE)
         kind = request.rel_url.query.get("kind", "")
         client = session.viewer.client or self._live.client
-        return self._json(await spec_writes.write(client, kind, named, change))
+        return self._json(await spec_writes.write(client, kind, key, change))
 
     async def _stream(self, request: web.BaseRequest, session: Session) -> web.StreamResponse:
         if session.streams >= STREAMS_MAX:
             raise Refused(429, "too many pages of this session are open: close some", retryMs=RETRY_MS)
         query = request.rel_url.query
         namespace, name = query.get("namespace", ""), query.get("name", "")
-        shown = self._live.find_key(namespace, name, query.get("kind", "")) if name else None
+        detail_key = self._live.find_key(namespace, name, query.get("kind", "")) if name else None
         start = parse_position(request.headers.get("Last-Event-ID") or query.get("after") or "", self._boot_id)
         headers = self._headers() | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         response = web.StreamResponse(headers=headers)
         response.content_type = "text/event-stream"
         response.charset = "utf-8"
         await response.prepare(request)
-        stream = EventStream(self._live, self._sessions, session, self._clock, boot_id=self._boot_id, shown=shown)
+        stream = EventStream(
+            self._live, self._sessions, session, self._clock, boot_id=self._boot_id, detail_key=detail_key
+        )
         running = asyncio.ensure_future(stream.run(response, start))
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:

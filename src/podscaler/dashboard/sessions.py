@@ -1,4 +1,4 @@
-"""The sessions of the dashboard: one-time login tokens, and cookies that stand for a viewer.
+"""Keeps the sessions of the dashboard: one-time login tokens, and cookies that stand for a viewer.
 
 `podscaler.dashboard.server` redeems a token at POST /login and finds the session of every other request. Rules:
 

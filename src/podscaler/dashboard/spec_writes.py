@@ -38,13 +38,13 @@ class _Object(msgspec.Struct):
     metadata: _Meta
 
 
-async def write(client: Client, kind: str, named: tuple[str, str], change: SpecChange) -> WrittenSpec:
+async def write(client: Client, kind: str, key: tuple[str, str], change: SpecChange) -> WrittenSpec:
     """Write fields of a spec.
 
     Args:
         client: the viewer's.
         kind: of the autoscaler; empty: HorizontalPodAutoscaler.
-        named: its namespace and name.
+        key: its namespace and name.
         change: the fields and the version.
 
     Raises:
@@ -55,10 +55,10 @@ async def write(client: Client, kind: str, named: tuple[str, str], change: SpecC
         raise UsageError(f"spec.{forbidden[0]} cannot be written here, only {', '.join(sorted(WRITABLE))}")
     if not change.spec or not change.resource_version:
         raise UsageError("a change needs at least one field of the spec, and the resourceVersion that was seen")
-    found = _kind(kind)
+    autoscaler_kind = _kind(kind)
     patch = {"metadata": {"resourceVersion": change.resource_version}, "spec": change.spec}
-    path = found.path(named[0], urls.object_name(named[1]))
-    body = await client.patch(path, msgspec.json.encode(patch), subject=f"{found.plural} {named[1]}")
+    path = autoscaler_kind.path(key[0], urls.object_name(key[1]))
+    body = await client.patch(path, msgspec.json.encode(patch), subject=f"{autoscaler_kind.plural} {key[1]}")
     try:
         return WrittenSpec(msgspec.json.decode(body, type=_Object).metadata.resource_version)
     except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""The files of the page, read from the package once and served from memory.
+"""Reads the files of the page from the package once, and serves them from memory.
 
 `podscaler.dashboard.server` asks for each path that is not one of its routes. Only files that were found in the folders
 at the start exist, so that no path leads out of them.
@@ -35,7 +35,7 @@ class StaticFile(NamedTuple):
 
 
 class StaticFiles:
-    """The files of some folders. Blocks.
+    """The files of some folders. The call blocks.
 
     Args:
         folders: folders of the package by the beginning of their paths (`charts/`; empty: the root); one that does not

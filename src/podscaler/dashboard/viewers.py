@@ -1,4 +1,4 @@
-"""Who looks at the dashboard, and which namespaces they may see.
+"""Defines the viewers of the dashboard, and asks the API server which namespaces each may see.
 
 `podscaler.dashboard.sessions` keeps one Viewer for each session. A LocalViewer is the user of the kubeconfig with which
 everything is read anyway. A TokenViewer logged in with a bearer token: the API server decides about each namespace with
@@ -81,29 +81,29 @@ class TokenViewer:
         self.client: Client | None = client
         self._client = client
         self._clock = clock
-        self._known: LRU[str, tuple[float, bool]] = LRU(NAMESPACES_MAX)
+        self._answers_by_namespace: LRU[str, tuple[float, bool]] = LRU(NAMESPACES_MAX)
         self._gate = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
     async def may_see(self, namespace: str) -> bool:
         """Whether the user may get autoscalers in all namespaces, or in this one. Raises StatusError."""
-        return await self._allowed("") or await self._allowed(namespace)
+        return await self._is_allowed("") or await self._is_allowed(namespace)
 
     async def check(self) -> None:
         """Check that the API server knows the token. Raises StatusError: 401 where it does not."""
-        await self._allowed("")
+        await self._is_allowed("")
 
     async def close(self) -> None:
         """Close the client."""
         await self._client.close()
 
-    async def _allowed(self, namespace: str) -> bool:
+    async def _is_allowed(self, namespace: str) -> bool:
         now_s = self._clock.monotonic_s()
-        known = self._known.find(namespace)
-        if known is None or now_s - known[0] >= CACHE_S:
+        cached_answer = self._answers_by_namespace.find(namespace)
+        if cached_answer is None or now_s - cached_answer[0] >= CACHE_S:
             async with self._gate:
-                known = (now_s, await self._review(namespace))
-            self._known.put(namespace, known)
-        return known[1]
+                cached_answer = (now_s, await self._review(namespace))
+            self._answers_by_namespace.put(namespace, cached_answer)
+        return cached_answer[1]
 
     async def _review(self, namespace: str) -> bool:
         attributes = {"verb": NEEDED_VERB, "group": NEEDED_GROUP, "resource": NEEDED_RESOURCE, "namespace": namespace}

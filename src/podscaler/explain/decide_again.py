@@ -15,7 +15,7 @@ from podscaler.core.decision import Decision
 from podscaler.core.model import failure_policy
 from podscaler.core.model import spec as specs
 from podscaler.core.model.history import History
-from podscaler.core.model.model import IncompleteObservation, Observation
+from podscaler.core.model.observation import IncompleteObservation, Observation
 from podscaler.core.model.settings import Settings
 from podscaler.core.replay import RecordedSync
 from podscaler.explain import what_if

@@ -1,9 +1,10 @@
-"""The queries for the values of metrics, and the protocol MetricsSource, whose implementations execute queries.
+"""Defines the queries for the values of metrics, and the protocol MetricsSource, whose implementations execute queries.
 
-The controller builds a query for each entry of `spec.metrics` and passes it to a MetricsSource: `podscaler.metrics.api`
-sends it to the metrics API of its kind, and the wrappers around it (`concurrency_limiter`, `shared_queries`, `listed`)
-limit, share and replace requests. A response is the API's typed list, which recordings keep as it is; a failure is a
-StatusError whose text is the bare `<e>` of docs/spec/decision.md 7 (Metrics client): the core adds the prefixes.
+The controller builds a query for each entry of `spec.metrics` and passes it to a MetricsSource:
+`podscaler.metrics.metrics_apis` sends it to the metrics API of its kind, and the wrappers around it
+(`concurrency_limiter`, `shared_queries`, `listed_pod_metrics`) limit, share and replace requests. A response is the
+API's typed list, which recordings keep as it is; a failure is a StatusError whose text is the bare `<e>` of
+docs/spec/decision.md 7 (Metrics client): the core adds the prefixes.
 
 Invariant: queries are immutable and hashable; equal queries mean the same request.
 """

@@ -4,7 +4,7 @@
 to a dry run. Invariants: never more than `max_bytes` and never older than `max_age_s`, both checked once a second; a
 report never waits. For each autoscaler it keeps
 
-* the numbers of each sync (`columns.SyncColumns`), thinned after an hour;
+* the numbers of each sync (`sync_columns.SyncColumns`), thinned after an hour;
 * the sync itself, so that it can be decided again, where its outcome differs from the one before, and otherwise once
   every SAMPLE_PERIOD_MS (`kept_syncs.KeptSyncs`).
 """
@@ -25,8 +25,8 @@ from podscaler.core.decision import Decision
 from podscaler.core.replay import RecordedSync, Replay
 from podscaler.kube.informers.cache import Key
 from podscaler.observe import kept_syncs, sync_points
-from podscaler.observe.columns import SyncColumns
 from podscaler.observe.kept_syncs import KeptSync, KeptSyncs
+from podscaler.observe.sync_columns import SyncColumns
 from podscaler.observe.sync_points import MILLISECOND_NS, DecisionOutcome, SyncPoint
 
 MAX_AGE_S = 86_400.0
@@ -50,7 +50,7 @@ class DecisionTrack:
         latest: its newest sync; None: this process has synced it not yet, or not any more.
         outcome: the outcome of the newest sync.
         sampled_at: the instant of the newest sync that is kept, in ms.
-        changed_at: the newest change of replicas or outcome, in ms; None: none was seen.
+        changed_at: the newest change of replicas or outcome, in ms; None: no change was observed.
         was_cut: whether the limit of bytes dropped points.
     """
 
@@ -126,11 +126,11 @@ class DecisionHistory(Recording):
         self._listeners.append(listener)
 
     def find(self, key: Key) -> DecisionTrack | None:
-        """The decisions of an autoscaler; None: none is known."""
+        """The decisions of an autoscaler; None: no decision is known."""
         return self._tracks.get(key)
 
     def since(self, key: Key) -> tuple[int | None, str]:
-        """From when on the decisions of an autoscaler are known (ms; None: none is), and why not from earlier on."""
+        """The instant of the oldest known decision (ms; None: no decision is known), and why none is older."""
         track = self._tracks.get(key)
         if track is None or not track.columns.at:
             return None, "no decision about it was seen yet"
@@ -149,7 +149,7 @@ class DecisionHistory(Recording):
 
     @property
     def oldest_at(self) -> int | None:
-        """The instant of the oldest decision, in ms; None: none is known."""
+        """The instant of the oldest decision, in ms; None: no decision is known."""
         return min((track.columns.at[0] for track in self._tracks.values() if track.columns.at), default=None)
 
     def report(self, record: SyncRecord | End) -> None:
@@ -203,7 +203,7 @@ class DecisionHistory(Recording):
                 break
 
     def load(self, lines: Iterable[bytes]) -> int:
-        """Read a recording, which is older than what is here; returns how many syncs were taken. Blocks.
+        """Read a recording, which is older than what is here; returns how many syncs were taken. The call blocks.
 
         Call it before the first report. Syncs older than the limit are skipped.
 
@@ -214,18 +214,18 @@ class DecisionHistory(Recording):
         first = next(numbered, None)
         if first is None:
             raise RecordingError("the recording is empty")
-        header, taken = first[1].rstrip(b"\n") + b"\n", 0
+        header, line_count = first[1].rstrip(b"\n") + b"\n", 0
         replayed = Replay(recording.read_header(first[1]))
         for number, line in numbered:
             try:
                 sync = replayed.parse(line)
                 if sync is None:
                     continue
-                taken += self._take(sync, replayed.decide(sync), header)
+                line_count += self._take(sync, replayed.decide(sync), header)
             except RecordingError as error:
                 raise RecordingError(f"line {number}: {error}") from None
         self.tidy()
-        return taken
+        return line_count
 
     def _take(self, sync: RecordedSync, decision: Decision, header: bytes) -> bool:
         """Take a recorded sync; returns whether it is recent enough."""

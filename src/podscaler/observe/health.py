@@ -1,4 +1,4 @@
-"""The state of an autoscaler in a word, how bad it is, and one sentence about it.
+"""Finds the state of an autoscaler as a word (`ScalingUp`, `NoMetrics`), its severity, and one sentence about it.
 
 Called by `podscaler list`, `podscaler doctor` and the rows of the dashboard and of the terminal view, so that all of
 them use the same words. Pure: read from the object's conditions, and from a decision where one is known, which knows
@@ -135,7 +135,7 @@ def of(autoscaler: HorizontalPodAutoscaler, decision: Decision | None = None) ->
 
     Args:
         autoscaler: the object; its status may be written by any controller.
-        decision: the latest decision, whose status counts in place of the object's; None: none is known.
+        decision: the latest decision, whose status counts in place of the object's; None: no decision is known.
     """
     status = autoscaler.status if decision is None else decision.status
     facts = _StatusFacts(autoscaler, status, decision)
@@ -167,7 +167,7 @@ class _StatusFacts:
         """The condition of that type; an empty one where there is none."""
         return self._by_type.get(kind, _ABSENT)
 
-    def held(self, otherwise: str) -> str:
+    def hold_reason(self, otherwise: str) -> str:
         """What the decision was held back by: `its metrics ask for 7, but ...`; `otherwise` where that is not known."""
         if self.decision is None:
             return otherwise
@@ -220,11 +220,11 @@ def _bound(facts: _StatusFacts) -> _Found | None:
     if limited.status != "True":
         return None
     if limited.reason == "TooManyReplicas":
-        reason = facts.held(f"its metrics ask for more than maxReplicas, which is {facts.spec.max_replicas}")
+        reason = facts.hold_reason(f"its metrics ask for more than maxReplicas, which is {facts.spec.max_replicas}")
         return HealthState.AT_MAXIMUM, reason, _since(limited)
     if limited.reason == "TooFewReplicas" and not _is_moving(facts):
         least = 1 if facts.spec.min_replicas is None else facts.spec.min_replicas
-        reason = facts.held(f"its metrics ask for less than minReplicas, which is {least}")
+        reason = facts.hold_reason(f"its metrics ask for less than minReplicas, which is {least}")
         return HealthState.AT_MINIMUM, reason, _since(limited)
     return None
 
@@ -241,11 +241,11 @@ def _motion(facts: _StatusFacts) -> _Found | None:
         counts = f"from {status.current_replicas} to {status.desired_replicas}"
         return state, counts, _instant_ns(status.last_scale_time)
     if limited.status == "True":
-        return HealthState.LIMITED, facts.held(limited.message), _since(limited)
+        return HealthState.LIMITED, facts.hold_reason(limited.message), _since(limited)
     if able.status == "False":
-        return HealthState.COOLING, facts.held(able.message), _since(able)
+        return HealthState.COOLING, facts.hold_reason(able.message), _since(able)
     if able.reason in ("ScaleDownStabilized", "ScaleUpStabilized"):
-        return HealthState.STABILIZING, facts.held(able.message), _instant_ns(status.last_scale_time)
+        return HealthState.STABILIZING, facts.hold_reason(able.message), _instant_ns(status.last_scale_time)
     return None
 
 
@@ -254,8 +254,8 @@ def _at_rest(facts: _StatusFacts) -> _Found:
     if zero.status == "True" and not facts.status.desired_replicas:
         return HealthState.AT_ZERO, "", _since(zero)
     active, limited = facts.condition(SCALING_ACTIVE), facts.condition(SCALING_LIMITED)
-    known = (_instant_ns(facts.status.last_scale_time), _since(active), _since(limited))
-    return HealthState.STEADY, "", max((each for each in known if each is not None), default=None)
+    instants_found = (_instant_ns(facts.status.last_scale_time), _since(active), _since(limited))
+    return HealthState.STEADY, "", max((each for each in instants_found if each is not None), default=None)
 
 
 def _since(condition: Condition) -> int | None:

@@ -1,4 +1,4 @@
-"""The recorded syncs whose explanations can be made again: their marks, and their lines, compressed.
+"""Keeps recorded syncs, compressed, so that their explanations can be made again on request.
 
 `podscaler.observe.decision_history` adds each sync whose outcome changed, and a sample of the others. A line contains
 the history before its sync, so that it can be decided again on its own. Lines are encoded and compressed in a thread by
@@ -34,7 +34,7 @@ class KeptSync:
         mark: its mark.
         header: the header line of the recording that the line belongs to.
         is_sample: whether its outcome is that of the sync before.
-        record: the sync, until it is packed; None: it is packed.
+        record: the sync, until it is packed; None: the sync is packed.
         packed: the compressed line.
     """
 
@@ -73,33 +73,33 @@ class KeptSyncs:
         self._changes: deque[KeptSync] = deque()
         self._waiting: list[KeptSync] = []
 
-    def add(self, kept: KeptSync) -> None:
+    def add(self, sync: KeptSync) -> None:
         """Add a sync, the newest of its autoscaler."""
-        if (before := self._by_key.get(kept.key, {}).get(kept.mark.id)) is not None:
+        if (before := self._by_key.get(sync.key, {}).get(sync.mark.id)) is not None:
             self._drop(before)
-        self._by_key.setdefault(kept.key, {})[kept.mark.id] = kept
-        (self._samples if kept.is_sample else self._changes).append(kept)
-        self.size_bytes += kept.size_bytes
-        if kept.record is not None:
-            self._waiting.append(kept)
+        self._by_key.setdefault(sync.key, {})[sync.mark.id] = sync
+        (self._samples if sync.is_sample else self._changes).append(sync)
+        self.size_bytes += sync.size_bytes
+        if sync.record is not None:
+            self._waiting.append(sync)
 
     def find(self, key: Key, mark_id: str) -> KeptSync | None:
-        """The sync with that mark; None: it is not kept."""
+        """The sync with that mark; None: no such sync is kept."""
         return self._by_key.get(key, {}).get(mark_id)
 
     def of_range(self, key: Key, from_ms: int, to_ms: int) -> Sequence[KeptSync]:
         """The syncs of an autoscaler from one instant to another, both included, oldest first."""
-        found = [each for each in self._by_key.get(key, {}).values() if from_ms <= each.mark.at <= to_ms]
-        return sorted(found, key=lambda each: each.mark.at)
+        syncs = [each for each in self._by_key.get(key, {}).values() if from_ms <= each.mark.at <= to_ms]
+        return sorted(syncs, key=lambda each: each.mark.at)
 
     def after(self, key: Key, at_ms: int) -> Sequence[KeptSync]:
         """The syncs of an autoscaler after an instant, oldest first; fast where there are few."""
-        found = []
+        marks = []
         for each in reversed(self._by_key.get(key, {}).values()):
             if each.mark.at <= at_ms:
                 break
-            found.append(each)
-        return found[::-1]
+            marks.append(each)
+        return marks[::-1]
 
     async def pack_waiting(self) -> None:
         """Encode and compress in a thread what was added since the last call."""
@@ -129,13 +129,13 @@ class KeptSyncs:
             while queue and self.size_bytes > max_bytes:
                 yield queue.popleft()
 
-    def _drop(self, kept: KeptSync) -> None:
-        if kept.is_dropped:
+    def _drop(self, sync: KeptSync) -> None:
+        if sync.is_dropped:
             return
-        kept.is_dropped, kept.record = True, None
-        self.size_bytes -= kept.size_bytes
-        syncs = self._by_key.get(kept.key, {})
-        if syncs.get(kept.mark.id) is kept:
-            del syncs[kept.mark.id]
+        sync.is_dropped, sync.record = True, None
+        self.size_bytes -= sync.size_bytes
+        syncs = self._by_key.get(sync.key, {})
+        if syncs.get(sync.mark.id) is sync:
+            del syncs[sync.mark.id]
             if not syncs:
-                del self._by_key[kept.key]
+                del self._by_key[sync.key]

@@ -1,4 +1,4 @@
-"""The autoscalers of a cluster for views: rows, details, explanations and what-if, from a running controller.
+"""Provides the autoscalers of a cluster to views: rows, details, explanations and what-if, from a running controller.
 
 `podscaler dashboard` attaches a dry run (`new_dry_run`), `podscaler up` its own controller; a terminal view and the
 dashboard's server read. Rules:
@@ -28,15 +28,15 @@ from podscaler.controller.options import installation
 from podscaler.controller.options.autoscaler_kinds import KINDS, of_key
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.controller.recording.recording import SyncRecord
-from podscaler.core.model.model import Scale
+from podscaler.core.model.observation import Scale
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key
-from podscaler.observe import pod_views, rows, sync_points, what_if
-from podscaler.observe.changes import ChangeLog
-from podscaler.observe.columns import SyncColumns
+from podscaler.observe import autoscaler_rows, pod_views, sync_points, what_if
 from podscaler.observe.decision_history import DecisionHistory
 from podscaler.observe.kept_syncs import KeptSync
 from podscaler.observe.object_reader import ObjectReader, ReadObjects
+from podscaler.observe.sync_columns import SyncColumns
+from podscaler.observe.view_changes import ChangeLog
 from podscaler.observe.views import (
     AutoscalerRow,
     DecisionTimeline,
@@ -183,11 +183,11 @@ class LiveCluster:
 
     def rows(self) -> Sequence[AutoscalerRow]:
         """All autoscalers, the worst first."""
-        found = [row for key in self.keys() if (row := self.find_row(key)) is not None]
-        return sorted(found, key=rows.order)
+        known_rows = [row for key in self.keys() if (row := self.find_row(key)) is not None]
+        return sorted(known_rows, key=autoscaler_rows.order)
 
     def since(self) -> tuple[int | None, str]:
-        """From when on decisions are known (ms; None: none is), and why not from earlier on."""
+        """The instant of the oldest known decision (ms; None: no decision is known), and why none is older."""
         oldest = self.history.oldest_at
         return oldest, "no decision was seen yet" if oldest is None else self.history.since_reason(oldest)
 
@@ -216,7 +216,7 @@ class LiveCluster:
         key, autoscaler = self._get(namespace, name, kind)
         from_ms, to_ms = self.time_range(from_ms, to_ms)
         latest = self._latest(key)
-        read = await self._read(client or self.client, autoscaler, latest)
+        objects = await self._read(client or self.client, autoscaler, latest)
         row = self.find_row(key)
         if row is None:
             raise UnknownAutoscaler(namespace, name)
@@ -226,14 +226,14 @@ class LiveCluster:
             row=row,
             timeline=self.timeline(key, from_ms, to_ms),
             decisions=self.marks(key, from_ms, to_ms),
-            events=read.event_views(),
-            pods=pod_views.of(read.pods, latest),
-            lint=await asyncio.to_thread(read.lint) if read.items else (),
-            conditions=read.conditions(),
-            yaml=read.yaml(),
+            events=objects.event_views(),
+            pods=pod_views.of(objects.pods, latest),
+            lint=await asyncio.to_thread(objects.lint) if objects.items else (),
+            conditions=objects.conditions(),
+            yaml=objects.yaml(),
             since=since,
             since_reason=since_reason,
-            notes=tuple(dict.fromkeys([*self.faults(), *read.notes])),
+            notes=tuple(dict.fromkeys([*self.faults(), *objects.notes])),
         )
 
     def time_range(self, from_ms: int | None, to_ms: int | None) -> tuple[int, int]:
@@ -251,10 +251,10 @@ class LiveCluster:
 
     def marks(self, key: Key, from_ms: int, to_ms: int) -> tuple[Mark, ...]:
         """The newest marks of a range of time, oldest first; those that change nothing are left out first."""
-        found = [each.mark for each in self.history.kept.of_range(key, from_ms, to_ms)]
-        if len(found) > MARKS_MAX:
-            found = [each for each in found if each.kind is not MarkKind.SAME]
-        return tuple(found[-MARKS_MAX:])
+        marks = [each.mark for each in self.history.kept.of_range(key, from_ms, to_ms)]
+        if len(marks) > MARKS_MAX:
+            marks = [each for each in marks if each.kind is not MarkKind.SAME]
+        return tuple(marks[-MARKS_MAX:])
 
     def timeline_after(self, key: Key, at_ms: int) -> TimelineChange | None:
         """The points and marks after an instant; None: there are none."""
@@ -268,14 +268,14 @@ class LiveCluster:
     async def explanation(self, namespace: str, name: str, mark_id: str, *, kind: str = "") -> DecisionView:
         """The explanation of a mark. Raises UnknownAutoscaler, UnknownDecision."""
         key, _ = self._get(namespace, name, kind)
-        kept = self.history.kept.find(key, mark_id)
+        kept_sync = self.history.kept.find(key, mark_id)
         latest = self._latest(key)
-        if kept is None and latest is not None and mark_id in ("latest", str(latest.at_ns)):
-            kept = self._kept(key, latest)
-        if kept is None:
+        if kept_sync is None and latest is not None and mark_id in ("latest", str(latest.at_ns)):
+            kept_sync = self._kept_sync(key, latest)
+        if kept_sync is None:
             raise UnknownDecision(mark_id)
         async with self._computing:
-            return await asyncio.to_thread(what_if.explain, kept)
+            return await asyncio.to_thread(what_if.explain, kept_sync)
 
     async def what_if(
         self,
@@ -291,22 +291,22 @@ class LiveCluster:
         key, _ = self._get(namespace, name, kind)
         question = what_if.parse(assignments)
         from_ms, to_ms = self.time_range(from_ms, to_ms)
-        kept = self.history.kept.of_range(key, from_ms, to_ms)
+        kept_syncs = self.history.kept.of_range(key, from_ms, to_ms)
         latest = self._latest(key)
-        newest = self._kept(key, latest) if latest is not None else kept[-1] if kept else None
+        newest = self._kept_sync(key, latest) if latest is not None else kept_syncs[-1] if kept_syncs else None
         if newest is None:
             raise UsageError("what-if needs a decision, and none about this autoscaler is known yet")
         async with self._computing:
-            return await asyncio.to_thread(what_if.compare, question, newest, kept)
+            return await asyncio.to_thread(what_if.compare, question, newest, kept_syncs)
 
     async def updates(self) -> AsyncIterator[Sequence[Key]]:
         """The keys of autoscalers that changed or are gone, from now on, until the caller stops."""
         version = self.changes.version
         while True:
             await self.changes.wait(version)
-            found = self.changes.after(version)
-            version = found.version
-            yield [*found.gone, *found.changed]
+            changed_keys = self.changes.after(version)
+            version = changed_keys.version
+            yield [*changed_keys.gone, *changed_keys.changed]
 
     async def _read(self, client: Client, autoscaler: Autoscaler, latest: SyncRecord | None) -> ReadObjects:
         """The objects of a detail; notes alone where the API server does not respond. Raises StatusError."""
@@ -326,11 +326,11 @@ class LiveCluster:
             if error.code in (401, 403):
                 raise
             note = f"{error}: what is shown is what was known before"
-        return ReadObjects(rows.as_object(autoscaler), notes=[note])
+        return ReadObjects(autoscaler_rows.as_object(autoscaler), notes=[note])
 
     def _make_row(self, autoscaler: Autoscaler) -> AutoscalerRow:
         track, now_ms = self.history.find(autoscaler.key), self.history.now_ms
-        return rows.of(autoscaler, track, now_ms=now_ms, decided_by=self._decided_by(autoscaler))
+        return autoscaler_rows.of(autoscaler, track, now_ms=now_ms, decided_by=self._decided_by(autoscaler))
 
     def _get(self, namespace: str, name: str, kind: str) -> tuple[Key, Autoscaler]:
         key = self.find_key(namespace, name, kind)
@@ -350,14 +350,14 @@ class LiveCluster:
         track = self.history.find(key)
         return None if track is None else track.latest
 
-    def _kept(self, key: Key, record: SyncRecord) -> KeptSync:
+    def _kept_sync(self, key: Key, record: SyncRecord) -> KeptSync:
         mark = sync_points.mark(record.decision, is_carried_out=record.is_carried_out)
         return KeptSync(key, mark, self.history.header, is_sample=True, record=record)
 
     def _decided_by(self, autoscaler: Autoscaler) -> str:
         assert self._controller is not None, "an autoscaler is known"
-        found = self._controller.informers.autoscalers.find_status_writer(autoscaler.key)
-        return found or (self._own_manager if autoscaler.wire.status.conditions else "")
+        writer = self._controller.informers.autoscalers.find_status_writer(autoscaler.key)
+        return writer or (self._own_manager if autoscaler.wire.status.conditions else "")
 
     def _touch(self, key: Key) -> None:
         """An autoscaler is new, or the object changed."""
@@ -367,12 +367,12 @@ class LiveCluster:
 
     def _decided(self, key: Key) -> None:
         """There is a new decision: the row is a changed one where it shows something else, or its sparkline is old."""
-        known, autoscaler = self._rows.get(key), self._find(key)
-        if known is None or autoscaler is None or self.history.now_ms - known.made_at >= ROW_REFRESH_MS:
+        previous_row, autoscaler = self._rows.get(key), self._find(key)
+        if previous_row is None or autoscaler is None or self.history.now_ms - previous_row.made_at >= ROW_REFRESH_MS:
             self._touch(key)
             return
         row = self._make_row(autoscaler)
-        if msgspec.structs.replace(row, sparkline=known.row.sparkline) == known.row:
+        if msgspec.structs.replace(row, sparkline=previous_row.row.sparkline) == previous_row.row:
             self.changes.wake()  # the time line has a new point
         else:
             self._touch(key)

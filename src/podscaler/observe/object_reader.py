@@ -22,7 +22,7 @@ from podscaler.lint import linter
 from podscaler.lint.model import reading
 from podscaler.lint.model.lint_context import LintedCluster
 from podscaler.lint.model.linted_item import DocumentOrigin, Item
-from podscaler.observe.rows import milliseconds
+from podscaler.observe.autoscaler_rows import milliseconds
 from podscaler.observe.views import ConditionView, EventView, LintView
 
 JsonObject = dict[str, Any]
@@ -71,11 +71,11 @@ class ReadObjects:
         """The lint findings about the autoscaler."""
         metadata = self.autoscaler["metadata"]
         meant = (self.autoscaler.get("kind"), metadata.get("namespace"), metadata.get("name"))
-        found = linter.lint(self.items, LintedCluster(listed=frozenset(self.listed)))
+        findings = linter.lint(self.items, LintedCluster(listed=frozenset(self.listed)))
         return tuple(
             [
                 LintView(each.rule.id, each.rule.severity.value, each.message, each.fix, each.field)
-                for each in found
+                for each in findings
                 if (each.kind, each.namespace, each.name) == meant
             ]
         )
@@ -108,32 +108,32 @@ class ObjectReader:
         """
         async with asyncio.timeout(READ_TIMEOUT_S):
             obj = await self._get(kind.path(namespace, urls.object_name(name)), subject=f"{kind.plural} {name}")
-        read = ReadObjects({"apiVersion": kind.api_version, "kind": kind.kind} | obj)
+        objects = ReadObjects({"apiVersion": kind.api_version, "kind": kind.kind} | obj)
         reference = obj.get("spec", {}).get("scaleTargetRef") or {}
         target_name = str(reference.get("name", ""))
         events, target_events, pods, *_ = await asyncio.gather(
-            self._try(read, "events", self._events(namespace, name, kind.kind)),
-            self._try(read, "events of the target", self._events(namespace, target_name, reference.get("kind", ""))),
-            self._try(read, "pods", self._list("", "v1", namespace, "pods", [("labelSelector", selector)])),
-            self._try(read, "the target", self._add_target(read, namespace, reference)),
-            self._try(read, "autoscalers of the namespace", self._add_autoscalers(read, namespace)),
-            *[self._try(read, plural, self._add(read, namespace, plural, name)) for plural, name in _ALWAYS],
+            self._try(objects, "events", self._events(namespace, name, kind.kind)),
+            self._try(objects, "events of the target", self._events(namespace, target_name, reference.get("kind", ""))),
+            self._try(objects, "pods", self._list("", "v1", namespace, "pods", [("labelSelector", selector)])),
+            self._try(objects, "the target", self._add_target(objects, namespace, reference)),
+            self._try(objects, "autoscalers of the namespace", self._add_autoscalers(objects, namespace)),
+            *[self._try(objects, plural, self._add(objects, namespace, plural, name)) for plural, name in _ALWAYS],
         )
-        read.events = [*(events or ()), *(target_events or ())]
-        read.pods = list(pods or ()) if selector else []
+        objects.events = [*(events or ()), *(target_events or ())]
+        objects.pods = list(pods or ()) if selector else []
         if kind is not HPA:
-            read.items += reading.items(read.autoscaler, DocumentOrigin())
-        return read
+            objects.items += reading.items(objects.autoscaler, DocumentOrigin())
+        return objects
 
-    async def _try(self, read: ReadObjects, subject: str, reading_part: Awaitable[_T]) -> _T | None:
+    async def _try(self, objects: ReadObjects, subject: str, reading_part: Awaitable[_T]) -> _T | None:
         """The result; None with a note where it cannot be read."""
         try:
             async with asyncio.timeout(READ_TIMEOUT_S):
                 return await reading_part
         except TimeoutError:
-            read.notes.append(f"{subject} cannot be read: no response within {READ_TIMEOUT_S:g} s")
+            objects.notes.append(f"{subject} cannot be read: no response within {READ_TIMEOUT_S:g} s")
         except StatusError as error:
-            read.notes.append(f"{subject} cannot be read: {error}")
+            objects.notes.append(f"{subject} cannot be read: {error}")
         return None
 
     async def _events(self, namespace: str, name: str, kind: str) -> list[JsonObject]:
@@ -142,7 +142,7 @@ class ObjectReader:
         fields = f"involvedObject.name={name},involvedObject.kind={kind}"
         return await self._list("", "v1", namespace, "events", [("fieldSelector", fields)])
 
-    async def _add_target(self, read: ReadObjects, namespace: str, reference: JsonObject) -> None:
+    async def _add_target(self, objects: ReadObjects, namespace: str, reference: JsonObject) -> None:
         """Add the scaled object to the items; one that does not exist makes its kind a listed one."""
         group = str(reference.get("apiVersion", "")).rpartition("/")[0]
         kind, name = str(reference.get("kind", "")), str(reference.get("name", ""))
@@ -153,20 +153,22 @@ class ObjectReader:
         except StatusError as error:
             if error.code != 404:
                 raise
-            read.listed.add((mapping.group, mapping.kind.lower()))
+            objects.listed.add((mapping.group, mapping.kind.lower()))
             return
         api_version = f"{mapping.group}/{mapping.version}" if mapping.group else mapping.version
-        read.items += reading.items({**obj, "apiVersion": api_version, "kind": mapping.kind}, DocumentOrigin())
+        objects.items += reading.items({**obj, "apiVersion": api_version, "kind": mapping.kind}, DocumentOrigin())
 
-    async def _add_autoscalers(self, read: ReadObjects, namespace: str) -> None:
+    async def _add_autoscalers(self, read_objects: ReadObjects, namespace: str) -> None:
         objects = await self._list(HPA.group, HPA.version, namespace, HPA.plural, [])
         for each in objects:
-            read.items += reading.items({**each, "apiVersion": HPA.api_version, "kind": HPA.kind}, DocumentOrigin())
+            read_objects.items += reading.items(
+                {**each, "apiVersion": HPA.api_version, "kind": HPA.kind}, DocumentOrigin()
+            )
 
-    async def _add(self, read: ReadObjects, namespace: str, plural: str, kind: str) -> None:
+    async def _add(self, objects: ReadObjects, namespace: str, plural: str, kind: str) -> None:
         for each in await self._list("", "v1", namespace, plural, []):
-            read.items += reading.items({**each, "apiVersion": "v1", "kind": kind}, DocumentOrigin())
-        read.listed.add(("", kind.lower()))
+            objects.items += reading.items({**each, "apiVersion": "v1", "kind": kind}, DocumentOrigin())
+        objects.listed.add(("", kind.lower()))
 
     async def _list(self, group: str, version: str, namespace: str, plural: str, query: Query) -> list[JsonObject]:
         path = urls.group_version(group, version) + urls.path("namespaces", namespace, plural)

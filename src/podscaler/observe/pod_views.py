@@ -10,7 +10,7 @@ from podscaler.api.machinery import quantity
 from podscaler.controller.recording.recording import SyncRecord
 from podscaler.core.model.trace import Group, PerPod, PodRule, PodSample
 from podscaler.explain import metric_words
-from podscaler.observe.rows import milliseconds
+from podscaler.observe.autoscaler_rows import milliseconds
 from podscaler.observe.views import PodView
 
 RULE_TEXTS = {
@@ -40,13 +40,13 @@ def of(pods: Sequence[Mapping[str, Any]], latest: SyncRecord | None) -> tuple[Po
 
 def _samples(latest: SyncRecord | None) -> dict[str, dict[str, PodSample]]:
     """The samples of the newest sync, by pod and by resource (or metric)."""
-    found: dict[str, dict[str, PodSample]] = {}
+    samples_by_pod: dict[str, dict[str, PodSample]] = {}
     for step in latest.decision.trace.metrics if latest is not None else ():
         if isinstance(step.calculation, PerPod):
             label = metric_words.resource(step) or metric_words.name(step)
             for sample in step.calculation.pods:
-                found.setdefault(sample.pod, {})[label] = sample
-    return found
+                samples_by_pod.setdefault(sample.pod, {})[label] = sample
+    return samples_by_pod
 
 
 def _view(pod: Mapping[str, Any], samples: Mapping[str, PodSample]) -> PodView:

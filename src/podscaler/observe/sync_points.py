@@ -1,4 +1,4 @@
-"""The numbers of one sync for plots, and the mark that stands for its decision.
+"""Extracts the numbers of one sync for plots, and the mark that stands for its decision.
 
 `podscaler.observe.decision_history` makes both of each decision, live and read from recordings. The numbers are those
 of the trace, so that a plot cannot disagree with the explanation.
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from podscaler.core.decision import Decision
-from podscaler.core.model.model import Pod
+from podscaler.core.model.observation import Pod
 from podscaler.core.model.trace import MetricStep, OfAverage, OfTotal, PerPod, Trace
 from podscaler.explain import metric_words, outlook, sentence, verdict
 from podscaler.explain.explanation_parts import TraceSource

@@ -1,4 +1,4 @@
-"""The data that views of autoscalers show, in the JSON form in which the dashboard's server sends it.
+"""Defines the data that views of autoscalers show, in the JSON form in which the dashboard's server sends it.
 
 `podscaler.observe.live_cluster` and the modules that it calls make it; the page of the dashboard and
 the terminal view read it. Invariants: instants are integer milliseconds since the epoch, counts are integers, None is

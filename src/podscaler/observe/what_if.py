@@ -34,9 +34,9 @@ ASSUMPTION = (
 )
 
 
-def explain(kept: KeptSync) -> DecisionView:
+def explain(kept_sync: KeptSync) -> DecisionView:
     """The explanation of a kept sync. Raises RecordingError where its line cannot be used, which is a bug."""
-    explanation = explained.of_decision(_decide(kept)[2])
+    explanation = explained.of_decision(_decide(kept_sync)[2])
     return DecisionView(_data(explanation), explained.text(explanation))
 
 
@@ -47,13 +47,13 @@ def parse(assignments: Sequence[str]) -> tuple[Assignment, ...]:
     return tuple([each for text in assignments for each in what_if.parse(text)])
 
 
-def compare(question: tuple[Assignment, ...], latest: KeptSync, kept: Sequence[KeptSync]) -> WhatIfView:
+def compare(question: tuple[Assignment, ...], latest: KeptSync, kept_syncs: Sequence[KeptSync]) -> WhatIfView:
     """The what-if, of the latest sync and over time.
 
     Args:
         question: the assignments.
         latest: the newest sync.
-        kept: the syncs of the time range, oldest first; the newest SYNCS_MAX of them are used.
+        kept_syncs: the syncs of the time range, oldest first; the newest SYNCS_MAX of them are used.
 
     Raises:
         UsageError: an assignment cannot be used.
@@ -64,13 +64,13 @@ def compare(question: tuple[Assignment, ...], latest: KeptSync, kept: Sequence[K
     after = explained.of_decision(decide_again.decide_again(question, facts), TraceSource.WHAT_IF)
     compared = comparison.of(before, after, ",".join(str(each) for each in question))
     rows = [row for row in compared.rows if row.as_it_is != row.what_if]
-    now = WhatIfNow(
+    comparison_now = WhatIfNow(
         before=_data(before),
         after=_data(after),
         differences=tuple([f"{row.label}: {row.as_it_is}, with the change {row.what_if}" for row in rows]),
         text=comparison.full_text(compared, before),
     )
-    return WhatIfView(now, _over_time(question, kept[-SYNCS_MAX:]), patch(question, facts))
+    return WhatIfView(comparison_now, _over_time(question, kept_syncs[-SYNCS_MAX:]), patch(question, facts))
 
 
 def patch(question: tuple[Assignment, ...], facts: DecisionFacts) -> str:
@@ -78,25 +78,25 @@ def patch(question: tuple[Assignment, ...], facts: DecisionFacts) -> str:
     before, after = (
         msgspec.to_builtins(what_if.apply(assignments, facts.wire, facts.flags)[0]) for assignments in ((), question)
     )
-    changed = {name: after.get(name) for name in {**before, **after} if before.get(name) != after.get(name)}
-    return str(yaml.safe_dump({"spec": changed}, sort_keys=False, allow_unicode=True)) if changed else ""
+    changed_fields = {name: after.get(name) for name in {**before, **after} if before.get(name) != after.get(name)}
+    return str(yaml.safe_dump({"spec": changed_fields}, sort_keys=False, allow_unicode=True)) if changed_fields else ""
 
 
-def _over_time(question: tuple[Assignment, ...], kept: Sequence[KeptSync]) -> WhatIfOverTime:
+def _over_time(question: tuple[Assignment, ...], kept_syncs: Sequence[KeptSync]) -> WhatIfOverTime:
     at: list[int] = []
     limited: list[int | None] = []
-    carried: History | None = None
-    for each in kept:
-        replayed, sync = _parse(each)
+    carried_history: History | None = None
+    for each in kept_syncs:
+        replayed, sync = _parse_sync(each)
         facts = decide_again.recorded_facts(sync, replayed.settings)
-        facts = replace(facts, prior_history=_carried(sync.prior_history, carried))
+        facts = replace(facts, prior_history=_carried(sync.prior_history, carried_history))
         at.append(each.mark.at)
         try:
             decision = decide_again.decide_again(question, facts)
         except UsageError:  # the spec of that time lacks what is assigned, or the metric was not read
             limited.append(None)
             continue
-        carried = decision.history
+        carried_history = decision.history
         limited.append(verdict.of(decision.trace).desired)
     return WhatIfOverTime(tuple(at), tuple(limited), ASSUMPTION)
 
@@ -108,15 +108,15 @@ def _carried(recorded: History, carried: History | None) -> History:
     return msgspec.structs.replace(recorded, recommendations=carried.recommendations)
 
 
-def _parse(kept: KeptSync) -> tuple[Replay, RecordedSync]:
-    replayed = Replay(recording.read_header(kept.header))
-    sync = replayed.parse(kept.line())
+def _parse_sync(kept_sync: KeptSync) -> tuple[Replay, RecordedSync]:
+    replayed = Replay(recording.read_header(kept_sync.header))
+    sync = replayed.parse(kept_sync.line())
     assert sync is not None, "a kept line is that of a sync"
     return replayed, sync
 
 
-def _decide(kept: KeptSync) -> tuple[Replay, RecordedSync, Decision]:
-    replayed, sync = _parse(kept)
+def _decide(kept_sync: KeptSync) -> tuple[Replay, RecordedSync, Decision]:
+    replayed, sync = _parse_sync(kept_sync)
     return replayed, sync, replayed.decide(sync)
 
 

@@ -17,8 +17,8 @@ from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
 from podscaler.core import decide
 from podscaler.core.decision import Decision
 from podscaler.core.model import history
-from podscaler.core.model.model import Observation
-from podscaler.core.model.neighbours import SelectorStore
+from podscaler.core.model.observation import Observation
+from podscaler.core.model.selector_store import SelectorStore
 from podscaler.simulation.metric_feeds import MetricFeeds
 from podscaler.simulation.model.results import SimulatedSync, WorkloadState
 from podscaler.simulation.model.scenario import (

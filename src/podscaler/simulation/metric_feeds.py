@@ -1,10 +1,11 @@
-"""The results of the metrics APIs in a simulation: samples of resources, and values of other metrics over time.
+"""Provides the results of the metrics APIs in a simulation: samples of resources, and values of other metrics over
+time.
 
 `podscaler.simulation.engine` asks for one measurement for each metric of a sync.
 """
 
 from podscaler.core.model.metric_spec import ExternalMetric, Metric, ObjectMetric, PodsMetric, ResourceMetric
-from podscaler.core.model.model import Failure, Measurement, PodSamples, Sample, Values
+from podscaler.core.model.observation import Failure, Measurement, PodSamples, Sample, Values
 from podscaler.core.model.spec import Spec
 from podscaler.simulation.model.scenario import (
     OUTAGE_MESSAGE,

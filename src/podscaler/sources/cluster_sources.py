@@ -13,7 +13,7 @@ from pathlib import Path
 from podscaler.base.clock import Clock
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import key_of
-from podscaler.sources.direct import DirectSources
+from podscaler.sources.direct_metrics import DirectSources
 from podscaler.sources.informer import MetricSourceInformer
 from podscaler.sources.metric_source import MetricSource
 from podscaler.sources.open_sources import OpenSources

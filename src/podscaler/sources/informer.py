@@ -11,7 +11,7 @@ from podscaler.base.errors import StatusError
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Cache, Key, ResourceEventHandler
-from podscaler.kube.informers.watch import Reflector, WatchSource
+from podscaler.kube.informers.reflector import Reflector, WatchSource
 from podscaler.sources import metric_source
 from podscaler.sources.metric_source import MetricSource
 
@@ -20,7 +20,7 @@ POLL_PERIOD_S = 0.05
 
 
 class MetricSourceInformer:
-    """The cache of all MetricSources of a cluster; a `podscaler.sources.direct.SourceFinder`.
+    """The cache of all MetricSources of a cluster; a `podscaler.sources.direct_metrics.SourceFinder`.
 
     Args:
         client: lists and watches.
@@ -69,7 +69,7 @@ class MetricSourceInformer:
 
 
 class FetchedSources:
-    """Requests each MetricSource when it is looked for; a `podscaler.sources.direct.SourceFinder`.
+    """Requests each MetricSource when it is looked for; a `podscaler.sources.direct_metrics.SourceFinder`.
 
     Args:
         client: sends the requests.

@@ -1,4 +1,4 @@
-"""The decoded MetricSource: the object as the informer caches it, and SourceSpec, its spec with checked types.
+"""Defines the decoded MetricSource: the object as the informer caches it, and SourceSpec, its spec with checked types.
 
 The informer decodes objects leniently, so that an invalid one is found by its name, and its status can report why it is
 invalid; `parse_spec`, which `open_sources` calls before a read, is strict.
@@ -62,7 +62,7 @@ class SourceSpec:
     """A checked spec.
 
     Attributes:
-        type: the type of the source, by which `podscaler.sources.catalog` finds its factory.
+        type: the type of the source, by which `podscaler.sources.source_types` finds its factory.
         is_custom: whether an entry point of another distribution has that type.
         settings: the section of the type, as JSON-ready data.
         timeout_s: the time limit of a read.

@@ -1,6 +1,6 @@
 """Opens, reads and closes the sources of MetricSources: one for each object, whose connections stay open between reads.
 
-`podscaler.sources.direct` calls `read`. Rules:
+`podscaler.sources.direct_metrics` calls `read`. Rules:
 
 1. Reads of one object do not overlap (the caller ensures that); CONCURRENT_READS objects are read at once, at most
    NAMESPACE_READS of one namespace, each after at most WAIT_MAX_S (`fair_places`).
@@ -22,11 +22,11 @@ from typing import Any, TypeVar
 from podscaler.base.clock import Clock
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key, key_of
-from podscaler.sources import catalog, credentials, metric_source, values
-from podscaler.sources.catalog import FindFactory
+from podscaler.sources import credentials, metric_numbers, metric_source, source_types
 from podscaler.sources.fair_places import FairPlaces
 from podscaler.sources.metric_source import MetricSource, SourceSpec
 from podscaler.sources.protocol import ExternalSource, InvalidValue, ReadTimeout, SourceConfig, SourceError
+from podscaler.sources.source_types import FindFactory
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class _Timeouts:
 
 
 class OpenSources:
-    """The open sources of one process, by the module's rules; a `podscaler.sources.direct.SourceReader`.
+    """The open sources of one process, by the module's rules; a `podscaler.sources.direct_metrics.SourceReader`.
 
     Args:
         client: reads Secrets.
@@ -107,7 +107,7 @@ class OpenSources:
         clock: Clock,
         *,
         folder: Path | None = None,
-        find_factory: FindFactory = catalog.find_factory,
+        find_factory: FindFactory = source_types.find_factory,
     ) -> None:
         self._client = client
         self._clock = clock
@@ -139,7 +139,7 @@ class OpenSources:
         """Close the source of that object in the background, if it is open."""
         open_source = self._open.pop(key, None)
         if open_source is not None:
-            task = asyncio.get_running_loop().create_task(self._close(open_source.source))
+            task = asyncio.get_running_loop().create_task(self._close_in_time(open_source.source))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
@@ -163,7 +163,7 @@ class OpenSources:
             )
         await self._places.take(namespace)
         self._timeouts.pop(key, None)
-        work = self._read(attempt, spec)
+        work = self._read_milli(attempt, spec)
         try:
             return await self._within(work, spec.timeout_s, on_end=lambda: self._places.release(namespace))
         except (ReadTimeout, TimeoutError):
@@ -172,13 +172,13 @@ class OpenSources:
             self._timeouts[key] = replace(latest, until_s=self._clock.monotonic_s() + latest.backoff_s)
             raise
 
-    async def _read(self, attempt: "_Attempt", spec: SourceSpec) -> int:
+    async def _read_milli(self, attempt: "_Attempt", spec: SourceSpec) -> int:
         namespace = attempt.source.metadata.namespace
         attempt.credentials = await credentials.read(self._client, namespace, spec.credentials)
         opened = await self._opened(attempt, spec)
         opened.used_at_s = self._clock.monotonic_s()
         attempt.query = credentials.redacted(opened.source.query, attempt.credentials.values())
-        return values.milli_of(await opened.source.read())
+        return metric_numbers.milli_of(await opened.source.read())
 
     async def _opened(self, attempt: "_Attempt", spec: SourceSpec) -> _OpenSource:
         """The open source of the object, opened now if there is none for this spec and these credentials."""
@@ -191,8 +191,8 @@ class OpenSources:
         config = SourceConfig(
             spec.settings, self._clock, attempt.credentials, spec.tls, timeout_s=spec.timeout_s, folder=self._folder
         )
-        made = await asyncio.to_thread(self._make, spec, config)
-        opened = self._open[key] = _OpenSource(made, identity, self._clock.monotonic_s())
+        new_source = await asyncio.to_thread(self._make, spec, config)
+        opened = self._open[key] = _OpenSource(new_source, identity, self._clock.monotonic_s())
         return opened
 
     def _make(self, spec: SourceSpec, config: SourceConfig) -> ExternalSource:
@@ -225,7 +225,7 @@ class OpenSources:
         for key in [key for key, each in self._timeouts.items() if each.until_s < oldest_s]:
             del self._timeouts[key]
 
-    async def _close(self, source: ExternalSource) -> None:
+    async def _close_in_time(self, source: ExternalSource) -> None:
         try:
             await self._within(_call_close(source), CLOSE_TIMEOUT_S)
         except Exception as error:  # the text may have credentials

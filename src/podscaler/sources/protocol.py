@@ -1,7 +1,7 @@
-"""The protocol ExternalSource, which every system implements from which external metrics can be read.
+"""Defines ExternalSource, the protocol that every system implements from which external metrics can be read.
 
 The systems in `podscaler.sources.systems` implement it, and so do sources of other distributions, which entry points
-name (`podscaler.sources.catalog`). `podscaler.sources.open_sources` opens, reads and closes them. Rules for an
+name (`podscaler.sources.source_types`). `podscaler.sources.open_sources` opens, reads and closes them. Rules for an
 implementation:
 
 1. The factory opens no connection: it is called in a thread. It raises InvalidSource for settings that can never work.

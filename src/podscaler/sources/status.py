@@ -1,6 +1,6 @@
 """Writes the status of MetricSources in the background.
 
-`podscaler.sources.direct` reports each read with `note`; the controller runs `run`. Rules:
+`podscaler.sources.direct_metrics` reports each read with `note`; the controller runs `run`. Rules:
 
 1. A status is written at once where the condition Ready changes its status or its reason, or the spec is newer; else
    once in PERIOD_S at most.
@@ -24,7 +24,7 @@ from podscaler.base.errors import PodscalerError
 from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key, key_of
-from podscaler.sources import metric_source, values
+from podscaler.sources import metric_numbers, metric_source
 from podscaler.sources.metric_source import MetricSource
 from podscaler.sources.open_sources import ReadResult
 
@@ -145,7 +145,7 @@ def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, 
     if result.query:
         status["query"] = result.query
     if result.value_milli is not None:
-        status |= {"value": values.quantity(result.value_milli), "lastReadTime": read_time}
+        status |= {"value": metric_numbers.quantity(result.value_milli), "lastReadTime": read_time}
     return status
 
 

@@ -122,8 +122,8 @@ class FakeCluster:
     def delete(self, path: str, name: str, *, namespace: str = "shop") -> None:
         """Delete an object of the collection at `path`."""
         obj = self.collections[path].objects.pop((namespace, name))
-        gone = obj | {"metadata": obj["metadata"] | {"resourceVersion": self._next_version()}}
-        self.collections[path].announce("DELETED", gone)
+        tombstone = obj | {"metadata": obj["metadata"] | {"resourceVersion": self._next_version()}}
+        self.collections[path].announce("DELETED", tombstone)
 
     def put_deployment(self, name: str, replicas: int, *, namespace: str = "shop", selector: str = "") -> None:
         """Create a Deployment with so many replicas, without pods; `selector` is by default app=NAME."""
@@ -293,15 +293,15 @@ class FakeCluster:
             return json_answer(body, 201)
         if name not in self.config_maps:
             return refusal(404, "NotFound", f'configmaps "{name}" not found')
-        stored = self.config_maps[name]
-        version = stored["metadata"].setdefault("resourceVersion", "1")
+        config_map = self.config_maps[name]
+        version = config_map["metadata"].setdefault("resourceVersion", "1")
         if request.method == "PATCH":
             if body.get("metadata", {}).get("resourceVersion", version) != version:
                 return conflict("configmaps", name)
-            data = stored.get("data", {}) | body["data"]
-            stored["data"] = {key: text for key, text in data.items() if text is not None}
-            stored["metadata"]["resourceVersion"] = self._next_version()
-        return json_answer(stored)
+            data = config_map.get("data", {}) | body["data"]
+            config_map["data"] = {key: text for key, text in data.items() if text is not None}
+            config_map["metadata"]["resourceVersion"] = self._next_version()
+        return json_answer(config_map)
 
     def _pod_metrics(self, request: Request) -> Response:
         namespace = request.path.split("/")[5]
@@ -338,10 +338,10 @@ class FakeCluster:
         old = self.collections[path].objects.get((namespace, name))
         if old is None:
             return refusal(404, "NotFound", f'{plural}.{group} "{name}" not found')
-        sent = msgspec.json.decode(request.body or b"{}")
-        if sent["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
+        sent_object = msgspec.json.decode(request.body or b"{}")
+        if sent_object["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
             return conflict(f"{plural}.{group}", name)
-        return json_answer(self._store(path, old | {"status": sent["status"]}))
+        return json_answer(self._store(path, old | {"status": sent_object["status"]}))
 
     def _store(self, path: str, obj: Object) -> Object:
         collection = self.collections[path]

@@ -11,13 +11,13 @@ import msgspec
 
 from podscaler.api.typed import autoscaling
 from podscaler.core import decide
-from podscaler.core.calculation.situation import Situation, Tolerance
+from podscaler.core.calculation.calculation_types import Situation, Tolerance
 from podscaler.core.decision import Decision
 from podscaler.core.model import history, metric_spec, spec
 from podscaler.core.model import settings as settings_module
 from podscaler.core.model.emulation import V1_37, Emulation
 from podscaler.core.model.history import History
-from podscaler.core.model.model import (
+from podscaler.core.model.observation import (
     ContainerRequests,
     Failure,
     Measurement,
@@ -69,21 +69,21 @@ def object_metric(
     *, value: str | None = None, average: str | None = None, selector: Json | None = None, kind: str = ""
 ) -> Json:
     """An Object metric of the Ingress `main`; `kind` overrides the type of its target."""
-    wanted: Json = {"type": kind or ("Value" if value is not None else "AverageValue")}
-    wanted |= {key: amount for key, amount in (("value", value), ("averageValue", average)) if amount is not None}
+    target: Json = {"type": kind or ("Value" if value is not None else "AverageValue")}
+    target |= {key: amount for key, amount in (("value", value), ("averageValue", average)) if amount is not None}
     source = {
         "describedObject": {"kind": "Ingress", "name": "main", "apiVersion": "networking.k8s.io/v1"},
         "metric": {"name": "rps", "selector": selector},
-        "target": wanted,
+        "target": target,
     }
     return {"type": "Object", "object": source}
 
 
 def external_metric(*, value: str | None = None, average: str | None = None, selector: Json | None = None) -> Json:
     """An External metric `queue`."""
-    wanted: Json = {"type": "Value" if value is not None else "AverageValue"}
-    wanted |= {key: amount for key, amount in (("value", value), ("averageValue", average)) if amount is not None}
-    return {"type": "External", "external": {"metric": {"name": "queue", "selector": selector}, "target": wanted}}
+    target: Json = {"type": "Value" if value is not None else "AverageValue"}
+    target |= {key: amount for key, amount in (("value", value), ("averageValue", average)) if amount is not None}
+    return {"type": "External", "external": {"metric": {"name": "queue", "selector": selector}, "target": target}}
 
 
 def scaler(
@@ -122,11 +122,11 @@ def rules(
     *policies: tuple[str, int, int], window: int | None = None, select: str | None = None, tolerance: str | None = None
 ) -> Json:
     """The HPAScalingRules of one direction; policies are (type, value, periodSeconds)."""
-    listed = [{"type": kind, "value": value, "periodSeconds": seconds} for kind, value, seconds in policies]
+    policy_objects = [{"type": kind, "value": value, "periodSeconds": seconds} for kind, value, seconds in policies]
     return {
         "stabilizationWindowSeconds": window,
         "selectPolicy": select,
-        "policies": listed or None,
+        "policies": policy_objects or None,
         "tolerance": tolerance,
     }
 

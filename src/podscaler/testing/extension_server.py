@@ -28,10 +28,10 @@ def write_certificate(path: Path, *names: str) -> bytes:
     """Write a key and a self-signed certificate for the host `names` to `path` (PEM); returns the certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "extension")])
-    now = datetime.now(UTC)
+    utc_now = datetime.now(UTC)
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
     builder = builder.serial_number(x509.random_serial_number())
-    builder = builder.not_valid_before(now - _LIFE).not_valid_after(now + _LIFE)
+    builder = builder.not_valid_before(utc_now - _LIFE).not_valid_after(utc_now + _LIFE)
     builder = builder.add_extension(x509.BasicConstraints(True, None), critical=True)
     if names:
         builder = builder.add_extension(x509.SubjectAlternativeName([_general(name) for name in names]), critical=False)

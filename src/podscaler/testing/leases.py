@@ -50,8 +50,10 @@ class LeaseServer:
 
     def edit(self, name: str, **spec: object) -> None:
         """Change fields of a Lease's spec, as another client does."""
-        known = self.leases[name]
-        self._store("MODIFIED", known | {"spec": known["spec"] | spec}, uid=known["metadata"]["uid"])
+        stored_lease = self.leases[name]
+        self._store(
+            "MODIFIED", stored_lease | {"spec": stored_lease["spec"] | spec}, uid=stored_lease["metadata"]["uid"]
+        )
 
     def answer(self, request: Request) -> Response:
         """The response to a request other than a watch."""
@@ -62,7 +64,9 @@ class LeaseServer:
             self.events.append(body["message"])
             return json_answer(body, 201)
         if request.method == "GET" and name == "leases":
-            return json_answer({"metadata": {"resourceVersion": str(self._version)}, "items": self._listed(request)})
+            return json_answer(
+                {"metadata": {"resourceVersion": str(self._version)}, "items": self._list_response(request)}
+            )
         if request.method == "POST":
             return self.create(body)
         if name not in self.leases:
@@ -73,13 +77,13 @@ class LeaseServer:
         """Start a watch after the request's resourceVersion."""
         feed = Feed()
         self._feeds.append((feed, _selector(request)))
-        known = int(parse_qs(request.query).get("resourceVersion", ["0"])[0] or 0)
-        for obj in self._listed(request):
-            if int(obj["metadata"]["resourceVersion"]) > known:
+        start_version = int(parse_qs(request.query).get("resourceVersion", ["0"])[0] or 0)
+        for obj in self._list_response(request):
+            if int(obj["metadata"]["resourceVersion"]) > start_version:
                 feed.send(msgspec.json.encode({"type": "MODIFIED", "object": obj}))
         return feed
 
-    def _listed(self, request: Request) -> list[Object]:
+    def _list_response(self, request: Request) -> list[Object]:
         selector = _selector(request)
         return [each for each in self.leases.values() if selector.matches(each["metadata"].get("labels") or {})]
 
@@ -91,24 +95,24 @@ class LeaseServer:
         return json_answer(self._store("ADDED", body, uid=f"uid-of-{name}"), 201)
 
     def _change(self, method: str, name: str, body: Object) -> Response:
-        known = self.leases[name]
-        version = known["metadata"]["resourceVersion"]
+        stored_lease = self.leases[name]
+        version = stored_lease["metadata"]["resourceVersion"]
         if method == "PUT":
             if body["metadata"]["resourceVersion"] != version:
                 return conflict(RESOURCE, name)
-            return json_answer(self._store("MODIFIED", body, uid=known["metadata"]["uid"]))
+            return json_answer(self._store("MODIFIED", body, uid=stored_lease["metadata"]["uid"]))
         if method == "DELETE":
             if body.get("preconditions", {}).get("resourceVersion", version) != version:
                 return conflict(RESOURCE, name)
             self._tell("DELETED", self.leases.pop(name))
-        return json_answer(known)
+        return json_answer(stored_lease)
 
     def _store(self, kind: str, body: Object, *, uid: str) -> Object:
         self._version += 1
         metadata = body["metadata"] | {"resourceVersion": str(self._version), "uid": uid}
-        stored = self.leases[metadata["name"]] = body | {"metadata": metadata}
-        self._tell(kind, stored)
-        return stored
+        stored_lease = self.leases[metadata["name"]] = body | {"metadata": metadata}
+        self._tell(kind, stored_lease)
+        return stored_lease
 
     def _tell(self, kind: str, obj: Object) -> None:
         line = msgspec.json.encode({"type": kind, "object": obj})

@@ -43,7 +43,7 @@ class FakePrometheus:
         now_s: the instant of queries, in seconds since the epoch.
         stored: labels (with the name as `__name__`) and samples (instant and value, in order) of each series.
         queries: all expressions, in order.
-        failure: raised by each query and list of series; None: they succeed.
+        failure: raised by each query and list of series; None: queries succeed.
     """
 
     now_s: float = 1_767_225_600.0
@@ -274,25 +274,25 @@ def _combined(
 
 def _matched(operation: BinaryOperation, left: list[Element], right: list[Element]) -> list[Element]:
     """The result of an operation on two vectors. Raises PromQLError where several elements match one."""
-    others: dict[tuple[tuple[str, str], ...], list[Element]] = {}
+    right_by_signature: dict[tuple[tuple[str, str], ...], list[Element]] = {}
     for element in right:
-        others.setdefault(_signature(operation, element[0]), []).append(element)
+        right_by_signature.setdefault(_signature(operation, element[0]), []).append(element)
     if operation.operator in ("and", "unless"):
         is_kept = operation.operator == "and"
-        return [each for each in left if (_signature(operation, each[0]) in others) is is_kept]
+        return [each for each in left if (_signature(operation, each[0]) in right_by_signature) is is_kept]
     if operation.operator == "or":
-        known = {_signature(operation, labels) for labels, _ in left}
-        return [*left, *(each for each in right if _signature(operation, each[0]) not in known)]
+        left_signatures = {_signature(operation, labels) for labels, _ in left}
+        return [*left, *(each for each in right if _signature(operation, each[0]) not in left_signatures)]
     if operation.group == "group_right":
         raise PromQLError("the fake has no group_right")
     vector: list[Element] = []
-    used: set[tuple[tuple[str, str], ...]] = set()
+    used_signatures: set[tuple[tuple[str, str], ...]] = set()
     for labels, value in left:
         signature = _signature(operation, labels)
-        matching = others.get(signature, [])
-        if len(matching) > 1 or (matching and not operation.group and signature in used):
+        matching = right_by_signature.get(signature, [])
+        if len(matching) > 1 or (matching and not operation.group and signature in used_signatures):
             raise PromQLError("many-to-many matching not allowed")
-        used.add(signature)
+        used_signatures.add(signature)
         for _, other in matching:
             result_labels = labels if operation.group or operation.matching != "on" else dict(signature)
             vector += _combined(operation, result_labels, value, pair=(value, other))

@@ -5,8 +5,8 @@ carried from sync to sync. There is no API server and no process, so a simulated
 
 Example: one pod, a load of 610m against a target of half of the requested 200m::
 
-    target = Target(1, start=scenario.START, containers={"app": {"cpu": 200}})
-    world = Scenario(autoscaler, target, meters.shared({0: 0, 60: 610}))
+    target = ScenarioTarget(1, start=scenario.START, containers={"app": {"cpu": 200}})
+    world = Scenario(autoscaler, target, scenario_meters.shared({0: 0, 60: 610}))
     assert world.run(90) == [(60, 4, "cpu ... above target"), (75, 7, "cpu ... above target")]
 """
 
@@ -18,8 +18,8 @@ from podscaler.core import decide
 from podscaler.core.decision import AutoscalerEvent, Decision
 from podscaler.core.model import history
 from podscaler.core.model import settings as core_settings
-from podscaler.core.model.model import Observation
-from podscaler.core.model.neighbours import SelectorStore
+from podscaler.core.model.observation import Observation
+from podscaler.core.model.selector_store import SelectorStore
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.testing.scenario_meters import Meter, ScenarioMoment
@@ -141,24 +141,24 @@ class Scenario:
         return START + round(at_s * NANOSECONDS)
 
     def _sync(self, at_s: float) -> None:
-        now = self._instant(at_s)
+        now_ns = self._instant(at_s)
         replicas = self.target.replicas
-        decision = decide.decide(self.autoscaler, self._observation(at_s), self.history, now, self.settings)
+        decision = decide.decide(self.autoscaler, self._observation(at_s), self.history, now_ns, self.settings)
         self.status, self.history = decision.status, decision.history
         if decision.selector is not None:
             self._selectors.store(self.autoscaler.key, decision.selector)
         if decision.replicas is not None:
-            self.target.resize(decision.replicas, now)
+            self.target.resize(decision.replicas, now_ns)
         self.syncs.append(ScenarioSync(at_s, replicas, decision))
 
     def _observation(self, at_s: float) -> Observation:
-        now = self._instant(at_s)
-        moment = ScenarioMoment(at_s, now, self.target)
+        now_ns = self._instant(at_s)
+        moment = ScenarioMoment(at_s, now_ns, self.target)
         return Observation(
             scale=self.target.scale(),
             status=self.status,
             generation=self._generation,
-            pods=self.target.facts(now),
+            pods=self.target.facts(now_ns),
             metrics=tuple(meter(moment) for meter in self.meters),
             neighbours=self._selectors.namespace(self.autoscaler.namespace),
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.core.model.model import Failure, Measurement, PodSamples, Sample, Values
+from podscaler.core.model.observation import Failure, Measurement, PodSamples, Sample, Values
 from podscaler.testing.scenario_target import ScenarioTarget
 
 Amount = int | Mapping[float, int]
@@ -72,9 +72,9 @@ def each(*amounts: int) -> Meter:
 
 def _samples(moment: ScenarioMoment, usage: Mapping[str, int], window_s: float) -> PodSamples:
     """The samples of the running pods that the metrics API knows."""
-    known = [pod for pod in moment.target.pods if pod.reports and pod.phase == "Running" and pod.name in usage]
+    sampled_pods = [pod for pod in moment.target.pods if pod.reports and pod.phase == "Running" and pod.name in usage]
     window_ns = round(window_s * NANOSECONDS)
-    samples = {pod.name: Sample(usage[pod.name], moment.now, window_ns) for pod in known}
+    samples = {pod.name: Sample(usage[pod.name], moment.now, window_ns) for pod in sampled_pods}
     return PodSamples(samples, is_empty=not samples)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.core.model.model import ContainerRequests, Pod, Scale
+from podscaler.core.model.observation import ContainerRequests, Pod, Scale
 
 LONG_AGO_S = 3600
 """How long the first pods have been ready."""
@@ -95,9 +95,9 @@ class ScenarioTarget:
         return tuple(_facts(pod, self.name, now) for pod in self.pods)
 
 
-def _facts(pod: ScenarioPod, label: str, now: int) -> Pod:
+def _facts(pod: ScenarioPod, label: str, now_ns: int) -> Pod:
     containers = tuple(ContainerRequests(name, requests) for name, requests in pod.containers.items())
-    is_ready = pod.is_ready(now)
+    is_ready = pod.is_ready(now_ns)
     return Pod(
         name=pod.name,
         labels={"app": label},

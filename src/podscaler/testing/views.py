@@ -62,7 +62,7 @@ class ScriptedViews:
 
 def row(namespace: str, name: str, **changes: object) -> AutoscalerRow:
     """A AutoscalerRow of a Deployment with 4 ready pods at 63 of 70 percent; `changes` replace its fields."""
-    made = AutoscalerRow(
+    default_row = AutoscalerRow(
         namespace=namespace,
         name=name,
         kind="HorizontalPodAutoscaler",
@@ -81,7 +81,7 @@ def row(namespace: str, name: str, **changes: object) -> AutoscalerRow:
         sparkline=(2, 3, 4, 4),
         decided_by="podscaler",
     )
-    return msgspec.structs.replace(made, **changes)
+    return msgspec.structs.replace(default_row, **changes)
 
 
 def detail(of: AutoscalerRow, replicas: Sequence[int] = (2, 3, 4, 4), **changes: object) -> Detail:
@@ -102,7 +102,7 @@ def detail(of: AutoscalerRow, replicas: Sequence[int] = (2, 3, 4, 4), **changes:
         for at_ms, before, after in zip(timeline.at[1:], replicas, replicas[1:], strict=False)
         if before != after
     )
-    made = Detail(
+    default_detail = Detail(
         now=START_MS,
         row=of,
         timeline=timeline,
@@ -115,4 +115,4 @@ def detail(of: AutoscalerRow, replicas: Sequence[int] = (2, 3, 4, 4), **changes:
         since=timeline.at[0],
         since_reason="",
     )
-    return msgspec.structs.replace(made, **changes)
+    return msgspec.structs.replace(default_detail, **changes)

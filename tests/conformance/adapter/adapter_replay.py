@@ -12,7 +12,7 @@ from yarl import URL
 
 from podscaler.adapter import assembly
 from podscaler.adapter.assembly import AdapterServers, AdapterSettings
-from podscaler.adapter.config import loading
+from podscaler.adapter.config import config_file
 from podscaler.adapter.prometheus.client import PrometheusClient
 from podscaler.adapter.providers.object_values import Batching
 from podscaler.adapter.server.request_info import RequestInfo
@@ -62,7 +62,7 @@ async def answers_of_ours(
     database = PrometheusClient(prometheus, clock, timeout_s=10.0)
     servers = AdapterServers(database, lister, EverybodyMay())
     settings = settings or DIRECT
-    adapter = assembly.new_adapter(loading.parse(config, "sample.yaml"), settings, servers, clock)
+    adapter = assembly.new_adapter(config_file.parse(config, "sample.yaml"), settings, servers, clock)
     await adapter.relisting.update()
     address = await adapter.server.start("127.0.0.1", 0, await asyncio.to_thread(self_signed_context, ["localhost"]))
     found = []

@@ -16,9 +16,9 @@ import scripted_kubelets as scenario
 from podscaler.adapter.cluster import rest_mapper
 from podscaler.adapter.cluster.object_names import ObjectNames
 from podscaler.adapter.cluster.rest_mapper import RESTMapper
+from podscaler.adapter.resource.kubelet_points import NodePointsParser
 from podscaler.adapter.resource.kubelet_usage import KubeletUsage
-from podscaler.adapter.resource.points import NodePointsParser
-from podscaler.adapter.resource.storage import UsageStorage
+from podscaler.adapter.resource.usage_storage import UsageStorage
 from podscaler.adapter.server import request_info, responses
 from podscaler.adapter.server.resource_api import ResourceMetricsApi
 from podscaler.api.machinery import selectors

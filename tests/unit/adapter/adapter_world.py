@@ -5,7 +5,7 @@ from typing import Any
 
 from podscaler.adapter import assembly
 from podscaler.adapter.assembly import Adapter, AdapterServers, AdapterSettings
-from podscaler.adapter.config import loading
+from podscaler.adapter.config import config_file
 from podscaler.adapter.providers.object_values import Batching
 from podscaler.adapter.providers.protocols import ExternalMetricsProvider
 from podscaler.adapter.server.request_info import RequestInfo, parse
@@ -63,7 +63,7 @@ class AdapterWorld:
         self.database.add("queue", 7.0, name="mail")
         servers = AdapterServers(self.database, Client(self.kubernetes, self.clock), EverybodyMay())
         settings = AdapterSettings(batching=batching, tick_s=tick_s, watches=False)
-        config = loading.parse(rules, "f")
+        config = config_file.parse(rules, "f")
         self.adapter: Adapter = assembly.new_adapter(config, settings, servers, self.clock, external=external)
 
     async def started(self) -> "AdapterWorld":

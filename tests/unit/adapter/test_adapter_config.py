@@ -3,7 +3,7 @@
 import pytest
 
 from podscaler.adapter.cluster.rest_mapper import ServedResources, mapping_of
-from podscaler.adapter.config import loading
+from podscaler.adapter.config import config_file
 from podscaler.adapter.config.rules import (
     AdapterConfig,
     DiscoveryRule,
@@ -39,13 +39,13 @@ def test_a_rule_is_read() -> None:
         metrics_query="sum(<<.Series>>)",
         query_place=Place("f", 7, "rules[0].metricsQuery"),
     )
-    assert loading.parse(RULE, "f") == AdapterConfig((rule,), (), None)
+    assert config_file.parse(RULE, "f") == AdapterConfig((rule,), (), None)
 
 
 @pytest.mark.parametrize("text", ["", "rules:", "{}", "rules: []\nexternalRules: null"])
 def test_nothing_is_a_configuration(text: str) -> None:
     """A configuration may lack everything."""
-    assert loading.parse(text, "f") == AdapterConfig((), (), None)
+    assert config_file.parse(text, "f") == AdapterConfig((), (), None)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_nothing_is_a_configuration(text: str) -> None:
 )
 def test_windows(text: str, window_ns: int) -> None:
     """The window of resource rules is a duration of Prometheus."""
-    rules = loading.parse(f"resourceRules: {{window: {text}}}", "f").resource_rules
+    rules = config_file.parse(f"resourceRules: {{window: {text}}}", "f").resource_rules
     assert rules is not None
     assert rules.window_ns == window_ns
 
@@ -62,7 +62,7 @@ def test_windows(text: str, window_ns: int) -> None:
 def test_keys_are_merged() -> None:
     """Anchors and merge keys work, as in every YAML file."""
     text = "rules:\n- &one {seriesQuery: a, metricsQuery: b}\n- <<: *one\n  metricsQuery: c\n"
-    assert [(each.series_query, each.metrics_query) for each in loading.parse(text, "f").rules] == [
+    assert [(each.series_query, each.metrics_query) for each in config_file.parse(text, "f").rules] == [
         ("a", "b"),
         ("a", "c"),
     ]
@@ -89,7 +89,7 @@ def test_keys_are_merged() -> None:
 def test_errors_have_their_place(text: str, error: str) -> None:
     """A file that cannot be parsed is one sentence with file, line and field."""
     with pytest.raises(UsageError) as raised:
-        loading.parse(text, "f")
+        config_file.parse(text, "f")
     assert str(raised.value) == error
 
 
@@ -113,7 +113,7 @@ def test_errors_have_their_place(text: str, error: str) -> None:
 )
 def test_a_bad_rule_does_not_harm_others(fields: str, error: str) -> None:
     """A rule that cannot be used is reported with its place, and the next one is used."""
-    rules = loading.parse(f"rules:\n- {{seriesQuery: a, {fields}}}\n- {{seriesQuery: b}}", "f").rules
+    rules = config_file.parse(f"rules:\n- {{seriesQuery: a, {fields}}}\n- {{seriesQuery: b}}", "f").rules
     usable, errors = rule_naming.compile_rules(rules, SERVED)
     assert [each.rule.series_query for each in usable] == ["b"]
     assert len(errors) == 1

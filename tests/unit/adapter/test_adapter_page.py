@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from podscaler.adapter.cluster.rest_mapper import mapping_of
-from podscaler.adapter.config import loading
+from podscaler.adapter.config import config_file
 from podscaler.adapter.naming import rule_naming
 
 ROOT = Path(__file__).parents[3]
@@ -34,7 +34,7 @@ def configurations() -> list[str]:
 @pytest.mark.parametrize("text", configurations())
 def test_rules_work(text: str) -> None:
     """No rule has an error."""
-    config = loading.parse(text, "f")
+    config = config_file.parse(text, "f")
     assert config.rules or config.external_rules or config.resource_rules
     assert rule_naming.compile_rules((*config.rules, *config.external_rules), SERVED)[1] == []
 

@@ -11,7 +11,7 @@ import pytest
 from adapter_world import CUSTOM, AdapterWorld
 
 from podscaler.adapter.assembly import AdapterServers, AdapterSettings, new_adapter
-from podscaler.adapter.config import loading
+from podscaler.adapter.config import config_file
 from podscaler.adapter.server import request_info
 from podscaler.adapter.server.access import ExtensionAccess
 from podscaler.kube.client.client import Client
@@ -38,7 +38,9 @@ class GuardedWorld(AdapterWorld):
         reviews = DelegatedAccess(client, self.clock)
         front_proxy = FrontProxyAuthentication(client, self.clock, self.context)
         servers = AdapterServers(self.database, client, ExtensionAccess(front_proxy, reviews, reviews), lambda: ["x"])
-        rules = loading.parse("rules: [{seriesQuery: 'hits{pod!=\"\"}', resources: {template: <<.Resource>>}}]", "f")
+        rules = config_file.parse(
+            "rules: [{seriesQuery: 'hits{pod!=\"\"}', resources: {template: <<.Resource>>}}]", "f"
+        )
         self.adapter = new_adapter(rules, AdapterSettings(watches=False), servers, self.clock)
         self.reviews: list[dict[str, Any]] = []
 

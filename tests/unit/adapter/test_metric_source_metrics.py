@@ -6,7 +6,7 @@ from adapter_world import EXTERNAL, AdapterWorld
 from podscaler.adapter.providers.metric_sources import MetricSourceMetrics
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key
-from podscaler.sources.direct import QUERY_LABEL, DirectSources
+from podscaler.sources.direct_metrics import QUERY_LABEL, DirectSources
 from podscaler.sources.metric_source import MetricSource
 from podscaler.sources.open_sources import OpenSources
 from podscaler.testing.clock import VirtualClock

@@ -15,10 +15,10 @@ from podscaler.adapter.naming.resource_labels import NODES, PODS
 from podscaler.adapter.resource import kubelet_metrics
 from podscaler.adapter.resource.kubelet_client import KubeletTransports
 from podscaler.adapter.resource.kubelet_metrics import KubeletMetrics, ScrapeSettings
+from podscaler.adapter.resource.kubelet_points import NodePoints, UsagePoint
 from podscaler.adapter.resource.kubelet_usage import KubeletUsage
 from podscaler.adapter.resource.node_targets import KubeletAddressing
-from podscaler.adapter.resource.points import NodePoints, UsagePoint
-from podscaler.adapter.resource.storage import UsageStorage
+from podscaler.adapter.resource.usage_storage import UsageStorage
 from podscaler.api.machinery.quantity import Format, Quantity
 from podscaler.base.errors import StatusError, UsageError
 from podscaler.cli.options.flags import flag_group

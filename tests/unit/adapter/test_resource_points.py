@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.adapter.resource import points
-from podscaler.adapter.resource.points import NodePoints, NodePointsParser, UsagePoint
+from podscaler.adapter.resource import kubelet_points
+from podscaler.adapter.resource.kubelet_points import NodePoints, NodePointsParser, UsagePoint
 
 SCRAPED_NS = 5_000_000_000
 LABELS = b'{container="c",namespace="ns",pod="p"}'
@@ -92,7 +92,7 @@ def test_lines_that_are_no_samples(line: bytes, error: str) -> None:
 
 def test_too_many_containers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is bounded, whatever a node reports."""
-    monkeypatch.setattr(points, "CONTAINERS_MAX", 2)
+    monkeypatch.setattr(kubelet_points, "CONTAINERS_MAX", 2)
     lines = [CPU + LABELS.replace(b'"c"', b'"c%d"' % number) + b" 1" for number in range(3)]
     with pytest.raises(ValueError, match="more than 2 containers"):
         _points(*lines)

@@ -10,6 +10,7 @@ import pytest
 
 from podscaler.adapter.resource import kubelet_client, node_targets
 from podscaler.adapter.resource.kubelet_client import KubeletClient, KubeletError
+from podscaler.adapter.resource.kubelet_points import NodePoints, UsagePoint
 from podscaler.adapter.resource.node_targets import (
     KubeletAddressing,
     KubeletTarget,
@@ -18,9 +19,8 @@ from podscaler.adapter.resource.node_targets import (
     find_target,
     parse_address_types,
 )
-from podscaler.adapter.resource.points import NodePoints, UsagePoint
 from podscaler.adapter.resource.scraping import KubeletScraper
-from podscaler.adapter.resource.storage import UsageStorage
+from podscaler.adapter.resource.usage_storage import UsageStorage
 from podscaler.base.errors import UsageError
 from podscaler.kube.transport.transport import Request, Response, Transport
 from podscaler.testing import VirtualClock

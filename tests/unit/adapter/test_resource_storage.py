@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.adapter.resource.points import NodePoints, UsagePoint
-from podscaler.adapter.resource.storage import MeasuredUsage, UsageStorage
+from podscaler.adapter.resource.kubelet_points import NodePoints, UsagePoint
+from podscaler.adapter.resource.usage_storage import MeasuredUsage, UsageStorage
 
 S = 1_000_000_000
 RESOLUTION_NS = 15 * S

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
 from podscaler.cli.options import settings
-from podscaler.controller.options.gates import FeatureGates
+from podscaler.controller.options.feature_gates import FeatureGates
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model.emulation import V1_38
 from podscaler.metrics.heapster import HeapsterService

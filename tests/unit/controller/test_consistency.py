@@ -4,7 +4,7 @@ import pytest
 
 from podscaler.controller.informers import consistency
 from podscaler.controller.informers.consistency import WrittenVersion
-from podscaler.controller.reconcile.state import AutoscalerState, AutoscalerStates
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerState, AutoscalerStates
 
 KEY = ("shop", "web")
 LAG = "read version: 9 is not as new as written version: 10 for group resource horizontalpodautoscalers.autoscaling"

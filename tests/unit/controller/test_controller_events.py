@@ -12,7 +12,7 @@ from podscaler.controller.leaderelection import fence
 from podscaler.controller.leaderelection.fence import FencedTransport
 from podscaler.controller.leaderelection.write_lease import WriteLease
 from podscaler.controller.leaderelection.write_lease import now as tenure_now
-from podscaler.controller.reconcile.events import BUFFER_EVENTS, AutoscalerEventRecorder, Subject
+from podscaler.controller.reconcile.event_recorder import BUFFER_EVENTS, AutoscalerEventRecorder, Subject
 from podscaler.kube.client.client import Client
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import ScriptedTransport, TransportFailure, json_answer

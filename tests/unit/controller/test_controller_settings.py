@@ -3,7 +3,7 @@
 import pytest
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.controller.options.gates import FeatureGates
+from podscaler.controller.options.feature_gates import FeatureGates
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model import settings as core_settings
 

@@ -7,7 +7,7 @@ import pytest
 
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
 from podscaler.controller.informers.observed_objects import Autoscaler
-from podscaler.controller.reconcile import status
+from podscaler.controller.reconcile import status_writer
 from podscaler.core.model import spec
 from podscaler.kube.client.client import Client
 from podscaler.testing import VirtualClock
@@ -71,13 +71,13 @@ CONDITIONS = [_condition("AbleToScale"), _condition("ScalingActive")]
 )
 def test_is_same(fields: dict[str, Any], same: bool) -> None:
     """Semantic equality: values, not texts; everything else exactly, the order of conditions too."""
-    assert status.is_same(_status(), _status(**fields)) is same
+    assert status_writer.is_same(_status(), _status(**fields)) is same
 
 
 @pytest.mark.parametrize("name", ["currentMetrics", "conditions"])
 def test_nothing_is_an_empty_list(name: str) -> None:
     """An absent list equals an empty one."""
-    assert status.is_same(_status(**{name: None}), _status(**{name: []}))
+    assert status_writer.is_same(_status(**{name: None}), _status(**{name: []}))
 
 
 async def test_the_whole_object_is_put() -> None:
@@ -91,7 +91,7 @@ async def test_the_whole_object_is_put() -> None:
     }
     wire = msgspec.convert(read, HorizontalPodAutoscaler)
     autoscaler = Autoscaler(wire.metadata, wire, spec.of(wire))
-    version = await status.write(Client(transport, VirtualClock()), autoscaler, _status())
+    version = await status_writer.write(Client(transport, VirtualClock()), autoscaler, _status())
     assert (version, msgspec.json.decode(transport.requests[0].body or b"")) == (
         "8",
         {

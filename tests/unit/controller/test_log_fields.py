@@ -59,7 +59,7 @@ async def test_a_rescale_has_its_numbers(world: AutoscalerWorld, lines: Lines) -
     await world.start()
     assert lines.having("rescaled") == SYNC | {
         "level": "info",
-        "logger": "podscaler.controller.reconcile.reporting",
+        "logger": "podscaler.controller.reconcile.sync_reporter",
         "from": 1,
         "to": 2,
         "reason": "cpu resource utilization (percentage of request) above target",

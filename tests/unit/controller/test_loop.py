@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from podscaler.controller.options import gates
+from podscaler.controller.options import feature_gates
 from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 from podscaler.testing.cluster import APPS, HPAS, PODS, refusal
@@ -94,7 +94,7 @@ async def test_other_changes_wait_for_the_period(world: AutoscalerWorld) -> None
 
 async def test_edits_wait_without_the_gate() -> None:
     """With HPAGeneration off every update waits for the period, and observedGeneration is not written."""
-    world = AutoscalerWorld(gates=gates.parse("HPAGeneration=false"))
+    world = AutoscalerWorld(gates=feature_gates.parse("HPAGeneration=false"))
     world.add_web()
     await world.start()
     await world.advance(5)
@@ -234,7 +234,7 @@ async def test_a_status_that_met_no_answer_is_written_soon(world: AutoscalerWorl
 
 async def test_without_the_consistency_gate() -> None:
     """With the gate off a cache that is behind is used, and the write conflicts."""
-    world = AutoscalerWorld(gates=gates.parse("StaleControllerConsistencyHPA=false"))
+    world = AutoscalerWorld(gates=feature_gates.parse("StaleControllerConsistencyHPA=false"))
     world.add_web()
     await world.start()
     world.cluster.usage["shop", "web-0"] = "510m"

@@ -35,7 +35,7 @@ def transport() -> ScriptedTransport:
 
 async def _missing(transport: ScriptedTransport, *more: Permission) -> list[str]:
     client = Client(transport, VirtualClock())
-    found = await permissions.missing(client, (*permissions.NEEDED, *more))
+    found = await permissions.find_missing(client, (*permissions.NEEDED, *more))
     return [f"{permission.verb} {permission.shown}" for permission in found]
 
 
@@ -71,7 +71,7 @@ async def test_roles_that_are_limited_to_names_are_enough(transport: ScriptedTra
 
     transport.on("POST", permissions.REVIEWS, answer)
     leases = permissions.of_leases("shop", "ours", is_sharded=False)
-    await permissions.missing(Client(transport, VirtualClock()), (*permissions.of_histories("shop"), *leases))
+    await permissions.find_missing(Client(transport, VirtualClock()), (*permissions.of_histories("shop"), *leases))
     assert asked == [
         ("configmaps", "get", "podscaler-history"),
         ("configmaps", "create", ""),

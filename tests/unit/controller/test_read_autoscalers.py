@@ -9,7 +9,7 @@ from podscaler.controller.informers import observed_objects
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.core.model import spec
 from podscaler.core.model.settings import Settings
-from podscaler.kube.informers.watch import WatchSource
+from podscaler.kube.informers.reflector import WatchSource
 
 
 def _raw(*, replicas: int = 0, name: str = "web", maximum: int = 10) -> msgspec.Raw:

@@ -9,8 +9,8 @@ import made_recordings
 from podscaler.controller.informers import observed_objects
 from podscaler.controller.informers.observed_objects import CachedPod
 from podscaler.core.model.emulation import V1_37
-from podscaler.simulation.evaluation import recorded
-from podscaler.simulation.evaluation.recorded import RecordedSelection
+from podscaler.simulation.evaluation import recording_scenario
+from podscaler.simulation.evaluation.recording_scenario import RecordedSelection
 
 
 def _cached(pod: dict[str, Any], *, with_text: bool = True) -> CachedPod:
@@ -44,7 +44,7 @@ def test_a_backtest_of_a_recording_finds_hidden_demand() -> None:
         made_recordings.sync(at_s, [pod], made_recordings.usage(at_s - 5, {"web-0": used_milli}))
         for at_s, used_milli in [(0, 100), (15, 490), (30, 100)]
     ]
-    found = recorded.read(made_recordings.lines(syncs), RecordedSelection())
+    found = recording_scenario.read(made_recordings.lines(syncs), RecordedSelection())
     assert found.assumptions[1] == (
         "In 30.0 % of the time pods were at their CPU limit, so the demand is only a lower bound then: "
         "2026-01-31T11:59:55Z to 2026-01-31T12:00:10Z."

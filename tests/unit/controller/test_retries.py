@@ -1,7 +1,7 @@
 """When an autoscaler is synced again whose sync ended without a result."""
 
 from podscaler.base.errors import StatusError
-from podscaler.controller.reconcile.state import AutoscalerState
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerState
 
 NO_RESPONSE = StatusError("connection reset", code=0)
 CONFLICT = StatusError("the object has been modified", code=409, reason="Conflict")

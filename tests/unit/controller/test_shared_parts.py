@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from podscaler.api.typed.pods import Container, Pod, PodCondition, PodMeta, PodSpec, PodStatus, ResourceRequirements
-from podscaler.controller.informers import observed_objects, shared_parts
+from podscaler.controller.informers import interned_parts, observed_objects
 from podscaler.controller.informers.observed_objects import CachedPod
-from podscaler.core.model import intake
+from podscaler.core.model import api_conversion
 from podscaler.core.model.emulation import V1_37
 
 
@@ -27,7 +27,7 @@ def _read(*pods: Pod) -> list[CachedPod]:
 def test_nothing_changes() -> None:
     """What is kept equals the pod, with and without labels."""
     pods = [_pod("a", app="web"), _pod("b", app="web"), _pod("c")]
-    assert _read(*pods) == [CachedPod(pod.metadata, intake.pod(pod)) for pod in pods]
+    assert _read(*pods) == [CachedPod(pod.metadata, api_conversion.pod(pod)) for pod in pods]
 
 
 def test_equal_parts_are_one_object() -> None:
@@ -41,6 +41,6 @@ def test_equal_parts_are_one_object() -> None:
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many different pods are still read right when what is known is forgotten in between."""
-    monkeypatch.setattr(shared_parts, "REMEMBERED", 3)
+    monkeypatch.setattr(interned_parts, "REMEMBERED", 3)
     pods = [_pod(f"p{number}", app=f"app-{number % 7}") for number in range(50)]
     assert [pod.metadata for pod in _read(*pods)] == [pod.metadata for pod in pods]

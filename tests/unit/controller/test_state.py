@@ -4,9 +4,9 @@ import pytest
 
 from podscaler.api.machinery import selectors
 from podscaler.base.lru import LRU
-from podscaler.controller.reconcile.state import AutoscalerState, AutoscalerStates
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerState, AutoscalerStates
 from podscaler.core.model.history import EMPTY, History, Recommendation
-from podscaler.core.model.model import Pod
+from podscaler.core.model.observation import Pod
 
 WEB = ("shop", "web")
 PAST = History((Recommendation(3, 1),))
@@ -53,7 +53,7 @@ def test_a_deletion_before_the_first_sync_leaves_nothing() -> None:
     states = AutoscalerStates()
     states.register(WEB)
     states.unregister(WEB, "u1")
-    assert states.known(lambda _key: True) == []
+    assert states.known_keys(lambda _key: True) == []
 
 
 def test_another_process_takes_over(states: AutoscalerStates) -> None:

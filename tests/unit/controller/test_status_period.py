@@ -7,7 +7,7 @@ import pytest
 
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus as Status
 from podscaler.base.clock import NANOSECONDS
-from podscaler.controller.reconcile import status
+from podscaler.controller.reconcile import status_writer
 from podscaler.testing.autoscaling import AutoscalerWorld, spec
 
 
@@ -94,4 +94,4 @@ CPU = {"type": "Resource", "resource": {"name": "cpu", "current": {"averageValue
 )
 def test_what_is_only_a_value(before: Status, after: Status, expected: bool) -> None:
     """Which differences may wait."""
-    assert status.differs_in_values(before, after) is expected
+    assert status_writer.differs_in_values(before, after) is expected

@@ -271,12 +271,14 @@ async def test_bodies_are_json() -> None:
 
 async def test_an_error_is_logged_when_it_is_news(world: AutoscalerWorld, caplog: pytest.LogCaptureFixture) -> None:
     """The same error at every sync is one line in the log, and its end is one more."""
-    caplog.set_level("INFO", "podscaler.controller.reconcile.reporting")
+    caplog.set_level("INFO", "podscaler.controller.reconcile.sync_reporter")
     world.add_web()
     world.cluster.interfere("GET", WEB_SCALE, *[refusal(404, "NotFound", "not there")] * 3)
     await world.start()
     await world.advance(46)
-    said = [record.message for record in caplog.records if record.name == "podscaler.controller.reconcile.reporting"]
+    said = [
+        record.message for record in caplog.records if record.name == "podscaler.controller.reconcile.sync_reporter"
+    ]
     assert said == [
         "horizontalpodautoscaler shop/web: failed to query scale subresource for Deployment/shop/web: not there",
         "horizontalpodautoscaler shop/web: works again",

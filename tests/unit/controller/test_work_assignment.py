@@ -3,7 +3,7 @@
 from typing import Any
 
 from podscaler.base import concurrency as turns_of_syncs
-from podscaler.controller.reconcile.state import AutoscalerStates
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerStates
 from podscaler.controller.work_assignment import RunningSyncs, WorkAssignment
 
 KEYS = [("a", "one"), ("a", "two"), ("b", "one"), ("c", "one")]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from podscaler.api.machinery import instants
 from podscaler.core.algorithm_v1_1 import UNSUPPORTED_METRIC
 from podscaler.core.decision import Decision
-from podscaler.core.model.model import Failure
+from podscaler.core.model.observation import Failure
 from podscaler.core.model.settings import Settings
 from podscaler.testing.decisions import (
     NOW,

@@ -7,9 +7,9 @@ whose value over its target is the proposal.
 import pytest
 
 from podscaler.core import combine
-from podscaler.core.calculation.situation import Tolerance
+from podscaler.core.calculation.calculation_types import Tolerance
 from podscaler.core.combine import Combined
-from podscaler.core.model.model import IncompleteObservation, Measurement, Scale
+from podscaler.core.model.observation import IncompleteObservation, Measurement, Scale
 from podscaler.core.model.settings import DEFAULT
 from podscaler.core.model.trace import Combination
 from podscaler.testing.decisions import DOWN, NOW, external_metric, observed, resource, scaler, using, values

@@ -8,7 +8,7 @@ from podscaler.core import algorithm
 from podscaler.core.limits import cooldown
 from podscaler.core.limits.cooldown import Delays
 from podscaler.core.model.history import History, Recommendation
-from podscaler.core.model.model import Observation
+from podscaler.core.model.observation import Observation
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.trace import Cooldown
 from podscaler.testing.decisions import (

@@ -12,8 +12,8 @@ from podscaler.api.machinery import selectors
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
 from podscaler.core.decision import Action, ErrorKind
 from podscaler.core.model.history import EMPTY, History, Recommendation, ScaleEvent
-from podscaler.core.model.model import NO_KIND_MATCH, Failure
-from podscaler.core.model.neighbours import SelectorStore
+from podscaler.core.model.observation import NO_KIND_MATCH, Failure
+from podscaler.core.model.selector_store import SelectorStore
 from podscaler.core.model.settings import Gates, Settings
 from podscaler.core.model.trace import Branch
 from podscaler.testing.decisions import (

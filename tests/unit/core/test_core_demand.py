@@ -8,8 +8,8 @@ import pytest
 from podscaler.api.machinery import selectors
 from podscaler.core import decide
 from podscaler.core.decide import Demand
-from podscaler.core.model.model import Failure, Observation
-from podscaler.core.model.neighbours import SelectorStore
+from podscaler.core.model.observation import Failure, Observation
+from podscaler.core.model.selector_store import SelectorStore
 from podscaler.testing.decisions import conditions, external_metric, observed, pods_metric, resource, scaler
 
 WRONG = {"matchExpressions": [{"key": "k", "operator": "Near"}]}

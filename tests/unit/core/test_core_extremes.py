@@ -14,7 +14,7 @@ from podscaler.core.limits import policies
 from podscaler.core.limits.policies import PolicyFacts
 from podscaler.core.model.emulation import V1_37, V1_38
 from podscaler.core.model.history import History, ScaleEvent
-from podscaler.core.model.model import Pod
+from podscaler.core.model.observation import Pod
 from podscaler.core.model.settings import DEFAULT, Settings
 from podscaler.core.model.spec import Behavior, Policy, Rules
 from podscaler.core.model.trace import Outcome, PerPod

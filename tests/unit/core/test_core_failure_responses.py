@@ -10,7 +10,7 @@ from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.core.decision import Decision
 from podscaler.core.model import history
 from podscaler.core.model.history import History
-from podscaler.core.model.model import Measurement
+from podscaler.core.model.observation import Measurement
 from podscaler.core.model.trace import Combination, FailurePolicyStep, FailureResponse, KeptProposal
 from podscaler.testing.decisions import (
     DOWN,

@@ -10,9 +10,9 @@ import pytest
 
 from podscaler.api.machinery import instants, meta
 from podscaler.api.typed import autoscaling, pods
-from podscaler.core.model import intake
+from podscaler.core.model import api_conversion
 from podscaler.core.model.emulation import V1_38
-from podscaler.core.model.model import ContainerRequests, Failure, Pod, PodLevelRequests, Scale
+from podscaler.core.model.observation import ContainerRequests, Failure, Pod, PodLevelRequests, Scale
 from podscaler.testing.decisions import NOW, NOW_TEXT
 
 
@@ -23,7 +23,7 @@ def container(name: str = "app", restart: str | None = None, **requests: str) ->
 
 def read(spec: dict[str, Any], **rest: Any) -> Pod:
     """The facts of a pod named a."""
-    return intake.pod(msgspec.convert({"metadata": {"name": "a"}, "spec": spec, **rest}, pods.Pod))
+    return api_conversion.pod(msgspec.convert({"metadata": {"name": "a"}, "spec": spec, **rest}, pods.Pod))
 
 
 def test_full_pod() -> None:
@@ -41,7 +41,7 @@ def test_full_pod() -> None:
         },
     }
     requests = {"cpu": 100, "memory": 1_024_000}
-    assert intake.pod(msgspec.convert(text, pods.Pod)) == Pod(
+    assert api_conversion.pod(msgspec.convert(text, pods.Pod)) == Pod(
         "a", {"app": "web"}, "Running", True, NOW, "False", NOW, (ContainerRequests("app", requests),), requests
     )
 
@@ -118,7 +118,10 @@ def test_no_pod_level_requests(requests: dict[str, str] | None) -> None:
 def test_version_rules_apply() -> None:
     """The emulated version decides how negative amounts are rounded."""
     wire = msgspec.convert({"spec": {"containers": [container(cpu="-1.5n")]}}, pods.Pod)
-    assert [intake.pod(wire).requests_milli, intake.pod(wire, V1_38).requests_milli] == [{"cpu": 1}, {"cpu": -1}]
+    assert [api_conversion.pod(wire).requests_milli, api_conversion.pod(wire, V1_38).requests_milli] == [
+        {"cpu": 1},
+        {"cpu": -1},
+    ]
 
 
 def test_unreadable_pod() -> None:
@@ -133,7 +136,7 @@ def test_scale_and_failure() -> None:
     """A Scale becomes replicas and selector, a Status the failure."""
     scale = autoscaling.Scale(spec=autoscaling.ScaleSpec(3), status=autoscaling.ScaleStatus(2, "app=web"))
     status = meta.Status(message="gone", reason="NotFound", code=404)
-    assert [intake.scale(scale), intake.scale(status)] == [
+    assert [api_conversion.scale(scale), api_conversion.scale(status)] == [
         Scale(3, 2, "app=web"),
         Failure("gone", "NotFound", 404),
     ]

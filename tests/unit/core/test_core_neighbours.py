@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podscaler.api.machinery import selectors
-from podscaler.core.model.neighbours import Namespace, SelectorStore
+from podscaler.core.model.selector_store import Namespace, SelectorStore
 from podscaler.testing.decisions import labelled, pod
 
 FRONT = labelled(pod(), {"app": "web", "tier": "front"})

@@ -10,7 +10,7 @@ import pytest
 
 from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.core import proposals
-from podscaler.core.model.model import IncompleteObservation, Pod, PodSamples
+from podscaler.core.model.observation import IncompleteObservation, Pod, PodSamples
 from podscaler.core.model.trace import Outcome, PerPod
 from podscaler.core.proposals import MetricResult
 from podscaler.testing.decisions import (

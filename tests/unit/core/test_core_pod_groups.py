@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podscaler.core.calculation import pod_groups
-from podscaler.core.model.model import Sample
+from podscaler.core.model.observation import Sample
 from podscaler.core.model.trace import Group, PodRule, Unlisted
 from podscaler.testing.decisions import NOW, SECOND, pod, situation
 

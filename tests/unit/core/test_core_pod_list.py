@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from podscaler.api.machinery import selectors
 from podscaler.core.calculation import pod_groups
 from podscaler.core.model import pod_list
-from podscaler.core.model.model import Pod, PodLevelRequests, Sample
+from podscaler.core.model.observation import Pod, PodLevelRequests, Sample
 from podscaler.core.model.pod_list import PodList
 from podscaler.testing.decisions import NOW, SECOND, labelled, pod, situation
 

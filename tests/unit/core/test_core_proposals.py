@@ -7,7 +7,7 @@ Source: docs/spec/decision.md 3.3 (Failure of one metric), 4 (One metric), 12.1 
 import pytest
 
 from podscaler.core import proposals
-from podscaler.core.model.model import IncompleteObservation
+from podscaler.core.model.observation import IncompleteObservation
 from podscaler.core.model.trace import MetricFailure, MetricStep
 from podscaler.testing.decisions import (
     DOWN,

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from podscaler.api.typed import pods
+from podscaler.core.calculation.calculation_types import MetricError
 from podscaler.core.calculation.pod_groups import request_milli
-from podscaler.core.calculation.situation import MetricError
-from podscaler.core.model import intake
+from podscaler.core.model import api_conversion
 from podscaler.core.model.settings import DEFAULT, Gates, Settings
 
 NO_POD_LEVEL = Settings(gates=Gates(pod_level_resources=False))
@@ -25,7 +25,7 @@ def container(name: str, restart: str | None = None, **amounts: str) -> dict[str
 def asked(spec: dict[str, Any], container_name: str = "", settings: Settings = DEFAULT) -> int:
     """The CPU that a pod `a` of this spec requests."""
     wire = msgspec.convert({"metadata": {"name": "a"}, "spec": spec}, pods.Pod)
-    return request_milli(intake.pod(wire), "cpu", container_name, settings)
+    return request_milli(api_conversion.pod(wire), "cpu", container_name, settings)
 
 
 MANY: dict[str, Any] = {

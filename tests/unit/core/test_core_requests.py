@@ -6,9 +6,9 @@ Source: docs/spec/decision.md 6.2 (Requests).
 import pytest
 
 from podscaler.core.calculation import pod_groups
-from podscaler.core.calculation.situation import MetricError
+from podscaler.core.calculation.calculation_types import MetricError
 from podscaler.core.model.emulation import V1_38
-from podscaler.core.model.model import ContainerRequests, Pod, PodLevelRequests
+from podscaler.core.model.observation import ContainerRequests, Pod, PodLevelRequests
 from podscaler.core.model.settings import DEFAULT, Gates, Settings
 from podscaler.testing.decisions import pod
 

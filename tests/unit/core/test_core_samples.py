@@ -11,7 +11,7 @@ import pytest
 from podscaler.api.machinery import instants
 from podscaler.api.typed import metrics
 from podscaler.core.calculation import samples
-from podscaler.core.model.model import PodSamples, Sample, Values
+from podscaler.core.model.observation import PodSamples, Sample, Values
 from podscaler.testing.decisions import NOW, NOW_TEXT, SECOND
 
 

@@ -8,7 +8,7 @@ import pytest
 from podscaler.core import settle
 from podscaler.core.decision import Action, Decision, Draft, ErrorKind
 from podscaler.core.model.history import History, ScaleEvent
-from podscaler.core.model.model import Failure
+from podscaler.core.model.observation import Failure
 from podscaler.testing.decisions import (
     NOW,
     SECOND,

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from podscaler.api.typed import autoscaling
-from podscaler.core.calculation import situation
-from podscaler.core.calculation.situation import Tolerance
+from podscaler.core.calculation import calculation_types
+from podscaler.core.calculation.calculation_types import Tolerance
 from podscaler.core.model import spec
 from podscaler.core.model.metric_spec import ResourceMetric, Utilization
 from podscaler.core.model.settings import DEFAULT, Settings
@@ -90,7 +90,7 @@ def test_behavior_as_written() -> None:
 )
 def test_tolerance(behavior: dict[str, object] | None, expected: Tolerance) -> None:
     """Each direction has its own tolerance where it is set, else the flag's."""
-    assert situation.tolerance(scaler(behavior=behavior), DEFAULT) == expected
+    assert calculation_types.tolerance(scaler(behavior=behavior), DEFAULT) == expected
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_tolerance(behavior: dict[str, object] | None, expected: Tolerance) -> N
 )
 def test_tolerance_ends(value: float, tolerance: float, allowed: bool) -> None:
     """Both ends are within; NaN never is."""
-    assert situation.tolerance(scaler(), Settings(tolerance=tolerance)).allows(value) is allowed
+    assert calculation_types.tolerance(scaler(), Settings(tolerance=tolerance)).allows(value) is allowed
 
 
 def test_what_can_wake_from_zero() -> None:

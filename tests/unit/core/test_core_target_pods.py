@@ -8,8 +8,8 @@ import pytest
 from podscaler.api.machinery import selectors
 from podscaler.core.calculation import target_pods
 from podscaler.core.calculation.target_pods import TargetPods
-from podscaler.core.model.model import ALONE, Scale
-from podscaler.core.model.neighbours import SelectorStore
+from podscaler.core.model.observation import ALONE, Scale
+from podscaler.core.model.selector_store import SelectorStore
 from podscaler.core.model.settings import DEFAULT, Gates, Settings
 from podscaler.core.model.trace import MetricFailure
 from podscaler.testing.decisions import labelled, observed, pod, scaler

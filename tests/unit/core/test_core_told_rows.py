@@ -12,8 +12,8 @@ from podscaler.api.machinery import selectors
 from podscaler.core import settle
 from podscaler.core.decision import Decision
 from podscaler.core.model.history import History, Recommendation
-from podscaler.core.model.model import Failure, Observation
-from podscaler.core.model.neighbours import SelectorStore
+from podscaler.core.model.observation import Failure, Observation
+from podscaler.core.model.selector_store import SelectorStore
 from podscaler.testing.decisions import (
     NOW,
     SECOND,

@@ -8,7 +8,7 @@ import pytest
 from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.core import proposals
 from podscaler.core.model.emulation import V1_38
-from podscaler.core.model.model import IncompleteObservation, Measurement, Pod, PodSamples
+from podscaler.core.model.observation import IncompleteObservation, Measurement, Pod, PodSamples
 from podscaler.core.model.settings import Settings
 from podscaler.core.proposals import MetricResult
 from podscaler.testing.decisions import (

@@ -4,7 +4,7 @@ import pytest
 
 from podscaler.core import settle
 from podscaler.core.decision import Decision
-from podscaler.core.model.model import Failure, Observation, PodSamples
+from podscaler.core.model.observation import Failure, Observation, PodSamples
 from podscaler.explain import explained
 from podscaler.testing.decisions import (
     DOWN,

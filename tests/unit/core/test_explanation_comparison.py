@@ -3,7 +3,7 @@
 import pytest
 
 from podscaler.core.model.history import History, Recommendation
-from podscaler.core.model.model import Failure, Observation
+from podscaler.core.model.observation import Failure, Observation
 from podscaler.core.model.spec import Spec
 from podscaler.explain import comparison, explained
 from podscaler.explain.comparison import Comparison, ComparisonRow

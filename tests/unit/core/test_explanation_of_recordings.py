@@ -13,7 +13,7 @@ from podscaler.api.typed import recording
 from podscaler.core import decide
 from podscaler.core.decision import Decision
 from podscaler.core.model import trace
-from podscaler.core.model.model import Observation, Scale
+from podscaler.core.model.observation import Observation, Scale
 from podscaler.core.model.settings import Settings
 from podscaler.core.replay import RecordedSync, Replay
 from podscaler.explain import explained

@@ -6,7 +6,7 @@ import pytest
 from podscaler.core import settle
 from podscaler.core.decision import Decision
 from podscaler.core.model.history import History, Recommendation, ScaleEvent
-from podscaler.core.model.model import Failure, Observation
+from podscaler.core.model.observation import Failure, Observation
 from podscaler.explain import explained
 from podscaler.explain.explanation_parts import TraceSource
 from podscaler.testing.decisions import (

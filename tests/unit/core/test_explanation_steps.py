@@ -4,7 +4,7 @@ import pytest
 
 from podscaler.core.decision import Decision
 from podscaler.core.model.history import History, Recommendation, ScaleEvent
-from podscaler.core.model.model import Sample, Values
+from podscaler.core.model.observation import Sample, Values
 from podscaler.explain import explained
 from podscaler.explain.explanation_parts import Line, Section, TraceSource
 from podscaler.testing.decisions import (

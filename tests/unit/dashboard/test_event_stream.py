@@ -164,7 +164,7 @@ async def test_a_viewer_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> N
     clock = SystemClock()
     session.used_s = clock.monotonic_s()
     stalled = _StalledResponse()
-    stream = EventStream(world.live, Sessions(clock), session, clock, boot_id="b", shown=None)
+    stream = EventStream(world.live, Sessions(clock), session, clock, boot_id="b", detail_key=None)
     running = asyncio.ensure_future(stream.run(stalled, None))
     while not running.done():
         world.live.changes.touch(("shop", "web"))
@@ -172,7 +172,7 @@ async def test_a_viewer_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> N
     was_slow = session.was_slow
     again = _StalledResponse()
     other = asyncio.ensure_future(
-        EventStream(world.live, Sessions(clock), session, clock, boot_id="b", shown=None).run(again, None)
+        EventStream(world.live, Sessions(clock), session, clock, boot_id="b", detail_key=None).run(again, None)
     )
     async with asyncio.timeout(10):
         await again.written.wait()

@@ -11,7 +11,7 @@ from podscaler.cli.diagnosis import metric_checks
 from podscaler.cli.diagnosis.findings import Area, DoctorFinding, FindingLevel
 from podscaler.cli.diagnosis.metric_checks import MetricFacts, QueryRecorder, RecordedQuery
 from podscaler.core.model.trace import Trace
-from podscaler.metrics import api
+from podscaler.metrics import metrics_apis
 from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery, R, ResourceMetricsQuery
 from podscaler.testing.clock import VirtualClock
 from podscaler.testing.decisions import DOWN, decided, external_metric, observed, resource, sampled, scaler, values
@@ -30,7 +30,7 @@ def trace(*answers: Any, metric: Json | None = None, replicas: int = 3) -> Trace
 
 def service(status: str, **more: str) -> Json:
     """The APIService of the resource metrics, with the condition Available."""
-    spec = {"group": api.RESOURCE_GROUP, "service": {"namespace": "kube-system", "name": "metrics-server"}}
+    spec = {"group": metrics_apis.RESOURCE_GROUP, "service": {"namespace": "kube-system", "name": "metrics-server"}}
     condition = {"type": "Available", "status": status} | more
     return {"metadata": {"name": "v1beta1.metrics.k8s.io"}, "spec": spec, "status": {"conditions": [condition]}}
 
@@ -57,7 +57,9 @@ OLD = "see the logs of what serves metrics.k8s.io, and whether it reaches its so
     [
         pytest.param(MetricFacts(None, []), (), id="nothing is known"),
         pytest.param(
-            MetricFacts(trace(sampled(500, 500, 500)), [usage("10:29:30")], {api.RESOURCE_GROUP: service("True")}),
+            MetricFacts(
+                trace(sampled(500, 500, 500)), [usage("10:29:30")], {metrics_apis.RESOURCE_GROUP: service("True")}
+            ),
             (),
             id="all is well",
         ),
@@ -74,7 +76,7 @@ OLD = "see the logs of what serves metrics.k8s.io, and whether it reaches its so
             id="it fails",
         ),
         pytest.param(
-            MetricFacts(trace(DOWN, metric=external_metric(average="1")), [], {api.EXTERNAL_GROUP: None}),
+            MetricFacts(trace(DOWN, metric=external_metric(average="1")), [], {metrics_apis.EXTERNAL_GROUP: None}),
             (
                 finding(
                     FindingLevel.ERROR,
@@ -88,7 +90,7 @@ OLD = "see the logs of what serves metrics.k8s.io, and whether it reaches its so
             MetricFacts(
                 trace(sampled(500, 500, 500)),
                 [],
-                {api.RESOURCE_GROUP: service("False", reason="MissingEndpoints", message="no endpoints")},
+                {metrics_apis.RESOURCE_GROUP: service("False", reason="MissingEndpoints", message="no endpoints")},
             ),
             (
                 finding(
@@ -112,7 +114,9 @@ OLD = "see the logs of what serves metrics.k8s.io, and whether it reaches its so
             id="a pod without a sample",
         ),
         pytest.param(
-            MetricFacts(None, [usage("10:29:30")], {api.RESOURCE_GROUP: None}), (), id="no APIService, but an answer"
+            MetricFacts(None, [usage("10:29:30")], {metrics_apis.RESOURCE_GROUP: None}),
+            (),
+            id="no APIService, but an answer",
         ),
         pytest.param(MetricFacts(None, [usage("10:27:30")]), (), id="just young enough"),
         pytest.param(
@@ -151,7 +155,7 @@ def test_the_section_has_values_services_and_ages() -> None:
     facts = MetricFacts(
         trace(values(5000), metric=external_metric(average="2")),
         [usage("10:29:50", "10:29:30"), RecordedQuery(QUEUE, external, "", 2.5), RecordedQuery(QUEUE, None, "no", 0.1)],
-        {api.RESOURCE_GROUP: service("True"), api.EXTERNAL_GROUP: None},
+        {metrics_apis.RESOURCE_GROUP: service("True"), metrics_apis.EXTERNAL_GROUP: None},
     )
     lines = metric_checks.check(facts, NOW).section.lines
     assert [(each.label, each.text) for each in lines] == [

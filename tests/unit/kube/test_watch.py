@@ -10,7 +10,7 @@ import pytest
 
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Cache
-from podscaler.kube.informers.watch import Reflector, WatchSource
+from podscaler.kube.informers.reflector import Reflector, WatchSource
 from podscaler.kube.transport.transport import Response
 from podscaler.testing import VirtualClock
 from podscaler.testing.transport import Feed, ScriptedTransport, TransportFailure, json_answer

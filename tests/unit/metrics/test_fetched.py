@@ -10,8 +10,8 @@ from podscaler.api.machinery import selectors
 from podscaler.api.typed import autoscaling, metrics
 from podscaler.base.errors import StatusError
 from podscaler.core.model import emulation, metric_spec
-from podscaler.core.model.model import Failure, PodSamples, Sample, Values
-from podscaler.metrics import fetched
+from podscaler.core.model.observation import Failure, PodSamples, Sample, Values
+from podscaler.metrics import metric_fetching
 from podscaler.metrics.queries import (
     ExternalMetricQuery,
     MetricQuery,
@@ -102,7 +102,7 @@ CASES: dict[str, tuple[metric_spec.Metric, tuple[str, ...], Any]] = {
 
 
 async def _ask(source: Any, metric: metric_spec.Metric) -> Any:
-    found = await fetched.fetch(source, metric, namespace="shop", selector=WEB, rules=emulation.V1_37)
+    found = await metric_fetching.fetch(source, metric, namespace="shop", selector=WEB, rules=emulation.V1_37)
     assert (found.response is None) == isinstance(found.measurement, Failure)
     return found.measurement
 

@@ -7,7 +7,7 @@ from podscaler.api.machinery import selectors
 from podscaler.api.machinery.selectors import Selector
 from podscaler.api.typed.metrics import ExternalMetricValueList, NamedMeta, PodMetrics, PodMetricsList
 from podscaler.base.errors import StatusError
-from podscaler.metrics.listed import KnownPods, ListedMetricsSource
+from podscaler.metrics.listed_pod_metrics import KnownPods, ListedMetricsSource
 from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery, ResourceMetricsQuery
 from podscaler.metrics.shared_queries import SharedMetricsSource
 from podscaler.testing.clock import VirtualClock

@@ -12,7 +12,7 @@ from podscaler.base.errors import StatusError
 from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery
 from podscaler.kube.transport.transport import Response
-from podscaler.metrics.api import APIMetricsSource
+from podscaler.metrics.metrics_apis import APIMetricsSource
 from podscaler.metrics.queries import (
     ExternalMetricQuery,
     MetricQuery,

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from podscaler.observe import changes
-from podscaler.observe.changes import ChangedKeys, ChangeLog
+from podscaler.observe import view_changes
+from podscaler.observe.view_changes import ChangedKeys, ChangeLog
 
 A, B, C = ("n", "a"), ("n", "b"), ("n", "c")
 
@@ -32,7 +32,7 @@ def test_deletions() -> None:
 
 def test_deletions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that is older than the deletions that are kept is told so."""
-    monkeypatch.setattr(changes, "GONE_MAX", 2)
+    monkeypatch.setattr(view_changes, "GONE_MAX", 2)
     log = ChangeLog()
     for key in (A, B, C):
         log.delete(key)

@@ -9,7 +9,7 @@ from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.core.model import spec as specs
 from podscaler.core.model.emulation import V1_37
-from podscaler.observe import rows
+from podscaler.observe import autoscaler_rows
 from podscaler.observe.views import MetricView
 
 CPU = {"type": "Utilization", "averageUtilization": 70}
@@ -70,14 +70,14 @@ def autoscaler(metrics: list[Any], reported: list[Any], **status: Any) -> Autosc
 )
 def test_metrics(metric: Any, current: Any, expected: tuple[Any, ...]) -> None:
     """The name, the value of the status, and the target, as kubectl prints them."""
-    found = rows.metrics(autoscaler([metric], [current]).wire)
+    found = autoscaler_rows.metrics(autoscaler([metric], [current]).wire)
     assert [msgspec.structs.astuple(each) for each in found] == [expected]
 
 
 def test_a_status_without_metrics() -> None:
     """The values are not known."""
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": CPU}}
-    assert rows.metrics(autoscaler([metric], []).wire) == (
+    assert autoscaler_rows.metrics(autoscaler([metric], []).wire) == (
         MetricView("cpu", "Resource", None, 70, "percent", "<unknown>/70%"),
     )
 
@@ -89,7 +89,7 @@ def test_a_status_without_metrics() -> None:
 )
 def test_counts_without_decisions(conditions: list[Any], counts: tuple[Any, ...]) -> None:
     """They are those of the status, if a controller has written one."""
-    row = rows.of(autoscaler([], [], conditions=conditions), None, now_ms=0, decided_by="")
+    row = autoscaler_rows.of(autoscaler([], [], conditions=conditions), None, now_ms=0, decided_by="")
     assert (row.replicas, row.desired) == counts
     assert (row.min, row.max, row.ready, row.sparkline, row.changed_at) == (1, 5, None, (), None)
 
@@ -100,4 +100,4 @@ def test_counts_without_decisions(conditions: list[Any], counts: tuple[Any, ...]
 )
 def test_instants(text: str | None, at: int | None) -> None:
     """Timestamps of the API in milliseconds; what cannot be read is not known."""
-    assert rows.milliseconds(text) == at
+    assert autoscaler_rows.milliseconds(text) == at

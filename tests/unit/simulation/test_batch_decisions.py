@@ -17,13 +17,13 @@ from test_batch_equality import lively_specs, specs
 from podscaler.api.machinery import numbers
 from podscaler.api.typed import autoscaling, recording
 from podscaler.core.calculation import per_pod, totals
-from podscaler.core.calculation.situation import MetricError, Situation, Tolerance
+from podscaler.core.calculation.calculation_types import MetricError, Situation, Tolerance
 from podscaler.core.decision import Decision
 from podscaler.core.limits import normalisation
 from podscaler.core.limits.normalisation import DesiredReplicas
 from podscaler.core.model import history, settings
 from podscaler.core.model.metric_spec import Average, ResourceMetric, Total, Utilization
-from podscaler.core.model.model import ContainerRequests, Pod, PodSamples, Sample, Values
+from podscaler.core.model.observation import ContainerRequests, Pod, PodSamples, Sample, Values
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Group, MetricStep, OfAverage, OfTotal, PerPod

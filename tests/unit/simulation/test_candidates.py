@@ -3,7 +3,7 @@
 import pytest
 import simulated
 
-from podscaler.simulation import scaling
+from podscaler.simulation import scaler_runs
 from podscaler.simulation.evaluation import candidates, comparison, demand, verdict
 from podscaler.simulation.evaluation.candidates import FixedCount, Hindsight
 from podscaler.simulation.evaluation.comparison import Candidate, CandidateComparison, Needs
@@ -114,7 +114,7 @@ def test_batch_and_exact_engine_measure_the_same(monkeypatch: pytest.MonkeyPatch
 def test_a_workload_that_is_not_there():
     """A sentence names it."""
     with pytest.raises(ValueError, match="no workload default/other"):
-        scaling.scale(surge(), "default/other", FixedCount(1))
+        scaler_runs.scale(surge(), "default/other", FixedCount(1))
 
 
 # Knative

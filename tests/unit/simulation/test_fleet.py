@@ -12,8 +12,8 @@ import pytest
 import made_recordings as recordings
 from podscaler.base.errors import UsageError
 from podscaler.simulation.evaluation import comparison
-from podscaler.simulation.evaluation.recorded import RecordedSelection
-from podscaler.simulation.fleet import judging, partitions, results, splitting, summary, synthetic
+from podscaler.simulation.evaluation.recording_scenario import RecordedSelection
+from podscaler.simulation.fleet import candidate_rows, partitions, results, splitting, summary, synthetic
 from podscaler.simulation.fleet.autoscalers import FleetAutoscaler, FleetRow, UnusableAutoscaler
 from podscaler.simulation.fleet.trials import FleetTrials
 
@@ -31,7 +31,7 @@ def test_rows_are_those_of_a_backtest(autoscaler: FleetAutoscaler):
     """The batch engine's sums give the measures that timelines give."""
     trial = TRIALS(autoscaler)
     compared = comparison.compare(autoscaler.scenario, trial.candidates, trial.needs).results
-    found = judging.rows(autoscaler, TRIALS)
+    found = candidate_rows.rows(autoscaler, TRIALS)
     assert [row.candidate for row in found] == [each.name for each in compared]
     for row, each in zip(found, compared, strict=True):
         metrics = each.elasticity
@@ -50,7 +50,7 @@ def test_needed_pod_hours(autoscaler: FleetAutoscaler):
     """The needed pods at each sync, times the period: the same for all candidates."""
     trial = TRIALS(autoscaler)
     needed = comparison.compare(autoscaler.scenario, trial.candidates[:1], trial.needs).needed
-    assert {row.needed_pod_hours for row in judging.rows(autoscaler, TRIALS)} == {sum(needed) * 15 / 3600}
+    assert {row.needed_pod_hours for row in candidate_rows.rows(autoscaler, TRIALS)} == {sum(needed) * 15 / 3600}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_needed_pod_hours(autoscaler: FleetAutoscaler):
 )
 def test_an_autoscaler_that_cannot_be_judged(autoscaler: FleetAutoscaler, trials: FleetTrials, sentence: str):
     """One row with the error: the others of the fleet go on."""
-    (row,) = judging.rows(autoscaler, trials)
+    (row,) = candidate_rows.rows(autoscaler, trials)
     assert (row.candidate, row.pod_hours) == ("", None)
     assert sentence in row.error
 

@@ -14,8 +14,8 @@ from podscaler.cli.backtest import load_sources, prometheus_source
 from podscaler.cli.backtest.load_sources import SourceRequest
 from podscaler.cli.backtest.prometheus_source import PrometheusRequest
 from podscaler.core.model import spec
-from podscaler.simulation.evaluation.monitored import DEFAULT_QUERIES
-from podscaler.simulation.evaluation.recorded import RecordedWorkload
+from podscaler.simulation.evaluation.monitoring_scenario import DEFAULT_QUERIES
+from podscaler.simulation.evaluation.recording_scenario import RecordedWorkload
 from podscaler.simulation.files.loads import RangeRequest
 from podscaler.simulation.model.step_series import StepSeries
 

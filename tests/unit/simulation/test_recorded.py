@@ -5,9 +5,9 @@ import pytest
 import made_recordings
 from podscaler.base.errors import UsageError
 from podscaler.simulation import engine
-from podscaler.simulation.evaluation import observed, recorded
-from podscaler.simulation.evaluation.observed import Reconstruction, UnknownPeriod, UsageObservation
-from podscaler.simulation.evaluation.recorded import RecordedSelection
+from podscaler.simulation.evaluation import demand_reconstruction, recording_scenario
+from podscaler.simulation.evaluation.demand_reconstruction import Reconstruction, UnknownPeriod, UsageObservation
+from podscaler.simulation.evaluation.recording_scenario import RecordedSelection
 from podscaler.simulation.model.distributions import fixed
 from podscaler.simulation.model.scenario import MetricsServerModel
 from podscaler.simulation.model.step_series import StepSeries, constant
@@ -26,14 +26,14 @@ def seen(at_ms: int, used_milli: int, *, measured: int = 2, ready: int = 2, limi
 
 def test_demand_is_the_sum_of_usage_from_the_begin_of_each_window():
     """At the first sync samples are from 20 to 5 seconds before it."""
-    found = recorded.read(made_recordings.steady([100, 100, 250]), ANY).reconstruction
+    found = recording_scenario.read(made_recordings.steady([100, 100, 250]), ANY).reconstruction
     assert found.demand == StepSeries((0, 30_000), (100_000, 250_000))
     assert (found.end_ms - found.start_ms, found.sentences()) == (50_000, ())
 
 
 def test_the_scenario_has_what_was_observed():
     """Periods, windows and lag, requests and limits, the median start-up, the replicas of the first sync."""
-    found = recorded.read(made_recordings.steady([100, 100, 250], limit="500m"), ANY).scenario
+    found = recording_scenario.read(made_recordings.steady([100, 100, 250], limit="500m"), ANY).scenario
     (workload,) = found.workloads
     container = ContainerModel(name="app", requests_milli={"cpu": 200}, cpu_limit_milli=500, memory_permille=1000)
     assert (workload.key, workload.kind, workload.replicas) == ("default/web", "Deployment", 2)
@@ -44,7 +44,7 @@ def test_the_scenario_has_what_was_observed():
 
 def test_pods_at_their_limit_hide_demand():
     """475m of 500m and more is at the limit: 30 of 65 seconds."""
-    found = recorded.read(made_recordings.steady([100, 950, 1000, 400], limit="500m"), ANY)
+    found = recording_scenario.read(made_recordings.steady([100, 950, 1000, 400], limit="500m"), ANY)
     begin, end = "2026-01-31T11:59:55Z", "2026-01-31T12:00:25Z"
     assert found.reconstruction.sentences() == (
         "In 46.2 % of the time pods were at their CPU limit, so the demand is only a lower bound then: "
@@ -54,14 +54,14 @@ def test_pods_at_their_limit_hide_demand():
 
 def test_a_ready_pod_without_a_sample_counts_as_the_average():
     """150m of two measured pods are 225m of three."""
-    found = observed.reconstruct([seen(0, 150, ready=3), seen(10, 150)], 20)
+    found = demand_reconstruction.reconstruct([seen(0, 150, ready=3), seen(10, 150)], 20)
     assert (found.demand.values, found.extrapolated_pct) == ((225_000, 150_000), 50.0)
     assert "some ready pods had no sample" in found.sentences()[0]
 
 
 def test_a_gap_is_reported():
     """More than 2.5 usual distances."""
-    found = observed.reconstruct([seen(at_ms, 100) for at_ms in (0, 15_000, 30_000, 68_000)], 83_000)
+    found = demand_reconstruction.reconstruct([seen(at_ms, 100) for at_ms in (0, 15_000, 30_000, 68_000)], 83_000)
     assert found.gaps == (UnknownPeriod(30_000, 68_000),)
     assert found.sentences() == (
         "Nothing was measured, and the demand before is assumed to last: 1970-01-01T00:00:30Z to 1970-01-01T00:01:08Z.",
@@ -70,14 +70,14 @@ def test_a_gap_is_reported():
 
 def test_many_periods_are_counted():
     """Five are listed."""
-    found = observed.reconstruct([seen(at_ms, 100, limited=at_ms % 2) for at_ms in range(13)], 13)
+    found = demand_reconstruction.reconstruct([seen(at_ms, 100, limited=at_ms % 2) for at_ms in range(13)], 13)
     assert found.sentences()[0].endswith(", and 1 more.")
 
 
 def test_no_observation():
     """A sentence says so."""
     with pytest.raises(ValueError, match="the demand is unknown"):
-        observed.reconstruct([], 0)
+        demand_reconstruction.reconstruct([], 0)
 
 
 def test_a_reconstruction_of_no_time_is_not_censored():
@@ -93,7 +93,7 @@ def test_pods_of_other_workloads_do_not_count():
     other["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1"}
     own = made_recordings.pod("web-0")
     line = made_recordings.sync(0, [other, own], made_recordings.usage(-5, {"web-0": 100}))
-    found = recorded.read(made_recordings.lines([line]), ANY)
+    found = recording_scenario.read(made_recordings.lines([line]), ANY)
     (workload,) = found.scenario.workloads
     assert workload.pod.containers == (ContainerModel(name="app", requests_milli={"cpu": 200}, memory_permille=1000),)
     assert (workload.pod.startup, found.reconstruction.demand) == (fixed(9_000), constant(100_000))
@@ -103,7 +103,13 @@ def test_pods_without_containers_have_no_limit():
     """Null stands for an empty list."""
     bare = made_recordings.pod("web-1") | {"spec": {"containers": None}}
     lines = [made_recordings.sync(0, [bare], made_recordings.usage(-5, {"web-1": 100}))]
-    assert recorded.read(made_recordings.lines(lines), ANY).scenario.workloads[0].pod.containers[0].requests_milli == {}
+    assert (
+        recording_scenario.read(made_recordings.lines(lines), ANY)
+        .scenario.workloads[0]
+        .pod.containers[0]
+        .requests_milli
+        == {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,7 +129,7 @@ def test_the_limit_of_a_pod(spec, limit_milli):
     line = made_recordings.sync(
         0, [made_recordings.pod("web-0") | {"spec": spec}], made_recordings.container_usage(-5, usage)
     )
-    found = recorded.read(made_recordings.lines([line]), ANY)
+    found = recording_scenario.read(made_recordings.lines([line]), ANY)
     capacity_ucores = found.scenario.workloads[0].cpu_capacity_ucores
     assert capacity_ucores == (None if limit_milli is None else limit_milli * 1000)
 
@@ -138,21 +144,21 @@ def test_a_limit_may_change():
         )
         for index, limit in enumerate(["250m", "500m", "500m"])
     ]
-    found = recorded.read(made_recordings.lines(syncs), ANY)
+    found = recording_scenario.read(made_recordings.lines(syncs), ANY)
     hidden = [each.end_ms - each.begin_ms for each in found.reconstruction.censored]
     assert (hidden, found.scenario.workloads[0].pod.containers[0].cpu_limit_milli) == ([15_000], 500)
 
 
 def test_a_stated_limit_is_used():
     """Older recordings have none."""
-    found = recorded.read(made_recordings.steady([100, 400]), RecordedSelection(cpu_limit_milli=200))
+    found = recording_scenario.read(made_recordings.steady([100, 400]), RecordedSelection(cpu_limit_milli=200))
     assert found.scenario.workloads[0].pod.containers[0].cpu_limit_milli == 200
     assert found.assumptions[0] == "A new pod is ready after 10 s, the median of 2 pods."
 
 
 def test_assumptions_without_limits():
     """The sentence names the flag."""
-    found = recorded.read(made_recordings.steady([100, 400]), ANY).assumptions
+    found = recording_scenario.read(made_recordings.steady([100, 400]), ANY).assumptions
     assert found[0] == "The recording has no CPU limits, so no pod is limited; --cpu-limit states one."
 
 
@@ -176,7 +182,7 @@ def test_other_metrics_stay_as_recorded():
         )
         for second, amount in ((0, "7"), (15, "9"))
     )
-    found = recorded.read(text, ANY)
+    found = recording_scenario.read(text, ANY)
     (feed,) = found.scenario.feeds
     assert (feed.metric, feed.values) == ("jobs", StepSeries((20_000, 35_000), (7_000, 9_000)))
     assert "The values of the metric jobs stay as recorded, whatever the replicas are." in found.assumptions
@@ -224,4 +230,4 @@ MEMORY = {
 def test_a_recording_that_cannot_be_used(text: list[bytes], selection: RecordedSelection, sentence: str):
     """One sentence names the line, or what is lacking."""
     with pytest.raises(UsageError, match=sentence):
-        recorded.read(text, selection)
+        recording_scenario.read(text, selection)

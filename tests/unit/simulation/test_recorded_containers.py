@@ -7,8 +7,8 @@ import pytest
 import made_recordings
 from podscaler.base.errors import UsageError
 from podscaler.simulation import engine
-from podscaler.simulation.evaluation import recorded
-from podscaler.simulation.evaluation.recorded import RecordedSelection, RecordedWorkload
+from podscaler.simulation.evaluation import recording_scenario
+from podscaler.simulation.evaluation.recording_scenario import RecordedSelection, RecordedWorkload
 from podscaler.simulation.model import results
 from podscaler.simulation.model.step_series import StepSeries, constant
 from podscaler.simulation.model.workloads import ContainerModel, ResourceLoad
@@ -51,7 +51,7 @@ def read(*usages: dict[str, Any], pods: list[dict[str, Any]], metric: dict[str, 
         )
         for index, usage in enumerate(usages)
     ]
-    return recorded.read(made_recordings.lines(syncs), RecordedSelection())
+    return recording_scenario.read(made_recordings.lines(syncs), RecordedSelection())
 
 
 def of_memory(*usages: dict[str, Any], pods: list[dict[str, Any]] | None = None) -> RecordedWorkload:

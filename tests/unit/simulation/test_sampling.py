@@ -6,7 +6,7 @@ import simulated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podscaler.core.model.model import Sample
+from podscaler.core.model.observation import Sample
 from podscaler.core.model.trace import Trace
 from podscaler.simulation import engine
 from podscaler.simulation.model.results import WorkloadState

@@ -8,7 +8,7 @@ import pytest
 
 from podscaler.api.kinds.autoscaling import metric_source_schema
 from podscaler.kube.client.client import Client
-from podscaler.sources import catalog
+from podscaler.sources import source_types
 from podscaler.sources.open_sources import OpenSources
 from podscaler.sources.protocol import ClientMissing
 from podscaler.testing import VirtualClock
@@ -38,19 +38,19 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: answers\nVersion: 1.0\n")
     entries = ["answers = answers_of_example:Source", "broken = answers_of_example:Other", "redis = nothing:Redis"]
-    (info / "entry_points.txt").write_text("\n".join([f"[{catalog.GROUP}]", *entries]) + "\n")
+    (info / "entry_points.txt").write_text("\n".join([f"[{source_types.GROUP}]", *entries]) + "\n")
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
 def test_each_section_of_the_spec_has_a_system() -> None:
     """All but `custom`."""
-    assert {*catalog.BUILT_IN, "custom"} == set(metric_source_schema.TYPES)
+    assert {*source_types.BUILT_IN, "custom"} == set(metric_source_schema.TYPES)
 
 
-@pytest.mark.parametrize("name", catalog.BUILT_IN)
+@pytest.mark.parametrize("name", source_types.BUILT_IN)
 def test_the_built_in_systems_are_there(name: str) -> None:
     """Each factory is a class of its module."""
-    assert catalog.find_factory(name, False).__name__.lower() == f"{name}source"
+    assert source_types.find_factory(name, False).__name__.lower() == f"{name}source"
 
 
 @pytest.mark.usefixtures("distribution")
@@ -73,14 +73,14 @@ async def test_a_source_of_another_distribution() -> None:
 def test_entry_points_that_cannot_be_used(name: str, text: str) -> None:
     """The failure says what is wrong with the installation."""
     with pytest.raises(ClientMissing) as caught:
-        catalog.find_factory(name, True)
+        source_types.find_factory(name, True)
     assert str(caught.value).startswith(text)
 
 
 @pytest.mark.usefixtures("distribution")
 def test_a_built_in_system_is_not_replaced() -> None:
     """A distribution with the same name is only for `custom`."""
-    assert catalog.find_factory("redis", False).__module__ == "podscaler.sources.systems.redis"
+    assert source_types.find_factory("redis", False).__module__ == "podscaler.sources.systems.redis"
 
 
 def test_a_client_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_a_client_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "nats.aio.client", None)
     monkeypatch.delitem(sys.modules, "podscaler.sources.systems.nats", raising=False)
     with pytest.raises(ClientMissing) as caught:
-        catalog.find_factory("nats", False)
+        source_types.find_factory("nats", False)
     assert str(caught.value) == "the Python client of nats is not installed: pip install 'podscaler[sources]'"
 
 

@@ -11,7 +11,7 @@ from podscaler.base.errors import StatusError
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key
 from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery, ResourceMetricsQuery
-from podscaler.sources.direct import DirectMetricsSource, DirectSources
+from podscaler.sources.direct_metrics import DirectMetricsSource, DirectSources
 from podscaler.sources.metric_source import MetricSource
 from podscaler.sources.open_sources import OpenSources, ReadResult
 from podscaler.testing import VirtualClock

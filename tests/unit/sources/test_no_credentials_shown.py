@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from podscaler.kube.client.client import Client
-from podscaler.sources import catalog, status
+from podscaler.sources import source_types, status
 from podscaler.sources.open_sources import OpenSources, ReadResult
 from podscaler.testing import VirtualClock
 from podscaler.testing.sources import metric_source
@@ -86,4 +86,4 @@ async def test_no_credential_is_shown(
 
 def test_all_systems_with_credentials_are_covered() -> None:
     """A new system gets a line in the table."""
-    assert {*SYSTEMS, "file", "cron"} == set(catalog.BUILT_IN)
+    assert {*SYSTEMS, "file", "cron"} == set(source_types.BUILT_IN)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from podscaler.sources import values
+from podscaler.sources import metric_numbers
 from podscaler.sources.protocol import InvalidValue, Number
 
 LARGEST = 2**63 - 1
@@ -26,7 +26,7 @@ LARGEST = 2**63 - 1
 )
 def test_quantities(number: Number, milli: int, quantity: str) -> None:
     """Thousandths, rounded up, in the canonical form."""
-    assert (values.milli_of(number), values.quantity(milli)) == (milli, quantity)
+    assert (metric_numbers.milli_of(number), metric_numbers.quantity(milli)) == (milli, quantity)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_quantities(number: Number, milli: int, quantity: str) -> None:
 def test_numbers_that_no_metric_has(number: Any, text: str) -> None:
     """Each is a failure with its reason."""
     with pytest.raises(InvalidValue, match=f"^{text}$"):
-        values.milli_of(number)
+        metric_numbers.milli_of(number)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_numbers_that_no_metric_has(number: Any, text: str) -> None:
 )
 def test_values_that_are_numbers(value: object, number: Number) -> None:
     """Numbers, and texts in decimal notation."""
-    assert values.number_of(value) == number
+    assert metric_numbers.number_of(value) == number
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_values_that_are_numbers(value: object, number: Number) -> None:
 def test_values_that_are_no_numbers(value: object, text: str) -> None:
     """The reason does not repeat the value."""
     with pytest.raises(InvalidValue, match=f"^{text}$"):
-        values.number_of(value)
+        metric_numbers.number_of(value)

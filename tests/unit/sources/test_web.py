@@ -10,10 +10,10 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.test_utils import TestServer
 
-from podscaler.sources import values
+from podscaler.sources import metric_numbers
 from podscaler.sources.protocol import InvalidSource, InvalidValue, SourceConfig, SourceError
 from podscaler.sources.systems.http import HttpSource
-from podscaler.sources.systems.web import GuardedResolver, RefusedAddress, is_refused
+from podscaler.sources.systems.http_client import GuardedResolver, RefusedAddress, is_refused
 from podscaler.testing import VirtualClock
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -121,7 +121,7 @@ async def test_numbers_that_no_metric_has(server: TestServer, path: str, json_pa
     """Refused as from every source."""
     number: Any = await read(str(server.make_url(path)), jsonPath=json_path)
     with pytest.raises(InvalidValue, match=f"^{text}$"):
-        values.milli_of(number)
+        metric_numbers.milli_of(number)
 
 
 @pytest.mark.parametrize(

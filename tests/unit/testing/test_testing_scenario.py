@@ -3,7 +3,7 @@
 import pytest
 
 from podscaler.base.clock import NANOSECONDS
-from podscaler.core.model.model import Failure, Measurement, PodSamples, Scale, Values
+from podscaler.core.model.observation import Failure, Measurement, PodSamples, Scale, Values
 from podscaler.testing import scenario_meters as meters
 from podscaler.testing.decisions import external_metric, resource, scaler
 from podscaler.testing.scenario import START, ConditionChange, Rescale, Scenario

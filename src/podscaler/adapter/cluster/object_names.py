@@ -22,7 +22,7 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Cache
-from podscaler.kube.informers.watch import Reflector, WatchSource
+from podscaler.kube.informers.reflector import Reflector, WatchSource
 from podscaler.kube.transport.single_flight import SingleFlight
 
 log = logging.getLogger(__name__)

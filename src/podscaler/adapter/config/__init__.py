@@ -1,6 +1,6 @@
 """The adapter's configuration, in the format of prometheus-adapter.
 
-Entry point: `loading.load`.
+Entry point: `config_file.load`.
 May import: nothing else of `adapter`.
-Reading order: `rules`, `yaml_nodes`, `loading`.
+Reading order: `rules`, `yaml_nodes`, `config_file`.
 """

@@ -1,6 +1,6 @@
-"""Reads the fields of YAML mappings strictly, and knows the line of each for error messages.
+"""Reads the fields of YAML mappings strictly, with the line of each field for error messages.
 
-Called by `config.loading`. A field that is unknown, that occurs twice or that has another type is an error. A field
+Called by `config.config_file`. A field that is unknown, that occurs twice or that has another type is an error. A field
 whose value is null counts as absent.
 
 Source: the strict mode of Go's yaml.v2, with which prometheus-adapter reads its configuration.

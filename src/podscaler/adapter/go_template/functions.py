@@ -1,4 +1,4 @@
-"""The functions that a template may call, as Go's text/template defines them.
+"""Implements the functions that a template may call, as Go's text/template defines them.
 
 Called by `go_template.template`. Values are texts, whole numbers, booleans, None, lists and mappings of texts.
 

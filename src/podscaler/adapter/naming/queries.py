@@ -1,8 +1,8 @@
 """Builds the PromQL expressions for values of metrics from the template of a rule.
 
-`naming.rule_naming` and `providers.resource` have a QueryTemplate for each rule. A *direct* query asks for certain
-objects, as prometheus-adapter does. A *batch* asks for the objects of a whole namespace or of all namespaces; its
-result is divided by labels. There is a batch only where `promql.partition` finds that the values are the same, and
+`naming.rule_naming` and `providers.resource_metrics` have a QueryTemplate for each rule. A *direct* query asks for
+certain objects, as prometheus-adapter does. A *batch* asks for the objects of a whole namespace or of all namespaces;
+its result is divided by labels. There is a batch only where `promql.partition` finds that the values are the same, and
 where the template does not use `LabelValuesByName`, whose values are the names of the objects.
 
 Source: prometheus-adapter v0.12.0 (querying).

@@ -1,7 +1,7 @@
 """Associates labels of series with resources: which label contains the names of a resource's objects, and the reverse.
 
-Called by `naming.rule_naming` and `providers.resource`. With the template `kube_<<.Resource>>` the label `kube_pod`
-belongs to the resource `pods`.
+Called by `naming.rule_naming` and `providers.resource_metrics`. With the template `kube_<<.Resource>>` the label
+`kube_pod` belongs to the resource `pods`.
 
 Source: prometheus-adapter v0.12.0 (association): overrides have precedence over the template; a label of the template's
 form belongs to the resource of that name, if the API server serves it.
@@ -32,7 +32,7 @@ class ResourceLabels:
 
     Args:
         mapping: the rule's overrides and template.
-        served: the resources that the API server serves.
+        served_resources: the resources that the API server serves.
 
     Raises:
         RuleError: the template is invalid, or the API server does not serve the resource of an override.

@@ -1,4 +1,4 @@
-"""Kinds of Prometheus' series: the name of series together with the names of their labels, without values.
+"""Defines a kind of Prometheus' series: the name of series together with the names of their labels, without values.
 
 `providers.relisting` makes them from responses of /api/v1/series; a RuleNaming derives metrics from them. The series
 `up{pod="a"}` and `up{pod="b"}` are of one kind: `up` with the label `pod`.

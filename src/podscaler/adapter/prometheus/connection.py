@@ -1,4 +1,4 @@
-"""The settings of the connection to Prometheus: address, authorities, credentials and headers.
+"""Defines the settings of the connection to Prometheus: address, authorities, credentials and headers.
 
 The command line makes PrometheusSettings from its flags; `to_config` makes the configuration of a transport of
 `kube.transport` from them, which sends the requests. No secret is in a message or a `repr`: a password in the URL
@@ -28,13 +28,11 @@ BODY_MAX_BYTES = 64 << 20
 class PrometheusSettings:
     """The values of the flags.
 
-    Attributes:
-        url: Prometheus' URL; may have a path, a user and a password.
-        ca_file: the authorities of Prometheus' certificate; None: the machine's authorities.
-        certificate_file, key_file: the client certificate and its key; both or neither.
-        token_file: the file with the bearer token; None: no token is sent.
-        headers: names and values of headers that are sent with each request.
-        cluster: the connection of an API server whose credentials and authorities are used; None: they are not.
+    Attributes: url: Prometheus' URL; may have a path, a user and a password. ca_file: the authorities of Prometheus'
+        certificate; None: the machine's authorities. certificate_file, key_file: the client certificate and its key;
+        both or neither. token_file: the file with the bearer token; None: no token is sent. headers: names and values
+        of headers that are sent with each request. cluster: the connection of an API server whose credentials and
+        authorities are used; None: no API server is involved.
     """
 
     url: str = field(repr=False)

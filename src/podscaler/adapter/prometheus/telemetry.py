@@ -1,4 +1,4 @@
-"""The adapter's own metrics: requests that it serves, queries that it sends, and rules that cannot be used.
+"""Defines the adapter's own metrics: requests that it serves, queries that it sends, and rules that cannot be used.
 
 `adapter.assembly` makes an AdapterTelemetry and wraps Prometheus' client with `CountedDatabase`; `adapter.server`
 counts requests and renders /metrics.

@@ -1,8 +1,8 @@
 """Values of metrics from Prometheus, for the server of the metrics APIs.
 
-Entry points: `relisting.MetricRelisting`, `custom.CustomMetrics`, `external.ExternalMetrics`,
-`resource.ResourceMetrics`.
+Entry points: `relisting.MetricRelisting`, `custom_metrics.CustomMetrics`, `external_metrics.ExternalMetrics`,
+`resource_metrics.ResourceMetrics`.
 May import: `adapter.naming`, `adapter.prometheus`, `adapter.cluster`, `adapter.config`.
-Reading order: `protocols`, `metric_registry`, `relisting`, `query_cache`, `object_values`, `custom`, `external`,
-`resource`.
+Reading order: `protocols`, `metric_registry`, `relisting`, `query_cache`, `object_values`, `custom_metrics`,
+`external_metrics`, `resource_metrics`.
 """

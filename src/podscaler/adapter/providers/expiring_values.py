@@ -1,4 +1,4 @@
-"""Values that are used for a limited time, and together have a limited size.
+"""Defines a cache whose values expire, and which has a limited total size.
 
 `query_cache` and `object_values` keep results of queries in it. Entries that are expired are dropped whenever an entry
 is read or stored, and the oldest ones where the sum of the sizes is over the limit; the newest entry always stays.

@@ -16,7 +16,7 @@ from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.machinery.selectors import Selector
 from podscaler.api.typed.metrics import ExternalMetricValue
 from podscaler.base.errors import StatusError
-from podscaler.sources.direct import DirectSources
+from podscaler.sources.direct_metrics import DirectSources
 
 
 class MetricSourceMetrics:

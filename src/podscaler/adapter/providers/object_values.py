@@ -1,6 +1,7 @@
-"""Values of a metric for objects, from one query for many objects where that costs less than one for each request.
+"""Reads the values of a metric for objects, by one query for many objects where that costs less than one for each
+request.
 
-`providers.custom` and `providers.resource` use it. Rules:
+`providers.custom_metrics` and `providers.resource_metrics` use it. Rules:
 
 1. A batch (`naming.queries.BatchQuery`) serves all requests of a tick once it is there.
 2. It is sent as soon as the direct queries of a tick cost more than it does, by the ticks before from the first one on:

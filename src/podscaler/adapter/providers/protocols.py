@@ -1,7 +1,7 @@
-"""The protocol of providers of external metrics, the data classes of values, and the errors that providers raise.
+"""Defines the protocol of providers of external metrics, the data classes of values, and the errors of providers.
 
-`adapter.server` serves the values. `providers.external` implements the protocol with Prometheus; other sources of
-external metrics implement it, too, and are asked in the order in which `adapter.assembly` gets them.
+`adapter.server` serves the values. `providers.external_metrics` implements the protocol with Prometheus; other sources
+of external metrics implement it, too, and are asked in the order in which `adapter.assembly` gets them.
 """
 
 import math

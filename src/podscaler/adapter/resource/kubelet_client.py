@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
+from podscaler.adapter.resource.kubelet_points import NodePoints, NodePointsParser
 from podscaler.adapter.resource.node_targets import KubeletTarget
-from podscaler.adapter.resource.points import NodePoints, NodePointsParser
 from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError, UsageError
 from podscaler.kube.transport import tls
@@ -53,7 +53,7 @@ class KubeletClient:
         """Scrape the kubelet; the points that it reports. Raises KubeletError."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._read(target)
+                return await self._scrape(target)
         except TimeoutError as error:
             raise KubeletError(f"GET {target.server}{target.path}: no response within {self._timeout_s:g} s") from error
         except StatusError as error:
@@ -71,7 +71,7 @@ class KubeletClient:
         """Close all connections."""
         await self.keep(())
 
-    async def _read(self, target: KubeletTarget) -> NodePoints:
+    async def _scrape(self, target: KubeletTarget) -> NodePoints:
         transport = self._transports.get(target.server)
         if transport is None:
             transport = self._transports[target.server] = await self._open(target.server)

@@ -12,7 +12,7 @@ from podscaler.adapter.resource import scraping
 from podscaler.adapter.resource.kubelet_client import KubeletClient, KubeletTransports
 from podscaler.adapter.resource.node_targets import KubeletAddressing
 from podscaler.adapter.resource.scraping import KubeletScraper
-from podscaler.adapter.resource.storage import UsageStorage
+from podscaler.adapter.resource.usage_storage import UsageStorage
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.kube.client.client import Client
 from podscaler.kube.transport.config import Config

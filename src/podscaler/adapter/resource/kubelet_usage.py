@@ -1,6 +1,7 @@
 """Provides the usage of pods and nodes from the kubelets, for the server of metrics.k8s.io.
 
-`adapter.server.resource_api` calls it in place of `providers.resource` (usage from Prometheus), with `--resource`.
+`adapter.server.resource_api` calls it in place of `providers.resource_metrics` (usage from Prometheus), with
+`--resource`.
 
 Source: metrics-server v0.9: only nodes and running pods that the API server knows, with their labels; a pod is left
 out until all its containers have usage.
@@ -13,8 +14,8 @@ from podscaler.adapter.cluster.rest_mapper import RESTMapper
 from podscaler.adapter.config.rules import GroupResource
 from podscaler.adapter.naming.resource_labels import NODES, PODS
 from podscaler.adapter.providers import protocols
-from podscaler.adapter.providers.resource import CPU, MEMORY, Usage
-from podscaler.adapter.resource.storage import MeasuredUsage, UsageStorage
+from podscaler.adapter.providers.resource_metrics import CPU, MEMORY, Usage
+from podscaler.adapter.resource.usage_storage import MeasuredUsage, UsageStorage
 from podscaler.api.machinery import selectors
 from podscaler.api.machinery.quantity import Format, Quantity
 from podscaler.api.machinery.selectors import Selector
@@ -25,7 +26,7 @@ NANO = -9
 
 
 class KubeletUsage:
-    """Computes the usage of pods and nodes from stored points; a `podscaler.adapter.providers.resource.UsageProvider`.
+    """Computes the usage of pods and nodes from stored points; a UsageProvider of `providers.resource_metrics`.
 
     Args:
         storage: the points that the kubelets reported.

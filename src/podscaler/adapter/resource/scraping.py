@@ -19,11 +19,11 @@ import msgspec
 from podscaler.adapter.resource import node_targets
 from podscaler.adapter.resource.kubelet_client import KubeletClient, KubeletError
 from podscaler.adapter.resource.node_targets import KubeletAddressing, KubeletTarget, NodeTargetError, ScrapedNode
-from podscaler.adapter.resource.storage import UsageStorage
+from podscaler.adapter.resource.usage_storage import UsageStorage
 from podscaler.base.clock import Clock
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Cache
-from podscaler.kube.informers.watch import Reflector, WatchSource
+from podscaler.kube.informers.reflector import Reflector, WatchSource
 
 log = logging.getLogger(__name__)
 

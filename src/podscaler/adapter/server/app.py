@@ -1,4 +1,4 @@
-"""The HTTP server of the adapter: authorization, discovery, the metrics APIs, health and its own metrics.
+"""Serves the adapter over HTTP: authorization, discovery, the metrics APIs, health and its own metrics.
 
 `adapter.assembly` makes it. A request passes `access`, then one of the APIs by its group; an error of any of them is a
 Status. A bug in a request is logged with its traceback and is a 500 for this request alone.
@@ -86,14 +86,14 @@ class AdapterServer:
             rejection = await self._access.check(request, info)
             if rejection is not None:
                 return responses.of_access_error(rejection)
-            return await self._allowed(request, info)
+            return await self._respond_authorized(request, info)
         except StatusError as error:
             return responses.of_error(error)
         except Exception:
             log.exception("a request failed because of a bug")
             return responses.of_error(StatusError("the adapter failed; its log has the cause", code=500))
 
-    async def _allowed(self, request: web.BaseRequest, info: RequestInfo) -> web.Response:
+    async def _respond_authorized(self, request: web.BaseRequest, info: RequestInfo) -> web.Response:
         """The response to a request that is authorized. Raises StatusError."""
         if request.method not in READ:
             raise StatusError(

@@ -11,7 +11,7 @@ from typing import Any
 
 from podscaler.adapter.config.rules import GroupResource
 from podscaler.adapter.naming.resource_labels import CLUSTER_SCOPED, NAMESPACES
-from podscaler.adapter.providers.custom import CustomMetricQuery, CustomMetrics
+from podscaler.adapter.providers.custom_metrics import CustomMetricQuery, CustomMetrics
 from podscaler.adapter.providers.protocols import ObjectValue
 from podscaler.adapter.server import responses
 from podscaler.adapter.server.request_info import RequestInfo

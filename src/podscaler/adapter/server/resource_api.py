@@ -12,7 +12,7 @@ from typing import Any
 
 from podscaler.adapter.config.rules import GroupResource
 from podscaler.adapter.naming.resource_labels import NODES, PODS
-from podscaler.adapter.providers.resource import Usage, UsageProvider
+from podscaler.adapter.providers.resource_metrics import Usage, UsageProvider
 from podscaler.adapter.server import custom_api, responses
 from podscaler.adapter.server.request_info import RequestInfo
 from podscaler.api.machinery import duration

@@ -60,12 +60,12 @@ def _cell(path: str, kind: str) -> Cell:
             values = json_path.values_at(obj, path)
         except PathError:
             return None
-        return _shown(values[0], kind, now_ns) if values and values[0] is not None else None
+        return _cell_of_value(values[0], kind, now_ns) if values and values[0] is not None else None
 
     return cell
 
 
-def _shown(value: Any, kind: str, now_ns: int) -> Any:
+def _cell_of_value(value: Any, kind: str, now_ns: int) -> Any:
     """The cell of a value in a column of type `kind`; None where the value has another type."""
     match kind:
         case "string":

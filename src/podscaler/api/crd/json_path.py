@@ -58,10 +58,10 @@ def parse(text: str) -> tuple[Step, ...]:
 
 def values_at(obj: Any, path: str) -> list[Any]:
     """The values at a path, in order; empty where a part of the path is absent. Raises PathError."""
-    return _values_at(obj, parse(path))
+    return _values_of_steps(obj, parse(path))
 
 
-def _values_at(value: Any, steps: tuple[Step, ...]) -> list[Any]:
+def _values_of_steps(value: Any, steps: tuple[Step, ...]) -> list[Any]:
     values = [value]
     for step in steps:
         values = [below for each in values for below in step(each)]
@@ -153,7 +153,7 @@ def _filter(path: str, comparison: str, literal: str) -> Step:
     expected = _literal(literal) if comparison else None
 
     def is_met(item: Any) -> bool:
-        values = _values_at(item, below)
+        values = _values_of_steps(item, below)
         if not comparison:
             return bool(values)
         try:

@@ -23,11 +23,11 @@ NOTHING = Structural()
 def prune(obj: Object, schema: Structural) -> list[str]:
     """Remove unknown fields, in place; returns their paths (`spec.ports[0].x`), sorted."""
     pruned_paths: list[str] = []
-    _prune(obj, schema if schema.is_embedded else replace(schema, is_embedded=True), "", pruned_paths)
+    _prune_value(obj, schema if schema.is_embedded else replace(schema, is_embedded=True), "", pruned_paths)
     return sorted(pruned_paths)
 
 
-def _prune(value: Any, schema: Structural | None, path: str, pruned_paths: list[str]) -> None:
+def _prune_value(value: Any, schema: Structural | None, path: str, pruned_paths: list[str]) -> None:
     if isinstance(value, dict):
         _prune_members(value, schema or NOTHING, path, pruned_paths)
     elif isinstance(value, list):
@@ -35,7 +35,7 @@ def _prune(value: Any, schema: Structural | None, path: str, pruned_paths: list[
         if schema is not None and schema.preserves_unknown and items is None:
             return
         for index, item in enumerate(value):
-            _prune(item, items, f"{path}[{index}]", pruned_paths)
+            _prune_value(item, items, f"{path}[{index}]", pruned_paths)
 
 
 def _prune_members(value: Object, schema: Structural, path: str, pruned_paths: list[str]) -> None:
@@ -44,9 +44,9 @@ def _prune_members(value: Object, schema: Structural, path: str, pruned_paths: l
             continue
         below = f"{path}.{name}" if path else name
         if name in schema.properties:
-            _prune(value[name], schema.properties[name], below, pruned_paths)
+            _prune_value(value[name], schema.properties[name], below, pruned_paths)
         elif schema.allows_additional:
-            _prune(value[name], schema.additional, below, pruned_paths)
+            _prune_value(value[name], schema.additional, below, pruned_paths)
         elif not schema.preserves_unknown:
             pruned_paths.append(below)
             del value[name]

@@ -325,11 +325,11 @@ def _violation(rule: ValidationRule, location: tuple[str, str, Any], text: str) 
     reason = rule.source.get("reason") or "FieldValueInvalid"
     head = _MESSAGE_PREFIXES[reason]
     if kind not in ("object", "array") and reason in ("FieldValueInvalid", "FieldValueDuplicate"):
-        head += f": {_shown(value)}"
+        head += f": {_printed_value(value)}"
     return FieldError(reason, error_path, head if reason == "FieldValueDuplicate" else f"{head}: {text}")
 
 
-def _shown(value: Any) -> str:
+def _printed_value(value: Any) -> str:
     return quoting.quoted(value) if isinstance(value, str) else json_text.encode(value).decode()
 
 

@@ -32,8 +32,8 @@ def mapping(scale: Object) -> ScaleMapping:
     selector_path = scale.get("labelSelectorPath") or ""
 
     def replicas(obj: Object) -> int | None:
-        found = _read(obj, spec_path, "int64")
-        return None if found is None else numbers.wrap32(found)
+        replicas_value = _read(obj, spec_path, "int64")
+        return None if replicas_value is None else numbers.wrap32(replicas_value)
 
     def status_replicas(obj: Object) -> int:
         return numbers.wrap32(_read(obj, status_path, "int64") or 0)

@@ -51,7 +51,7 @@ def api_errors(resource: Resource, obj: Object) -> list[FieldError]:
     """The errors of a new object, in the order of the API server; a name is generated where it asks for one.
 
     Args:
-        stored: of `with_defaults`; it is not changed.
+        obj: of `with_defaults`; it is not changed.
     """
     named_object = semantics.copied(obj)
     meta = named_object.setdefault("metadata", {})

@@ -41,13 +41,15 @@ def required(field: str, detail: str = "") -> FieldError:
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
     """The value is invalid. `value` is shown as Go shows it: as JSON, strings quoted."""
-    return FieldError("FieldValueInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
+    return FieldError("FieldValueInvalid", field, f"Invalid value: {_printed_value(value)}: {detail}")
 
 
 def not_supported(field: str, value: Any, supported: Sequence[str]) -> FieldError:
     """The value is not one of `supported`, which the message lists in this order."""
     names = ", ".join(f'"{name}"' for name in supported)
-    return FieldError("FieldValueNotSupported", field, f"Unsupported value: {_shown(value)}: supported values: {names}")
+    return FieldError(
+        "FieldValueNotSupported", field, f"Unsupported value: {_printed_value(value)}: supported values: {names}"
+    )
 
 
 def forbidden(field: str, detail: str) -> FieldError:
@@ -57,12 +59,12 @@ def forbidden(field: str, detail: str) -> FieldError:
 
 def duplicate(field: str, value: Any) -> FieldError:
     """The value is repeated in a list whose entries must differ."""
-    return FieldError("FieldValueDuplicate", field, f"Duplicate value: {_shown(value)}")
+    return FieldError("FieldValueDuplicate", field, f"Duplicate value: {_printed_value(value)}")
 
 
 def not_found(field: str, value: Any) -> FieldError:
     """The value refers to something that does not exist."""
-    return FieldError("FieldValueNotFound", field, f"Not found: {_shown(value)}")
+    return FieldError("FieldValueNotFound", field, f"Not found: {_printed_value(value)}")
 
 
 def too_long(field: str, max_bytes: int) -> FieldError:
@@ -76,7 +78,7 @@ def too_many(field: str, count: int, max_count: int) -> FieldError:
     return FieldError("FieldValueTooMany", field, f"Too many: {count}: must have at most {max_count} {items}")
 
 
-def _shown(value: Any) -> str:
+def _printed_value(value: Any) -> str:
     return quoting.quoted(value) if isinstance(value, str) else json_text.encode(value).decode()
 
 

@@ -51,7 +51,7 @@ def applied(
 
     Args:
         managers: the managers of the live object.
-        live: the stored object in the writer's version; the empty object where none exists.
+        live_object: the stored object in the writer's version; the empty object where none exists.
         config: the configuration that the client sent, in the writer's version.
         writer: the applying manager.
         versions: the versions of the kind.

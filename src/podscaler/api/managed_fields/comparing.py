@@ -51,11 +51,11 @@ def compare(old: Any, new: Any, kind: FieldType) -> FieldChanges:
     """The changes from `old` to `new`, two values of a type."""
     if old == new:
         return FieldChanges({}, {})
-    written, removed = _compare(old, new, kind)
+    written, removed = _compare_values(old, new, kind)
     return FieldChanges(written or {}, removed or {})
 
 
-def _compare(old: Any, new: Any, kind: FieldType) -> _Nodes:
+def _compare_values(old: Any, new: Any, kind: FieldType) -> _Nodes:
     """The changes between values that differ; a value that was a list, say, and is a map is compared as both."""
     if old is ABSENT:
         return _all_below(new, kind), None
@@ -122,7 +122,7 @@ def _maps(old: Any, new: Any, kind: MapType) -> _Nodes:
         one, other = before.get(name, ABSENT), after.get(name, ABSENT)
         child = None if one == other else kind.child(name)
         if child is not None:
-            _add(f"f:{name}", _compare(one, other, child), written, removed)
+            _add(f"f:{name}", _compare_values(one, other, child), written, removed)
     return written or None, removed or None
 
 
@@ -147,10 +147,10 @@ def _items(old_items: list[Any], new_items: list[Any], kind: FieldType) -> _Node
     if len(old_items) > 1 and len(new_items) > 1:
         return _WRITTEN
     if len(old_items) > 1:
-        return (_compare(ABSENT, new_items[0], kind)[0] if new_items else None), LEAF
+        return (_compare_values(ABSENT, new_items[0], kind)[0] if new_items else None), LEAF
     if len(new_items) > 1:
-        return LEAF, (_compare(old_items[0], ABSENT, kind)[1] if old_items else None)
-    return _compare(old_items[0] if old_items else ABSENT, new_items[0] if new_items else ABSENT, kind)
+        return LEAF, (_compare_values(old_items[0], ABSENT, kind)[1] if old_items else None)
+    return _compare_values(old_items[0] if old_items else ABSENT, new_items[0] if new_items else ABSENT, kind)
 
 
 def _add(element: str, nodes: _Nodes, written: Set, removed: Set) -> None:

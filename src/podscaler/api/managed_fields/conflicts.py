@@ -38,7 +38,7 @@ class ConflictsError(Exception):
 def conflict_error(conflicts: ConflictsError) -> StatusError:
     """The API error 409, with a cause for each field."""
     conflicting_fields = [
-        (_shown(manager), path_elements.shown(path))
+        (_manager_text(manager), path_elements.shown(path))
         for manager in sorted(conflicts.sets, key=lambda each: each.identifier)
         for path in field_sets.paths(conflicts.sets[manager])
     ]
@@ -57,7 +57,7 @@ def _message(conflicting_fields: list[tuple[str, str]]) -> str:
     return f"Apply failed with {len(conflicting_fields)} conflicts: " + "\n".join(lines)
 
 
-def _shown(manager: Manager) -> str:
+def _manager_text(manager: Manager) -> str:
     text = quoting.quoted(manager.name)
     if manager.subresource:
         text += f" with subresource {quoting.quoted(manager.subresource)}"

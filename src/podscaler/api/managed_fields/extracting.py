@@ -70,10 +70,10 @@ def with_named_fields(fields: Set, kind: FieldType) -> Set:
 
     Source: structured-merge-diff's EnsureNamedFieldsAreMembers.
     """
-    return {element: _named(element, node, kind) for element, node in fields.items()}
+    return {element: _with_named_node(element, node, kind) for element, node in fields.items()}
 
 
-def _named(element: str, node: Set, kind: FieldType) -> Set:
+def _with_named_node(element: str, node: Set, kind: FieldType) -> Set:
     if not node or element == SELF:
         return node
     name = element[2:] if element.startswith("f:") else ""

@@ -26,7 +26,7 @@ def allowed(live_object: Object, version: str, kind: FieldType) -> Set:
     """The fields that client-side apply wrote and that are unchanged since; empty without a valid annotation.
 
     Args:
-        live: the stored object in `version`.
+        live_object: the stored object in `version`.
         version: the apiVersion of the configuration that is applied now; an annotation in another one is ignored.
         kind: the type of objects in `version`.
     """

@@ -45,7 +45,7 @@ def created(kind: ManagedKind, obj: Object, sent_entries: Sequence[Any] | None, 
     Args:
         kind: the kind of the object.
         obj: the stored form in the writer's version, before the server sets uid, creationTimestamp, ...
-        sent: the entries that the client sent; None without any.
+        sent_entries: the entries that the client sent; None without any.
         writer: the creating manager.
     """
     before = _parse_sent(sent_entries) or {}
@@ -96,7 +96,7 @@ def applied(kind: ManagedKind, live_object: Object | None, before: Sequence[Any]
 
     Args:
         kind: the kind of the object.
-        live: the stored object in the application's version; None where none exists.
+        live_object: the stored object in the application's version; None where none exists.
         before: the entries of the live object.
         application: the request.
 
@@ -107,7 +107,7 @@ def applied(kind: ManagedKind, live_object: Object | None, before: Sequence[Any]
     """
     empty = kind.empty(application.version)
     earlier_managers = managers.parse(before) or _before_first_apply(kind, live_object, application)
-    result = _applied(kind, empty if live_object is None else live_object, earlier_managers, application)
+    result = _apply_unless_conflicts(kind, empty if live_object is None else live_object, earlier_managers, application)
     obj = dict((empty if live_object is None else live_object) if result.obj is None else result.obj)
     if application.manager == last_applied.MANAGER:
         last_applied.update_annotation(obj, application.config)
@@ -115,7 +115,7 @@ def applied(kind: ManagedKind, live_object: Object | None, before: Sequence[Any]
     return obj
 
 
-def _applied(
+def _apply_unless_conflicts(
     kind: ManagedKind, live_object: Object, earlier_managers: Managers, application: Application
 ) -> applying.Applied:
     writer = FieldWriter(managers.applier(application.manager, kind.subresource), application.version, application.now)

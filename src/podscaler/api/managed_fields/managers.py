@@ -167,9 +167,9 @@ def _read(fields: Any) -> Set:
 def _read_set(fields: Any) -> Set:
     if not isinstance(fields, dict):
         raise EntriesError("a set is no object")
-    found: Set = {}
+    field_set: Set = {}
     for text, node in fields.items():
         element = text if text == field_sets.SELF else path_elements.parsed(text)
         if element:
-            found[element] = _read_set(node)
-    return found
+            field_set[element] = _read_set(node)
+    return field_set

@@ -19,15 +19,15 @@ def merged(live_value: Any, config: Any, kind: FieldType) -> Any:
     """The merged object; shares parts with its arguments, which are not changed.
 
     Args:
-        live: the stored object; its lists may have duplicates.
+        live_value: the stored object; its lists may have duplicates.
         config: a valid configuration (`type_checking`).
         kind: the type of both.
     """
-    result = _merged(live_value, config, kind)
+    result = _merge_values(live_value, config, kind)
     return {} if result is ABSENT else result
 
 
-def _merged(live_value: Any, config: Any, kind: FieldType) -> Any:
+def _merge_values(live_value: Any, config: Any, kind: FieldType) -> Any:
     if config is ABSENT:
         return live_value
     shape = field_types.shape_of(kind, live_value if config is None else config)
@@ -48,7 +48,7 @@ def _maps(live_value: Any, config: Any, kind: MapType) -> Any:
     result = dict(before)
     for name, item in applied.items():
         child = kind.child(name)
-        merged_item = _merged(before.get(name, ABSENT), item, child) if child is not None else item
+        merged_item = _merge_values(before.get(name, ABSENT), item, child) if child is not None else item
         result[name] = merged_item
     return result
 
@@ -110,7 +110,7 @@ class _Interleaved:
     def _append_config_item(self, config_index: int) -> None:
         element, item = self._config[config_index]
         live = self._by_live.get(element, ABSENT)
-        self._result.append(_merged(live, item, self._kind.element()))
+        self._result.append(_merge_values(live, item, self._kind.element()))
         self._done.add(element)
         if self._shared and self._shared[0] == element:
             self._shared.pop(0)

@@ -75,10 +75,10 @@ def parsed(text: str) -> str:
 
 def shown(path: Iterable[str]) -> str:
     """A path as messages show it: `.spec.ports[port=80,protocol="TCP"].name`."""
-    return "".join(_shown(element) for element in path)
+    return "".join(_element_text(element) for element in path)
 
 
-def _shown(element: str) -> str:
+def _element_text(element: str) -> str:
     kind, rest = element[:2], element[2:]
     match kind:
         case "f:":

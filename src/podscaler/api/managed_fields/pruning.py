@@ -75,18 +75,18 @@ class Pruning:
 
 def _with_fields(whole: Object, rest: Object, fields: Set, kind: FieldType) -> Object:
     """`whole` reduced to the fields of `rest` and `fields`."""
-    kept_fields = field_sets.union(_named(rest, kind), extracting.with_named_fields(fields, kind))
-    return without(whole, field_sets.difference(_named(whole, kind), kept_fields), kind) or {}
+    kept_fields = field_sets.union(_named_fields(rest, kind), extracting.with_named_fields(fields, kind))
+    return without(whole, field_sets.difference(_named_fields(whole, kind), kept_fields), kind) or {}
 
 
 def _with_dangling(whole: Object, rest: Object, last: Set, kind: FieldType) -> Object:
     """`whole` without the fields that the last configuration had and `rest` lacks."""
-    removed_fields = field_sets.difference(_named(whole, kind), _named(rest, kind))
+    removed_fields = field_sets.difference(_named_fields(whole, kind), _named_fields(rest, kind))
     removed_fields = field_sets.intersection(removed_fields, extracting.with_named_fields(last, kind))
     return without(whole, removed_fields, kind) or {}
 
 
-def _named(obj: Object, kind: FieldType) -> Set:
+def _named_fields(obj: Object, kind: FieldType) -> Set:
     return extracting.with_named_fields(extracting.field_set(obj, kind), kind)
 
 

@@ -16,7 +16,7 @@ from podscaler.api.managed_fields.field_types import FieldType, ListType, MapTyp
 
 def errors(value: Any, kind: FieldType) -> list[str]:
     """The errors of `value`, each like `.spec.replicas: expected numeric (int or float), got string`."""
-    return [f"{path}: {text}" if path else text for path, text in _errors(value, kind, "")]
+    return [f"{path}: {text}" if path else text for path, text in _value_errors(value, kind, "")]
 
 
 def summary(errors_found: list[str]) -> str:
@@ -24,7 +24,7 @@ def summary(errors_found: list[str]) -> str:
     return errors_found[0] if len(errors_found) == 1 else "\n  ".join(["errors:", *errors_found])
 
 
-def _errors(value: Any, kind: FieldType, path: str) -> Iterator[tuple[str, str]]:
+def _value_errors(value: Any, kind: FieldType, path: str) -> Iterator[tuple[str, str]]:
     shape = field_types.shape_of(kind, value)
     if shape.map is not None:
         yield from _map_errors(value, shape.map, path)
@@ -48,7 +48,7 @@ def _map_errors(value: Any, kind: MapType, path: str) -> Iterator[tuple[str, str
         if child is None:
             yield below, "field not declared in schema"
             return
-        yield from _errors(value[name], child, below)
+        yield from _value_errors(value[name], child, below)
 
 
 def _list_errors(value: Any, kind: ListType, path: str) -> Iterator[tuple[str, str]]:
@@ -68,7 +68,7 @@ def _list_errors(value: Any, kind: ListType, path: str) -> Iterator[tuple[str, s
         if element in seen:
             yield path, f"duplicate entries for key {element_text}"
         seen.add(element)
-        yield from _errors(item, kind.element(), path + element_text)
+        yield from _value_errors(item, kind.element(), path + element_text)
 
 
 def _scalar_error(value: Any, scalar: Scalar) -> str:

@@ -132,7 +132,7 @@ def _metric_document(group: str, version: str, paths: Mapping[str, tuple[str, st
     target = _subject(CreateOnly(group, version, "", list_kind, message, namespaced=True), version, message)
     document_paths = openapi_paths.discovery(target.root, target.id, target.tag) | openapi_paths.metrics(target, paths)
     kinds = _common_kinds(group, version) | {message: [target.gvk]}
-    return _document(dict(sorted(document_paths.items())), openapi_schemas.of((*_ALWAYS, message), kinds))
+    return _document_of(dict(sorted(document_paths.items())), openapi_schemas.of((*_ALWAYS, message), kinds))
 
 
 def document(group_version: str, resources: Iterable[Resource], reviews: Iterable[CreateOnly] = ()) -> Json:
@@ -142,13 +142,13 @@ def document(group_version: str, resources: Iterable[Resource], reviews: Iterabl
     messages = [*_ALWAYS]
     kinds = _common_kinds(group, version)
     schemas: Json = {}
-    for part in _served(group, version, resources, reviews):
+    for part in _paths_of_resources(group, version, resources, reviews):
         paths |= part.paths
         messages += part.messages
         kinds |= _kinds(part.target)
         schemas |= part.schemas
     schemas |= openapi_schemas.of([*messages, *_REFERRED] if schemas else messages, kinds)
-    return _document(dict(sorted(paths.items())), dict(sorted(schemas.items())))
+    return _document_of(dict(sorted(paths.items())), dict(sorted(schemas.items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +161,14 @@ class _ResourcePaths:
     schemas: Mapping[str, Json] = field(default_factory=dict)
 
 
-def _served(
+def _paths_of_resources(
     group: str, version: str, resources: Iterable[Resource], reviews: Iterable[CreateOnly]
 ) -> Iterator[_ResourcePaths]:
     for resource in resources:
-        for served in resource.versions:
-            if (resource.group, served.version) == (group, version):
-                schemas = served.openapi() if served.openapi is not None else {}
-                message = served.message or custom_openapi.message(group, version, resource.kind)
+        for version_of_resource in resource.versions:
+            if (resource.group, version_of_resource.version) == (group, version):
+                schemas = version_of_resource.openapi() if version_of_resource.openapi is not None else {}
+                message = version_of_resource.message or custom_openapi.message(group, version, resource.kind)
                 yield replace(_of_resource(resource, _subject(resource, version, message)), schemas=schemas)
     for review in reviews:
         if (review.group, review.version) == (group, version):
@@ -197,17 +197,17 @@ def _paths(resource: Resource, target: OperationSubject) -> Json:
 def _parts(resource: Resource, target: OperationSubject) -> Iterator[_ResourcePaths]:
     """The paths of the subresources."""
     if resource.has_status:
-        yield _ResourcePaths(target, openapi_paths.part(target, target, "status", "Status"), [])
+        yield _ResourcePaths(target, openapi_paths.subresource(target, target, "status", "Status"), [])
     if "approval" in resource.strategy.prepare_subresource_update:
-        yield _ResourcePaths(target, openapi_paths.part(target, target, "approval", "Approval"), [])
+        yield _ResourcePaths(target, openapi_paths.subresource(target, target, "approval", "Approval"), [])
     if resource.scale is not None:
-        scale = _other(target, "autoscaling/v1.Scale", _SCALE)
-        yield _ResourcePaths(scale, openapi_paths.part(scale, target, "scale", "Scale"), [scale.message])
+        scale = _subresource_subject(target, "autoscaling/v1.Scale", _SCALE)
+        yield _ResourcePaths(scale, openapi_paths.subresource(scale, target, "scale", "Scale"), [scale.message])
     if resource.key == "pods":
-        binding = _other(target, "core/v1.Binding", _BINDING)
+        binding = _subresource_subject(target, "core/v1.Binding", _BINDING)
         yield _ResourcePaths(target, openapi_paths.log(target) | openapi_paths.connections(target), [])
         yield _ResourcePaths(binding, openapi_paths.action(binding, target, "binding", "Binding"), [binding.message])
-        eviction = _other(target, "policy/v1.Eviction", _EVICTION)
+        eviction = _subresource_subject(target, "policy/v1.Eviction", _EVICTION)
         yield _ResourcePaths(
             eviction, openapi_paths.action(eviction, target, "eviction", "Eviction"), [eviction.message]
         )
@@ -230,7 +230,7 @@ def _subject(kind: Resource | CreateOnly, version: str, message: str) -> Operati
     )
 
 
-def _other(owner: OperationSubject, message: str, gvk: Json) -> OperationSubject:
+def _subresource_subject(owner: OperationSubject, message: str, gvk: Json) -> OperationSubject:
     """The subject of a subresource that has another kind than its owner."""
     return replace(owner, kind=gvk["kind"], message=message, gvk=gvk)
 
@@ -292,7 +292,7 @@ def _discovery_document(path: str, message: str) -> Json:
         "responses": openapi_paths.responses(message),
     }
     kinds = {message: [_gvk("", "v1", message.rpartition(".")[2])]}
-    return _document({f"/{path}/": {"get": operation}}, openapi_schemas.of([message], kinds))
+    return _document_of({f"/{path}/": {"get": operation}}, openapi_schemas.of([message], kinds))
 
 
 def _version_document() -> Json:
@@ -307,10 +307,10 @@ def _version_document() -> Json:
         "operationId": "getCodeVersion",
         "responses": {"200": response, "401": {"description": "Unauthorized"}},
     }
-    return _document({"/version/": {"get": operation}}, {})
+    return _document_of({"/version/": {"get": operation}}, {})
 
 
-def _document(paths: Json, schemas: Json) -> Json:
+def _document_of(paths: Json, schemas: Json) -> Json:
     bearer = {"type": "apiKey", "in": "header", "name": "authorization", "description": "Bearer token authentication"}
     return {
         "openapi": "3.0.0",

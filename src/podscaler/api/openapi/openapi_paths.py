@@ -97,7 +97,7 @@ def discovery(root: str, id: str, tag: str) -> Json:
                 "tags": [tag],
                 "description": "get available resources",
                 "operationId": f"get{id}APIResources",
-                "responses": _responses("meta/v1.APIResourceList", ("200",)),
+                "responses": _with_unauthorized("meta/v1.APIResourceList", ("200",)),
             }
         }
     }
@@ -132,7 +132,7 @@ def item(target: OperationSubject, *, readonly: bool = False, responds_with_obje
     return {target.object: path}
 
 
-def part(target: OperationSubject, owner: OperationSubject, subresource: str, title: str) -> Json:
+def subresource(target: OperationSubject, owner: OperationSubject, subresource: str, title: str) -> Json:
     """The path of a subresource that is read, replaced and patched: `target` is its kind, `owner` the resource."""
     name = f"{owner.id}{owner.scope}{owner.kind}{title}"
     described = f"{subresource} of the specified {owner.kind}"
@@ -206,7 +206,7 @@ def _metric_path(target: OperationSubject, path: str, title: str, description: s
     operation = _operation(target, "list", f"list{target.id}{title}", description)
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
     return {
-        "get": operation | {"responses": _responses(target.message, ("200",))},
+        "get": operation | {"responses": _with_unauthorized(target.message, ("200",))},
         "parameters": _path_parameters(target, *names) + openapi_parameters.query(openapi_parameters.VALUES),
     }
 
@@ -244,7 +244,7 @@ def watches(target: OperationSubject) -> Json:
 
 
 def _watch(target: OperationSubject, operation_id: str, kind_of_action: str, description: str) -> Json:
-    responses = _responses(WATCH_EVENT, ("200",), WATCH_TYPES)
+    responses = _with_unauthorized(WATCH_EVENT, ("200",), WATCH_TYPES)
     operation = _operation(target, kind_of_action, operation_id, description)
     return {"get": operation | {"responses": responses}}
 
@@ -268,12 +268,12 @@ def _list(target: OperationSubject, operation_id: str, parameters: tuple[str, ..
     operation = _operation(target, "list", operation_id, f"list or watch objects of kind {target.kind}")
     if parameters:
         operation["parameters"] = openapi_parameters.query(parameters)
-    return operation | {"responses": _responses(target.list_message, ("200",), WATCH_TYPES)}
+    return operation | {"responses": _with_unauthorized(target.list_message, ("200",), WATCH_TYPES)}
 
 
 def _read(target: OperationSubject, operation_id: str, description: str) -> Json:
     operation = _operation(target, "get", operation_id, description)
-    return operation | {"responses": _responses(target.message, ("200",))}
+    return operation | {"responses": _with_unauthorized(target.message, ("200",))}
 
 
 def _write(
@@ -286,7 +286,7 @@ def _write(
     return _operation(target, kind_of_action, operation_id, description) | {
         "parameters": openapi_parameters.query(openapi_parameters.WRITE),
         "requestBody": _body(target.message, ("*/*",), is_required=True),
-        "responses": _responses(target.message, codes),
+        "responses": _with_unauthorized(target.message, codes),
     }
 
 
@@ -294,7 +294,7 @@ def _patch(target: OperationSubject, operation_id: str, description: str) -> Jso
     return _operation(target, "patch", operation_id, description) | {
         "parameters": openapi_parameters.query((*openapi_parameters.WRITE, "force")),
         "requestBody": _body(PATCH, target.patch_types, is_required=True),
-        "responses": _responses(target.message, ("200", "201")),
+        "responses": _with_unauthorized(target.message, ("200", "201")),
     }
 
 
@@ -302,7 +302,7 @@ def _delete(target: OperationSubject, operation_id: str, message: str) -> Json:
     return _operation(target, "delete", operation_id, f"delete a {target.kind}") | {
         "parameters": openapi_parameters.query(openapi_parameters.DELETE),
         "requestBody": _body(DELETE_OPTIONS, ("*/*",)),
-        "responses": _responses(message, ("200", "202")),
+        "responses": _with_unauthorized(message, ("200", "202")),
     }
 
 
@@ -311,7 +311,7 @@ def _delete_collection(target: OperationSubject) -> Json:
     return _operation(target, "deletecollection", operation_id, f"delete collection of {target.kind}") | {
         "parameters": openapi_parameters.query(openapi_parameters.DELETE_COLLECTION),
         "requestBody": _body(DELETE_OPTIONS, ("*/*",)),
-        "responses": _responses(STATUS, ("200",)),
+        "responses": _with_unauthorized(STATUS, ("200",)),
     }
 
 
@@ -322,10 +322,10 @@ def _body(message: str, media_types: tuple[str, ...], *, is_required: bool = Fal
 
 def responses(message: str) -> Json:
     """The responses of an operation: 200 with a message, or 401."""
-    return _responses(message, ("200",))
+    return _with_unauthorized(message, ("200",))
 
 
-def _responses(message: str, codes: tuple[str, ...], media_types: tuple[str, ...] = JSON_TYPES) -> Json:
+def _with_unauthorized(message: str, codes: tuple[str, ...], media_types: tuple[str, ...] = JSON_TYPES) -> Json:
     names = {"200": "OK", "201": "Created", "202": "Accepted"}
     responses: Json = {code: {"description": names[code], "content": _content(message, media_types)} for code in codes}
     return responses | {"401": {"description": "Unauthorized"}}

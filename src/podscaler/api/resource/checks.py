@@ -18,7 +18,7 @@ Check = Callable[[Any, str], list[FieldError]]
 """A function from a value and its path to its field errors."""
 
 Rule = Callable[[str], Sequence[str]]
-"""A function from a text to the messages about it, such as `machinery.names.dns_label_errors`; empty: it is valid."""
+"""From a text to the messages about it, such as `machinery.names.dns_label_errors`; empty for a valid text."""
 
 IMMUTABLE = "field is immutable"
 NOT_NEGATIVE = "must be greater than or equal to 0"

@@ -90,7 +90,7 @@ def owner_errors(owners: list[Object], path: str) -> list[FieldError]:
     errors = []
     controllers: list[str] = []
     for index, owner in enumerate(owners):
-        errors += _owner_errors(owner, f"{path}[{index}]")
+        errors += _errors_of_owner(owner, f"{path}[{index}]")
         if owner.get("controller"):
             controllers.append(f"{owner.get('kind', '')}/{owner.get('name', '')}")
     if len(controllers) > 1:
@@ -102,7 +102,7 @@ def owner_errors(owners: list[Object], path: str) -> list[FieldError]:
     return errors
 
 
-def _owner_errors(owner: Object, path: str) -> list[FieldError]:
+def _errors_of_owner(owner: Object, path: str) -> list[FieldError]:
     api_version = owner.get("apiVersion", "")
     group, _, version = api_version.rpartition("/")
     errors = []

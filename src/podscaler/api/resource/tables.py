@@ -35,8 +35,8 @@ def named(
 
     def row(obj: Object, now_ns: int) -> list[Any]:
         cell_values = cells(obj, now_ns) if cells else ()
-        own = obj["metadata"].get("name", "")
-        return [own, *cell_values[:age_index], printing.created_age(obj, now_ns), *cell_values[age_index:]]
+        object_name = obj["metadata"].get("name", "")
+        return [object_name, *cell_values[:age_index], printing.created_age(obj, now_ns), *cell_values[age_index:]]
 
     return Printer((name, *other_columns[:age_index], age, *other_columns[age_index + 1 :]), row)
 

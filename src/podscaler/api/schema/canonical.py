@@ -29,7 +29,7 @@ class _Rule:
     Attributes:
         message: the message of its value or elements; empty for scalars and messages with a JSON form of their own.
         is_list, is_map: its shape.
-        always: whether the field is present even if the object does not have it.
+        is_always_present: whether the field is present even if the object does not have it.
         is_filled: whether the missing value is then an object, in canonical form.
         empty: the missing value otherwise.
     """
@@ -37,7 +37,7 @@ class _Rule:
     message: str
     is_list: bool
     is_map: bool
-    always: bool
+    is_always_present: bool
     is_filled: bool
     empty: Any
 
@@ -57,11 +57,11 @@ def canonical(obj: Object, message: str, *, stored: Object | None = None) -> Obj
     out: Object = {key: obj[key] for key in ("kind", "apiVersion") if obj.get(key)}
     stored_fields = stored or {}
     for name, rule in rules.items():
-        found = obj.get(name)
-        value = found if found is not None and found is stored_fields.get(name) else _value(found, rule)
-        if value is not None:
-            out[name] = value
-        elif rule.always:
+        value = obj.get(name)
+        canonical_value = value if value is not None and value is stored_fields.get(name) else _value(value, rule)
+        if canonical_value is not None:
+            out[name] = canonical_value
+        elif rule.is_always_present:
             out[name] = None
     return out
 
@@ -92,14 +92,16 @@ def _rule(field: Field) -> _Rule:
     is_struct = target is not None and not _is_own_form(target)
     is_plain = not field.repeated and not field.map and not field.pointer
     is_listed = target is not None and target.list
-    always = not field.omitempty or (is_plain and target is not None and not is_listed and not field.omitzero)
+    is_always_present = not field.omitempty or (
+        is_plain and target is not None and not is_listed and not field.omitzero
+    )
     return _Rule(
         message=field.type if is_struct else "",
         is_list=field.repeated,
         is_map=field.map,
-        always=always,
-        is_filled=always and is_plain and is_struct,
-        empty=ZERO_VALUES.get(field.type) if is_plain and always and not is_struct else None,
+        is_always_present=is_always_present,
+        is_filled=is_always_present and is_plain and is_struct,
+        empty=ZERO_VALUES.get(field.type) if is_plain and is_always_present and not is_struct else None,
     )
 
 

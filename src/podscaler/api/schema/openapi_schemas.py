@@ -71,8 +71,8 @@ def of(messages: Iterable[str], kinds: dict[str, list[Json]]) -> Json:
         kinds: message -> its `x-kubernetes-group-version-kind`: a list of {group, kind, version}.
     """
     roots = [message for message in messages if message != PATCH and not message.startswith(CUSTOM)]
-    found = {message for message in schema.reachable(roots) if not _is_named_list(message)}
-    schemas = {name(message): _of_message(message, kinds.get(message, [])) for message in found | {PATCH}}
+    message_names = {message for message in schema.reachable(roots) if not _is_named_list(message)}
+    schemas = {name(message): _of_message(message, kinds.get(message, [])) for message in message_names | {PATCH}}
     return dict(sorted(schemas.items()))
 
 

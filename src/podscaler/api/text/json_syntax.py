@@ -181,10 +181,10 @@ class _Scanner:
         return self.text[self.position : self.position + 1]
 
     def unexpected(self, context: str) -> _ScanError:
-        return _ScanError(f"invalid character {_shown(self.text[self.position])} {context}")
+        return _ScanError(f"invalid character {_byte_text(self.text[self.position])} {context}")
 
 
-def _shown(byte: int) -> str:
+def _byte_text(byte: int) -> str:
     character = chr(byte)
     if character in "'\\":
         return f"'\\{character}'"

@@ -64,15 +64,15 @@ class Document:
 
 def parse(body: bytes) -> Document:
     """The first document. Raises DecodeError (`yaml: line 2: ...`)."""
-    return _parse(body, _scalar)
+    return _parse_document(body, _scalar)
 
 
 def parse_texts(body: bytes) -> Document:
     """As `parse`, with every scalar as the text that it is: `0.10` stays `0.10`, `yes` stays `yes`."""
-    return _parse(body, _text)
+    return _parse_document(body, _text)
 
 
-def _parse(body: bytes, scalar: Callable[[yaml.ScalarNode], Any]) -> Document:
+def _parse_document(body: bytes, scalar: Callable[[yaml.ScalarNode], Any]) -> Document:
     try:
         node = _first_document(body)
     except yaml.MarkedYAMLError as error:
@@ -113,16 +113,16 @@ class _Composer:
         if depth > json_text.MAX_DEPTH:
             raise DecodeError("yaml: exceeded max depth")
         if isinstance(event, yaml.AliasEvent):
-            return self.known(event.anchor or "")
+            return self.node_of_alias(event.anchor or "")
         anchor = getattr(event, "anchor", None)
         if anchor:
             self.anchors[anchor] = None
-        node = self.fresh(event, depth)
+        node = self.new_node(event, depth)
         if anchor:
             self.anchors[anchor] = node
         return node
 
-    def known(self, anchor: str) -> yaml.Node:
+    def node_of_alias(self, anchor: str) -> yaml.Node:
         if anchor not in self.anchors:
             raise DecodeError(f"yaml: unknown anchor '{anchor}' referenced")
         node = self.anchors[anchor]
@@ -130,7 +130,7 @@ class _Composer:
             raise DecodeError(f"yaml: anchor '{anchor}' value contains itself")
         return node
 
-    def fresh(self, event: yaml.Event, depth: int) -> yaml.Node:
+    def new_node(self, event: yaml.Event, depth: int) -> yaml.Node:
         if isinstance(event, yaml.SequenceStartEvent):
             return yaml.SequenceNode(_TEXT, self.items(yaml.SequenceEndEvent, depth))
         if isinstance(event, yaml.MappingStartEvent):

@@ -1,8 +1,8 @@
 """The Pod of core/v1 as msgspec struct, with only those fields that decisions use, and the CPU limits for recordings.
 
-The controller's pod cache and recordings decode it; `podscaler.core.model.intake` makes the facts of a decision from
-it. Decoding skips all other fields, so that a list of thousands of pods is cheap. Never written back. Quantities and
-times are texts.
+The controller's pod cache and recordings decode it; `podscaler.core.model.api_conversion` makes the facts of a decision
+from it. Decoding skips all other fields, so that a list of thousands of pods is cheap. Never written back. Quantities
+and times are texts.
 
 Source: core/v1 of Kubernetes v1.37.0; which fields matter: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 """

@@ -76,8 +76,8 @@ def command(context: click.Context, /, sources: tuple[str, ...], **flags: Any) -
     candidate. With --fleet all autoscalers of several recordings are compared.
     """
     if flags["fleet"]:
-        stated = {name for name in flags if context.get_parameter_source(name) != ParameterSource.DEFAULT}
-        fleet_run.run(_fleet(sources, flags, stated))
+        given_flags = {name for name in flags if context.get_parameter_source(name) != ParameterSource.DEFAULT}
+        fleet_run.run(_fleet(sources, flags, given_flags))
         return
     for name in _FLEET_ALONE:
         if flags[name]:
@@ -87,9 +87,9 @@ def command(context: click.Context, /, sources: tuple[str, ...], **flags: Any) -
     _compare(sources[0], flags)
 
 
-def _fleet(sources: Sequence[str], flags: Mapping[str, Any], stated: Set[str]) -> FleetFlags:
+def _fleet(sources: Sequence[str], flags: Mapping[str, Any], given_flags: Set[str]) -> FleetFlags:
     """The flags of a fleet. Raises UsageError for those that only a single autoscaler has."""
-    for name in sorted(stated & _SINGLE_ALONE):
+    for name in sorted(given_flags & _SINGLE_ALONE):
         raise UsageError(f"{fleet_flags.flag(name)} is not for fleets")
     if flags["out"] is None:
         raise UsageError("--fleet needs --out DIR")
@@ -103,8 +103,8 @@ def _fleet(sources: Sequence[str], flags: Mapping[str, Any], stated: Set[str]) -
         vary=flags["vary"],
         assignments=flags["assignments"],
         fixed=flags["fixed"],
-        has_knative="knative" in stated and flags["knative"],
-        has_hindsight="hindsight" in stated and flags["hindsight"],
+        has_knative="knative" in given_flags and flags["knative"],
+        has_hindsight="hindsight" in given_flags and flags["hindsight"],
         slo_ms=source_flags.find_duration_ms(flags["slo"], "--slo", "200ms"),
         capacity_milli=source_flags.find_milli(flags["capacity"], "--capacity"),
         cpu_limit_milli=source_flags.find_milli(flags["cpu_limit"], "--cpu-limit"),
@@ -128,16 +128,17 @@ def _compare(source: str, flags: Mapping[str, Any]) -> None:
         slo_ms=source_flags.find_duration_ms(flags["slo"], "--slo", "200ms"),
         capacity_milli=source_flags.find_milli(flags["capacity"], "--capacity"),
     )
-    found = load_sources.read(source_flags.source_request(source, flags))
-    needed = candidate_options.needs(found, request)
-    candidates = candidate_options.candidates(found, request, needed)
+    source_load = load_sources.read(source_flags.source_request(source, flags))
+    needed = candidate_options.needs(source_load, request)
+    candidates = candidate_options.candidates(source_load, request, needed)
     try:
-        compared = comparison.compare(found.scenario, candidates, needed)
+        compared = comparison.compare(source_load.scenario, candidates, needed)
     except ValueError as error:
         raise UsageError(f"{source}: {error}") from None
-    written = ComparisonText(comparison=compared, needs=needed, sentences=found.sentences)
-    click.echo(comparison_output.text(written, flags["output"]), nl=False)
+    comparison_text = ComparisonText(comparison=compared, needs=needed, sentences=source_load.sentences)
+    click.echo(comparison_output.text(comparison_text, flags["output"]), nl=False)
     if flags["report"] is not None:
         report.write(
-            Path(flags["report"]), comparison_report.data(source.rpartition("/")[2] or source, written, found.scenario)
+            Path(flags["report"]),
+            comparison_report.data(source.rpartition("/")[2] or source, comparison_text, source_load.scenario),
         )

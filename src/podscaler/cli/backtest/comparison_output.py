@@ -45,17 +45,17 @@ class ComparisonText(msgspec.Struct, frozen=True, kw_only=True):
     sentences: Sequence[str]
 
 
-def text(found: ComparisonText, form: str) -> str:
+def text(comparison_text: ComparisonText, form: str) -> str:
     """The text in a form of FORMS, with a line break at its end."""
     match form:
         case "json":
-            return msgspec.json.format(msgspec.json.encode(_data(found))).decode() + "\n"
+            return msgspec.json.format(msgspec.json.encode(_data(comparison_text))).decode() + "\n"
         case "yaml":
-            return str(yaml.safe_dump(_data(found), sort_keys=False))
+            return str(yaml.safe_dump(_data(comparison_text), sort_keys=False))
         case "csv":
-            return _csv(found.comparison)
+            return _csv(comparison_text.comparison)
         case _:
-            return _table(found)
+            return _table(comparison_text)
 
 
 def rows(comparison: CandidateComparison) -> list[dict[str, Any]]:
@@ -63,69 +63,70 @@ def rows(comparison: CandidateComparison) -> list[dict[str, Any]]:
     return [_row(each) for each in comparison.results]
 
 
-def _row(found: CandidateResult) -> dict[str, Any]:
-    metrics, reactions = found.elasticity, found.reactions
+def _row(result: CandidateResult) -> dict[str, Any]:
+    metrics, reactions = result.elasticity, result.reactions
     return {
-        "candidate": found.name,
-        "pod_hours": found.pod_hours,
+        "candidate": result.name,
+        "pod_hours": result.pod_hours,
         "under_timeshare_pct": metrics.under_timeshare_pct,
         "under_accuracy_pct": metrics.under_accuracy_pct,
         "over_timeshare_pct": metrics.over_timeshare_pct,
         "over_accuracy_pct": metrics.over_accuracy_pct,
         "instability_pct": metrics.instability_pct,
         "jitter": metrics.jitter,
-        "slo_missed_pct": found.slo_missed_pct,
-        "lost_pct": found.lost_pct,
-        "scale_changes": found.scale_changes,
+        "slo_missed_pct": result.slo_missed_pct,
+        "lost_pct": result.lost_pct,
+        "scale_changes": result.scale_changes,
         "surges": reactions.surges,
         "surges_without_reaction": reactions.unfinished,
         "median_reaction_s": None if reactions.median_ms is None else reactions.median_ms / 1000,
         "worst_reaction_s": None if reactions.worst_ms is None else reactions.worst_ms / 1000,
-        "elastic_speedup": found.speedup,
-        "engine": found.run.engine,
-        "engine_reason": found.run.reason,
+        "elastic_speedup": result.speedup,
+        "engine": result.run.engine,
+        "engine_reason": result.run.reason,
     }
 
 
-def report_table(found: ComparisonText) -> ReportTable:
+def report_table(comparison_text: ComparisonText) -> ReportTable:
     """The table as a part of a report."""
     cells = [
-        (row["candidate"], *(_cell(row[field], form) for _, field, form in _COLUMNS)) for row in rows(found.comparison)
+        (row["candidate"], *(_cell(row[field], form) for _, field, form in _COLUMNS))
+        for row in rows(comparison_text.comparison)
     ]
     columns = ("Candidate", *(heading for heading, _, _ in _COLUMNS))
     return ReportTable(title="Candidates", columns=columns, rows=tuple(cells))
 
 
-def _data(found: ComparisonText) -> dict[str, Any]:
+def _data(comparison_text: ComparisonText) -> dict[str, Any]:
     return {
-        "verdict": verdict.sentence(found.comparison),
+        "verdict": verdict.sentence(comparison_text.comparison),
         "needed_pods": {
-            "capacity_cores": found.needs.capacity.ucores / 1e6,
-            "basis": found.needs.capacity.basis,
-            "slo_ms": found.needs.slo_ms,
+            "capacity_cores": comparison_text.needs.capacity.ucores / 1e6,
+            "basis": comparison_text.needs.capacity.basis,
+            "slo_ms": comparison_text.needs.slo_ms,
         },
-        "syncs": len(found.comparison.at_ms),
-        "notes": list(found.sentences),
-        "candidates": rows(found.comparison),
+        "syncs": len(comparison_text.comparison.at_ms),
+        "notes": list(comparison_text.sentences),
+        "candidates": rows(comparison_text.comparison),
     }
 
 
 def _csv(comparison: CandidateComparison) -> str:
     stream = io.StringIO()
-    found = rows(comparison)
-    writer = csv.DictWriter(stream, list(found[0]), lineterminator="\n")
+    result_rows = rows(comparison)
+    writer = csv.DictWriter(stream, list(result_rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(found)
+    writer.writerows(result_rows)
     return stream.getvalue()
 
 
-def _table(found: ComparisonText) -> str:
+def _table(comparison_text: ComparisonText) -> str:
     lines = [["", *(heading for heading, _, _ in _COLUMNS)]]
-    for row in rows(found.comparison):
+    for row in rows(comparison_text.comparison):
         lines.append([row["candidate"], *(_cell(row[field], form) for _, field, form in _COLUMNS)])
     widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
     body = "".join(f"{_line(line, widths)}\n" for line in lines)
-    return f"{_heading(found)}\n{body}\n{verdict.sentence(found.comparison)}\n"
+    return f"{_heading(comparison_text)}\n{body}\n{verdict.sentence(comparison_text.comparison)}\n"
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -138,13 +139,13 @@ def _cell(value: Any, form: str) -> str:
     return "-" if value is None else form.format(value)
 
 
-def _heading(found: ComparisonText) -> str:
-    needs, comparison = found.needs, found.comparison
+def _heading(comparison_text: ComparisonText) -> str:
+    needs, comparison = comparison_text.needs, comparison_text.comparison
     hours = len(comparison.at_ms) * comparison.sync_period_ms / 3_600_000
     sentences = [
         f"{hours:,.1f} hours, {len(comparison.at_ms):,} syncs. A pod carries {needs.capacity.ucores / 1e6:g} CPU "
         f"({needs.capacity.basis}); from {min(comparison.needed)} to {max(comparison.needed)} pods were needed.",
-        *found.sentences,
+        *comparison_text.sentences,
         *_engines(comparison),
     ]
     return "".join(f"{each}\n" for each in sentences)
@@ -153,9 +154,9 @@ def _heading(found: ComparisonText) -> str:
 def _engines(comparison: CandidateComparison) -> list[str]:
     """Which engine ran the candidates, and why not the batch engine."""
     batched = [each.name for each in comparison.results if each.run.engine == "batch"]
-    others = [each.name for each in comparison.results if each.run.engine != "batch"]
+    other_names = [each.name for each in comparison.results if each.run.engine != "batch"]
     sentences = [f"The batch engine ran {', '.join(batched)}."] if batched else []
-    if others:
-        sentences.append(f"The exact engine ran {', '.join(others)}.")
+    if other_names:
+        sentences.append(f"The exact engine ran {', '.join(other_names)}.")
     reasons = dict.fromkeys(each.run.reason for each in comparison.results if each.run.reason)
     return [*sentences, *(f"The batch engine does not cover this: {reason}." for reason in reasons)]

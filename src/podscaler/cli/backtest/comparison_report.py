@@ -17,7 +17,7 @@ from podscaler.simulation.report import COLORS, PlotSeries, ReportData, ReportTa
 SURGES_MAX = 8
 
 
-def data(title: str, found: ComparisonText, scenario: SimulationScenario) -> ReportData:
+def data(title: str, comparison_text: ComparisonText, scenario: SimulationScenario) -> ReportData:
     """The content of the report. Raises ValueError where the scenario contradicts itself.
 
     Args:
@@ -27,12 +27,12 @@ def data(title: str, found: ComparisonText, scenario: SimulationScenario) -> Rep
     collector = SyncCollector()
     for sync in engine.simulate(scenario):
         collector.add(sync)
-    compared = found.comparison
+    compared = comparison_text.comparison
     return report.ReportData(
         title=f"Backtest of {title}",
-        notes=(verdict.sentence(compared), *found.sentences),
+        notes=(verdict.sentence(compared), *comparison_text.sentences),
         start_ns=scenario.start_ns,
-        tables=(comparison_output.report_table(found), _surges(compared)),
+        tables=(comparison_output.report_table(comparison_text), _surges(compared)),
         plots=(_pods(compared), _load(scenario, compared.at_ms)),
         autoscalers=collector.autoscalers()[:1],
     )
@@ -58,16 +58,23 @@ def _load(scenario: SimulationScenario, at_ms: Sequence[int]) -> TimePlot:
 
 def _surges(compared: CandidateComparison) -> ReportTable:
     """The reaction of each candidate to each surge, the largest surges first."""
-    found = [surges.reactions(compared.at_ms, compared.needed, each.run.ready) for each in compared.results]
-    largest = sorted(range(len(found[0])), key=lambda index: found[0][index].before - found[0][index].needed)
+    candidate_reactions = [
+        surges.reactions(compared.at_ms, compared.needed, each.run.ready) for each in compared.results
+    ]
+    largest = sorted(
+        range(len(candidate_reactions[0])),
+        key=lambda index: candidate_reactions[0][index].before - candidate_reactions[0][index].needed,
+    )
     rows = []
     for index in sorted(largest[:SURGES_MAX]):
-        surge = found[0][index]
-        reactions = [_seconds(each[index].reaction_ms) for each in found]
+        surge = candidate_reactions[0][index]
+        reactions = [_seconds(each[index].reaction_ms) for each in candidate_reactions]
         rows.append((clock(surge.at_ms), f"{surge.before} to {surge.needed} pods", *reactions))
     columns = ("Surge", "Needed", *_names(compared.results))
     return ReportTable(
-        title=f"Time until the pods sufficed: the largest surges of {len(found[0])}", columns=columns, rows=tuple(rows)
+        title=f"Time until the pods sufficed: the largest surges of {len(candidate_reactions[0])}",
+        columns=columns,
+        rows=tuple(rows),
     )
 
 

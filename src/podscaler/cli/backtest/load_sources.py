@@ -16,9 +16,9 @@ from podscaler.cli.backtest import prometheus_source
 from podscaler.cli.backtest.prometheus_source import PrometheusRequest
 from podscaler.cli.commands import replay as recordings
 from podscaler.core.model import settings
-from podscaler.simulation.evaluation import recorded
-from podscaler.simulation.evaluation.recorded import RecordedSelection
-from podscaler.simulation.files import documents, fields, scenario_file
+from podscaler.simulation.evaluation import recording_scenario
+from podscaler.simulation.evaluation.recording_scenario import RecordedSelection
+from podscaler.simulation.files import documents, file_fields, scenario_file
 from podscaler.simulation.files.documents import ManifestObject
 from podscaler.simulation.files.loads import RangeQuery
 from podscaler.simulation.model.scenario import SimulationScenario
@@ -96,10 +96,14 @@ def _recording(request: SourceRequest) -> LoadSource:
     name = "standard input" if request.source == recordings.STANDARD else request.source
     with recordings.reading(request.source) as file:
         try:
-            found = recorded.read(recordings.read_lines(file), selection)
+            recorded_autoscalers = recording_scenario.read(recordings.read_lines(file), selection)
         except UsageError as error:
             raise UsageError(f"{name}: {error}") from None
-    return LoadSource(scenario=found.scenario, wire=found.wire, sentences=found.assumptions)
+    return LoadSource(
+        scenario=recorded_autoscalers.scenario,
+        wire=recorded_autoscalers.wire,
+        sentences=recorded_autoscalers.assumptions,
+    )
 
 
 def instant_ns(text: str, flag: str) -> int:
@@ -113,12 +117,12 @@ def instant_ns(text: str, flag: str) -> int:
 def _prometheus(request: SourceRequest) -> LoadSource:
     if request.present is None:
         raise UsageError("--present FILE is needed for Prometheus: the manifest of the autoscaler, with its behavior")
-    found = [each for each in autoscalers(request.present) if request.autoscaler in ("", each.key)]
-    if len(found) != 1:
-        wanted = f" {request.autoscaler}" if request.autoscaler else ""
-        raise UsageError(f"{request.present} has {len(found) or 'no'} autoscalers{wanted}; one is needed (--hpa)")
-    spec = documents.parse_spec(found[0], settings.DEFAULT)
-    asked = PrometheusRequest(
+    matching = [each for each in autoscalers(request.present) if request.autoscaler in ("", each.key)]
+    if len(matching) != 1:
+        name_text = f" {request.autoscaler}" if request.autoscaler else ""
+        raise UsageError(f"{request.present} has {len(matching) or 'no'} autoscalers{name_text}; one is needed (--hpa)")
+    spec = documents.parse_spec(matching[0], settings.DEFAULT)
+    prometheus_request = PrometheusRequest(
         url=request.source,
         begin=request.begin,
         end=request.end,
@@ -127,7 +131,7 @@ def _prometheus(request: SourceRequest) -> LoadSource:
         token_file=request.token_file,
         ca_file=request.ca_file,
     )
-    workload = prometheus_source.read(asked, spec, _wire(found[0]), request.range_query)
+    workload = prometheus_source.read(prometheus_request, spec, _wire(matching[0]), request.range_query)
     return LoadSource(scenario=workload.scenario, wire=workload.wire, sentences=workload.assumptions)
 
 
@@ -150,7 +154,7 @@ def _scenario(request: SourceRequest) -> LoadSource:
 
 def _duration_ms(text: str, flag: str) -> int:
     try:
-        return fields.parse_duration_ms(text)
+        return file_fields.parse_duration_ms(text)
     except ValueError:
         raise UsageError(
             f"{flag} {text} is not a duration since the start of the scenario, such as 90m or 2d"
@@ -159,14 +163,14 @@ def _duration_ms(text: str, flag: str) -> int:
 
 def autoscalers(path: Path) -> list[ManifestObject]:
     """The autoscalers of a file of manifests, and of those that a scenario in it names. Raises UsageError."""
-    found: list[ManifestObject] = []
+    manifest_objects: list[ManifestObject] = []
     for document in documents.read_file(path):
         if documents.is_scenario(document):
             for name in document.value.get("manifests") or ():
-                found += autoscalers(path.parent / str(name))
+                manifest_objects += autoscalers(path.parent / str(name))
         else:
-            found += [each for each in documents.objects(document) if each.kind == conversion.KIND]
-    return found
+            manifest_objects += [each for each in documents.objects(document) if each.kind == conversion.KIND]
+    return manifest_objects
 
 
 def _wire(manifest: ManifestObject) -> HorizontalPodAutoscalerSpec:

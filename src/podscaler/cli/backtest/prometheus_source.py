@@ -13,9 +13,14 @@ from podscaler.api.machinery import instants
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.base.errors import UsageError
 from podscaler.core.model.spec import Spec
-from podscaler.simulation.evaluation import monitored
-from podscaler.simulation.evaluation.monitored import DEFAULT_QUERIES, OPTIONAL_QUERIES, MonitoredSeries, Series
-from podscaler.simulation.evaluation.recorded import RecordedWorkload
+from podscaler.simulation.evaluation import monitoring_scenario
+from podscaler.simulation.evaluation.monitoring_scenario import (
+    DEFAULT_QUERIES,
+    OPTIONAL_QUERIES,
+    MonitoredSeries,
+    Series,
+)
+from podscaler.simulation.evaluation.recording_scenario import RecordedWorkload
 from podscaler.simulation.files.loads import RangeQuery, RangeRequest
 
 _SECOND_NS = 1_000_000_000
@@ -56,15 +61,15 @@ def read(
         token_file=request.token_file,
         ca_file=request.ca_file,
     )
-    found: dict[str, Series] = {}
+    series_by_name: dict[str, Series] = {}
     for name, query in _queries(request.queries, spec).items():
         try:
-            found[name] = _numbers(range_query(_with_query(first, query)), name)
+            series_by_name[name] = _numbers(range_query(_with_query(first, query)), name)
         except UsageError as error:
             if name not in OPTIONAL_QUERIES or "has no series" not in str(error):
                 raise UsageError(f"{error} (change it with --query {name}=PROMQL)") from None
-            found[name] = ()
-    return monitored.workload(msgspec.convert(found, MonitoredSeries), spec, wire)
+            series_by_name[name] = ()
+    return monitoring_scenario.workload(msgspec.convert(series_by_name, MonitoredSeries), spec, wire)
 
 
 def _with_query(request: RangeRequest, query: str) -> RangeRequest:
@@ -86,17 +91,17 @@ def _numbers(points: Sequence[tuple[float, str]], name: str) -> Series:
         raise UsageError(f"the query of {name} has a value that is no number: {error}") from None
 
 
-def _queries(changed: Sequence[str], spec: Spec) -> Mapping[str, str]:
+def _queries(changed_queries: Sequence[str], spec: Spec) -> Mapping[str, str]:
     """All queries with the names of the workload. Raises UsageError."""
-    found = dict(DEFAULT_QUERIES)
-    for text in changed:
+    queries = dict(DEFAULT_QUERIES)
+    for text in changed_queries:
         name, equals, query = text.partition("=")
         if name not in DEFAULT_QUERIES or not equals or not query:
             raise UsageError(f"--query {text} is not NAME=PROMQL with one of the names {', '.join(DEFAULT_QUERIES)}")
-        found[name] = query
+        queries[name] = query
     workload = spec.reference.rpartition("/")[2]
     return {
-        name: query.replace("$NAMESPACE", spec.namespace).replace("$NAME", workload) for name, query in found.items()
+        name: query.replace("$NAMESPACE", spec.namespace).replace("$NAME", workload) for name, query in queries.items()
     }
 
 

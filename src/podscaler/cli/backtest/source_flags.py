@@ -12,7 +12,7 @@ import click
 from podscaler.api.machinery import quantity
 from podscaler.base.errors import UsageError
 from podscaler.cli.backtest.load_sources import SourceRequest
-from podscaler.simulation.files import fields
+from podscaler.simulation.files import file_fields
 from podscaler.simulation.files.loads import RangeRequest
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -70,7 +70,7 @@ _LARGE_UNITS = "ikMGTPE"
 
 
 def find_milli(text: str | None, flag: str) -> int | None:
-    """An amount of CPU in thousandths of a core; None: it is not stated. Raises UsageError."""
+    """An amount of CPU in thousandths of a core; None where the flag is not given. Raises UsageError."""
     if text is None:
         return None
     try:
@@ -83,14 +83,14 @@ def find_milli(text: str | None, flag: str) -> int | None:
 
 
 def find_duration_ms(text: str | None, flag: str, example: str) -> float | None:
-    """A duration above 0; None: it is not stated. Raises UsageError."""
+    """A duration above 0; None where the flag is not given. Raises UsageError."""
     return None if text is None else duration_ms(text, flag, example)
 
 
 def duration_ms(text: str, flag: str, example: str) -> float:
     """A duration above 0. Raises UsageError."""
     try:
-        found_ms = fields.parse_duration_ms(text)
+        found_ms = file_fields.parse_duration_ms(text)
     except ValueError:
         found_ms = 0
     if found_ms <= 0:

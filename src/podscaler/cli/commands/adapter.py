@@ -15,7 +15,7 @@ import click
 
 from podscaler.adapter import assembly
 from podscaler.adapter.assembly import AdapterServers
-from podscaler.adapter.config import loading
+from podscaler.adapter.config import config_file
 from podscaler.adapter.config.rules import AdapterConfig
 from podscaler.adapter.prometheus import connection
 from podscaler.adapter.prometheus.client import PrometheusClient
@@ -48,7 +48,7 @@ USER_AGENT = f"podscaler-adapter/{__version__}"
 def command(*, log_format: str, verbose: int, **values: Any) -> None:
     """Custom, external and resource metrics from Prometheus, by the rules of prometheus-adapter."""
     options = adapter_options.parse(values)
-    config = loading.load(options.config) if options.config is not None else AdapterConfig()
+    config = config_file.load(options.config) if options.config is not None else AdapterConfig()
     if options.kubelets is not None and config.resource_rules is not None:
         raise UsageError(f"--resource and the resourceRules of {options.config} exclude each other")
     log_output.configure(log_format, verbose)

@@ -12,7 +12,7 @@ from podscaler.base.errors import StatusError
 from podscaler.kube.client.client import Client, Query
 from podscaler.kube.informers import watch_events
 from podscaler.kube.informers.cache import Cached
-from podscaler.kube.informers.watch import PAGE_OBJECTS, WatchSource
+from podscaler.kube.informers.reflector import PAGE_OBJECTS, WatchSource
 
 T = TypeVar("T", bound=Cached)
 

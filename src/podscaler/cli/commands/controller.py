@@ -125,7 +125,7 @@ async def run(
 
     Args:
         serving: where /metrics, /healthz and /readyz are served; None: nowhere.
-        file: the file to which syncs are recorded; None: they are not.
+        file: the file to which syncs are recorded; None: nothing is recorded.
         otlp_endpoint: the URL of the collector of traces; empty: no traces.
 
     Raises UsageError where the connection can never work, and where the address to listen on or the file to record to
@@ -176,8 +176,8 @@ async def _work(work: Working, config: Config, needed: Sequence[Permission]) -> 
         ready.cancel()
         stopped.cancel()
         await asyncio.gather(ready, stopped, return_exceptions=True)
-    wanted = (*needed, *work.permissions)
-    warning = asyncio.ensure_future(permissions.warn(work.client, wanted))
+    all_permissions = (*needed, *work.permissions)
+    warning = asyncio.ensure_future(permissions.warn(work.client, all_permissions))
     try:
         await work.run()
     finally:

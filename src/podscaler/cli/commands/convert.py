@@ -49,10 +49,12 @@ def command(file: str, to: str, output: Format | None) -> None:
     """
     version = _version(to)
     name, content = _read(file)
-    wanted = output or manifests.format_of(content)
+    output_format = output or manifests.format_of(content)
     try:
-        written = [_written(document, version, _reporter(name, document)) for document in manifests.documents(content)]
-        text = _joined(written, manifests.format_of(content), wanted)
+        converted_documents = [
+            _written(document, version, _reporter(name, document)) for document in manifests.documents(content)
+        ]
+        text = _join_documents(converted_documents, manifests.format_of(content), output_format)
     except UsageError as error:
         raise UsageError(f"{name}: {error}") from None
     sys.stdout.buffer.write(text)
@@ -158,24 +160,29 @@ def _converted_item(index: int, item: Any, version: str, report: Report) -> Any:
         raise UsageError(f"items[{index}]: {error}") from None
 
 
-def _joined(written: list[tuple[ManifestDocument, Any]], given: Format, wanted: Format) -> bytes:
+def _join_documents(
+    converted_documents: list[tuple[ManifestDocument, Any]], input_format: Format, output_format: Format
+) -> bytes:
     """The output; documents that were not converted keep their bytes, unless the format (YAML or JSON) changes."""
-    if given == wanted:
-        return b"".join(document.text if new is None else _text(document, new, wanted) for document, new in written)
-    values = [document.value if new is None else new for document, new in written if document.number]
-    texts = [_encoded(json_text.plain(value), wanted) for value in values]
-    return (b"---\n" if wanted == "yaml" else b"").join(texts)
+    if input_format == output_format:
+        return b"".join(
+            document.text if new is None else _text(document, new, output_format)
+            for document, new in converted_documents
+        )
+    values = [document.value if new is None else new for document, new in converted_documents if document.number]
+    texts = [_encoded(json_text.plain(value), output_format) for value in values]
+    return (b"---\n" if output_format == "yaml" else b"").join(texts)
 
 
-def _text(document: ManifestDocument, new: Any, wanted: Format) -> bytes:
-    encoded = _encoded(json_text.plain(new), wanted)
-    if wanted == "yaml":
+def _text(document: ManifestDocument, new: Any, output_format: Format) -> bytes:
+    encoded = _encoded(json_text.plain(new), output_format)
+    if output_format == "yaml":
         return document.head + encoded + document.tail
     return document.text[: len(document.text) - len(document.text.lstrip())] + encoded.rstrip(b"\n")
 
 
-def _encoded(value: Any, wanted: Format) -> bytes:
-    if wanted == "yaml":
+def _encoded(value: Any, output_format: Format) -> bytes:
+    if output_format == "yaml":
         return yaml_output.write(value, sort_keys=False)
     return json.dumps(value, indent=JSON_INDENT, ensure_ascii=False).encode() + b"\n"
 
@@ -196,12 +203,12 @@ def _ordered_like(value: Any, model: Any) -> Any:
 def _order(keys: list[str], model: dict[str, Any]) -> list[str]:
     """The keys in the model's order: of [a, new, b] and a model with b before a, [b, a, new]."""
     following: dict[str | None, list[str]] = {}
-    known: str | None = None
+    known_text: str | None = None
     for key in keys:
         if key in model:
-            known = key
+            known_text = key
         else:
-            following.setdefault(known, []).append(key)
+            following.setdefault(known_text, []).append(key)
     ordered = following.get(None, [])
     for key in model:
         if key in keys:

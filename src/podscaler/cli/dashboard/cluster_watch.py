@@ -50,9 +50,9 @@ class WatchOptions:
 
 def given_flags(ctx: click.Context) -> frozenset[str]:
     """The names of the controller's flags that are on the command line."""
-    given = ParameterSource.COMMANDLINE
+    command_line = ParameterSource.COMMANDLINE
     names = [each.name for each in flags.OPTIONS]
-    return frozenset(name for name in names if ctx.get_parameter_source(name.replace("-", "_")) is given)
+    return frozenset(name for name in names if ctx.get_parameter_source(name.replace("-", "_")) is command_line)
 
 
 class ClusterWatch:
@@ -73,7 +73,7 @@ class ClusterWatch:
         header = decision_history.header_of(self._assumed)
         self.history = DecisionHistory(header, clock, max_bytes=options.history_bytes)
 
-    def live(self, client: Client) -> LiveCluster:
+    def new_live_cluster(self, client: Client) -> LiveCluster:
         """The autoscalers for views; there are none until `run` has listed them."""
         return LiveCluster(self.history, client, self._clock, name=self._options.connection.config.origin)
 
@@ -97,15 +97,15 @@ class ClusterWatch:
 
         Raises UsageError.
         """
-        found = await effective_settings.find_published(client, self._assumed.settings_namespace)
-        found = found or await effective_settings.find_built_in(client)
-        if found is None:
+        published_settings = await effective_settings.find_published(client, self._assumed.settings_namespace)
+        published_settings = published_settings or await effective_settings.find_built_in(client)
+        if published_settings is None:
             log.info("the settings of the cluster's controller are not visible: defaults are assumed")
             return self._assumed
-        log.info("decides with the settings of %s", found.origin)
+        log.info("decides with the settings of %s", published_settings.origin)
         values = dict(self._options.options)
         for each in flags.DECISION_OPTIONS:
-            text = found.flags.get(each.name)
+            text = published_settings.flags.get(each.name)
             if each.name not in self._options.given and text not in (None, ""):
                 value = each.kind.convert(str(text), None, None)
                 values[each.name.replace("-", "_")] = (value,) if each.is_list else value

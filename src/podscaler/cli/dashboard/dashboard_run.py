@@ -78,16 +78,16 @@ class DashboardRun:
             if self._settings.allows_writes:
                 writer = await connection.open_client(self._clock, user_agent=AGENT)
                 stack.push_async_callback(writer.close)
-            live = self._watch.live(writer)
-            server = DashboardServer(live, self._clock, await self._serving(stack))
+            live_cluster = self._watch.new_live_cluster(writer)
+            server = DashboardServer(live_cluster, self._clock, await self._serving(stack))
             await server.start()
             stack.push_async_callback(server.stop)
             self._print(server)
-            ended = asyncio.Event()
+            signal_received = asyncio.Event()
             for number in ending_signals.handled():
-                asyncio.get_running_loop().add_signal_handler(number, ended.set)
-            working = asyncio.ensure_future(self._watch.run(client, live))
-            waiting = asyncio.ensure_future(ended.wait())
+                asyncio.get_running_loop().add_signal_handler(number, signal_received.set)
+            working = asyncio.ensure_future(self._watch.run(client, live_cluster))
+            waiting = asyncio.ensure_future(signal_received.wait())
             await asyncio.wait((working, waiting), return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
             if working.done():

@@ -19,19 +19,19 @@ log = logging.getLogger(__name__)
 
 
 def load(history: DecisionHistory, recordings: Sequence[str]) -> None:
-    """Read recordings, oldest first. Blocks. Raises UsageError where one cannot be opened, or is no recording."""
+    """Read recordings, oldest first. The call blocks. Raises UsageError where one is unreadable, or no recording."""
     for name in recordings:
         with replay.reading(name) as source:
             lines = iter(replay.read_lines(source))
             try:
                 header = _header(lines, name)
-                taken = history.load(chain([header], lines))
+                loaded_count = history.load(chain([header], lines))
             except RecordingError as error:
                 log.warning("%s: %s; what came before it is used", name, error)
             except (OSError, EOFError) as error:  # its writer was killed, or writes it now
                 log.warning("%s ends early (%s); what came before it is used", name, error)
             else:
-                log.info("%d syncs of %s are used", taken, name)
+                log.info("%d syncs of %s are used", loaded_count, name)
 
 
 def _header(lines: Iterator[bytes], name: str) -> bytes:
@@ -45,7 +45,7 @@ def _header(lines: Iterator[bytes], name: str) -> bytes:
 
 
 def load_own(history: DecisionHistory, file: RecordFile) -> None:
-    """Read what earlier runs wrote to the file of `--record`, which is not begun yet. Blocks. Raises UsageError."""
+    """Read what earlier runs wrote to the file of `--record`, before it begins. The call blocks. Raises UsageError."""
     load(history, [str(path) for path in file.existing() if _has_content(path)])
 
 

@@ -162,16 +162,16 @@ def service(name: str, *, port: int, target_port: int) -> Object:
     }
 
 
-def autoscaler(name: str, metric: Object, *, least: int = 1, most: int = 10) -> Object:
-    """A HorizontalPodAutoscaler of the Deployment of that name, with one metric, from `least` to `most` replicas."""
+def autoscaler(name: str, metric: Object, *, min_replicas: int = 1, max_replicas: int = 10) -> Object:
+    """A HorizontalPodAutoscaler of the Deployment of that name, with one metric and these bounds of replicas."""
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-            "minReplicas": least,
-            "maxReplicas": most,
+            "minReplicas": min_replicas,
+            "maxReplicas": max_replicas,
             "metrics": [metric],
         },
     }

@@ -88,10 +88,10 @@ class LoadGenerator:
         try:
             async with session.get(self._url) as response:
                 await response.read()
-                served = response.status == 200
+                is_served = response.status == 200
         except (aiohttp.ClientError, TimeoutError):
-            served = False
-        if served:
+            is_served = False
+        if is_served:
             self.outcomes.latencies_s.append(time.monotonic() - started_s)
         else:
             self.outcomes.failed += 1

@@ -84,7 +84,7 @@ class QueueScenario(DemoScenario):
         return (
             demo_scenario.deployment(NAME, container),
             demo_scenario.metric_source(LIST, "redis", {"address": address, "list": LIST}),
-            demo_scenario.autoscaler(NAME, demo_scenario.external(LIST, JOBS_PER_WORKER), least=0),
+            demo_scenario.autoscaler(NAME, demo_scenario.external(LIST, JOBS_PER_WORKER), min_replicas=0),
         )
 
     async def advance(self, story: Story, elapsed_s: float) -> None:

@@ -142,8 +142,8 @@ class WebScenario(HttpScenario):
 
     def metric_text(self, status: Object) -> str:
         """`cpu  81%`."""
-        used = _utilization_pct(status)
-        return f"cpu {'  -  ' if used is None else f'{used:4d}%'}"
+        utilization_pct = _utilization_pct(status)
+        return f"cpu {'  -  ' if utilization_pct is None else f'{utilization_pct:4d}%'}"
 
 
 def _utilization_pct(status: Object) -> int | None:

@@ -25,7 +25,7 @@ from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client, Query
 from podscaler.kube.client.discovery import RESTMapping
 from podscaler.kube.informers.cache import Cache
-from podscaler.kube.informers.watch import Reflector, WatchSource
+from podscaler.kube.informers.reflector import Reflector, WatchSource
 from podscaler.kube.transport.config import Config
 
 

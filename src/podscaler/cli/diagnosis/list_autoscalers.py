@@ -110,15 +110,15 @@ def command(
     if all_namespaces and namespace:
         raise UsageError("--namespace and --all-namespaces exclude each other")
     config = locate.find_config(kubeconfig, context)
-    where = "" if all_namespaces else namespace or config.namespace
+    namespaces = "" if all_namespaces else namespace or config.namespace
     clock = SystemClock()
-    listed = asyncio.run(read(config, where, clock))
-    rows = sorted(filter(lambda row: row.is_problem, listed), key=_by_severity) if problem else listed
+    autoscalers = asyncio.run(read(config, namespaces, clock))
+    rows = sorted(filter(lambda row: row.is_problem, autoscalers), key=_by_severity) if problem else autoscalers
     if output == "json":
         click.echo(_json(rows, config, clock))
         return
     if not rows:
-        click.echo(_nothing(len(listed), where))
+        click.echo(_nothing(len(autoscalers), namespaces))
         return
     table = _Table(has_namespace=all_namespaces, is_wide=output == "wide", has_reason=problem or output == "wide")
     click.echo("\n".join(text_table.lines([table.header(), *(table.cells(row, clock.now_ns()) for row in rows)])))
@@ -133,13 +133,13 @@ async def read(config: Config, namespace: str, clock: Clock) -> list[ListedAutos
 
     async with explain_cluster.connected(config, clock, "list") as client:
         try:
-            found = await explain_autoscalers.read(client, namespace, None, settings.DEFAULT)
+            read_autoscalers = await explain_autoscalers.read(client, namespace, None, settings.DEFAULT)
         except StatusError as error:
             if error.code != 403:
                 raise
             advice = "" if namespace else "; name a namespace with -n"
             raise UsageError(f"the API server does not let you list autoscalers: {error}{advice}") from None
-        rows = [of(each, found.writes.get(each.metadata.uid)) for each in found.all_of(None)]
+        rows = [of(each, read_autoscalers.writes.get(each.metadata.uid)) for each in read_autoscalers.all_of(None)]
         return sorted(rows, key=lambda row: (row.namespace, row.name, row.kind))
 
 
@@ -199,10 +199,10 @@ def _json(rows: Sequence[ListedAutoscaler], config: Config, clock: Clock) -> str
 
 
 def _nothing(count: int, namespace: str) -> str:
-    where = f"in the namespace {namespace}" if namespace else "in the cluster"
+    scope = f"in the namespace {namespace}" if namespace else "in the cluster"
     if not count:
-        return f"there are no autoscalers {where}"
-    return f"no problems: {wording.count(count, 'autoscaler')} {where}"
+        return f"there are no autoscalers {scope}"
+    return f"no problems: {wording.count(count, 'autoscaler')} {scope}"
 
 
 class _Table:

@@ -17,7 +17,7 @@ from podscaler.cli.diagnosis.findings import Area, Checked, DoctorFinding, Findi
 from podscaler.core.model.trace import Group, MetricStep, PerPod, PodRule, Trace
 from podscaler.explain import advice, metric_words, wording
 from podscaler.lint.rules import served_metrics
-from podscaler.metrics import api
+from podscaler.metrics import metrics_apis
 from podscaler.metrics.queries import (
     ExternalMetricQuery,
     MetricQuery,
@@ -57,8 +57,8 @@ class RecordedQuery:
 def group_of(query: MetricQuery[Any]) -> str:
     """The API group that serves a query."""
     if isinstance(query, ResourceMetricsQuery):
-        return api.RESOURCE_GROUP
-    return api.EXTERNAL_GROUP if isinstance(query, ExternalMetricQuery) else api.CUSTOM_GROUP
+        return metrics_apis.RESOURCE_GROUP
+    return metrics_apis.EXTERNAL_GROUP if isinstance(query, ExternalMetricQuery) else metrics_apis.CUSTOM_GROUP
 
 
 class QueryRecorder:
@@ -186,9 +186,9 @@ def is_available(service: JsonObject) -> bool:
 
 
 _INSTALL = {
-    api.RESOURCE_GROUP: "install metrics-server, or run `podscaler adapter --resource`",
-    api.CUSTOM_GROUP: "install an adapter that serves it, such as prometheus-adapter or `podscaler adapter`",
-    api.EXTERNAL_GROUP: "install an adapter that serves it, or name the metric's system in a MetricSource",
+    metrics_apis.RESOURCE_GROUP: "install metrics-server, or run `podscaler adapter --resource`",
+    metrics_apis.CUSTOM_GROUP: "install an adapter that serves it, such as prometheus-adapter or `podscaler adapter`",
+    metrics_apis.EXTERNAL_GROUP: "install an adapter that serves it, or name the metric's system in a MetricSource",
 }
 """What to do where nothing serves a group."""
 

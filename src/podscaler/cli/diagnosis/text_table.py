@@ -10,9 +10,9 @@ GAP = "   "
 
 def lines(rows: Sequence[Sequence[str]]) -> Iterable[str]:
     """One line for each row; each row has the same number of cells, and control characters are shown escaped."""
-    shown = [[one_line(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    for row in shown:
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
         yield GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 

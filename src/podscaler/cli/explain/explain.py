@@ -81,11 +81,11 @@ def command(
         _refuse_with_all(name, namespace, at, recording, question)
     if name == STANDARD and recording is None:
         name, recording = None, STANDARD
-    named = explain_request.parse_name(name, namespace)
+    requested_name = explain_request.parse_name(name, namespace)
     request = ExplainRequest(
-        name=named.name,
-        namespace=named.namespace,
-        kind=named.kind,
+        name=requested_name.name,
+        namespace=requested_name.namespace,
+        kind=requested_name.kind,
         at=None if at is None else explain_request.parse_time(at),
         question=() if question is None else what_if.parse(question),
     )

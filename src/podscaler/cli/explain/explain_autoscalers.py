@@ -63,17 +63,19 @@ class Autoscalers:
             return by_key[matching[0]]
         names = [key.removeprefix(f"{namespace}/") for key in explain_request.distinct_names(matching or list(by_key))]
         if matching:
-            named = "" if request.name is None else f' "{request.name}"'
-            count = f"{len(matching)} autoscalers{named}"
+            name_text = "" if request.name is None else f' "{request.name}"'
+            count = f"{len(matching)} autoscalers{name_text}"
             raise UsageError(f"the namespace {namespace} has {count}, name one: {wording.listed(names, NAMES_SHOWN)}")
-        listed = f"there are {wording.listed(names, NAMES_SHOWN)}" if names else "there are none"
+        names_text = f"there are {wording.listed(names, NAMES_SHOWN)}" if names else "there are none"
         kind = "" if request.kind is None else f"{request.kind.flag}/"
-        named = "" if request.name is None else f' "{kind}{request.name}"'
-        raise UsageError(f"no autoscaler{named} in the namespace {namespace}: {listed}")
+        name_text = "" if request.name is None else f' "{kind}{request.name}"'
+        raise UsageError(f"no autoscaler{name_text} in the namespace {namespace}: {names_text}")
 
     def all_of(self, kind: AutoscalerKind | None) -> list[Autoscaler]:
         """All autoscalers of a kind; None: of both kinds."""
-        return [each for listed in self.by_kind if kind in (None, listed) for each in self.by_kind[listed]]
+        return [
+            each for listed_kind in self.by_kind if kind in (None, listed_kind) for each in self.by_kind[listed_kind]
+        ]
 
     def by_namespace(self) -> "Iterator[Autoscalers]":
         """The autoscalers of each namespace, in the order of the names."""
@@ -88,8 +90,8 @@ class Autoscalers:
             autoscaler: the autoscaler to explain.
             kinds: the kinds that its controller manages by its flags; the autoscaler's own kind is added.
         """
-        wanted = {autoscaler.kind, *kinds}
-        return [each for kind in KINDS if kind in wanted for each in self.by_kind[kind]]
+        kinds_wanted = {autoscaler.kind, *kinds}
+        return [each for kind in KINDS if kind in kinds_wanted for each in self.by_kind[kind]]
 
     def conflicting(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> frozenset[Key]:
         """The HorizontalPodAutoscalers of other controllers that scale the target of a PodAutoscaler."""
@@ -99,7 +101,7 @@ class Autoscalers:
         return frozenset(each.key for each in self.by_kind[HPA] if autoscaler_informer.target_of(each) == target)
 
     def waiting_reason(self, autoscaler: Autoscaler) -> str:
-        """Why the controller waits with a PodAutoscaler that replaces a HorizontalPodAutoscaler; empty: it does not."""
+        """Why a PodAutoscaler that replaces a HorizontalPodAutoscaler is not synced yet; empty where it is synced."""
         uids = {each.key: each.metadata.uid for each in self.by_kind[HPA]}
         if autoscaler.kind is HPA or not handover.waits(autoscaler.metadata, uids.get):
             return ""
@@ -113,13 +115,13 @@ class _Wanted(NamedTuple):
     is_needed: bool
 
 
-async def read(client: Client, namespace: str, wanted: AutoscalerKind | None, settings: Settings) -> Autoscalers:
+async def read(client: Client, namespace: str, wanted_kind: AutoscalerKind | None, settings: Settings) -> Autoscalers:
     """The autoscalers of a namespace. Raises StatusError, and UsageError where the kind that is meant is not served.
 
     Args:
         client: of the cluster.
         namespace: its name; empty: all namespaces.
-        wanted: the kind that the user named; None: no kind, HorizontalPodAutoscalers must be readable then.
+        wanted_kind: the kind that the user named; None: no kind, HorizontalPodAutoscalers must be readable then.
         settings: how quantities are read, and the algorithm.
     """
     writes: dict[str, StatusWrite] = {}
@@ -135,7 +137,7 @@ async def read(client: Client, namespace: str, wanted: AutoscalerKind | None, se
         try:
             by_kind[kind] = await all_pages.read(client, source)
         except StatusError as error:
-            by_kind[kind] = _after_failed_list(error, _Wanted(kind, kind is (wanted or HPA)))
+            by_kind[kind] = _after_failed_list(error, _Wanted(kind, kind is (wanted_kind or HPA)))
     return Autoscalers(by_kind, writes)
 
 

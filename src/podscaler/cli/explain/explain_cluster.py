@@ -39,14 +39,14 @@ from podscaler.controller.options import effective_settings, installation
 from podscaler.controller.options.autoscaler_kinds import AutoscalerKind
 from podscaler.controller.options.effective_settings import BUILT_IN, EffectiveSettings
 from podscaler.controller.options.settings import ControllerSettings
-from podscaler.controller.reconcile.observe import Observer, SyncSources
-from podscaler.controller.reconcile.state import AutoscalerStates
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerStates
+from podscaler.controller.reconcile.observer import Observer, SyncSources
 from podscaler.core import decide
 from podscaler.core.model import failure_policy
 from podscaler.core.model import spec as specs
 from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.history import History, Recommendation
-from podscaler.core.model.model import Observation
+from podscaler.core.model.observation import Observation
 from podscaler.explain import comparison, decide_again, explained, what_if
 from podscaler.explain.decide_again import DecisionFacts
 from podscaler.explain.explained import Explanation
@@ -55,12 +55,12 @@ from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import Discovery
 from podscaler.kube.informers.cache import Cache, Key
-from podscaler.kube.informers.watch import WatchSource
+from podscaler.kube.informers.reflector import WatchSource
 from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.transport import TransportError
 from podscaler.metrics.queries import MetricsSource
-from podscaler.sources.direct import DirectSources
+from podscaler.sources.direct_metrics import DirectSources
 from podscaler.sources.informer import FetchedSources
 from podscaler.sources.open_sources import OpenSources
 
@@ -107,14 +107,16 @@ class StoredHistory:
         """The stored history; None where there is none, or reading is forbidden. Raises StatusError."""
         key, now_ns, uid = autoscaler.key, self.clock.now_ns(), autoscaler.metadata.uid
         try:
-            stored = await history_maps.load_history(client, key, now_ns=now_ns, uid=uid, namespace=self.namespace)
+            stored_history = await history_maps.load_history(
+                client, key, now_ns=now_ns, uid=uid, namespace=self.namespace
+            )
         except StatusError as error:
             if error.code not in (0, 403) or isinstance(error, TransportError):
                 raise
             return None
-        if stored is None and (migrated := handover.find_history(autoscaler.metadata, now_ns)) is not None:
+        if stored_history is None and (migrated := handover.find_history(autoscaler.metadata, now_ns)) is not None:
             return migrated.history
-        return stored
+        return stored_history
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,7 @@ class SettingsFinder:
         Args:
             write: the last write of the autoscaler's status; None where that is not known.
         """
-        assumed, given = self._controller.settings.decision, self._controller.given
+        assumed, given_flags = self._controller.settings.decision, self._controller.given
         writer = write.manager if write else ""
         if not writer or writer.startswith(installation.MANAGER):
             namespace = self._controller.settings.settings_namespace
@@ -251,17 +253,17 @@ class SettingsFinder:
         else:
             published = None
         if published is not None and writer in ("", published.manager):
-            origin = f"{FLAGS_GIVEN}; the others from {published.origin}" if given else published.origin
-            return SettingsOrigin(published.decision_with(given), origin)
-        if given:
+            origin = f"{FLAGS_GIVEN}; the others from {published.origin}" if given_flags else published.origin
+            return SettingsOrigin(published.decision_with(given_flags), origin)
+        if given_flags:
             return SettingsOrigin(assumed, FLAGS_GIVEN)
         return SettingsOrigin(assumed, f"{writer or 'its controller'} has default settings", is_assumed=True)
 
     async def _once(
-        self, name: str, read: Callable[[], Coroutine[Any, Any, EffectiveSettings | None]]
+        self, name: str, request: Callable[[], Coroutine[Any, Any, EffectiveSettings | None]]
     ) -> EffectiveSettings | None:
         if name not in self._reads:
-            self._reads[name] = asyncio.ensure_future(read())
+            self._reads[name] = asyncio.ensure_future(request())
         return await self._reads[name]
 
 
@@ -385,13 +387,13 @@ class AutoscalerExplainer:
         """The explanation, and the comparison if the request has a what-if. Raises UsageError, StatusError."""
         await self._fill_caches(autoscaler, self._autoscalers.managed_with(autoscaler, self._controller.settings.kinds))
         observation = (await self._observer.observe(autoscaler)).observation
-        past = await self._controller.history.find(self._client, autoscaler)
-        source = TraceSource.CLUSTER if past is not None else TraceSource.CLUSTER_WITHOUT_HISTORY
-        now, flags = self._clock.now_ns(), self._flags
+        stored_history = await self._controller.history.find(self._client, autoscaler)
+        source = TraceSource.CLUSTER if stored_history is not None else TraceSource.CLUSTER_WITHOUT_HISTORY
+        now_ns, flags = self._clock.now_ns(), self._flags
         wire = failure_policy.with_annotations(autoscaler.wire.spec, autoscaler.metadata.annotations or {})
-        facts = DecisionFacts(wire, *autoscaler.key, observation, past or FORGOTTEN, now, flags)
-        manager = await self._managing_controller(autoscaler, now)
-        decision = decide.decide(autoscaler.spec, observation, facts.prior_history, now, flags)
+        facts = DecisionFacts(wire, *autoscaler.key, observation, stored_history or FORGOTTEN, now_ns, flags)
+        manager = await self._managing_controller(autoscaler, now_ns)
+        decision = decide.decide(autoscaler.spec, observation, facts.prior_history, now_ns, flags)
         explanation = _with_waiting_reason(explained.of_decision(decision, source), manager.waits)
         manager = replace(
             manager, differs=comparison.contradictions(decision, autoscaler.wire.status, explanation.verdict)
@@ -400,23 +402,25 @@ class AutoscalerExplainer:
             return ExplainResult(explanation, manager=manager, settings=self._effective)
         other = await self._with_metrics(request, autoscaler, facts)
         again = explained.of_decision(decide_again.decide_again(request.question, other), source)
-        shown = ",".join(str(each) for each in request.question)
-        return ExplainResult(explanation, comparison.of(explanation, again, shown), manager, self._effective)
+        assignments_text = ",".join(str(each) for each in request.question)
+        return ExplainResult(explanation, comparison.of(explanation, again, assignments_text), manager, self._effective)
 
-    async def _managing_controller(self, autoscaler: Autoscaler, now: int) -> ManagingController:
+    async def _managing_controller(self, autoscaler: Autoscaler, now_ns: int) -> ManagingController:
         """The controller that manages the autoscaler; without a Lease if none may be read. Raises TransportError."""
         namespace, election = self._controller.leases
         holding = None
         try:
             holding = observed_holder.find(
-                await self._leases(namespace, election), election, autoscaler.key, now_ns=now
+                await self._leases(namespace, election), election, autoscaler.key, now_ns=now_ns
             )
         except TransportError:
             raise
         except StatusError as error:
             log.info("the holder of its Lease is not known: %s", error)
-        written = self._autoscalers.writes.get(autoscaler.metadata.uid)
-        return ManagingController(now, self._autoscalers.waiting_reason(autoscaler), written, holding, namespace)
+        status_write = self._autoscalers.writes.get(autoscaler.metadata.uid)
+        return ManagingController(
+            now_ns, self._autoscalers.waiting_reason(autoscaler), status_write, holding, namespace
+        )
 
     async def _leases(self, namespace: str, election: str) -> list[Lease]:
         query = [("labelSelector", f"{lease.ELECTION}={election}")]
@@ -432,20 +436,20 @@ class AutoscalerExplainer:
         wire, flags = what_if.apply(request.question, facts.wire, facts.flags)
         spec = specs.parse(facts.namespace, facts.name, wire, flags.emulation)
         other = replace(autoscaler, wire=msgspec.structs.replace(autoscaler.wire, spec=wire), spec=spec)
-        seen: Observation = (await self._observer.observe(other)).observation
-        return replace(facts, observation=msgspec.structs.replace(facts.observation, metrics=seen.metrics))
+        observation: Observation = (await self._observer.observe(other)).observation
+        return replace(facts, observation=msgspec.structs.replace(facts.observation, metrics=observation.metrics))
 
     async def _fill_caches(self, autoscaler: Autoscaler, managed: Sequence[Autoscaler]) -> None:
         """Read what the controller has in its caches: the pods of the target, the other autoscalers' selectors."""
         for each in managed:
             self._states.register(each.key)
         selectors_read = await asyncio.gather(*[self._neighbourhood.selector(each) for each in managed])
-        own = await self._neighbourhood.selector(autoscaler)
+        own_selector = await self._neighbourhood.selector(autoscaler)
         for each, selector in zip(managed, selectors_read, strict=True):
             if selector is not None and each.key != autoscaler.key:
                 self._states.keep_selector(self._states.of(each.key), selector)
-        if own is not None:
-            pods = await self._neighbourhood.pods(autoscaler.metadata.namespace, own, self._flags.emulation)
+        if own_selector is not None:
+            pods = await self._neighbourhood.pods(autoscaler.metadata.namespace, own_selector, self._flags.emulation)
             self._pods.replace(pods, "")
 
 

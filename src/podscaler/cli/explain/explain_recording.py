@@ -50,13 +50,13 @@ def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_all(numbered: Iterator[tuple[int, bytes]], search: "_Search") -> None:
-    read: Callable[[bytes], None] | None = None
+    read_line: Callable[[bytes], None] | None = None
     for number, line in numbered:
         try:
-            if read is not None:
-                read(line)
+            if read_line is not None:
+                read_line(line)
             else:
-                read = _begin(line, search)
+                read_line = _begin(line, search)
         except RecordingError as error:
             raise RecordingError(f"line {number}: {error}") from None
 
@@ -151,10 +151,10 @@ class _Syncs:
         again = self._again(sync) if is_wanted and self._search.request.question else None
         decision = self._replay.decide(sync)
         if is_wanted:
-            self._search.keep(sync.spec.key, lambda: _answer(decision, again, self._search.request))
+            self._search.keep(sync.spec.key, lambda: _explain_decision(decision, again, self._search.request))
 
     def _again(self, sync: RecordedSync) -> Decision | UsageError:
-        """The decision of the what-if with the neighbours of this sync, or its error, for `_answer` to raise."""
+        """The decision of the what-if with the neighbours of this sync, or the error that the explanation raises."""
         try:
             facts = decide_again.recorded_facts(sync, self._replay.settings)
             return decide_again.decide_again(self._search.request.question, facts)
@@ -162,15 +162,17 @@ class _Syncs:
             return error
 
 
-def _answer(decision: Decision, again: Decision | UsageError | None, request: ExplainRequest) -> ExplainResult:
+def _explain_decision(
+    decision: Decision, again: Decision | UsageError | None, request: ExplainRequest
+) -> ExplainResult:
     if isinstance(again, UsageError):
         raise again
     explanation = explained.of_decision(decision)
     if again is None:
         return ExplainResult(explanation)
-    shown = ",".join(str(each) for each in request.question)
+    assignments_text = ",".join(str(each) for each in request.question)
     return ExplainResult(
-        explanation, comparison.of(explanation, explained.of_decision(again, TraceSource.WHAT_IF), shown)
+        explanation, comparison.of(explanation, explained.of_decision(again, TraceSource.WHAT_IF), assignments_text)
     )
 
 

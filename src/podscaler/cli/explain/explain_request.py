@@ -60,8 +60,8 @@ class ExplainRequest:
         """The requested autoscaler, as far as it is named."""
         if self.name is None:
             return f"in namespace {self.namespace}" if self.namespace else ""
-        named = self.name if self.kind in (None, HPA) else f"{self.kind.flag}/{self.name}"
-        return f"{self.namespace}/{named}" if self.namespace else named
+        name_text = self.name if self.kind in (None, HPA) else f"{self.kind.flag}/{self.name}"
+        return f"{self.namespace}/{name_text}" if self.namespace else name_text
 
 
 @dataclass(frozen=True, slots=True)

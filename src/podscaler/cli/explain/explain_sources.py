@@ -18,7 +18,7 @@ STATUS_MAX_AGE_S = 120
 
 
 class ReportedSourceReader:
-    """Reads sources, or their statuses where that fails; a `podscaler.sources.direct.SourceReader`.
+    """Reads sources, or their statuses where that fails; a `podscaler.sources.direct_metrics.SourceReader`.
 
     Args:
         open_sources: reads sources; the caller closes it.

@@ -26,20 +26,14 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 class FleetFlags(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked for.
 
-    Attributes:
-        recordings: of one controller, in the order of time.
-        synthetic: the number of autoscalers of a made fleet, in place of recordings; 0: recordings.
-        synthetic_minutes: the length of its load.
-        out: the folder of the results.
-        workers: processes of a local cluster.
-        memory: of each of them, such as `1GiB`.
-        scheduler: the address of a running Dask scheduler, in place of a local cluster; empty: none.
-        vary: `FIELD=VALUE,VALUE...`, a candidate for each value.
-        assignments: of `--set`, which together make one candidate.
-        fixed: counts of pods, a candidate each.
-        has_knative, has_hindsight: whether these are compared.
-        slo_ms, capacity_milli, cpu_limit_milli, from_ns, to_ns: as of `podscaler backtest`; None: not stated.
-        form: of the summary, one of FORMS.
+    Attributes: recordings: of one controller, in the order of time. synthetic: the number of autoscalers of a made
+        fleet, in place of recordings; 0: recordings. synthetic_minutes: the length of its load. out: the folder of the
+        results. workers: processes of a local cluster. memory: of each of them, such as `1GiB`. scheduler: the address
+        of a running Dask scheduler, in place of a local cluster; empty: a local cluster is started. vary:
+        `FIELD=VALUE,VALUE...`, a candidate for each value. assignments: of `--set`, which together make one candidate.
+        fixed: counts of pods, a candidate each. has_knative, has_hindsight: whether these are compared. slo_ms,
+        capacity_milli, cpu_limit_milli, from_ns, to_ns: as of `podscaler backtest`; None: not stated. form: of the
+        summary, one of FORMS.
     """
 
     recordings: Sequence[Path] = ()
@@ -86,16 +80,16 @@ def flag(name: str) -> str:
 
 def changes(flags: FleetFlags) -> tuple[str, ...]:
     """The texts of all candidates that change fields. Raises UsageError."""
-    found = []
+    changes_found = []
     for text in flags.vary:
         field, equals, values = text.partition("=")
         parts = [each.strip() for each in values.split(",") if each.strip()]
         if not field.strip() or not equals or not parts:
             raise UsageError(f"--vary {text} is not FIELD=VALUE,VALUE... such as minReplicas=2,4")
-        found += [f"{field.strip()}={each}" for each in parts]
+        changes_found += [f"{field.strip()}={each}" for each in parts]
     if flags.assignments:
-        found.append(",".join(flags.assignments))
-    repeated = {each for each in found if found.count(each) > 1}
+        changes_found.append(",".join(flags.assignments))
+    repeated = {each for each in changes_found if changes_found.count(each) > 1}
     if repeated:
         raise UsageError(f"the candidate {min(repeated)} is stated twice")
-    return tuple(found)
+    return tuple(changes_found)

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 if TYPE_CHECKING:
-    from podscaler.simulation.fleet.running import FleetProgress
+    from podscaler.simulation.fleet.partition_runs import FleetProgress
     from podscaler.simulation.fleet.summary import CandidateSummary, FleetSummary
 
 _BAR_WIDTH = 30
@@ -39,7 +39,7 @@ def progress_printer() -> "Callable[[FleetProgress], None]":
 def _bar(progress: "FleetProgress") -> None:
     filled = _BAR_WIDTH * progress.done // max(progress.partitions, 1)
     bar = "#" * filled + "." * (_BAR_WIDTH - filled)
-    click.echo(f"\r[{bar}] {_text(progress)}", err=True, nl=progress.done == progress.partitions)
+    click.echo(f"\r[{bar}] {_progress_text(progress)}", err=True, nl=progress.done == progress.partitions)
 
 
 class _Lines:
@@ -52,32 +52,32 @@ class _Lines:
         tenth = _LINES * progress.done // max(progress.partitions, 1)
         if tenth > self._shown:
             self._shown = tenth
-            click.echo(_text(progress), err=True)
+            click.echo(_progress_text(progress), err=True)
 
 
-def _text(progress: "FleetProgress") -> str:
+def _progress_text(progress: "FleetProgress") -> str:
     kept = f" ({progress.kept} of an earlier run)" if progress.kept else ""
     return (
         f"{progress.done} of {progress.partitions} partitions{kept}, {progress.autoscalers:,} autoscalers in this run"
     )
 
 
-def text(found: "FleetSummary", form: str, folder: str) -> str:
+def text(totals: "FleetSummary", form: str, folder: str) -> str:
     """The summary as a table or as JSON, with a line break at its end."""
     if form == "json":
-        return msgspec.json.format(msgspec.json.encode(_data(found, folder))).decode() + "\n"
+        return msgspec.json.format(msgspec.json.encode(_data(totals, folder))).decode() + "\n"
     lines = [["", *(heading for heading, _ in _COLUMNS)]]
-    lines += [[each.candidate, *(cell(each) for _, cell in _COLUMNS)] for each in found.candidates]
+    lines += [[each.candidate, *(cell(each) for _, cell in _COLUMNS)] for each in totals.candidates]
     widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
     table = "".join(_line(line, widths) for line in lines)
-    return f"{table if found.candidates else ''}{_errors(found)}The rows of every autoscaler: {folder}/*.parquet\n"
+    return f"{table if totals.candidates else ''}{_errors(totals)}The rows of every autoscaler: {folder}/*.parquet\n"
 
 
-def _data(found: "FleetSummary", folder: str) -> dict[str, Any]:
+def _data(fleet_summary: "FleetSummary", folder: str) -> dict[str, Any]:
     return {
-        "candidates": found.candidates,
-        "failed": found.failed,
-        "errors": [{"error": error, "autoscalers": count} for error, count in found.errors],
+        "candidates": fleet_summary.candidates,
+        "failed": fleet_summary.failed,
+        "errors": [{"error": error, "autoscalers": count} for error, count in fleet_summary.errors],
         "results": folder,
     }
 
@@ -88,9 +88,9 @@ def _line(cells: list[str], widths: list[int]) -> str:
     return "  ".join([name.ljust(widths[0]), *aligned]) + "\n"
 
 
-def _errors(found: "FleetSummary") -> str:
-    if not found.failed:
+def _errors(fleet_summary: "FleetSummary") -> str:
+    if not fleet_summary.failed:
         return ""
-    lines = [f"{found.failed:,} autoscalers could not be judged:\n"]
-    lines += [f"  {count:,}: {error}\n" for error, count in found.errors]
+    lines = [f"{fleet_summary.failed:,} autoscalers could not be judged:\n"]
+    lines += [f"  {count:,}: {error}\n" for error, count in fleet_summary.errors]
     return "".join(lines)

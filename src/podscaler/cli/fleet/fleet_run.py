@@ -36,13 +36,13 @@ def run(flags: FleetFlags) -> None:
     if flags.scheduler and not flags.scheduler.partition("://")[2]:
         raise UsageError(f"--scheduler {flags.scheduler} is not an address such as tcp://dask-scheduler:8786")
     with _locked(flags.out):
-        _run(flags)
+        _run_partitions(flags)
 
 
-def _run(flags: FleetFlags) -> None:
-    from podscaler.simulation.fleet import results, running, summary
+def _run_partitions(flags: FleetFlags) -> None:
+    from podscaler.simulation.fleet import partition_runs, results, summary
     from podscaler.simulation.fleet.cluster import ClusterRequest
-    from podscaler.simulation.fleet.running import FleetRun
+    from podscaler.simulation.fleet.partition_runs import FleetRun
     from podscaler.simulation.fleet.trials import PRESENT, FleetTrials
 
     trials = FleetTrials(
@@ -56,13 +56,13 @@ def _run(flags: FleetFlags) -> None:
     parts = _partitions(flags)
     fleet = FleetRun(partitions=parts, make_trial=trials, description=trials.description, folder=flags.out)
     on = ClusterRequest(workers=flags.workers, memory=flags.memory, scheduler=flags.scheduler)
-    running.run(fleet, on, fleet_output.progress_printer())
-    found = summary.summarize(flags.out, [each.name for each in parts], PRESENT)
-    click.echo(fleet_output.text(found, flags.form, str(flags.out / results.FOLDER)), nl=False)
+    partition_runs.run(fleet, on, fleet_output.progress_printer())
+    fleet_summary = summary.summarize(flags.out, [each.name for each in parts], PRESENT)
+    click.echo(fleet_output.text(fleet_summary, flags.form, str(flags.out / results.FOLDER)), nl=False)
 
 
 def _partitions(flags: FleetFlags) -> "Sequence[Partition]":
-    from podscaler.simulation.evaluation.recorded import RecordedSelection
+    from podscaler.simulation.evaluation.recording_scenario import RecordedSelection
     from podscaler.simulation.fleet import partitions, splitting, synthetic
 
     if flags.synthetic:

@@ -55,7 +55,7 @@ def command(ctx: click.Context, /, *, files: Sequence[str], output: str, **optio
     findings = linter.lint(items, cluster, files_only=bool(files))
     checked = [item for item in items if not (files and item.origin.is_live)]
     report = Report(findings, len(checked), sum(map(is_autoscaler, checked)))
-    click.echo(_shown(report, output), nl=output == "text")
+    click.echo(_report_text(report, output), nl=output == "text")
     ctx.exit(1 if findings else 0)
 
 
@@ -89,7 +89,7 @@ def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[I
     return [*file_items, *(item for item in snapshot.items if item.key not in keys)], snapshot.cluster
 
 
-def _shown(report: Report, output: str) -> str:
+def _report_text(report: Report, output: str) -> str:
     if output == "text":
         return lint_output.text(report)
     if output == "sarif":

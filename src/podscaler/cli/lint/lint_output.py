@@ -52,8 +52,8 @@ def _summary(report: Report) -> str:
     counts = _counts(report)
     if not report.findings:
         return f"no findings in {checked}"
-    counted = [_counted(counts[severity], severity) for severity in Severity if counts[severity]]
-    return f"{', '.join(counted)} in {checked}"
+    counted_texts = [_counted(counts[severity], severity) for severity in Severity if counts[severity]]
+    return f"{', '.join(counted_texts)} in {checked}"
 
 
 def _counted(number: int, name: str) -> str:

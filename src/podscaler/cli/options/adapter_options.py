@@ -81,9 +81,9 @@ class AdapterOptions:
         files: the serving certificate and its key; None: a certificate is made in memory.
         lister, authentication, authorization: the connections to the API server for lists, for reviews of tokens, and
             for reviews of access.
-        kubelets: how kubelets are scraped; None: they are not.
+        kubelets: how kubelets are scraped; None: kubelets are not scraped.
         serves_metric_sources: whether MetricSources are served as external metrics.
-        metric_source_folder: the folder below which they may read files; None: they may read none.
+        metric_source_folder: the folder below which they may read files; None: no file may be read.
     """
 
     config: Path | None
@@ -173,5 +173,7 @@ def _prometheus(values: Mapping[str, Any], clock: Clock) -> PrometheusSettings:
 
 def _cluster(name: str, values: Mapping[str, Any], clock: Clock) -> Config:
     """The connection of the kubeconfig flag `name`, else of --kubeconfig and --context. Raises UsageError."""
-    given = values[name] or values["kubeconfig"]
-    return locate.find_config(str(given) if given else None, None if values[name] else values["context"], clock)
+    kubeconfig = values[name] or values["kubeconfig"]
+    return locate.find_config(
+        str(kubeconfig) if kubeconfig else None, None if values[name] else values["context"], clock
+    )

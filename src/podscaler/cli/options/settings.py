@@ -18,7 +18,7 @@ from podscaler.api.machinery import duration, names
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import UsageError
 from podscaler.cli.options.flags import DURATION, FLOAT64, INT32, NAMESPACE, Flag, Option, flag_group
-from podscaler.controller.options import autoscaler_kinds, gates
+from podscaler.controller.options import autoscaler_kinds, feature_gates
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.core.model import settings as core_settings
 from podscaler.kube.client import urls
@@ -118,7 +118,9 @@ OPTIONS = (
         "30s",
         "how long after a pod's start a change of readiness counts as its first",
     ),
-    Option("feature-gates", TEXT, None, "Name=true|false,... of " + ", ".join(sorted(gates.KNOWN)), is_list=True),
+    Option(
+        "feature-gates", TEXT, None, "Name=true|false,... of " + ", ".join(sorted(feature_gates.KNOWN)), is_list=True
+    ),
     Option(
         "history",
         HISTORY,
@@ -214,7 +216,7 @@ def parse_settings(options: Mapping[str, Any]) -> ControllerSettings:
         tolerance=value[f"{PREFIX}tolerance"],
         cpu_initialization_period_ns=value[f"{PREFIX}cpu-initialization-period"],
         initial_readiness_delay_ns=value[f"{PREFIX}initial-readiness-delay"],
-        gates=gates.parse(",".join(value["feature-gates"])),
+        gates=feature_gates.parse(",".join(value["feature-gates"])),
         emulate=value["emulate"],
         algorithm=value["algorithm"],
         upscale_delay_ns=value[f"{PREFIX}upscale-delay"],

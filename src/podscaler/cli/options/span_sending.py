@@ -46,17 +46,17 @@ class SpanSending:
 
     async def close(self) -> None:
         """Send the waiting spans; returns within CLOSE_TIMEOUT_S."""
-        sent = asyncio.Event()
+        all_sent = asyncio.Event()
         loop = asyncio.get_running_loop()
 
         def shut_down() -> None:
             self.provider.shutdown()
             with suppress(RuntimeError):  # the loop is closed already
-                loop.call_soon_threadsafe(sent.set)
+                loop.call_soon_threadsafe(all_sent.set)
 
         threading.Thread(target=shut_down, name="the end of traces", daemon=True).start()
         try:
-            await asyncio.wait_for(sent.wait(), CLOSE_TIMEOUT_S)
+            await asyncio.wait_for(all_sent.wait(), CLOSE_TIMEOUT_S)
         except TimeoutError:
             log.warning("the last traces could not be sent within %g s", CLOSE_TIMEOUT_S)
 

@@ -27,23 +27,23 @@ _FIELDS = {"--prometheus-url": "`url`", "--prometheus-ca-file": "`caFile`", "--p
 
 
 def read(request: RangeRequest) -> Sequence[tuple[float, str]]:
-    """The instants (seconds since the epoch) and values of the one series of a query. Blocks.
+    """The instants (seconds since the epoch) and values of the one series of a query. The call blocks.
 
     Raises:
         UsageError: Prometheus cannot be reached, rejects the query, or has no series or several.
     """
-    return asyncio.run(_read(request))
+    return asyncio.run(_read_chunks(request))
 
 
-async def _read(request: RangeRequest) -> Sequence[tuple[float, str]]:
+async def _read_chunks(request: RangeRequest) -> Sequence[tuple[float, str]]:
     async with _connected(request) as client:
         points: list[tuple[float, str]] = []
         for start_s, end_s in chunks(request):
             try:
-                found = await client.query_range(request.query, start_s=start_s, end_s=end_s, step_s=request.step_s)
+                series = await client.query_range(request.query, start_s=start_s, end_s=end_s, step_s=request.step_s)
             except PrometheusError as error:
                 raise UsageError(f"the query {request.query} failed: {error}") from None
-            points += _points_of(found, request)
+            points += _points_of(series, request)
     if not points:
         raise UsageError(f"the query {request.query} has no series {_span(request)}")
     return points
@@ -84,10 +84,10 @@ def chunks(request: RangeRequest) -> list[tuple[float, float]]:
     ]
 
 
-def _points_of(found: Sequence[PromSeries], request: RangeRequest) -> Sequence[tuple[float, str]]:
-    if len(found) > 1:
-        raise UsageError(f"the query {request.query} has {len(found)} series; aggregate them to one, as with sum()")
-    return found[0].points if found else []
+def _points_of(series: Sequence[PromSeries], request: RangeRequest) -> Sequence[tuple[float, str]]:
+    if len(series) > 1:
+        raise UsageError(f"the query {request.query} has {len(series)} series; aggregate them to one, as with sum()")
+    return series[0].points if series else []
 
 
 def _span(request: RangeRequest) -> str:

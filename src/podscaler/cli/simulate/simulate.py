@@ -19,7 +19,7 @@ from podscaler.cli.simulate.sync_output import CSVWriter, JSONWriter, ParquetWri
 from podscaler.cli.simulate.timeline import Timeline
 from podscaler.explain import explained
 from podscaler.simulation import engine, report
-from podscaler.simulation.files import fields, scenario_file
+from podscaler.simulation.files import file_fields, scenario_file
 from podscaler.simulation.files.loads import RangeRequest
 from podscaler.simulation.files.scenario_file import ScenarioFile
 from podscaler.simulation.model import expectations
@@ -70,21 +70,21 @@ def command(*, scenario: Path, output: str, out: Path | None, seed: int | None, 
     expects something else than what happens, with a sentence for each expectation on standard error, and 2 for a file
     that cannot be used.
     """
-    found = scenario_file.read(scenario, seed=seed, range_query=_range_query)
+    content = scenario_file.read(scenario, seed=seed, range_query=_range_query)
     if (explain_at := options["explain_at"]) is not None:
         at_ms = _instant_ms(explain_at)
-        if at_ms > found.scenario.duration_ms:
+        if at_ms > content.scenario.duration_ms:
             raise UsageError(
-                f"--explain {explain_at} is after the end of the scenario, {clock(found.scenario.duration_ms)}"
+                f"--explain {explain_at} is after the end of the scenario, {clock(content.scenario.duration_ms)}"
             )
-        click.echo(_explanations(scenario, found, at_ms))
+        click.echo(_explanations(scenario, content, at_ms))
         return
     if options["report_file"] is not None:
         report.ensure_writable(options["report_file"])
     if output == "parquet" and out is None:
         raise UsageError("Parquet is not a text: name its file, as in --out syncs.parquet")
-    with _writer(output, out, found, every_sync=options["every_sync"]) as writer:
-        failures = _run(scenario, found, writer, options["report_file"])
+    with _writer(output, out, content, every_sync=options["every_sync"]) as writer:
+        failures = _run(scenario, content, writer, options["report_file"])
     for failure in failures:
         click.echo(failure, err=True)
     if failures:
@@ -176,7 +176,7 @@ def _instant_ms(text: str) -> int:
         hours, minutes, seconds = (int(part or 0) for part in matched.groups())
         return ((hours * 60 + minutes) * 60 + seconds) * 1000
     try:
-        return int(text) * 1000 if text.isdigit() else fields.parse_duration_ms(text)
+        return int(text) * 1000 if text.isdigit() else file_fields.parse_duration_ms(text)
     except ValueError:
         raise UsageError(f"--explain {text} is not an instant such as 12:15, 12m15s or 735 (seconds)") from None
 

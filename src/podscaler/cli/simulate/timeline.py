@@ -33,11 +33,11 @@ class Timeline:
     def lines(self, sync: SimulatedSync) -> Iterator[str]:
         """The lines of one sync; none where nothing changed."""
         row = results.row(sync)
-        seen = (row.replicas, row.pods, row.ready, row.unscheduled, row.nodes, row.error)
+        visible_values = (row.replicas, row.pods, row.ready, row.unscheduled, row.nodes, row.error)
         outcome = self._outcome(sync, row)
-        if not outcome and not self._shows_all and self._last.get(row.autoscaler) == seen:
+        if not outcome and not self._shows_all and self._last.get(row.autoscaler) == visible_values:
             return
-        self._last[row.autoscaler] = seen
+        self._last[row.autoscaler] = visible_values
         name = f"{row.autoscaler}   " if self._has_names else ""
         metrics = "   ".join(_metric(each) for each in row.metrics)
         parts = [f"{clock(sync.at_ms):>8}   {name}{_load(row)}", metrics, _pods(row)]
@@ -84,11 +84,11 @@ def _amount(amount: int | None, unit: str) -> str:
 
 
 def _pods(row: TimelineRow) -> str:
-    shown = f"pods {row.replicas:2d}  "
+    text = f"pods {row.replicas:2d}  "
     if max(row.replicas, row.ready) <= _BAR_MAX:
-        shown += "#" * row.ready + "." * max(row.replicas - row.ready, 0)
+        text += "#" * row.ready + "." * max(row.replicas - row.ready, 0)
     else:
-        shown += f"{row.ready} ready"
+        text += f"{row.ready} ready"
     if row.unscheduled:
-        shown += f"   {row.unscheduled} without a node"
-    return shown + (f"   nodes {row.nodes}" if row.nodes is not None else "")
+        text += f"   {row.unscheduled} without a node"
+    return text + (f"   nodes {row.nodes}" if row.nodes is not None else "")

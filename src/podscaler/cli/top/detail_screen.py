@@ -189,10 +189,10 @@ def _refill(table: "DataTable[Text]", rows: Sequence[TabRow]) -> None:
 
 def tab_rows(detail: Detail) -> dict[str, list[TabRow]]:
     """The rows of each tab, by its name; the newest first where they have an age."""
-    now = detail.now
+    now_ms = detail.now
 
     def age(at_ms: int | None) -> str:
-        return row_cells.UNKNOWN if at_ms is None else row_cells.age(now - at_ms)
+        return row_cells.UNKNOWN if at_ms is None else row_cells.age(now_ms - at_ms)
 
     count = row_cells.count_text
     return {

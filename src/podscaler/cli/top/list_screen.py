@@ -100,35 +100,37 @@ class ListScreen(Screen[None]):
         except NoMatches:  # between two screens
             return
         selected = row_cells.select(self._rows, self.view)
-        wanted = {(row.namespace, row.name): row_cells.cells(row, self._now_ms) for row in selected}
+        cells_by_key = {(row.namespace, row.name): row_cells.cells(row, self._now_ms) for row in selected}
         styles = {(row.namespace, row.name): STYLES[row.severity] for row in selected}
-        if list(wanted) == list(self._shown):
-            self._update_cells(table, wanted, styles)
+        if list(cells_by_key) == list(self._shown):
+            self._update_cells(table, cells_by_key, styles)
         else:
-            self._fill(table, wanted, styles)
-        self._shown = wanted
-        self.query_one("#state", Static).update(Text(self._state_line(len(wanted)), style="bold"))
+            self._fill(table, cells_by_key, styles)
+        self._shown = cells_by_key
+        self.query_one("#state", Static).update(Text(self._state_line(len(cells_by_key)), style="bold"))
 
-    def _update_cells(self, table: DataTable[Text], wanted: dict[Key, tuple[str, ...]], styles: dict[Key, str]) -> None:
-        for key, texts in wanted.items():
+    def _update_cells(
+        self, table: DataTable[Text], cells_by_key: dict[Key, tuple[str, ...]], styles: dict[Key, str]
+    ) -> None:
+        for key, texts in cells_by_key.items():
             before = self._shown[key]
             if texts != before:
                 for column, text, old in zip(COLUMNS, texts, before, strict=True):
                     if text != old:
                         table.update_cell("/".join(key), column, _cell(column, text, styles[key]), update_width=True)
 
-    def _fill(self, table: DataTable[Text], wanted: dict[Key, tuple[str, ...]], styles: dict[Key, str]) -> None:
+    def _fill(self, table: DataTable[Text], cells_by_key: dict[Key, tuple[str, ...]], styles: dict[Key, str]) -> None:
         """Make all rows again; the cursor stays on its autoscaler."""
-        selected, keys = self.selected, list(wanted)
+        selected, keys = self.selected, list(cells_by_key)
         table.clear()
-        for key, texts in wanted.items():
+        for key, texts in cells_by_key.items():
             cells = [_cell(column, text, styles[key]) for column, text in zip(COLUMNS, texts, strict=True)]
             table.add_row(*cells, key="/".join(key))
-        if selected in wanted:
+        if selected in cells_by_key:
             table.move_cursor(row=keys.index(selected), animate=False)
 
-    def _state_line(self, shown: int) -> str:
-        parts = [plain(self._cluster) or "connecting", f"{shown} of {len(self._rows)} autoscalers"]
+    def _state_line(self, shown_count: int) -> str:
+        parts = [plain(self._cluster) or "connecting", f"{shown_count} of {len(self._rows)} autoscalers"]
         if problems := sum(row.severity >= 2 for row in self._rows):
             parts.append(f"{problems} with problems")
         if self.view.namespace:

@@ -103,8 +103,8 @@ def metrics_text(metrics: Sequence[MetricView], width: int) -> str:
     if not texts:
         return UNKNOWN
     rest = f" +{len(texts) - 1}" if len(texts) > 1 else ""
-    kept = metrics[0].text + rest
-    return kept if len(kept) <= width else kept[: width - 1] + "…"
+    first_text = metrics[0].text + rest
+    return first_text if len(first_text) <= width else first_text[: width - 1] + "…"
 
 
 def sparkline(values: Sequence[int], width: int) -> str:
@@ -117,8 +117,8 @@ def sparkline(values: Sequence[int], width: int) -> str:
     columns = min(width, len(values))
     edges = [index * len(values) // columns for index in range(columns + 1)]
     peaks = [max(values[first:last]) for first, last in itertools.pairwise(edges)]
-    most = max(*peaks, 1)
-    return "".join(BARS[peak * (len(BARS) - 1) // most] for peak in peaks)
+    highest = max(*peaks, 1)
+    return "".join(BARS[peak * (len(BARS) - 1) // highest] for peak in peaks)
 
 
 def age(age_ms: int) -> str:

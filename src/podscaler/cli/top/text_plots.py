@@ -86,10 +86,10 @@ def plot(
         width, height: in characters; at least 12 and 2.
         band: is behind all series.
     """
-    known = [each for one in series for each in one.values if each is not None]
+    known_values = [each for one in series for each in one.values if each is not None]
     if band is not None:
-        known += [each for each in (*band.low, *band.high) if each is not None]
-    low, high = min(0, *known) if known else 0.0, max(known, default=1.0)
+        known_values += [each for each in (*band.low, *band.high) if each is not None]
+    low, high = min(0, *known_values) if known_values else 0.0, max(known_values, default=1.0)
     scale = _Scale(low, high if high > low else low + 1, height)
     labels = {height - 1: number(scale.high), 0: number(scale.low)}
     margin = max(len(each) for each in labels.values())
@@ -131,7 +131,7 @@ def _columns(window: TimeWindow, count: int) -> list[list[int]]:
     return columns
 
 
-def _known(values: Values, column: Sequence[int]) -> list[float]:
+def _values_of_columns(values: Values, column: Sequence[int]) -> list[float]:
     return [value for index in column if (value := values[index]) is not None]
 
 
@@ -140,7 +140,7 @@ def _draw(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], series: Te
     cell = Cell(series.sign, series.style)
     before: int | None = None
     for x, column in enumerate(columns):
-        values = _known(series.values, column)
+        values = _values_of_columns(series.values, column)
         if not values:
             before = None
             continue
@@ -156,7 +156,7 @@ def _draw(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], series: Te
 
 def _draw_band(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], band: TextBand, scale: _Scale) -> None:
     for x, column in enumerate(columns):
-        low, high = _known(band.low, column), _known(band.high, column)
+        low, high = _values_of_columns(band.low, column), _values_of_columns(band.high, column)
         if low and high:
             for row in range(scale.row(min(low)), scale.row(max(high)) + 1):
                 canvas[row][x] = Cell(band.sign, band.style)

@@ -78,10 +78,10 @@ async def _watching(options: WatchOptions, namespace: str) -> AsyncIterator[tupl
     client = await options.connection.open_reader(clock, user_agent=f"podscaler/{__version__} top")
     if namespace:
         client.wrap_transport(lambda transport: NamespacedTransport(transport, namespace))
-    live = watch.live(client)
-    working = asyncio.ensure_future(watch.run(client, live))
+    live_cluster = watch.new_live_cluster(client)
+    working = asyncio.ensure_future(watch.run(client, live_cluster))
     try:
-        yield live, working
+        yield live_cluster, working
     finally:
         working.cancel()
         with suppress(asyncio.CancelledError, UsageError):
@@ -95,42 +95,48 @@ async def _show(options: WatchOptions, view: ListView) -> None:
         from podscaler.cli.top.top_app import TopApp
     except ModuleNotFoundError as error:
         raise UsageError(f"podscaler top needs {error.name}: pip install 'podscaler[top]'") from None
-    async with _watching(options, view.namespace) as (live, working):
-        app = TopApp(live, cluster=live.name, clock=SystemClock(), view=view, find_notice=lambda: _notice(live))
+    async with _watching(options, view.namespace) as (live_cluster, working):
+        app = TopApp(
+            live_cluster,
+            cluster=live_cluster.name,
+            clock=SystemClock(),
+            view=view,
+            find_notice=lambda: _notice(live_cluster),
+        )
         working.add_done_callback(lambda done: None if done.cancelled() else app.exit())
         await app.run_async()
         if working.done():
             working.result()
 
 
-def _notice(live: "LiveCluster") -> Notice | None:
+def _notice(live_cluster: "LiveCluster") -> Notice | None:
     """What is wrong with the connection; None: nothing."""
-    if faults := live.faults():
+    if faults := live_cluster.faults():
         return Notice("error", "; ".join(faults))
-    if waits := live.unready():
+    if waits := live_cluster.unready():
         return Notice("info", "; ".join(waits))
     return None
 
 
 async def _print_once(options: WatchOptions, view: ListView) -> None:
     """Print the list as soon as every autoscaler was synced once. Raises UsageError where that takes too long."""
-    async with _watching(options, view.namespace) as (live, working):
+    async with _watching(options, view.namespace) as (live_cluster, working):
         try:
             async with asyncio.timeout(LIST_WITHIN_S):
-                while not _is_complete(live):
+                while not _is_complete(live_cluster):
                     if working.done():
                         working.result()
                     await asyncio.sleep(LOOK_PERIOD_S)
         except TimeoutError:
-            reasons = "; ".join([*live.faults(), *live.unready()]) or "not all autoscalers were synced"
+            reasons = "; ".join([*live_cluster.faults(), *live_cluster.unready()]) or "not all autoscalers were synced"
             raise UsageError(f"no list within {LIST_WITHIN_S:.0f} s: {reasons}") from None
         now_ms = SystemClock().now_ns() // 1_000_000
-        click.echo(row_cells.table(row_cells.select(live.rows(), view), now_ms))
+        click.echo(row_cells.table(row_cells.select(live_cluster.rows(), view), now_ms))
 
 
-def _is_complete(live: "LiveCluster") -> bool:
+def _is_complete(live_cluster: "LiveCluster") -> bool:
     """Whether all autoscalers are listed, and a decision about each is known."""
-    if live.unready():
+    if live_cluster.unready():
         return False
-    tracks = [live.history.find(key) for key in list(live.keys())]
+    tracks = [live_cluster.history.find(key) for key in list(live_cluster.keys())]
     return all(track is not None and track.latest is not None for track in tracks)

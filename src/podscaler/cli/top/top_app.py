@@ -83,11 +83,11 @@ class TopApp(App[None]):
         self._show_notice(self._find_notice())
 
     def _show_notice(self, notice: Notice | None) -> None:
-        found = self.screen.query("#notice")
+        notices = self.screen.query("#notice")
         if notice is None:
-            found.remove()
-        elif found:
-            found.first(Static).update(Text(plain(notice.text)))
+            notices.remove()
+        elif notices:
+            notices.first(Static).update(Text(plain(notice.text)))
         else:
             line = Static(Text(plain(notice.text)), id="notice")
             self.screen.mount(line, before=0)

@@ -103,21 +103,23 @@ def command(source: str, output: str, out: Path | None, report_file: Path | None
     for path in (report_file, out):
         if path is not None:
             report.ensure_writable(path)
-    stated = goals.parse(flags["limits"], flags["minimize"], has_slo=flags["latency"] is not None)
+    stated_goals = goals.parse(flags["limits"], flags["minimize"], has_slo=flags["latency"] is not None)
     load = load_sources.read(source_flags.source_request(source, flags))
     tunable = tune_source.of_load(
         load,
         slo_ms=source_flags.find_duration_ms(flags["latency"], "--latency", "200ms"),
         capacity_milli=source_flags.find_milli(flags["capacity"], "--capacity"),
     )
-    least, most = flags["min_replicas"], flags["max_replicas"]
-    bounds = space.ReplicaBounds(1 if least is None else least, tunable.wire.max_replicas if most is None else most)
+    replicas_min, replicas_max = flags["min_replicas"], flags["max_replicas"]
+    bounds = space.ReplicaBounds(
+        1 if replicas_min is None else replicas_min, tunable.wire.max_replicas if replicas_max is None else replicas_max
+    )
     over = flags["over"]
     dimensions = space.DEFAULT_DIMENSIONS if over is None else [name.strip() for name in over.split(",")]
     tuned = tune_search.tune(
         tunable,
         space.SearchSpace(tunable.wire, dimensions, bounds),
-        stated,
+        stated_goals,
         SearchBudget(flags["trials"], flags["seed"]),
         share=flags["train"],
         on_progress=_progress(flags["trials"]),
@@ -132,9 +134,9 @@ def command(source: str, output: str, out: Path | None, report_file: Path | None
 def _progress(trials: int) -> Callable[[int], None]:
     """Shows on a terminal how many candidates were tried."""
 
-    def show(done: int) -> None:
+    def show(trials_done: int) -> None:
         if sys.stderr.isatty():
-            click.echo(f"\r{done} of {trials} candidates", err=True, nl=done >= trials)
+            click.echo(f"\r{trials_done} of {trials} candidates", err=True, nl=trials_done >= trials)
 
     return show
 

@@ -24,7 +24,7 @@ class TunedAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
         result: of the search.
         changes: of the chosen spec; empty: there is none.
         effects: sentences on what each group of changes does on the first part.
-        manifest: the recommended autoscaler; None: none is recommended.
+        manifest: the recommended autoscaler; None: no change is recommended.
         remarks: sentences about the load and the engine.
     """
 
@@ -40,8 +40,8 @@ class TunedAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 def table(tuned: TunedAutoscaler) -> Iterator[str]:
     """The lines of the table."""
     result, measures = tuned.result, measures_of(tuned.goals)
-    ended = "; the search was interrupted" if result.is_interrupted else ""
-    yield f"{tuned.name}: {result.trials} candidates tried on the first part of the load{ended}"
+    interruption = "; the search was interrupted" if result.is_interrupted else ""
+    yield f"{tuned.name}: {result.trials} candidates tried on the first part of the load{interruption}"
     yield ""
     yield from _aligned(score_rows(tuned, measures))
     yield from _front(tuned, measures)
@@ -79,9 +79,15 @@ def verdict(tuned: TunedAutoscaler) -> str:
         for measure in tuned.goals.minimize
     ]
     limits = " and ".join(map(str, tuned.goals.limits))
-    kept = [measure for measure in tuned.goals.not_worse if measure not in tuned.goals.minimize]
-    held = f" and keeps {limits}" if limits else f", and it is not worse in {', '.join(kept)}" if kept else ""
-    return f"Recommended: on the later part, which the search did not see, it has {', '.join(parts)}{held}."
+    measures_not_worse = [measure for measure in tuned.goals.not_worse if measure not in tuned.goals.minimize]
+    kept_text = (
+        f" and keeps {limits}"
+        if limits
+        else f", and it is not worse in {', '.join(measures_not_worse)}"
+        if measures_not_worse
+        else ""
+    )
+    return f"Recommended: on the later part, which the search did not see, it has {', '.join(parts)}{kept_text}."
 
 
 def as_json(tuned: TunedAutoscaler) -> Mapping[str, Any]:
@@ -143,12 +149,12 @@ def _front(tuned: TunedAutoscaler, measures: Sequence[str]) -> Iterator[str]:
     if len(tuned.goals.minimize) < 2 or len(front) < 2:
         return
     step = max(-(-len(front) // 10), 1)
-    shown = front[::step]
+    shown_candidates = front[::step]
     yield from (
         "",
         f"No candidate is better in all of {', '.join(tuned.goals.minimize)} (first part, {len(front)} of them):",
     )
-    yield from _aligned([["", *measures], *(["", *_texts(each.scores, measures)] for each in shown)])
+    yield from _aligned([["", *measures], *(["", *_texts(each.scores, measures)] for each in shown_candidates)])
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

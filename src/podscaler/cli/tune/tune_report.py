@@ -33,7 +33,7 @@ _LATER_MEASURE = "under-amount"
 
 def data(tuned: TunedAutoscaler, source: TuneSource) -> ReportData:
     """The content of the report. Raises ValueError where the scenario contradicts itself."""
-    present, *others = _parts(tuned, source)
+    present_part, *other_parts = _parts(tuned, source)
     changes = ReportTable(
         title="Changes",
         columns=("Field", "Before", "After"),
@@ -44,9 +44,9 @@ def data(tuned: TunedAutoscaler, source: TuneSource) -> ReportData:
         notes=(tune_output.verdict(tuned), *tuned.effects, *tuned.remarks),
         start_ns=source.scenario.start_ns,
         tables=(_scores(tuned), *([changes] if tuned.changes else [])),
-        plots=(_replicas(present, others),),
+        plots=(_replicas(present_part, other_parts),),
         scatter=_scatter(tuned, source),
-        autoscalers=(present, *others),
+        autoscalers=(present_part, *other_parts),
     )
 
 
@@ -70,15 +70,17 @@ def _scatter(tuned: TunedAutoscaler, source: TuneSource) -> ScatterPlot:
     across, up = (*minimized, _LATER_MEASURE, "pod-hours")[:2] if len(minimized) < 2 else minimized[:2]
     up = up if up != across else "pod-hours"
 
-    def point(label: str, found: Scores, kind: str, spec: HorizontalPodAutoscalerSpec | None) -> ScatterPoint:
-        changed = () if spec is None else recommendation.changes(source.wire, spec)
+    def point(
+        label: str, candidate_scores: Scores, kind: str, spec: HorizontalPodAutoscalerSpec | None
+    ) -> ScatterPoint:
+        changes = () if spec is None else recommendation.changes(source.wire, spec)
         return msgspec.convert(
             {
                 "label": label,
-                "x": scores.value(found, across),
-                "y": scores.value(found, up),
+                "x": scores.value(candidate_scores, across),
+                "y": scores.value(candidate_scores, up),
                 "kind": kind,
-                "lines": [str(each) for each in changed],
+                "lines": [str(each) for each in changes],
             },
             ScatterPoint,
         )
@@ -98,8 +100,8 @@ def _parts(tuned: TunedAutoscaler, source: TuneSource) -> Iterator[AutoscalerPar
         (autoscaler,) = source.scenario.autoscalers
         before, settings = autoscaler.spec, source.scenario.settings
         spec = core_spec.parse(before.namespace, before.name, chosen.spec, settings.emulation)
-        changed = msgspec.structs.replace(autoscaler, spec=spec)
-        scenario = msgspec.structs.replace(source.scenario, autoscalers=(changed,))
+        changed_autoscaler = msgspec.structs.replace(autoscaler, spec=spec)
+        scenario = msgspec.structs.replace(source.scenario, autoscalers=(changed_autoscaler,))
         name = "recommended spec" if tuned.manifest is not None else "best candidate"
         yield _simulated(scenario, f"{tuned.name}, {name}")
 
@@ -111,13 +113,13 @@ def _simulated(scenario: SimulationScenario, title: str) -> AutoscalerPart:
     return msgspec.structs.replace(collector.autoscalers()[0], autoscaler=title)
 
 
-def _replicas(present: AutoscalerPart, others: Sequence[AutoscalerPart]) -> TimePlot:
+def _replicas(present_part: AutoscalerPart, other_parts: Sequence[AutoscalerPart]) -> TimePlot:
     """The ready pods of each spec on one axis."""
     lines = []
-    for part, color in zip((present, *others), ("gray", "green"), strict=False):
+    for part, color in zip((present_part, *other_parts), ("gray", "green"), strict=False):
         plot = next(each for each in part.plots if each.has_decisions)
         ready = next(each for each in plot.series if each.label == "ready pods")
         label = part.autoscaler.rpartition(", ")[2]
         lines.append(PlotSeries(label=label, values=ready.values, color=color, keeps_changes=True))  # type: ignore[arg-type] # a SeriesColor
-    at_s = next(each for each in present.plots if each.has_decisions).at_s
+    at_s = next(each for each in present_part.plots if each.has_decisions).at_s
     return TimePlot(title="Ready pods", unit="", at_s=at_s, series=tuple(lines))

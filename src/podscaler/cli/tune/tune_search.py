@@ -78,9 +78,9 @@ def _effects(space: SearchSpace, result: SearchResult, evaluate: Evaluate, goals
 
 def _remarks(source: TuneSource, reasons: list[str]) -> tuple[str, ...]:
     capacity = source.capacity
-    least, most = min(source.needed), max(source.needed)
+    fewest_pods, most_pods = min(source.needed), max(source.needed)
     needed = (
-        f"The load needs {least} to {most} pods of {capacity.ucores // 1000}m each ({capacity.basis}), "
+        f"The load needs {fewest_pods} to {most_pods} pods of {capacity.ucores // 1000}m each ({capacity.basis}), "
         "whatever the autoscaler's target."
     )
     engine = [f"Simulated by the exact engine, which is slower: {reason}." for reason in reasons]

@@ -49,11 +49,11 @@ class OldGenerationCollector:
 
     def check(self) -> None:
         """Collect new objects or all objects, if either is due."""
-        most = 2 * self._left_after_full + SLACK_OBJECTS
+        objects_max = 2 * self._left_after_full + SLACK_OBJECTS
         youngest, younger, _ = gc.get_threshold()
-        if self._frozen > most:
+        if self._frozen > objects_max:
             self._frozen = gc.get_freeze_count()
-            if self._frozen > most:
+            if self._frozen > objects_max:
                 self._collect_all()
         elif gc.get_count()[2] * youngest * younger >= NEW_OBJECTS:
             self._collect_new()

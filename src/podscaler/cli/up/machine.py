@@ -166,7 +166,7 @@ class Machine:
         }
 
     def _tls(self, node_name: str) -> ssl.SSLContext:
-        """The TLS settings of the endpoints. Blocks. Raises UsageError."""
+        """The TLS settings of the endpoints. The call blocks. Raises UsageError."""
         now_ns = self._clock.now_ns()
         return certificates.node_context(self._certificates, node_name, self._address, now_ns=now_ns)
 

@@ -163,10 +163,10 @@ def _loop_runner() -> Any:
 
 async def _up(up_settings: UpSettings) -> None:
     """Start the control plane, print its address, and stop it on a signal."""
-    ended = asyncio.Event()
+    signal_received = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in ending_signals.handled():
-        loop.add_signal_handler(number, ended.set)
+        loop.add_signal_handler(number, signal_received.set)
     clock = SystemClock()
     plane = ControlPlane(up_settings, clock)
     await plane.start()
@@ -175,7 +175,7 @@ async def _up(up_settings: UpSettings) -> None:
         click.echo(f"podscaler is up at {plane.url}\nexport KUBECONFIG={shlex.quote(str(up_settings.kubeconfig))}")
         if plane.dashboard is not None:
             _echo_dashboard(*await plane.dashboard.start(up_settings.kubeconfig, _echo_link))
-        await ended.wait()
+        await signal_received.wait()
     finally:
         collecting.cancel()
         await plane.stop()

@@ -67,11 +67,11 @@ class UpDashboard:
         config = await asyncio.to_thread(locate.find_config, str(kubeconfig))
         client = await connect.open_reader(config, self._clock, user_agent=f"podscaler/{__version__} dashboard")
         self._exit.push_async_callback(client.close)
-        live = LiveCluster(self.history, client, self._clock, name=NAME, own_manager=installation.UP)
+        live_cluster = LiveCluster(self.history, client, self._clock, name=NAME, own_manager=installation.UP)
         if self._controller is not None:
-            live.attach(self._controller)
-        self._attach = live.attach
-        server = DashboardServer(live, self._clock, DashboardOptions(port=self._port, on_login=on_login))
+            live_cluster.attach(self._controller)
+        self._attach = live_cluster.attach
+        server = DashboardServer(live_cluster, self._clock, DashboardOptions(port=self._port, on_login=on_login))
         await server.start()
         self._exit.push_async_callback(server.stop)
         return server.url, server.login_link()

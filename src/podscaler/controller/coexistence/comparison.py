@@ -31,7 +31,7 @@ from podscaler.core import decide, rescaled_samples
 from podscaler.core.decision import Decision
 from podscaler.core.model.conditions import ABLE_TO_SCALE, SCALING_ACTIVE, SCALING_LIMITED
 from podscaler.core.model.history import History
-from podscaler.core.model.model import Observation, Scale
+from podscaler.core.model.observation import Observation, Scale
 from podscaler.core.model.spec import Spec
 from podscaler.kube.informers.cache import Key
 
@@ -71,8 +71,8 @@ class _Compared:
 
     Attributes:
         since_ns: when the first sync here was, since the epoch.
-        suspected: the difference at the last sync, which the next one may confirm; empty: none.
-        logged: the difference that was logged last; empty: none.
+        suspected: the difference at the last sync, which the next one may confirm; empty: there was no difference.
+        logged: the difference that was logged last; empty: no difference was logged.
     """
 
     def __init__(self, since_ns: int) -> None:

@@ -83,7 +83,7 @@ class WriteGate:
         return self.is_dry_run or not self._has_written
 
     def unready(self) -> list[str]:
-        """Why other controllers block the writes about every autoscaler, and what to do; empty: they do not."""
+        """Why other controllers block the writes about every autoscaler, and what to do; empty: writes are allowed."""
         if self.is_dry_run or self._others is None or self._policy != REFUSE or not self._others.is_everywhere:
             return []
         return [self._advice(self._others.found)]

@@ -281,7 +281,7 @@ class ConfigMapHistoryStore(HistoryStore):
     async def _update(self, loaded: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str) -> bool:
         """Write, and again where the ConfigMap has changed; returns True. Raises StatusError, LeadershipLost."""
         for remaining in reversed(range(history_maps.UPDATE_ATTEMPTS)):
-            records = await self._changed(loaded, keys, exactly, writer)
+            records = await self._records_to_write(loaded, keys, exactly, writer)
             entries = loaded.entries(records)
             if not entries:
                 return True
@@ -298,7 +298,7 @@ class ConfigMapHistoryStore(HistoryStore):
             return True
         raise AssertionError("the last attempt returns or raises")
 
-    async def _changed(
+    async def _records_to_write(
         self, loaded: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str
     ) -> dict[Key, HistoryRecord]:
         """The records that have to be written, of those of `keys` that this process still syncs."""
@@ -312,7 +312,7 @@ class ConfigMapHistoryStore(HistoryStore):
             is_exact = key in exactly
             name = writer if is_exact else self._writer
             record = stored_map.record_of(latest, name, now_ns=self._clock.now_ns(), reach_ns=self._reach_ns)
-            if loaded.changed(key, record, exactly=is_exact):
+            if loaded.needs_write(key, record, exactly=is_exact):
                 changed_records[key] = record
         return {key: record for key, record in changed_records.items() if key in loaded.latest}
 

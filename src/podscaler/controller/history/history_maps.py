@@ -1,4 +1,4 @@
-"""The ConfigMaps of histories: which one contains which autoscaler, and the requests that read and change them.
+"""Reads and changes the ConfigMaps of histories, and decides which one contains which autoscaler.
 
 `podscaler.controller.history.config_map_store` keeps them up to date; `podscaler explain` and `migrate` read them by
 `load_history`. There are 16, `podscaler-history-00` to `-15`, whatever the number of autoscalers, with one entry for
@@ -184,7 +184,7 @@ async def load_history(
 
     Args:
         key: the autoscaler's key.
-        now: this instant, in ns since the epoch.
+        now_ns: this instant, in ns since the epoch.
         uid: the object's uid; None: any.
         namespace: the namespace of the ConfigMaps.
 

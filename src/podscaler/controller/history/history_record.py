@@ -1,4 +1,4 @@
-"""The format of one autoscaler's stored history, and the rules by which a later process continues from it.
+"""Defines the stored form of one autoscaler's history, and the rules by which a later process continues from it.
 
 `podscaler.controller.history.config_map_store` writes and reads records. A record holds the compacted history
 (`podscaler.core.model.stored_history`) as of its last change. A recommendation that every sync renews is no change:
@@ -68,11 +68,9 @@ class Heartbeat(msgspec.Struct, frozen=True):
 class RestoredHistory(NamedTuple):
     """The history that an earlier process left.
 
-    Attributes:
-        history: the history to continue with.
-        replicas: the target's replicas at the end; None: not known.
-        rescaled_from: the target's replicas before, where it is not certain that `replicas` was written; None: it is.
-        is_complete: whether the writer stopped in order, so that nothing is missing.
+    Attributes: history: the history to continue with. replicas: the target's replicas at the end; None: not known.
+        rescaled_from: the target's replicas before, where it is not certain that `replicas` was written; None: it is
+        certain. is_complete: whether the writer stopped in order, so that nothing is missing.
     """
 
     history: History
@@ -211,7 +209,7 @@ def resumed(restored_history: RestoredHistory, present_replicas: int, now_ns: in
       hold the replicas of the target, but not raise them. So higher ones count as those replicas.
 
     Args:
-        present: the replicas of the target.
+        present_replicas: the replicas of the target.
         has_behavior: whether the spec has a `behavior`, with which no recommendation of the past scales up. Then higher
             ones stay, as they may not hold back a scale-up as lower ones would.
     """

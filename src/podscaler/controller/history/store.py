@@ -1,4 +1,5 @@
-"""The interface for storing histories of autoscalers across restarts, and its implementation that stores nothing.
+"""Defines the interface for storing histories of autoscalers across restarts, and its implementation that stores
+nothing.
 
 The reconciler calls `find` before its first decision about an autoscaler, `keep` after each sync, and `store` before a
 rescale is written; the controller runs `run` in the background. `podscaler.controller.history.config_map_store` stores

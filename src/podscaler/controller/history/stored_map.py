@@ -1,4 +1,4 @@
-"""The in-memory state of one ConfigMap of histories: its records, and the changes that are to be written into it.
+"""Holds one ConfigMap of histories in memory: its records, and the changes that are to be written into it.
 
 It makes no requests: `podscaler.controller.history.config_map_store` reads and writes the ConfigMap, and holds `lock`
 while it writes, so that the writes of a process never overtake each other.
@@ -43,7 +43,7 @@ class StoredMap:
 
     Attributes:
         name: the name of the ConfigMap.
-        version: the ConfigMap's resourceVersion when it was last read or written; None: it does not exist.
+        version: the ConfigMap's resourceVersion when it was last read or written; None: the ConfigMap does not exist.
         stored: the records in the ConfigMap that this process wrote or continues.
         sizes_bytes: the sizes of all entries of the ConfigMap, by data key.
         unclaimed: the records of other processes that no sync here has asked for, by data key.
@@ -151,7 +151,7 @@ class StoredMap:
                 entries[data_key] = None
         return entries
 
-    def changed(self, key: Key, record: HistoryRecord, *, exactly: bool) -> bool:
+    def needs_write(self, key: Key, record: HistoryRecord, *, exactly: bool) -> bool:
         """Whether a record has to be written; `exactly`: also where only an instant differs."""
         stored_record = self.stored.get(key)
         if stored_record is None or not history_record.is_as_good(stored_record, record):

@@ -1,4 +1,4 @@
-"""The informer of autoscalers: a cache and a watch for HorizontalPodAutoscalers, and for PodAutoscalers.
+"""Caches autoscalers by list and watch: HorizontalPodAutoscalers, and PodAutoscalers.
 
 The controller subscribes to changes; syncs read the caches by the keys of `options.autoscaler_kinds`. Rules:
 
@@ -18,12 +18,12 @@ from podscaler.base.clock import Clock
 from podscaler.controller.informers import handover, observed_objects
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.informers.other_controllers import OtherControllers
-from podscaler.controller.options import gates
+from podscaler.controller.options import feature_gates
 from podscaler.controller.options.autoscaler_kinds import HPA, POD_AUTOSCALER, AutoscalerKind, object_key, of_key
 from podscaler.controller.options.settings import ControllerSettings
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Cache, Key, ResourceEventHandler
-from podscaler.kube.informers.watch import Reflector
+from podscaler.kube.informers.reflector import Reflector
 
 POLL_PERIOD_S = 0.05
 """How often it is checked whether all kinds are listed."""
@@ -50,7 +50,7 @@ class AutoscalerInformer:
         others: OtherControllers | None = None,
     ) -> None:
         self._own = settings.kinds
-        self._follows_generations = settings.gates.enabled(gates.HPA_GENERATION)
+        self._follows_generations = settings.gates.enabled(feature_gates.HPA_GENERATION)
         self._clock = clock
         self._others = others
         self._caches: dict[AutoscalerKind, Cache[Autoscaler]] = {}
@@ -129,7 +129,7 @@ class AutoscalerInformer:
             while not self._is_known(kind):
                 await self._clock.sleep(POLL_PERIOD_S)
         if self._others is not None:
-            await self._others.listed()
+            await self._others.note_listed()
 
     async def run(self) -> None:
         """Watch until cancelled."""

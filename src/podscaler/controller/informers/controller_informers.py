@@ -1,4 +1,4 @@
-"""The informers of one controller together: autoscalers and all pods, cached and updated by watches.
+"""Runs the informers of one controller together: autoscalers and all pods, cached and updated by watches.
 
 `podscaler.controller.assembly` makes one; syncs read the caches, and the controller runs the watches.
 """
@@ -14,7 +14,7 @@ from podscaler.controller.informers.observed_objects import CachedPod
 from podscaler.core.model.emulation import Emulation
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Cache
-from podscaler.kube.informers.watch import Reflector
+from podscaler.kube.informers.reflector import Reflector
 
 
 class ControllerInformers:

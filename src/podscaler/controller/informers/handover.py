@@ -1,4 +1,4 @@
-"""The annotations of a migration, in which an autoscaler of one kind replaces one of the other kind.
+"""Reads and writes the annotations of a migration, in which an autoscaler of one kind replaces one of the other kind.
 
 `podscaler migrate` writes them; the controller reads them. A PodAutoscaler waits, which means that it is not synced and
 that an event reports it, while

@@ -1,4 +1,4 @@
-"""The types that informers cache, autoscalers and pods, and the decoders that make them when an object changes.
+"""Defines what informers cache, autoscalers and pods, and decodes them when an object changes.
 
 Syncs take objects from the caches and decode nothing. A cached pod has only what decisions use (for a recording, its
 JSON too), a cached autoscaler the whole object, because a write of its status sends it.
@@ -16,14 +16,14 @@ from podscaler.api.machinery.meta import ObjectMeta
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscaler
 from podscaler.api.typed.pods import Pod, PodMeta
 from podscaler.controller.informers import custom_autoscaler
-from podscaler.controller.informers.shared_parts import SharedParts
+from podscaler.controller.informers.interned_parts import SharedParts
 from podscaler.controller.options.autoscaler_kinds import HPA, AutoscalerKind
 from podscaler.core import algorithm
-from podscaler.core.model import failure_policy, intake, model, spec
+from podscaler.core.model import api_conversion, failure_policy, observation, spec
 from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.settings import Settings
 from podscaler.kube.informers.cache import Key
-from podscaler.kube.informers.watch import WatchSource
+from podscaler.kube.informers.reflector import WatchSource
 
 _AUTOSCALER = msgspec.json.Decoder(HorizontalPodAutoscaler)
 _POD = msgspec.json.Decoder(Pod)
@@ -39,7 +39,7 @@ class Autoscaler:
         wire: the object as the API has it.
         spec: the spec as `podscaler.core.decide` takes it.
         kind: HorizontalPodAutoscaler or PodAutoscaler.
-        fault: why the object is invalid; empty: it is valid.
+        fault: why the object is invalid; empty where there is no error.
     """
 
     metadata: ObjectMeta
@@ -64,7 +64,7 @@ class CachedPod:
     """A cached pod: its metadata, its facts, and the JSON of its trimmed object (empty without a recording)."""
 
     metadata: PodMeta
-    facts: model.Pod
+    facts: observation.Pod
     text: bytes = b""
 
 
@@ -126,7 +126,7 @@ def _pod(rules: Emulation, *, with_text: bool) -> Callable[[msgspec.Raw], Cached
     def read(raw: msgspec.Raw) -> CachedPod:
         wire = _POD.decode(raw)
         meta = shared.metadata(wire.metadata)
-        return CachedPod(meta, shared.facts(intake.pod(wire, rules), meta), _text(wire) if with_text else b"")
+        return CachedPod(meta, shared.facts(api_conversion.pod(wire, rules), meta), _text(wire) if with_text else b"")
 
     return read
 

@@ -80,10 +80,10 @@ class StatusWrite(NamedTuple):
 
 def status_writes(raw: msgspec.Raw | bytes) -> Iterator[StatusWrite]:
     """The writers of an object's status, by its metadata.managedFields. Raises ValueError."""
-    return _status_writes(_MANAGED.decode(raw).metadata)
+    return _parse_status_writes(_MANAGED.decode(raw).metadata)
 
 
-def _status_writes(meta: _Meta) -> Iterator[StatusWrite]:
+def _parse_status_writes(meta: _Meta) -> Iterator[StatusWrite]:
     for entry in meta.managed_fields or ():
         if entry.subresource == "status" and entry.time:
             yield StatusWrite(entry.manager, instants.parse(entry.time))
@@ -160,7 +160,7 @@ class OtherControllers:
         """Read the status writes of an autoscaler, in JSON as the API server has it now. Raises ValueError."""
         meta = _MANAGED.decode(raw).metadata
         status_writers = self._writers_by_key.setdefault((meta.namespace, meta.name), _Written())
-        writes = list(_status_writes(meta))
+        writes = list(_parse_status_writes(meta))
         ours_ns = max((each.at_ns for each in writes if each.manager == self._own), default=0)
         for write in writes:
             if write.manager != self._own and not write.manager.startswith(BY_HAND):
@@ -176,7 +176,7 @@ class OtherControllers:
         self._managed.discard(key)
         self._keep(key, ())
 
-    async def listed(self) -> None:
+    async def note_listed(self) -> None:
         """All autoscalers have been listed: later writes count from when they are observed."""
         self._is_listed = True
         await self._refresh_lease()
@@ -188,7 +188,7 @@ class OtherControllers:
             await self._refresh_lease()
 
     def competing(self, key: Key, *, has_change: bool) -> str:
-        """The other controllers of the autoscaler, names joined by commas; empty: none.
+        """The other controllers of the autoscaler, names joined by commas; empty: there are none.
 
         Args:
             has_change: whether there is something to write about it now.

@@ -1,4 +1,4 @@
-"""Informers of targets: the scales of workloads of the kinds that autoscalers target, from watches instead of requests.
+"""Caches the scales of the workloads that autoscalers target, from watches instead of requests.
 
 `podscaler.controller.informers.scale_client` reads them. Rules:
 
@@ -32,7 +32,7 @@ from podscaler.kube.client import urls
 from podscaler.kube.client.client import Client
 from podscaler.kube.client.discovery import RESTMapping
 from podscaler.kube.informers.cache import Cache, Key, key_of
-from podscaler.kube.informers.watch import Reflector, WatchSource
+from podscaler.kube.informers.reflector import Reflector, WatchSource
 
 Resource = tuple[str, str]
 """The group and plural of a kind of workloads."""

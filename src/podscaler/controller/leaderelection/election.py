@@ -1,4 +1,4 @@
-"""The parameters of a leader election: names of Leases, durations, this process's identity, and the number of shards.
+"""Defines the parameters of a leader election: names of Leases, durations, this process's identity, number of shards.
 
 `podscaler controller` makes one from its flags. Two processes with different numbers of shards must not work at the
 same time: each first writes a Lease with its number of shards, and then reads whether one with another number is live
@@ -102,7 +102,7 @@ class Election:
         return LeaseLock(client, namespace=self.namespace, name=name, election=self.name, shards=self.shards)
 
     async def find_conflict(self, leases: LeaseInformer, clock: Clock) -> str:
-        """The identities of `conflicting_holders` as text; empty: none; `unknown (...)` where Leases cannot be read."""
+        """The identities of `conflicting_holders`; empty: there are none; `unknown (...)`: no Lease can be read."""
         try:
             holders = await timeouts.within(clock, self.timing.attempt_s, self.conflicting_holders(leases, clock))
         except StatusError as error:

@@ -79,7 +79,7 @@ class Elector:
 
     @property
     def holder(self) -> str:
-        """The identity of the holder in the last observed record; empty: nobody."""
+        """The identity of the holder in the last observed record; empty: there is no holder."""
         return self._observed.holder if self._observed else ""
 
     @property
@@ -147,7 +147,7 @@ class Elector:
         """Release the lease, so that others need not wait; returns whether it is certain that this succeeded."""
         self.write_lease.end()
         try:
-            return await timeouts.within(self._clock, self._timing.attempt_s, self._release())
+            return await timeouts.within(self._clock, self._timing.attempt_s, self._release_with_retry())
         except StatusError as error:
             log.warning("failed to release lease %s: %s", self.lock, error)
             return False
@@ -195,7 +195,7 @@ class Elector:
         await self.lock.update(record)
         self._set(record)
 
-    async def _release(self) -> bool:
+    async def _release_with_retry(self) -> bool:
         """Write a record without a holder; returns True. A conflict with a late renewal is tried once more."""
         try:
             return await self._write_released()

@@ -1,4 +1,4 @@
-"""A transport that sends writes only while this process holds the lease that allows them.
+"""Sends writes only while this process holds the lease that allows them: a transport around another one.
 
 With leader election, the controller's client has this transport; Leases themselves are written through another client.
 Each write, a retry too, is checked right before it is sent, and its timeout is what its write lease has left. So no

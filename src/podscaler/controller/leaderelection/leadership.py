@@ -1,4 +1,4 @@
-"""Leader election with one lease: one controller works, the others are on standby (`--leader-elect`).
+"""Runs leader election with one lease: one controller works, the others are on standby (`--leader-elect`).
 
 `podscaler controller` runs a Leadership beside its Controller. A standby controller watches everything, so that it
 needs no list when it takes over; it sees a release in a watch of the Lease at once, and also tries once a retry period.

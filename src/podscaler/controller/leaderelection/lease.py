@@ -1,4 +1,4 @@
-"""The Lease (coordination.k8s.io/v1) as elections use it, and LeaseLock, which reads and writes one Lease.
+"""Defines the Lease (coordination.k8s.io/v1) as elections use it, and LeaseLock, which reads and writes one Lease.
 
 An elector has a LeaseLock, which replaces a Lease only if it is unchanged since it was read: the whole object is
 written back, so that fields and labels of others stay, and its resourceVersion makes one of two concurrent updates

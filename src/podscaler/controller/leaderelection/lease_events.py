@@ -1,4 +1,4 @@
-"""Events about Leases: which process became the leader, and which stopped leading.
+"""Writes Events about Leases: which process became the leader, and which stopped leading.
 
 A LeaseHolder records them. Nothing waits for them, and an event that cannot be written is dropped with a log line.
 

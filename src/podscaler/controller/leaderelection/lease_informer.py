@@ -1,4 +1,4 @@
-"""The informer of an election's Leases: the holders, and since when each record is unchanged.
+"""Watches an election's Leases: their holders, and since when each record is unchanged.
 
 Elections read it before they try to acquire a lease, and electors take its records. Its watch may be late or
 disconnected: no decision rests on it alone, as every attempt reads the Lease itself. The age of a record counts from
@@ -21,7 +21,7 @@ from podscaler.controller.leaderelection.lease import LeaderElectionRecord, Leas
 from podscaler.kube.client.client import Client, Query
 from podscaler.kube.informers import watch_events
 from podscaler.kube.informers.cache import Cache
-from podscaler.kube.informers.watch import Reflector, WatchSource
+from podscaler.kube.informers.reflector import Reflector, WatchSource
 
 
 class ObservedLease(NamedTuple):

@@ -44,7 +44,7 @@ def find(leases: Iterable[Lease], election: str, key: Key, *, now_ns: int) -> Ho
         leases: all Leases of the election, in any order.
         election: the name of the election.
         key: the autoscaler's key.
-        now: this instant, in ns since the epoch.
+        now_ns: this instant, in ns since the epoch.
     """
     holdings = [each for each in (_holding(one, election, key, now_ns) for one in leases) if each is not None]
     return max(holdings, key=lambda each: (each.is_live, each.renewed_at or 0), default=None)

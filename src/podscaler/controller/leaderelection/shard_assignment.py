@@ -66,7 +66,7 @@ def claims(view: MemberView, me: str, patience_s: float) -> list[int]:
     """The shards that a member should try for (rules 2 and 3)."""
     free = sorted(view.free_s)
     first = sorted(view.members).index(me) * len(free) // len(view.members)
-    missing_count = max(quotas(view)[me] - _held(view, me), 0)
+    missing_count = max(quotas(view)[me] - _held_count(view, me), 0)
     claimed_shards = (free[first:] + free[:first])[:missing_count]
     return sorted({*claimed_shards, *abandoned(view, patience_s)})
 
@@ -82,7 +82,7 @@ def surplus(view: MemberView, me: str) -> list[int]:
     return own_shards[min(quotas(view)[me], len(own_shards)) :]
 
 
-def _held(view: MemberView, me: str) -> int:
+def _held_count(view: MemberView, me: str) -> int:
     return sum(holder == me for holder in view.holders.values())
 
 
@@ -94,7 +94,7 @@ def view(
     Args:
         leases: the observed Leases.
         election: the parameters of the election.
-        own: the shards that we hold, with our identity, or NOBODY while the shard is being released.
+        own_shards: the shards that we hold, with our identity, or NOBODY while the shard is being released.
         now_s: this instant of the monotonic clock.
         began_s: when we became a member; a shard without a Lease counts as free since.
     """

@@ -1,4 +1,4 @@
-"""The interfaces between leader election and the controller: who may sync which autoscalers, and callbacks.
+"""Defines the interfaces between leader election and the controller: who may sync which autoscalers, and callbacks.
 
 The controller asks a ShardOwnership for the write lease of an autoscaler before each sync. Elections (`leadership`,
 `sharding`) are ShardOwnerships, and call the controller's LeaderCallbacks; without an election it has EVERYTHING.
@@ -20,7 +20,7 @@ class ShardOwnership(Protocol):
     """The autoscalers that this process syncs."""
 
     def find(self, key: Key) -> WriteLease | None:
-        """The write lease by which this process syncs an autoscaler; None: it does not sync it."""
+        """The write lease by which this process syncs an autoscaler; None: another process syncs it, or none."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Leader election with shards: several controllers work, each on the shards that it holds (`--shards`).
+"""Runs leader election with shards: several controllers work, each on the shards that it holds (`--shards`).
 
 `podscaler controller` runs a Sharding beside its Controller. Each process is a member by a Lease of its own, and has a
 LeaseHolder for each shard, which acquires and releases as `shard_assignment` says. Rules:
@@ -191,9 +191,9 @@ class Sharding:
             holder.elector.observe(observed_lease.lease.record, observed_lease.at_s)
         task = asyncio.get_running_loop().create_task(holder.serve(callbacks))
         self._serving[shard] = task
-        task.add_done_callback(partial(self._served, shard))
+        task.add_done_callback(partial(self._on_serving_done, shard))
 
-    def _served(self, shard: int, task: "asyncio.Task[None]") -> None:
+    def _on_serving_done(self, shard: int, task: "asyncio.Task[None]") -> None:
         del self._serving[shard]
         failure = None if task.cancelled() else task.exception()
         if failure is not None:

@@ -1,4 +1,4 @@
-"""Prometheus metrics of leader election: client-go's two metrics, and three of shards, which only podscaler has.
+"""Defines the Prometheus metrics of leader election: client-go's two, and three of shards, which only podscaler has.
 
 Electors and `sharding` report to them; the controller's /metrics has them.
 

@@ -1,4 +1,4 @@
-"""The local deadline until which the holder of a lease may write.
+"""Defines the local deadline until which the holder of a lease may write.
 
 The elector prolongs a write lease with each renewal; before each write `remaining_s` is read, and the write gets no
 more time than that. Rules:

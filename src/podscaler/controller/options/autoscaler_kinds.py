@@ -1,4 +1,4 @@
-"""The two kinds of autoscalers: Kubernetes' HorizontalPodAutoscaler, and podscaler's custom resource PodAutoscaler.
+"""Defines the two kinds of autoscalers: HorizontalPodAutoscaler, and podscaler's custom resource PodAutoscaler.
 
 Both have the spec and the status of autoscaling/v2. An AutoscalerKind has the API path and the names of one kind. A
 PodAutoscaler may have the name of a HorizontalPodAutoscaler, so its key has a prefix that no name of an object can

@@ -1,4 +1,4 @@
-"""The identity of an installation of podscaler: the field manager of its controllers' writes.
+"""Defines the identity of an installation of podscaler: the field manager of its controllers' writes.
 
 The command names its client by `user_agent`, whose first word the API server stores in metadata.managedFields;
 `podscaler.controller.informers.other_controllers` takes every other manager for another controller. Rules:

@@ -1,4 +1,4 @@
-"""The settings of the controller: the checked values of its flags.
+"""Defines the settings of the controller: the checked values of its flags.
 
 `podscaler.cli.options.settings` makes them from flags; all parts of the controller read them. A new flag: an attribute
 here, and in `flags` or one of its parts if recordings need it.
@@ -12,9 +12,9 @@ from typing import Any
 
 from podscaler.api.machinery import duration
 from podscaler.base.clock import NANOSECONDS
-from podscaler.controller.options import autoscaler_kinds, gates, installation
+from podscaler.controller.options import autoscaler_kinds, feature_gates, installation
 from podscaler.controller.options.autoscaler_kinds import AutoscalerKind
-from podscaler.controller.options.gates import FeatureGates
+from podscaler.controller.options.feature_gates import FeatureGates
 from podscaler.core.model import emulation
 from podscaler.core.model import settings as core_settings
 from podscaler.metrics.heapster import HeapsterService
@@ -173,9 +173,9 @@ class ControllerSettings:
             downscale_delay_ns=self.downscale_delay_ns,
             emulation=emulation.VERSIONS[self.emulate],
             gates=core_settings.Gates(
-                scale_to_zero=enabled(gates.HPA_SCALE_TO_ZERO),
-                generation=enabled(gates.HPA_GENERATION),
-                optimized_selector_store=enabled(gates.HPA_OPTIMIZED_SELECTOR_STORE),
-                pod_level_resources=enabled(gates.POD_LEVEL_RESOURCES),
+                scale_to_zero=enabled(feature_gates.HPA_SCALE_TO_ZERO),
+                generation=enabled(feature_gates.HPA_GENERATION),
+                optimized_selector_store=enabled(feature_gates.HPA_OPTIMIZED_SELECTOR_STORE),
+                pod_level_resources=enabled(feature_gates.POD_LEVEL_RESOURCES),
             ),
         )

@@ -1,4 +1,4 @@
-"""One sync of one autoscaler: observe, decide, carry out, report.
+"""Runs one sync of one autoscaler: observes, decides, writes, and reports.
 
 The worker calls `AutoscalerReconciler.reconcile`. `podscaler.core.decide` decides; this module carries the decision out
 in the order of `reconcileAutoscaler` of kube-controller-manager: scale, events, status (only where it changed), the
@@ -18,17 +18,17 @@ from podscaler.controller.history.store import HistorySnapshot, HistoryStore
 from podscaler.controller.informers import handover
 from podscaler.controller.informers.observed_objects import Autoscaler
 from podscaler.controller.informers.scale_client import ScaleClient, ScaleTarget
-from podscaler.controller.reconcile import status
-from podscaler.controller.reconcile.observe import Observer
-from podscaler.controller.reconcile.reporting import SyncReporter
-from podscaler.controller.reconcile.state import AutoscalerState, AutoscalerStates
-from podscaler.controller.reconcile.status import StatusWriter
+from podscaler.controller.reconcile import status_writer
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerState, AutoscalerStates
+from podscaler.controller.reconcile.observer import Observer
+from podscaler.controller.reconcile.status_writer import StatusWriter
+from podscaler.controller.reconcile.sync_reporter import SyncReporter
 from podscaler.controller.recording.observed_sync import ObservedSync
 from podscaler.controller.recording.recording import SyncRecord
 from podscaler.core import decide, settle
 from podscaler.core.decision import Decision, Draft
 from podscaler.core.model.history import History
-from podscaler.core.model.model import Scale
+from podscaler.core.model.observation import Scale
 from podscaler.core.model.settings import Settings
 from podscaler.kube.informers.cache import Key
 
@@ -107,14 +107,14 @@ class AutoscalerReconciler:
             state.resume(scale.replicas, now_ns, has_behavior=autoscaler.spec.behavior is not None)
         prior_history = state.history
         decision = decide.decide(autoscaler.spec, observed_sync.observation, prior_history, now_ns, self._flags)
-        has_change = decision.replicas is not None or not status.is_same(autoscaler.wire.status, decision.status)
+        has_change = decision.replicas is not None or not status_writer.is_same(autoscaler.wire.status, decision.status)
         if reason := self._writes.gate.block_reason(autoscaler, has_change=has_change):
             self._stand_by(autoscaler, observed_sync, decision)
             sync = SyncRecord(now_ns, autoscaler, observed_sync, prior_history, decision, is_carried_out=False)
             self._reporter.not_carried_out(sync, state, reason)
         else:
             sync = await self._act(autoscaler, observed_sync, prior_history, decision)
-        self._reporter.ended(sync, state, clock.monotonic_s() - started_s)
+        self._reporter.report_end(sync, state, clock.monotonic_s() - started_s)
         return sync.decision
 
     async def _act(

@@ -68,7 +68,7 @@ class FileRecording(Recording):
     async def close(self) -> None:
         """Write what waits, and end the file."""
         await self._write_waiting()
-        await asyncio.to_thread(self._close)
+        await asyncio.to_thread(self._close_file)
 
     async def _write_waiting(self) -> None:
         batch, self._waiting = self._waiting, []
@@ -128,7 +128,7 @@ class FileRecording(Recording):
         self._file.abandon()
         self.lines_lost += lines
 
-    def _close(self) -> None:
+    def _close_file(self) -> None:
         with self._in_thread:
             try:
                 self._file.close()

@@ -1,6 +1,6 @@
-"""The data class of what one sync observed: the facts, with the objects that they were made from.
+"""Defines what one sync observed: the facts, with the objects that they were made from.
 
-`podscaler.controller.reconcile.observe` makes one; the reconciler decides and writes with it, a recording stores it.
+`podscaler.controller.reconcile.observer` makes one; the reconciler decides and writes with it, a recording stores it.
 """
 
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from podscaler.controller.informers.observed_objects import CachedPod
 from podscaler.controller.informers.scale_client import ScaleTarget
-from podscaler.core.model.model import Observation
-from podscaler.metrics.fetched import FetchedMetric
+from podscaler.core.model.observation import Observation
+from podscaler.metrics.metric_fetching import FetchedMetric
 
 
 @dataclass(frozen=True, slots=True)

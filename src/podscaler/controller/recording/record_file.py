@@ -1,4 +1,4 @@
-"""The files of a recording: a gzip file that is replaced by a new one when it is full; older ones are numbered.
+"""Writes the files of a recording: a gzip file that is replaced by a new one when it is full; older ones are numbered.
 
 `podscaler.controller.recording.file_recording` writes through it in a thread: every method blocks. Invariants:
 
@@ -51,7 +51,7 @@ class RecordFile:
         return self._size_bytes >= self._max_bytes
 
     def existing(self) -> list[Path]:
-        """The files that exist, oldest first: the numbered ones, then FILE. Blocks."""
+        """The files that exist, oldest first: the numbered ones, then FILE. The call blocks."""
         numbered = [self._numbered(number) for number in range(self._files - 1, -1, -1)]
         return [path for path in numbered if path.is_file()]
 

@@ -20,9 +20,9 @@ from podscaler.controller.recording.recording import End, SyncRecord
 from podscaler.core import replay
 from podscaler.core.model import history
 from podscaler.core.model.history import History
-from podscaler.core.model.model import Failure
+from podscaler.core.model.observation import Failure
 from podscaler.kube.informers.cache import Key
-from podscaler.metrics.fetched import FetchedMetric
+from podscaler.metrics.metric_fetching import FetchedMetric
 
 
 class RecordLines:

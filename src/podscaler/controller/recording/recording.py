@@ -1,4 +1,4 @@
-"""The interface of recordings, which store every sync so that it can be decided again; the base class stores nothing.
+"""Defines the interface of recordings, which store every sync so that it can be decided again; the base stores nothing.
 
 The reconciler reports each sync, and an `End` is reported for each autoscaler that this process syncs no more;
 `podscaler.controller.recording.file_recording` writes them to a file. A report never waits, and consists of immutable

@@ -1,4 +1,4 @@
-"""The permissions that the controller needs, and which of them the API server does not grant.
+"""Lists the permissions that the controller needs, and finds those that the API server does not grant.
 
 `podscaler controller` calls `warn` at its start and continues: a missing permission may be granted later, and one that
 is not used is not needed. One log line lists all that are missing, and names the manifest that grants them. A request
@@ -161,12 +161,12 @@ class _Review(msgspec.Struct):
 
 async def warn(client: Client, permissions: tuple[Permission, ...] = NEEDED) -> None:
     """Log in one line which of `permissions` are missing, if any."""
-    lacking = await missing(client, permissions)
+    lacking = await find_missing(client, permissions)
     if lacking:
         log.warning("%s", summary(lacking, client))
 
 
-async def missing(client: Client, permissions: tuple[Permission, ...] = NEEDED) -> list[Permission]:
+async def find_missing(client: Client, permissions: tuple[Permission, ...] = NEEDED) -> list[Permission]:
     """The permissions that the API server does not grant; those that it cannot review count as granted."""
     are_allowed = await asyncio.gather(*(_is_allowed(client, permission) for permission in permissions))
     return [permission for permission, is_allowed in zip(permissions, are_allowed, strict=True) if not is_allowed]

@@ -1,4 +1,4 @@
-"""The HTTP server of the controller: /metrics, /healthz and /readyz.
+"""Serves /metrics, /healthz and /readyz of the controller over HTTP.
 
 `podscaler controller` and `podscaler up` start it on --metrics-bind-address. Its responses contain no secrets. With
 delegated access, /metrics authenticates and authorizes the caller; the health endpoints never do.

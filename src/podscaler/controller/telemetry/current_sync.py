@@ -1,4 +1,4 @@
-"""The autoscaler that the running task syncs, for the fields of log records; and the interface of a reconciler.
+"""Names the autoscaler that the running task syncs, for log records, and defines the interface of a reconciler.
 
 The worker sets `CURRENT` in the task of each sync, so that all code that the sync awaits can read it; the command line
 gives `log_fields` to the log's formatter. `SyncHandler` is the interface that wrappers of the reconciler (traces) have.

@@ -1,4 +1,4 @@
-"""Prometheus metrics of the requests that the controller sends: their number, results and durations.
+"""Counts the requests that the controller sends, with their results and durations, as Prometheus metrics.
 
 `podscaler controller` and the autoscaler of `podscaler up` call `count` for their clients. A watch is counted when its
 response begins, and has no duration, as in client-go.

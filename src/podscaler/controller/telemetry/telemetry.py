@@ -1,4 +1,5 @@
-"""The controller's Prometheus metrics, with kube-controller-manager's names, labels, buckets and stability levels.
+"""Defines the controller's Prometheus metrics, with kube-controller-manager's names, labels, buckets and stability
+levels.
 
 The controller calls a method for each event; `podscaler.controller.server.serving` renders `registry`. Each Telemetry
 has a registry of its own, so that several controllers may run in one process. A new metric: make it in `__init__`, and

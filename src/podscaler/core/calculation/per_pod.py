@@ -19,11 +19,11 @@ from typing import NamedTuple
 from podscaler.api.machinery import numbers
 from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.core.calculation import pod_groups
+from podscaler.core.calculation.calculation_types import NO_PODS, MetricError, Proposal, Situation, Tolerance
 from podscaler.core.calculation.pod_groups import Grouped
-from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation, Tolerance
 from podscaler.core.model import pod_list, status_text
 from podscaler.core.model.metric_spec import PodsMetric, ResourceMetric, Utilization
-from podscaler.core.model.model import Failure, IncompleteObservation, Measurement, PodSamples, Sample
+from podscaler.core.model.observation import Failure, IncompleteObservation, Measurement, PodSamples, Sample
 from podscaler.core.model.trace import Outcome, PerPod, PodSample, Reading
 
 NOTHING_RECEIVED = "did not receive metrics for targeted pods (pods might be unready)"

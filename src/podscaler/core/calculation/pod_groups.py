@@ -10,9 +10,9 @@ Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
 from collections.abc import Mapping, Sequence
 
 from podscaler.api.machinery import numbers
-from podscaler.core.calculation.situation import MetricError, Situation
+from podscaler.core.calculation.calculation_types import MetricError, Situation
 from podscaler.core.model import pod_list
-from podscaler.core.model.model import Fact, Pod, PodLevelRequests, Sample
+from podscaler.core.model.observation import Fact, Pod, PodLevelRequests, Sample
 from podscaler.core.model.pod_list import WITHOUT_USAGE, PodList
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.trace import Group, PodRule, Unlisted

@@ -11,7 +11,7 @@ from podscaler.api.machinery import duration, instants, numbers
 from podscaler.api.typed import metrics
 from podscaler.core.model import emulation
 from podscaler.core.model.emulation import Emulation
-from podscaler.core.model.model import PodSamples, Sample, Values
+from podscaler.core.model.observation import PodSamples, Sample, Values
 from podscaler.core.model.settings import SECOND_NS
 
 DEFAULT_WINDOW_NS = 60 * SECOND_NS
@@ -39,7 +39,10 @@ def of_resource(
 def _usage(item: metrics.PodMetrics, resource: str, container: str, version: Emulation) -> int | None:
     if not container:
         return _pod_usage(item, resource, version)
-    measured = next((each for each in item.containers or () if each.name == container), None)
+    measured = next(
+        (entry for entry in item.containers or () if entry.name == container),
+        None,
+    )
     if measured is None or not measured.usage or resource not in measured.usage:
         return None
     return version.parse_milli(measured.usage[resource])
@@ -49,8 +52,8 @@ def _pod_usage(item: metrics.PodMetrics, resource: str, version: Emulation) -> i
     if not item.containers:
         return None
     total_milli = 0
-    for each in item.containers:
-        text = each.usage.get(resource) if each.usage else None
+    for container in item.containers:
+        text = container.usage.get(resource) if container.usage else None
         if text is None:
             return None
         total_milli += version.parse_milli(text)

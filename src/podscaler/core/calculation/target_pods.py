@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from podscaler.api.machinery import selectors
 from podscaler.api.machinery.selectors import Selector, SelectorError
 from podscaler.core.model import pod_list
-from podscaler.core.model.model import Fact, Observation, Pod, Scale
+from podscaler.core.model.observation import Fact, Observation, Pod, Scale
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import MetricFailure, Selection

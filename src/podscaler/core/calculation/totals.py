@@ -1,4 +1,4 @@
-"""Proposals from a metric that has one value for all pods: Object and External metrics.
+"""Computes proposals from metrics that have one value for all pods: Object and External metrics.
 
 Called by `podscaler.core.algorithm`. Value targets multiply the ready pods by the ratio: 150 on a target of 100 with 4
 ready pods gives 6. AverageValue targets divide the value: 150 with a target of 50 for each pod gives 3.
@@ -10,10 +10,10 @@ Source: docs/spec/decision.md 6.5 (Object, Value target) to 6.8 (External, Avera
 from podscaler.api.machinery import numbers
 from podscaler.api.typed.autoscaling import MetricValueStatus
 from podscaler.core.calculation import pod_groups
-from podscaler.core.calculation.situation import NO_PODS, MetricError, Proposal, Situation
+from podscaler.core.calculation.calculation_types import NO_PODS, MetricError, Proposal, Situation
 from podscaler.core.model import status_text
 from podscaler.core.model.metric_spec import ExternalMetric, ObjectMetric, Total
-from podscaler.core.model.model import Failure, IncompleteObservation, Measurement, Values
+from podscaler.core.model.observation import Failure, IncompleteObservation, Measurement, Values
 from podscaler.core.model.trace import OfAverage, OfTotal, Outcome
 
 

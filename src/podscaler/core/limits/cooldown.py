@@ -1,4 +1,4 @@
-"""Cooldowns: delays of each direction after a rescale.
+"""Computes cooldowns: the delays after a rescale, before the next one in each direction.
 
 Called by `podscaler.core.decide` after all limits, with the delays of the algorithm or of the flags. Rules:
 
@@ -11,7 +11,7 @@ Source: the design document of Kubernetes v1.1; the flags and conditions of kube
 """
 
 from podscaler.api.machinery import instants
-from podscaler.core.model.model import Fact
+from podscaler.core.model.observation import Fact
 from podscaler.core.model.trace import Cooldown
 
 MESSAGES = {

@@ -1,4 +1,4 @@
-"""Limits the replicas that the metrics want by stabilization windows, rates and bounds ("normalises" them).
+"""Limits the proposed replicas by stabilization windows, rates and bounds ("normalises" them).
 
 Called by `podscaler.core.decide` through the algorithm that applies (`podscaler.core.algorithm`).
 
@@ -9,7 +9,7 @@ from podscaler.core.limits import bounds, stabilization
 from podscaler.core.limits.policies import PolicyFacts
 from podscaler.core.limits.stabilization import Stabilized
 from podscaler.core.model.history import History
-from podscaler.core.model.model import Fact
+from podscaler.core.model.observation import Fact
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Limits

@@ -12,7 +12,7 @@ from podscaler.api.machinery import numbers
 from podscaler.core.model import history
 from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.history import History
-from podscaler.core.model.model import Fact
+from podscaler.core.model.observation import Fact
 from podscaler.core.model.spec import Behavior, Policy, Rules
 from podscaler.core.model.trace import PolicyBudget
 

@@ -14,7 +14,7 @@ Source: docs/spec/decision.md 8 (Normalisation without behavior, points 1 and 2)
 from podscaler.api.machinery import numbers
 from podscaler.core.model import history
 from podscaler.core.model.history import Recommendation
-from podscaler.core.model.model import Fact
+from podscaler.core.model.observation import Fact
 from podscaler.core.model.settings import SECOND_NS, Settings
 from podscaler.core.model.spec import Behavior
 from podscaler.core.model.trace import Stabilization
@@ -50,11 +50,11 @@ def by_flag(recommendations: Recommendations, proposal: int, now_ns: int, settin
     """Without behavior: the highest of the proposal and the recommendations in the flag's window."""
     cutoff = now_ns - settings.downscale_stabilization_ns
     highest, held_by, reused = proposal, None, None
-    for index, each in enumerate(recommendations):
-        if each.at < cutoff:
+    for index, recommendation in enumerate(recommendations):
+        if recommendation.at < cutoff:
             reused = index
-        elif each.replicas > highest:
-            highest, held_by = each.replicas, index
+        elif recommendation.replicas > highest:
+            highest, held_by = recommendation.replicas, index
     return Stabilized(
         history.recommended(recommendations, Recommendation(proposal, now_ns), reused),
         READY_FOR_NEW_SCALE if highest == proposal else SCALE_DOWN_STABILIZED,
@@ -75,12 +75,12 @@ def by_behavior(
     down_cutoff, up_cutoff = now_ns - windows_ns[0], now_ns - windows_ns[1]
     highest = lowest = proposal
     highest_at = lowest_at = reused = None
-    for index, each in enumerate(recommendations):
-        if each.at > up_cutoff and each.replicas < lowest:
-            lowest, lowest_at = each.replicas, index
-        if each.at > down_cutoff and each.replicas > highest:
-            highest, highest_at = each.replicas, index
-        if each.at < up_cutoff and each.at < down_cutoff:
+    for index, recommendation in enumerate(recommendations):
+        if recommendation.at > up_cutoff and recommendation.replicas < lowest:
+            lowest, lowest_at = recommendation.replicas, index
+        if recommendation.at > down_cutoff and recommendation.replicas > highest:
+            highest, highest_at = recommendation.replicas, index
+        if recommendation.at < up_cutoff and recommendation.at < down_cutoff:
             reused = index
     result, held_by = current, None
     if result < lowest:

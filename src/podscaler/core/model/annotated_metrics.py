@@ -43,11 +43,11 @@ def complete(wire: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
         autoscaling.MetricSpec(
             type="Pods",
             pods=autoscaling.PodsMetricSource(
-                metric=autoscaling.MetricIdentifier(name=each.name),
-                target=autoscaling.MetricTarget(type="AverageValue", average_value=each.value),
+                metric=autoscaling.MetricIdentifier(name=target.name),
+                target=autoscaling.MetricTarget(type="AverageValue", average_value=target.value),
             ),
         )
-        for each in targets
+        for target in targets
     ]
     metrics = (*(wire.spec.metrics or ()), *pods)
     return CompletedAutoscaler(msgspec.structs.replace(wire, spec=msgspec.structs.replace(wire.spec, metrics=metrics)))

@@ -31,11 +31,11 @@ class Conditions:
 
     def set(self, condition_type: str, status: str, reason: str, message: str) -> None:
         """Overwrite the condition of that type, or append it; the transition time changes only when the status does."""
-        for index, each in enumerate(self._conditions):
-            if each.type == condition_type:
-                transition = each.last_transition_time if each.status == status else self._transition_time
+        for index, condition in enumerate(self._conditions):
+            if condition.type == condition_type:
+                transition = condition.last_transition_time if condition.status == status else self._transition_time
                 self._conditions[index] = Condition(
-                    condition_type, status, transition, reason, message, each.observed_generation
+                    condition_type, status, transition, reason, message, condition.observed_generation
                 )
                 return
         self._conditions.append(Condition(condition_type, status, self._transition_time, reason, message))

@@ -1,4 +1,4 @@
-"""What differs between the Kubernetes versions whose HPA controller is emulated: each difference is a field.
+"""Defines what differs between the Kubernetes versions whose HPA controller is emulated: a field for each difference.
 
 `podscaler.core.model.settings` holds the Emulation that applies; the stages of the decision call its functions and do
 not compare versions. A new version: add a constant and list it in VERSIONS. Example: the average of 5000 over 0 pods

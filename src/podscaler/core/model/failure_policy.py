@@ -23,7 +23,7 @@ from podscaler.api.typed.autoscaling import (
     MetricSpec,
     OnMetricFailureSpec,
 )
-from podscaler.core.model.model import Fact
+from podscaler.core.model.observation import Fact
 
 PREFIX = "podscaler.dev/on-metric-failure-"
 """The prefix of the annotations."""
@@ -55,7 +55,7 @@ class FailurePolicy(Fact, frozen=True, gc=False):
         ignores_failed: whether the other metrics scale down without those that cannot be read.
         fallback: None: there are no fallback replicas.
         identities: hashes of the metrics of the spec, in order, for `History.last_proposals`; empty: none are kept.
-        fault: why the stated policy is invalid and does not count; empty: it is valid, or there is none.
+        fault: why the stated policy is invalid and does not count; empty for a valid policy, and where none is stated.
     """
 
     keep_last_ns: int = 0
@@ -88,7 +88,7 @@ def parse(
     """The policy of an autoscaler with these metrics; an invalid one has no effect but its `fault`.
 
     Args:
-        stated: `spec.onMetricFailure`; None: only annotations can state a policy.
+        policy_spec: `spec.onMetricFailure`; None: only annotations can state a policy.
     """
     try:
         effective = policy_spec or parse_annotations(annotations)

@@ -1,4 +1,5 @@
-"""The history of an autoscaler: the recommendations and scale events that stabilization and policies look back on.
+"""Defines the history of an autoscaler: the recommendations and scale events that stabilization and policies look back
+on.
 
 The controller and the replay keep one for each autoscaler; `podscaler.core.decide` takes it and returns the next.
 Instants are nanoseconds since 1970.

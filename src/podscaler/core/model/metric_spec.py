@@ -17,7 +17,7 @@ from podscaler.api.machinery.selectors import Selector
 from podscaler.api.text.quoting import quoted
 from podscaler.api.typed import autoscaling
 from podscaler.core.model.emulation import Emulation
-from podscaler.core.model.model import Fact
+from podscaler.core.model.observation import Fact
 
 
 class Utilization(Fact, frozen=True, gc=False):

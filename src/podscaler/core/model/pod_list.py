@@ -10,7 +10,7 @@ Invariant: the derived facts depend on the pods alone, so that a decision is the
 from collections.abc import Iterable, Mapping
 
 from podscaler.api.machinery.selectors import Selector
-from podscaler.core.model.model import Pod
+from podscaler.core.model.observation import Pod
 
 WITHOUT_USAGE = ("Failed", "Pending")
 """Phases of pods whose samples, if there are any, do not count."""

@@ -1,4 +1,4 @@
-"""The settings of decisions: flags, feature gates, the emulated version of Kubernetes.
+"""Defines the settings of decisions: flags, feature gates, and the emulated version of Kubernetes.
 
 The controller's flags and the header of a recording both become a `Settings`, by `from_flags`. Example:
 `{"horizontal-pod-autoscaler-tolerance": 0.2, "feature-gates": "HPAScaleToZero=false"}`. A new flag: a field of

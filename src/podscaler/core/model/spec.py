@@ -16,7 +16,7 @@ from podscaler.core.model import emulation, failure_policy, metric_spec
 from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.failure_policy import FailurePolicy
 from podscaler.core.model.metric_spec import Metric
-from podscaler.core.model.model import Fact
+from podscaler.core.model.observation import Fact
 from podscaler.core.model.settings import SECOND_NS
 
 
@@ -63,7 +63,7 @@ class Spec(Fact, frozen=True, gc=False):
     Attributes:
         key: `namespace/name` of the autoscaler.
         reference: its target, as messages name it: `Deployment/shop/web`.
-        target_fault: the error in `scaleTargetRef.apiVersion`; empty: it is valid.
+        target_fault: the error in `scaleTargetRef.apiVersion`; empty where there is no error.
         scales_on_others: whether a metric is of type Object or External, which has a value without any pod.
         behavior: None: the spec has none, and the flag's window and fixed limits apply.
         failure_policy: what happens when metrics cannot be read (Kubernetes has no such policy).

@@ -47,9 +47,9 @@ def _lasting(
 ) -> list[Recommendation]:
     """The recommendations that `outdoes` prefers to every later one, in the order of time."""
     lasting: list[Recommendation] = []
-    for each in reversed(recent):
-        if not lasting or outdoes(each, lasting[-1]):
-            lasting.append(each)
+    for recommendation in reversed(recent):
+        if not lasting or outdoes(recommendation, lasting[-1]):
+            lasting.append(recommendation)
     return lasting[::-1]
 
 

@@ -1,4 +1,4 @@
-"""The trace of a decision as data: every step with its numbers and the rule that applied.
+"""Defines the trace of a decision as data: every step with its numbers and the rule that applied.
 
 The stages of `podscaler.core.decide` make it while they decide, so that it cannot disagree with the decision. Read by
 `podscaler.explain`, the replay and the tests; docs/trace.md documents its JSON form, and a checker in the tests

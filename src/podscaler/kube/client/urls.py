@@ -68,7 +68,7 @@ def group_version(group: str, version: str) -> str:
 
 
 def address_fault(url: str) -> str:
-    """The error of host and port of a URL with a scheme, in the words of Go's net/url and net; empty: they are valid.
+    """The error of host and port of a URL with a scheme, in the words of Go's net/url and net; empty: both are valid.
 
     A URL without a host has no error here.
     """

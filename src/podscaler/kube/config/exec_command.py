@@ -47,7 +47,7 @@ class Command:
     interactive: bool
     install_hint: str = ""
 
-    def missing(self) -> str:
+    def missing_text(self) -> str:
         """The error text where the program does not exist."""
         hint = " ".join(self.install_hint.split())
         return f"executable {self.program} not found" + (f": {hint}" if hint else "; install it, or name its full path")
@@ -100,7 +100,7 @@ def command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> 
         install_hint=settings.install_hint,
     )
     if shutil.which(result.program, path=result.environment.get("PATH", os.environ.get("PATH"))) is None:
-        raise ValueError(result.missing())
+        raise ValueError(result.missing_text())
     return result
 
 

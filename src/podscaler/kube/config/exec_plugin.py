@@ -1,4 +1,4 @@
-"""Exec credential plugins: credentials that a program prints, cached until shortly before they expire.
+"""Runs exec credential plugins, and caches the credentials that they print until shortly before they expire.
 
 `config.kubeconfig` makes one for a user entry with `exec`; the transport calls it before each request, and for the
 client certificate before each new connection. Rules:
@@ -130,7 +130,7 @@ class ExecPlugin:
                 env=os.environ | dict(self._command.environment),
             )
         except FileNotFoundError as error:
-            raise ValueError(self._command.missing()) from error
+            raise ValueError(self._command.missing_text()) from error
         except OSError as error:
             raise ValueError(f"cannot be run: {error.strerror}") from error
         return await self._finish(process)

@@ -1,4 +1,4 @@
-"""The format of kubeconfig files as typed structs; `config.kubeconfig` reads files with it.
+"""Defines the format of kubeconfig files as typed structs; `config.kubeconfig` reads files with it.
 
 Unused fields are skipped.
 

@@ -1,6 +1,6 @@
-"""The store of an informer: the objects of one kind by key, namespace and labels, with event handlers.
+"""Defines the store of an informer: the objects of one kind by key, namespace and labels, with event handlers.
 
-`informers.watch.Reflector` fills it; controllers read it and subscribe to its changes. Invariants:
+`informers.reflector.Reflector` fills it; controllers read it and subscribe to its changes. Invariants:
 
 1. Objects are shared and never modified.
 2. Handlers are called after the cache has changed, in the order of changes, without waiting in between.

@@ -1,6 +1,6 @@
 """Decodes pages of lists and events of watches, and classifies their errors.
 
-`informers.watch` uses it. Objects stay undecoded, as their fields depend on the kind.
+`informers.reflector` uses it. Objects stay undecoded, as their fields depend on the kind.
 
 Source: the API concepts page of the Kubernetes documentation (efficient detection of changes); KEP-3157.
 """

@@ -1,4 +1,4 @@
-"""Delegated authentication and authorization of requests: a TokenReview finds the user, a SubjectAccessReview decides.
+"""Authenticates and authorizes requests by TokenReviews and SubjectAccessReviews of the API server.
 
 `podscaler.controller.server.serving` calls `check` for each request of /metrics, with
 `--metrics-authentication=delegated`. The adapter calls `authenticate` and `authorize` for each request. Rules:

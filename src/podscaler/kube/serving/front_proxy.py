@@ -64,7 +64,7 @@ class TrustedAuthorities:
 
     Attributes:
         front_proxy, clients: the certificates of the authorities that sign those of the API server's proxy and of
-            users, in PEM; empty: nobody is trusted.
+            users, in PEM; empty: no certificate is trusted.
         allowed_names: the common names that the front proxy may have; empty: any.
         user_headers, uid_headers, group_headers: the names of the headers with the user, such as `X-Remote-User`.
         extra_prefixes: what the names of the headers with extra attributes begin with (`X-Remote-Extra-`).
@@ -139,7 +139,7 @@ class FrontProxyAuthentication:
         return ReviewedUser(name, groups=tuple(dict.fromkeys((*groups, AUTHENTICATED_GROUP))))
 
     def _trust(self, authorities: TrustedAuthorities) -> None:
-        """Use these authorities. Blocks. Raises ssl.SSLError, ValueError."""
+        """Use these authorities. The call blocks. Raises ssl.SSLError, ValueError."""
         if authorities == self._trusted:
             return
         pem = "\n".join(filter(None, (authorities.front_proxy, authorities.clients)))

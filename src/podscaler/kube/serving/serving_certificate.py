@@ -1,4 +1,4 @@
-"""The TLS certificate of podscaler's HTTPS servers, read again from its files every minute, or made in memory.
+"""Provides the TLS certificate of podscaler's HTTPS servers, read again from its files every minute, or made in memory.
 
 `podscaler controller` and `podscaler adapter` make a ServingCertificate from --tls-cert-file and
 --tls-private-key-file; without these files the adapter uses `self_signed_context`.
@@ -29,7 +29,7 @@ SELF_SIGNED_LIFE = timedelta(days=365)
 
 
 class ServingCertificate:
-    """A serving certificate from two files; reads them when it is made. Blocks.
+    """A serving certificate from two files; reads them when it is made. The call blocks.
 
     Args:
         certificate, key: the files, in PEM; the first with its intermediates.
@@ -54,7 +54,7 @@ class ServingCertificate:
             await asyncio.to_thread(self.renew)
 
     def renew(self) -> None:
-        """Use the files if they hold another pair than before. Blocks."""
+        """Use the files if they hold another pair than before. The call blocks."""
         certificate = self._pair.certificate
         try:
             if self._pair.read_again():
@@ -71,13 +71,13 @@ def _cause(error: Exception) -> str:
 
 
 def self_signed_context(names: Sequence[str]) -> ssl.SSLContext:
-    """A context with a new certificate for host `names`; the key is never on a disk. Blocks."""
+    """A context with a new certificate for host `names`; the key is never on a disk. The call blocks."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
-    now = datetime.now(UTC)
+    utc_now = datetime.now(UTC)
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
     builder = builder.serial_number(x509.random_serial_number())
-    builder = builder.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + SELF_SIGNED_LIFE)
+    builder = builder.not_valid_before(utc_now - timedelta(hours=1)).not_valid_after(utc_now + SELF_SIGNED_LIFE)
     names_extension = x509.SubjectAlternativeName([x509.DNSName(name) for name in names])
     certificate = builder.add_extension(names_extension, critical=False).sign(key, hashes.SHA256())
     form = serialization.PrivateFormat.PKCS8

@@ -1,4 +1,4 @@
-"""Exponential backoff with a cap and jitter, for retries of reflectors and credential plugins after failures."""
+"""Computes delays of exponential backoff, with a cap and jitter, for retries of reflectors and credential plugins."""
 
 import random
 

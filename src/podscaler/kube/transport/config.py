@@ -1,4 +1,5 @@
-"""The connection settings of one API server: address, trusted authorities and credentials, complete and checked.
+"""Defines the connection settings of one API server: address, trusted authorities and credentials, complete and
+checked.
 
 `config.locate` makes a Config from a kubeconfig or from a pod's service account; `transport.http_transport` uses it.
 All files are read already, except for tokens and certificates that are renewed. Its `repr` shows no secrets.
@@ -18,7 +19,7 @@ class Config:
         credentials: provide the Authorization header.
         ca_pem: the authorities that may have signed the server's certificate, in PEM; None: the machine's own list.
         client_certificate_pem, client_key_pem: both or neither.
-        certificates: provide client certificates that change while the program runs; None: they do not.
+        certificates: provide client certificates that change while the program runs; None: the certificate is fixed.
         verify: False leaves the server's certificate unchecked.
         tls_server_name: the name that the certificate must have, where it is not the host's.
         proxy: the proxy's URL (`http`, `https` or `socks5`; may hold a password); None: no proxy.

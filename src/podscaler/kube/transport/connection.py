@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection to an API server, which serves one request after the other.
+"""Sends requests on one HTTP/1.1 connection to an API server, one after the other.
 
 `transport.dialing` makes it, `transport.connection_pool` keeps it, `transport.http_transport` sends through it. Every
 failure is a NoAnswer, after which the connection is closed; it is closed too when a waiting caller is cancelled.

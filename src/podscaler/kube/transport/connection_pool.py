@@ -1,4 +1,4 @@
-"""A pool of kept-alive HTTP connections to one API server.
+"""Keeps a pool of idle HTTP connections to one API server, for reuse.
 
 `transport.http_transport` takes one for each request and releases it. At most CONNECTIONS exist; further requests wait
 in order. The connection that was used last is used first, so that surplus ones grow old and are closed.

@@ -1,4 +1,4 @@
-"""The Transport over real connections: sends HTTP/1.1 requests on a pool of kept-alive connections.
+"""Sends HTTP/1.1 requests on a pool of kept-alive connections: the Transport over real connections.
 
 `connect` makes it from a Config. It uses plain asyncio connections: what an API server's client needs of HTTP is
 little, and a general library spends four fifths of its time on the rest. Rules:

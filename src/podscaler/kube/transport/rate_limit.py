@@ -1,4 +1,4 @@
-"""A token bucket that limits the rate of requests: an average per second, and a burst after a quiet time.
+"""Limits the rate of requests by a token bucket: an average per second, and a burst after a quiet time.
 
 `client.client` takes a token for each request where `--kube-api-qps` is given.
 

@@ -1,4 +1,4 @@
-"""The Transport protocol: sends a request to an API server, returns its response whole or as a stream of lines.
+"""Defines the Transport protocol: sends a request to an API server, returns its response whole or as a stream of lines.
 
 `client.client` is the only caller. `HttpTransport` is the real one; `podscaler.testing.transport.ScriptedTransport` is
 the fake that passes the same contract tests. Rules of every transport:

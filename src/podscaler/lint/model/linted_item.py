@@ -63,7 +63,7 @@ class Item:
         written: the decoded object as written; for an unknown kind, the plain value.
         obj: the object with the API's defaults, in the storage version; empty: it cannot be decoded.
         origin: the file or cluster that it is from.
-        faults: the API errors with which the API server would reject it; empty: it is valid.
+        faults: the API errors with which the API server would reject it; empty where there is no error.
     """
 
     api_version: str

@@ -18,8 +18,8 @@ from podscaler.api.machinery.selectors import Selector
 from podscaler.api.resource import semantics
 from podscaler.api.resource.resources import Object
 from podscaler.api.typed import pods
-from podscaler.core.model import intake
-from podscaler.core.model.model import Pod
+from podscaler.core.model import api_conversion
+from podscaler.core.model.observation import Pod
 from podscaler.lint.model.lint_context import LintContext, LintedAutoscaler
 from podscaler.lint.model.linted_item import Item
 
@@ -104,7 +104,7 @@ def _read(item: Item, limit_ranges: Iterable[Object]) -> Workload:
         template["metadata"].get("labels") or {},
         _selector(item),
         tuple(_counting(spec)),
-        intake.pod(msgspec.convert(template, pods.Pod)),
+        api_conversion.pod(msgspec.convert(template, pods.Pod)),
         bool(spec.get("resources")),
     )
 

@@ -7,12 +7,12 @@
 The results are those of `podscaler.simulation.engine` at every sync. Importing this package imports numpy and numba
 (the extra `simulation`).
 
-Entry point: `running`. Reading order: `layout` (the arrays), `tables` and `scenario_tables` (inputs as
+Entry point: `batch_runs`. Reading order: `layout` (the arrays), `tables` and `scenario_tables` (inputs as
 arrays), then in machine code `compilation`, `world_kernel`, `metric_kernel`, `decision_kernel`, `candidate_kernel`.
 May import: `simulation.engine`, `simulation.world`, `simulation.model`, `core`, `api`.
 """
 
-from podscaler.simulation.batch.running import (
+from podscaler.simulation.batch.batch_runs import (
     BatchResult,
     Deviations,
     Measures,

@@ -1,6 +1,6 @@
 """Simulates candidates one after the other in machine code: the events in order, the syncs, and the sums.
 
-Called by `podscaler.simulation.batch.running`. The order of events at one instant is that of
+Called by `podscaler.simulation.batch.batch_runs`. The order of events at one instant is that of
 `podscaler.simulation.world.agenda.EventPriority`.
 """
 

@@ -1,4 +1,4 @@
-"""The decision in machine code: branch, metrics, windows, rates and bounds, and the history of one autoscaler.
+"""Decides in machine code: branch, metrics, windows, rates and bounds, and the history of one autoscaler.
 
 Called by `candidate_kernel`. The functions compute what those of `podscaler.core` compute that their docstrings name.
 Recommendations are kept as two monotonic queues, for the highest and the lowest within the windows. Their result equals
@@ -37,16 +37,16 @@ def decide(inputs: KernelInputs, memory: KernelMemory, candidate: int, sync: int
         return _written(spec, inputs.world, memory, spec[at.MAX_REPLICAS], now_ns)
     elif current < spec[at.MIN_REPLICAS]:
         return _written(spec, inputs.world, memory, spec[at.MIN_REPLICAS], now_ns)
-    best, without = 0, 0
+    largest, without = 0, 0
     for index in range(spec[at.METRICS], spec[at.END_OF_METRICS]):
         proposal = metric_kernel.proposal(inputs, memory, candidate, index, sync, now_ms)
         if proposal == NO_PROPOSAL:
             without += 1
-        elif best == 0 or proposal > best:
-            best = proposal
-    if without == spec[at.END_OF_METRICS] - spec[at.METRICS] or (without > 0 and best < current):
+        elif largest == 0 or proposal > largest:
+            largest = proposal
+    if without == spec[at.END_OF_METRICS] - spec[at.METRICS] or (without > 0 and largest < current):
         return UNCHANGED
-    desired = limited(spec, inputs.policies, memory, max(best, 0), current, now_ns)
+    desired = limited(spec, inputs.policies, memory, max(largest, 0), current, now_ns)
     if current == 0 and desired < spec[at.MIN_REPLICAS]:
         desired = spec[at.MIN_REPLICAS]
     if desired == current:
@@ -94,21 +94,21 @@ def _record(memory: KernelMemory, direction: int, change: int, now_ns: int, cuto
 
 
 @compiled
-def limited(spec: Array, policies: Array, memory: KernelMemory, wanted: int, current: int, now_ns: int) -> int:
+def limited(spec: Array, policies: Array, memory: KernelMemory, proposal: int, current: int, now_ns: int) -> int:
     """The wanted replicas within windows, rates and bounds: `normalisation.by_windows`."""
     marks, highest, lowest = memory.marks, memory.highest, memory.lowest
     down_cutoff_ns = now_ns - spec[at.DOWN_WINDOW_NS]
     if not spec[at.HAS_BEHAVIOR]:
         _expire(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, down_cutoff_ns - 1)
-        stabilized = max(wanted, _front(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, wanted))
-        recommend(memory, wanted, now_ns)
+        stabilized = max(proposal, _front(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, proposal))
+        recommend(memory, proposal, now_ns)
         return _without_behavior(spec, stabilized, current)
     _expire(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, down_cutoff_ns)
     _expire(marks, at.LOWEST_HEAD, at.LOWEST_TAIL, lowest, now_ns - spec[at.UP_WINDOW_NS])
-    most = max(wanted, _front(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, wanted))
-    least = min(wanted, _front(marks, at.LOWEST_HEAD, at.LOWEST_TAIL, lowest, wanted))
-    recommend(memory, wanted, now_ns)
-    stabilized = min(max(current, least), most)
+    highest_recommended = max(proposal, _front(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, proposal))
+    least = min(proposal, _front(marks, at.LOWEST_HEAD, at.LOWEST_TAIL, lowest, proposal))
+    recommend(memory, proposal, now_ns)
+    stabilized = min(max(current, least), highest_recommended)
     if stabilized > current:
         return _scaled_up(spec, policies, memory, stabilized, current, now_ns)
     if stabilized < current:
@@ -117,12 +117,12 @@ def limited(spec: Array, policies: Array, memory: KernelMemory, wanted: int, cur
 
 
 @compiled
-def _without_behavior(spec: Array, wanted: int, current: int) -> int:
+def _without_behavior(spec: Array, stabilized: int, current: int) -> int:
     """`bounds.without_behavior`."""
     limit = min(int32_of_float(max(2.0 * float(current), 4.0)), spec[at.MAX_REPLICAS])
-    if wanted < spec[at.MIN_REPLICAS]:
+    if stabilized < spec[at.MIN_REPLICAS]:
         return spec[at.MIN_REPLICAS]
-    return min(wanted, limit)
+    return min(stabilized, limit)
 
 
 @compiled
@@ -155,35 +155,35 @@ def _front(marks: Array, head: int, tail: int, queue: Array, default: int) -> in
 
 
 @compiled
-def _scaled_up(spec: Array, policies: Array, memory: KernelMemory, wanted: int, current: int, now_ns: int) -> int:
+def _scaled_up(spec: Array, policies: Array, memory: KernelMemory, stabilized: int, current: int, now_ns: int) -> int:
     """`bounds.with_behavior` and `policies.scale_up_limit`."""
     limit = current
     if spec[at.UP_SELECTION] != at.SELECT_DISABLED:
         is_min = spec[at.UP_SELECTION] == at.SELECT_MIN
         limit = INT32_MAX if is_min else INT32_MIN
         for index in range(spec[at.UP_POLICIES], spec[at.DOWN_POLICIES]):
-            allowed = _allowed(policies[index], memory, current, now_ns, 1)
-            limit = min(limit, allowed) if is_min else max(limit, allowed)
+            policy_limit = _policy_limit(policies[index], memory, current, now_ns, 1)
+            limit = min(limit, policy_limit) if is_min else max(limit, policy_limit)
         limit = max(limit, current)
-    return min(wanted, limit, spec[at.MAX_REPLICAS])
+    return min(stabilized, limit, spec[at.MAX_REPLICAS])
 
 
 @compiled
-def _scaled_down(spec: Array, policies: Array, memory: KernelMemory, wanted: int, current: int, now_ns: int) -> int:
+def _scaled_down(spec: Array, policies: Array, memory: KernelMemory, stabilized: int, current: int, now_ns: int) -> int:
     """`bounds.with_behavior` and `policies.scale_down_limit`."""
     limit = current
     if spec[at.DOWN_SELECTION] != at.SELECT_DISABLED:
         is_min = spec[at.DOWN_SELECTION] == at.SELECT_MIN
         limit = INT32_MIN if is_min else INT32_MAX
         for index in range(spec[at.DOWN_POLICIES], spec[at.END_OF_POLICIES]):
-            allowed = _allowed(policies[index], memory, current, now_ns, -1)
-            limit = max(limit, allowed) if is_min else min(limit, allowed)
+            policy_limit = _policy_limit(policies[index], memory, current, now_ns, -1)
+            limit = max(limit, policy_limit) if is_min else min(limit, policy_limit)
         limit = min(limit, current)
-    return max(wanted, limit, spec[at.MIN_REPLICAS])
+    return max(stabilized, limit, spec[at.MIN_REPLICAS])
 
 
 @compiled
-def _allowed(policy: Array, memory: KernelMemory, current: int, now_ns: int, sign: int) -> int:
+def _policy_limit(policy: Array, memory: KernelMemory, current: int, now_ns: int, sign: int) -> int:
     """The count that a policy allows: `policies._budget`."""
     cutoff_ns = now_ns - policy[at.POLICY_PERIOD_NS]
     added = _changed_since(memory.events[UP], memory.marks[at.UP_EVENTS], cutoff_ns)

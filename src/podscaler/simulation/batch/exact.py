@@ -1,6 +1,6 @@
 """Computes what the batch engine computes with the exact engine: for candidates that the batch engine does not cover.
 
-Called by `podscaler.simulation.batch.running`; tests compare both.
+Called by `podscaler.simulation.batch.batch_runs`; tests compare both.
 """
 
 import msgspec
@@ -107,13 +107,13 @@ def _count(totals: Array, sync: SimulatedSync, sync_period_ms: int) -> None:
 def compared(needed: Array, ready: Array) -> tuple[Array, Array]:
     """The deviations of the ready pods from the needed ones, and the sums of under and over."""
     deviations = np.zeros(at.DEVIATION_FIELDS, np.int64)
-    missing = needed - ready.astype(np.int64)
+    missing_pods = needed - ready.astype(np.int64)
     supply, demand = np.sign(np.diff(ready.astype(np.int64))), np.sign(np.diff(needed))
-    deviations[at.UNDER_SYNCS] = (missing > 0).sum()
-    deviations[at.OVER_SYNCS] = (missing < 0).sum()
+    deviations[at.UNDER_SYNCS] = (missing_pods > 0).sum()
+    deviations[at.OVER_SYNCS] = (missing_pods < 0).sum()
     deviations[at.UNSTABLE_SYNCS] = (supply != demand).sum()
     deviations[at.SUPPLY_CHANGES] = (supply != 0).sum()
     deviations[at.DEMAND_CHANGES] = (demand != 0).sum()
-    shares = np.where(needed > 0, missing / np.maximum(needed, 1), 0)
-    under, over = sum(shares[missing > 0].tolist()), sum((-shares[missing < 0]).tolist())
+    shares = np.where(needed > 0, missing_pods / np.maximum(needed, 1), 0)
+    under, over = sum(shares[missing_pods > 0].tolist()), sum((-shares[missing_pods < 0]).tolist())
     return deviations, np.array([under, over], np.float64)

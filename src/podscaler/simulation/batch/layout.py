@@ -1,4 +1,4 @@
-"""The arrays that the compiled functions share: which there are, and their fields as indexes.
+"""Defines the arrays that the compiled functions share: which there are, and their fields as indexes.
 
 `tables` fills the arrays of inputs; the compiled modules read them and keep their own. Numbers are 64 bits wide: times
 in ms (`_MS`) or ns (`_NS`) since the start of the scenario, CPU in millionths of a core, work in those times ms, memory

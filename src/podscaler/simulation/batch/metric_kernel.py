@@ -1,4 +1,4 @@
-"""The proposals of metrics in machine code: groups of pods, their averages, and totals.
+"""Computes the proposals of metrics in machine code: groups of pods, their averages, and totals.
 
 Called by `decision_kernel`. The functions compute what those of `podscaler.core.calculation` compute that their
 docstrings name, for cohorts of pods instead of single pods.
@@ -108,16 +108,16 @@ def _value_milli(metric: Array, containers: Array, sample: Array) -> int:
 def _of_pods(memory: KernelMemory, metric: Array, tolerance: Array, value: int) -> int:
     """`per_pod.propose_pods`, with the samples of `MetricFeeds._of_pods`."""
     state, cohorts = memory.state, memory.cohorts
-    others = unready = 0
+    other_pods = unready = 0
     for index in range(state[at.NEXT_TO_BE_READY], state[at.TOP]):
         if index < state[at.NEXT_TO_RUN]:
-            others += cohorts[index, at.COUNT]
+            other_pods += cohorts[index, at.COUNT]
         else:
             unready += cohorts[index, at.COUNT]
     ready = state[at.READY]
-    of_each, pods = (value // max(ready, 1), ready) if metric[at.IS_SHARED] else (value, ready + others)
+    of_each, pods = (value // max(ready, 1), ready) if metric[at.IS_SHARED] else (value, ready + other_pods)
     usage = wrapped_product(of_each, pods)
-    return per_pod(metric, tolerance, state[at.REPLICAS], usage, (ready + others, unready, 0))
+    return per_pod(metric, tolerance, state[at.REPLICAS], usage, (ready + other_pods, unready, 0))
 
 
 @compiled

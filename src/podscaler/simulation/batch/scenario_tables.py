@@ -1,6 +1,6 @@
 """Converts a scenario to arrays for the compiled functions, after checking that the batch engine covers it.
 
-Called by `podscaler.simulation.batch.running`.
+Called by `podscaler.simulation.batch.batch_runs`.
 """
 
 from collections.abc import Iterator
@@ -80,7 +80,7 @@ def _obstacles(scenario: SimulationScenario) -> Iterator[str]:
     if len(scenario.workloads) != 1 or len(scenario.autoscalers) > 1:
         yield "more than one workload or autoscaler is not covered"
         return
-    workload, pipeline, stated = scenario.workloads[0], scenario.metrics_server, scenario.settings
+    workload, pipeline, controller_settings = scenario.workloads[0], scenario.metrics_server, scenario.settings
     if any(each.workload != workload.key for each in scenario.autoscalers):
         yield "an autoscaler without its workload is not covered"
     if not workload.pod.is_deterministic:
@@ -95,9 +95,9 @@ def _obstacles(scenario: SimulationScenario) -> Iterator[str]:
         yield "outages of the metrics API are not covered"
     if pipeline.dropout_ratio:
         yield "measurements that fail are not covered"
-    if stated.algorithm != settings.CURRENT or stated.emulation != emulation.V1_37:
+    if controller_settings.algorithm != settings.CURRENT or controller_settings.emulation != emulation.V1_37:
         yield "only today's algorithm, as in Kubernetes 1.37, is covered"
-    if stated.upscale_delay_ns is not None or stated.downscale_delay_ns is not None:
+    if controller_settings.upscale_delay_ns is not None or controller_settings.downscale_delay_ns is not None:
         yield "delays after a rescale are not covered"
     yield from _odd_times(scenario)
     yield from _odd_loads(workload)
@@ -134,11 +134,11 @@ def _odd_loads(workload: WorkloadModel) -> Iterator[str]:
 
 
 def _world(scenario: SimulationScenario, workload: WorkloadModel, syncs: int, start_ms: int) -> Array:
-    pipeline, pod, requests, stated = scenario.metrics_server, workload.pod, workload.requests, scenario.settings
+    pipeline, pod, requests, settings = scenario.metrics_server, workload.pod, workload.requests, scenario.settings
     capacity = workload.cpu_capacity_ucores
     launch_ms, startup_ms = pod.launch.low_ms, pod.startup.low_ms
     slots = pipeline.lag_ms // pipeline.resolution_ms + 2
-    initialization_ns = span_ns(stated.cpu_initialization_period_ns)
+    initialization_ns = span_ns(settings.cpu_initialization_period_ns)
     alike_ms = max(
         launch_ms + max(startup_ms, pod.burst_ms, pipeline.fresh_ms), -(-initialization_ns // at.MS_NS) + 1000
     )
@@ -159,8 +159,8 @@ def _world(scenario: SimulationScenario, workload: WorkloadModel, syncs: int, st
         world[at.LATENCY_MS] = requests.latency_ms
     world[at.BURST_UCORES], world[at.BURST_MS] = pod.burst_ucores, pod.burst_ms
     world[at.CPU_INITIALIZATION_NS] = initialization_ns
-    world[at.READINESS_DELAY_NS] = span_ns(stated.initial_readiness_delay_ns)
-    world[at.SCALES_TO_ZERO] = stated.gates.scale_to_zero
+    world[at.READINESS_DELAY_NS] = span_ns(settings.initial_readiness_delay_ns)
+    world[at.SCALES_TO_ZERO] = settings.gates.scale_to_zero
     return world
 
 
@@ -208,11 +208,11 @@ def _check_amounts(workload: WorkloadModel, loads: Array, span_ms: int) -> None:
     if workload.requests is not None and workload.requests.memory_per_request_bytes:
         waiting = work // workload.requests.cpu_per_request_us
         bytes_waiting = waiting // 1000 * workload.requests.memory_per_request_bytes
-    used = sum(each.idle_cpu_ucores for each in workload.pod.containers) * span_ms
+    idle_ucore_ms = sum(each.idle_cpu_ucores for each in workload.pod.containers) * span_ms
     burst = workload.pod.burst_ucores * max(workload.pod.burst_ms, 1)
     idle_bytes = sum(each.idle_memory_bytes for each in workload.pod.containers)
     memory = (int(loads[:, at.LOAD_BYTES].max()) + bytes_waiting + idle_bytes) * 1000
-    if max(work, used, burst, memory) >= _LARGEST:
+    if max(work, idle_ucore_ms, burst, memory) >= _LARGEST:
         raise NotCovered("the sums of work or memory need more than 61 bits")
 
 

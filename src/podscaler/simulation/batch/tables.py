@@ -1,6 +1,6 @@
 """Converts a scenario and the specs of candidates to arrays of integers for the compiled functions.
 
-Called by `podscaler.simulation.batch.running`. What the batch engine cannot compute raises `NotCovered`.
+Called by `podscaler.simulation.batch.batch_runs`. What the batch engine cannot compute raises `NotCovered`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from podscaler.core.calculation import situation
+from podscaler.core.calculation import calculation_types
 from podscaler.core.limits import stabilization
 from podscaler.core.model import failure_policy
 from podscaler.core.model.metric_spec import (
@@ -84,8 +84,8 @@ def of_specs(
         if spec.behavior is not None:
             _set_behavior(row, spec, settings, policies)
     for tolerance, spec in zip(tolerances, candidates, strict=True):
-        stated = situation.tolerance(spec, settings)
-        tolerance[:] = stated.down, stated.up
+        spec_tolerance = calculation_types.tolerance(spec, settings)
+        tolerance[:] = spec_tolerance.down, spec_tolerance.up
     longest_ns = int(specs[:, [at.UP_LONGEST_NS, at.DOWN_LONGEST_NS]].max(initial=0))
     return SpecTables(
         specs,
@@ -170,8 +170,8 @@ def _set_values(
     name, load = metric.identifier.name, sources.workload.requests
     feed = sources.feeds.get((name, metric.subject)) or sources.feeds.get((name, ""))
     if feed is None:
-        own = "" if load is None else load.rate_metric if isinstance(metric, PodsMetric) else load.queue_metric
-        if load is None or own != name:
+        load_metric = "" if load is None else load.rate_metric if isinstance(metric, PodsMetric) else load.queue_metric
+        if load is None or load_metric != name:
             raise NotCovered(f"{spec.key}: the scenario has no values of the metric {name}")
     row[at.FEED], row[at.IS_SHARED] = (-1, 1) if feed is None else (feed[0], int(feed[1]))
     if isinstance(metric, PodsMetric):

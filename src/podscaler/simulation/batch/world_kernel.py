@@ -1,4 +1,4 @@
-"""The simulated world in machine code: load, pods and measurements of one workload.
+"""Simulates the world in machine code: load, pods and measurements of one workload.
 
 Pods that were made at one instant are a cohort: they run, become ready and are measured together. Cohorts are a stack
 in the order in which they were made, because pods that are not ready are removed first, then the youngest, and older
@@ -82,12 +82,12 @@ def advance(world: Array, state: Array, at_ms: int) -> None:
     ready, capacity = state[at.READY], world[at.CAPACITY]
     arriving = state[at.DEMAND] * dt_ms
     work = arriving + state[at.BACKLOG]
-    served = 0
+    served_count = 0
     if ready > 0:
-        served = work if capacity < 0 else min(work, ready * capacity * dt_ms)
-        state[at.WORK_OF_EACH] += served // ready
+        served_count = work if capacity < 0 else min(work, ready * capacity * dt_ms)
+        state[at.WORK_OF_EACH] += served_count // ready
     state[at.ARRIVED] += arriving
-    waiting = work - served
+    waiting = work - served_count
     if waiting > 0:
         backlog = min(waiting, _longest_backlog(world, state))
         state[at.LOST] += waiting - backlog
@@ -173,33 +173,33 @@ def reconcile(world: Array, memory: KernelMemory, at_ms: int, half_ready: int) -
         half_ready: how many pods (0 or 1) of the cohort at NEXT_TO_BE_READY are ready already, its oldest.
     """
     state, cohorts = memory.state, memory.cohorts
-    missing = state[at.REPLICAS] - state[at.PODS]
-    if missing == 0:
+    missing_pods = state[at.REPLICAS] - state[at.PODS]
+    if missing_pods == 0:
         return
     state[at.PODS] = state[at.REPLICAS]
-    if missing > 0:
-        made = state[at.TOP]
-        push_cohort(memory, missing)
-        cohorts[made, at.MADE_MS] = at_ms
-        cohorts[made, at.RUNS_MS] = at_ms + world[at.LAUNCH_MS]
-        cohorts[made, at.READY_MS] = at_ms + world[at.LAUNCH_MS] + world[at.STARTUP_MS]
+    if missing_pods > 0:
+        index = state[at.TOP]
+        push_cohort(memory, missing_pods)
+        cohorts[index, at.MADE_MS] = at_ms
+        cohorts[index, at.RUNS_MS] = at_ms + world[at.LAUNCH_MS]
+        cohorts[index, at.READY_MS] = at_ms + world[at.LAUNCH_MS] + world[at.STARTUP_MS]
         return
-    surplus = -missing
+    surplus = -missing_pods
     while surplus > 0:
         top = state[at.TOP] - 1
         count = cohorts[top, at.COUNT]
-        removed = min(count, surplus)
-        surplus -= removed
+        removed_count = min(count, surplus)
+        surplus -= removed_count
         removed_ready = 0
         if top < state[at.NEXT_TO_BE_READY]:
-            removed_ready = removed
+            removed_ready = removed_count
         elif top == state[at.NEXT_TO_BE_READY]:
-            removed_ready = max(removed - count + half_ready, 0)
+            removed_ready = max(removed_count - count + half_ready, 0)
         if removed_ready > 0:
             advance(world, state, at_ms)
             state[at.READY] -= removed_ready
-        cohorts[top, at.COUNT] = count - removed
-        if removed == count:
+        cohorts[top, at.COUNT] = count - removed_count
+        if removed_count == count:
             state[at.TOP] = top
     state[at.NEXT_TO_RUN] = min(state[at.NEXT_TO_RUN], state[at.TOP])
     state[at.NEXT_TO_BE_READY] = min(state[at.NEXT_TO_BE_READY], state[at.TOP])
@@ -254,12 +254,12 @@ def latency_ms(world: Array, state: Array) -> float:
         return float(world[at.LATENCY_MS]) + world[at.CPU_PER_REQUEST_US] / 1000.0
     demand = state[at.DEMAND] / state[at.READY]
     backlog = state[at.BACKLOG] / state[at.READY]
-    own = float(max(capacity, 1))
+    own_capacity = float(max(capacity, 1))
     cores = max(capacity // 1_000_000, 1)
-    service_ms = world[at.CPU_PER_REQUEST_US] / 1000.0 * 1_000_000.0 * cores / own
-    utilization = min(demand / own, 0.99)
+    service_ms = world[at.CPU_PER_REQUEST_US] / 1000.0 * 1_000_000.0 * cores / own_capacity
+    utilization = min(demand / own_capacity, 0.99)
     waiting_ms = service_ms * _erlang_c(cores, utilization * cores) / (cores * (1.0 - utilization))
-    return world[at.LATENCY_MS] + service_ms + waiting_ms + backlog / own
+    return world[at.LATENCY_MS] + service_ms + waiting_ms + backlog / own_capacity
 
 
 @compiled

@@ -1,6 +1,6 @@
-"""Ways to scale a workload that an autoscaler is compared with: a fixed count, and perfect hindsight.
+"""Defines scalers that an autoscaler is compared with: a fixed count, and perfect hindsight.
 
-Each is a `podscaler.simulation.scaling.Scaler`; `knative` has one more.
+Each is a `podscaler.simulation.scaler_runs.Scaler`; `knative` has one more.
 """
 
 import bisect

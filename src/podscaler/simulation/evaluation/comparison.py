@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from podscaler.core.model.spec import Spec
-from podscaler.simulation import engine, scaling
+from podscaler.simulation import engine, scaler_runs
 from podscaler.simulation.evaluation import surges
 from podscaler.simulation.evaluation.demand import PodCapacity
 from podscaler.simulation.evaluation.elasticity import Elasticity, elastic_speedup, elasticity
@@ -19,7 +19,7 @@ from podscaler.simulation.evaluation.surges import ReactionSummary
 from podscaler.simulation.model.results import WorkloadState
 from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
 from podscaler.simulation.model.step_series import StepSeries
-from podscaler.simulation.scaling import Scaler
+from podscaler.simulation.scaler_runs import Scaler
 from podscaler.simulation.world import serving
 
 _HOUR_MS = 3_600_000
@@ -137,7 +137,7 @@ def compare(scenario: SimulationScenario, candidates: Sequence[Candidate], needs
 
 def _result(candidate: Candidate, run: Run, needed: Sequence[int], first: Elasticity, needs: Needs) -> CandidateResult:
     measured = elasticity(needed, run.ready)
-    found = surges.reactions(run.at_ms, needed, run.ready)
+    reactions = surges.reactions(run.at_ms, needed, run.ready)
     return CandidateResult(
         name=candidate.name,
         pod_hours=run.pod_ms / _HOUR_MS,
@@ -145,7 +145,7 @@ def _result(candidate: Candidate, run: Run, needed: Sequence[int], first: Elasti
         slo_missed_pct=None if needs.slo_ms is None else _pct(run.slow_work, run.arrived_work),
         lost_pct=_pct(run.lost_work, run.arrived_work),
         scale_changes=run.scale_changes,
-        reactions=surges.summary(found, run.at_ms[-1]),
+        reactions=surges.summary(reactions, run.at_ms[-1]),
         speedup=elastic_speedup(first, measured),
         is_attainable=candidate.is_attainable,
         run=run,
@@ -173,20 +173,20 @@ def _batch(scenario: SimulationScenario, candidates: Sequence[Candidate], needs:
     specs = [each.policy for each in candidates if isinstance(each.policy, Spec)]
     if len(scenario.autoscalers) != 1 or not specs:
         return
-    found = batch.evaluate(scenario, specs, batch.Measures(slo_ms=needs.slo_ms, counted_from_ms=needs.from_ms))
-    assert found.ready is not None
-    counted = found.at_ms >= needs.from_ms
-    at_ms = found.at_ms[counted].tolist()
+    batch_result = batch.evaluate(scenario, specs, batch.Measures(slo_ms=needs.slo_ms, counted_from_ms=needs.from_ms))
+    assert batch_result.ready is not None
+    is_counted = batch_result.at_ms >= needs.from_ms
+    at_ms = batch_result.at_ms[is_counted].tolist()
     for index in range(len(specs)):
-        reason = found.fallbacks.get(index, "")
+        reason = batch_result.fallbacks.get(index, "")
         yield Run(
             at_ms=at_ms,
-            ready=found.ready[index][counted].tolist(),
-            pod_ms=int(found.pod_ms[index]),
-            arrived_work=int(found.arrived_work[index]),
-            lost_work=int(found.lost_work[index]),
-            slow_work=int(found.slo_missed_work[index]),
-            scale_changes=int(found.scale_ups[index] + found.scale_downs[index]),
+            ready=batch_result.ready[index][is_counted].tolist(),
+            pod_ms=int(batch_result.pod_ms[index]),
+            arrived_work=int(batch_result.arrived_work[index]),
+            lost_work=int(batch_result.lost_work[index]),
+            slow_work=int(batch_result.slo_missed_work[index]),
+            scale_changes=int(batch_result.scale_ups[index] + batch_result.scale_downs[index]),
             engine="exact" if reason else "batch",
             reason=reason,
         )
@@ -194,19 +194,19 @@ def _batch(scenario: SimulationScenario, candidates: Sequence[Candidate], needs:
 
 def _run(scenario: SimulationScenario, candidate: Candidate, needs: Needs) -> Run:
     """The run of one candidate in the exact engine."""
-    stated, key = _starting_with(scenario, candidate.replicas), _workload(scenario)
+    replayed_scenario, key = _starting_with(scenario, candidate.replicas), _workload(scenario)
     run = Run()
     if isinstance(candidate.policy, Spec):
-        own, *others = stated.autoscalers
-        model = AutoscalerModel(spec=candidate.policy, workload=own.workload)
-        stated = msgspec.structs.replace(stated, autoscalers=(model, *others))
-        for sync in engine.simulate(stated):
+        autoscaler, *other_autoscalers = replayed_scenario.autoscalers
+        model = AutoscalerModel(spec=candidate.policy, workload=autoscaler.workload)
+        replayed_scenario = msgspec.structs.replace(replayed_scenario, autoscalers=(model, *other_autoscalers))
+        for sync in engine.simulate(replayed_scenario):
             if sync.autoscaler.spec.key == candidate.policy.key and sync.at_ms >= needs.from_ms:
                 run.scale_changes += sync.decision.replicas is not None
                 _count(run, sync.at_ms, sync.workload, scenario.sync_period_ms, serving.slo_bound_ms(needs.slo_ms))
         return run
     scaler = _CountedScaler(candidate.policy(), needs.from_ms)
-    for at_ms, state in scaling.scale(stated, key, scaler):
+    for at_ms, state in scaler_runs.scale(replayed_scenario, key, scaler):
         if at_ms >= needs.from_ms:
             _count(run, at_ms, state, scenario.sync_period_ms, serving.slo_bound_ms(needs.slo_ms))
     run.scale_changes = scaler.changes
@@ -249,6 +249,6 @@ class _CountedScaler:
         self.changes = 0
 
     def replicas(self, at_ms: int, state: WorkloadState) -> int:
-        wanted = self._scaler.replicas(at_ms, state)
-        self.changes += at_ms >= self._from_ms and wanted != state.replicas
-        return wanted
+        replicas = self._scaler.replicas(at_ms, state)
+        self.changes += at_ms >= self._from_ms and replicas != state.replicas
+        return replicas

@@ -1,4 +1,4 @@
-"""How many pods a load needs over time, whatever an autoscaler did or targets.
+"""Computes how many pods a load needs over time, independent of any autoscaler and of its targets.
 
     needed = max(1, ceil(demand / (capacity of a pod * highest utilization)))
 

@@ -1,4 +1,4 @@
-"""The elasticity metrics of the SPEC Research Group over the pods that were needed and those that were supplied.
+"""Computes the SPEC Research Group's elasticity metrics over the pods that were needed and those that were supplied.
 
 Pure functions over samples at equal distances: element t of `needed` is d_t, element t of `supplied` is s_t. Accuracy
 is normalised by the demand (in pods per needed pod), not in absolute resource units as in early BUNGEE papers.

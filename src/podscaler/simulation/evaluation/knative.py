@@ -1,4 +1,4 @@
-"""Knative's algorithm (the Knative Pod Autoscaler, KPA) as a Scaler, written from its documentation.
+"""Implements Knative's algorithm (the Knative Pod Autoscaler, KPA) as a Scaler, written from its documentation.
 
 1. A metric is averaged over the stable window (60 s) and over the panic window (10 % of it).
 2. Each average divided by the target for each pod, rounded up, is a wanted count. The target is 70 % of what a pod can
@@ -93,26 +93,27 @@ class Knative:
         if not self._window:
             return state.replicas
         ready = max(state.ready, 1)
-        stable = self._wanted(at_ms, config.stable_window_ms)
-        panic = self._wanted(at_ms, round(config.stable_window_ms * config.panic_window_ratio))
+        stable = self._desired_of_window(at_ms, config.stable_window_ms)
+        panic = self._desired_of_window(at_ms, round(config.stable_window_ms * config.panic_window_ratio))
         self._update_panic(at_ms, panic / ready >= config.panic_threshold)
         stable, panic = self._rate_limited(stable, ready), self._rate_limited(panic, ready)
-        wanted = stable
+        desired_pods = stable
         if self._panic_since_ms is not None:
             self._most_in_panic = max(self._most_in_panic, stable, panic, state.ready)
-            wanted = self._most_in_panic
-        return min(max(wanted, config.min_replicas, 1), config.max_replicas)
+            desired_pods = self._most_in_panic
+        return min(max(desired_pods, config.min_replicas, 1), config.max_replicas)
 
-    def _wanted(self, at_ms: int, window_ms: int) -> int:
+    def _desired_of_window(self, at_ms: int, window_ms: int) -> int:
         values = [value for taken_ms, value in self._window if taken_ms > at_ms - window_ms]
         config = self._config
         full = config.target_ucores if config.target_concurrency is None else config.target_concurrency
         return math.ceil(math.fsum(values) / len(values) / (full * config.target_utilization)) if values else 0
 
-    def _rate_limited(self, wanted: int, ready: int) -> int:
+    def _rate_limited(self, desired_pods: int, ready: int) -> int:
         config = self._config
         return min(
-            max(wanted, math.floor(ready / config.max_scale_down_rate)), math.ceil(ready * config.max_scale_up_rate)
+            max(desired_pods, math.floor(ready / config.max_scale_down_rate)),
+            math.ceil(ready * config.max_scale_up_rate),
         )
 
     def _update_panic(self, at_ms: int, is_over_threshold: bool) -> None:

@@ -27,9 +27,9 @@ from podscaler.api.typed.recording import RecordingError
 from podscaler.core.calculation import samples
 from podscaler.core.model.emulation import Emulation
 from podscaler.core.model.metric_spec import ResourceMetric
-from podscaler.core.model.model import Pod
+from podscaler.core.model.observation import Pod
 from podscaler.core.model.spec import Spec
-from podscaler.simulation.evaluation.observed import AT_LIMIT_RATIO
+from podscaler.simulation.evaluation.demand_reconstruction import AT_LIMIT_RATIO
 from podscaler.simulation.model import step_series
 from podscaler.simulation.model.workloads import ContainerModel, ResourceLoad
 

@@ -82,10 +82,10 @@ def _reaction_ms(begun: int, at_ms: Sequence[int], needed: Sequence[int], suppli
     return None
 
 
-def summary(found: Sequence[Reaction], end_ms: int) -> ReactionSummary:
+def summary(surge_reactions: Sequence[Reaction], end_ms: int) -> ReactionSummary:
     """The median and the worst reaction, where the samples end at `end_ms`."""
-    if not found:
+    if not surge_reactions:
         return ReactionSummary(0, None, None)
-    durations = [end_ms - each.at_ms if each.reaction_ms is None else each.reaction_ms for each in found]
-    unfinished = sum(each.reaction_ms is None for each in found)
-    return ReactionSummary(len(found), statistics.median(durations), max(durations), unfinished)
+    durations = [end_ms - each.at_ms if each.reaction_ms is None else each.reaction_ms for each in surge_reactions]
+    unfinished = sum(each.reaction_ms is None for each in surge_reactions)
+    return ReactionSummary(len(surge_reactions), statistics.median(durations), max(durations), unfinished)

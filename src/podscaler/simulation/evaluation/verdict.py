@@ -1,4 +1,4 @@
-"""One sentence on which candidate is better than the present spec, and by how much.
+"""Formats one sentence on which candidate is better than the present spec, and by how much.
 
 Two measures decide: pod-hours, and the needed pods that were missing. A difference counts where it is more than
 the noise: two standard errors of the differences in ten equal parts of the time, and one hundredth of the value. A
@@ -48,52 +48,56 @@ class Differences(msgspec.Struct, frozen=True):
 
 def sentence(comparison: CandidateComparison) -> str:
     """The sentence; hindsight is no candidate for it."""
-    present, *others = comparison.results
-    found = [_differences(comparison, present, each) for each in others if each.is_attainable]
-    if not found:
+    present_result, *other_results = comparison.results
+    differences = [_differences(comparison, present_result, each) for each in other_results if each.is_attainable]
+    if not differences:
         return "There is no candidate besides the present spec."
-    better = [each for each in found if min(_signs(each)) < 0 and max(_signs(each)) <= 0]
+    better = [each for each in differences if min(_signs(each)) < 0 and max(_signs(each)) <= 0]
     if better:
-        best = min(better, key=lambda each: (_cost(each), -each.speedup))
-        return f"{best.name} is better than the present spec: {_words(best)}."
-    mixed = [each for each in found if min(_signs(each)) < 0 < max(_signs(each))]
+        best_difference = min(better, key=lambda each: (_cost(each), -each.speedup))
+        return f"{best_difference.name} is better than the present spec: {_words(best_difference)}."
+    mixed = [each for each in differences if min(_signs(each)) < 0 < max(_signs(each))]
     if mixed:
         first = min(mixed, key=lambda each: (-each.speedup, each.missing.candidate, _cost(each)))
         return (
             f"No candidate is better in both measures; compared to the present spec, {first.name} has {_words(first)}."
         )
-    if all(max(_signs(each)) > 0 for each in found):
+    if all(max(_signs(each)) > 0 for each in differences):
         return "No candidate is better than the present spec: each has more pod-hours or more missing pods."
     return "No candidate is better than the present spec: the differences are within the noise of this load."
 
 
-def _signs(found: Differences) -> tuple[int, int]:
-    return found.supplied.sign, found.missing.sign
+def _signs(differences: Differences) -> tuple[int, int]:
+    return differences.supplied.sign, differences.missing.sign
 
 
-def _cost(found: Differences) -> float:
+def _cost(differences: Differences) -> float:
     """The sum of both measures' ratios, so that the greatest gain comes first."""
     return sum(
         1.0 if each.is_noise else (each.candidate / each.present if each.present else math.inf)
-        for each in (found.missing, found.supplied)
+        for each in (differences.missing, differences.supplied)
     )
 
 
-def _differences(comparison: CandidateComparison, present: CandidateResult, other: CandidateResult) -> Differences:
+def _differences(
+    comparison: CandidateComparison, present_result: CandidateResult, other: CandidateResult
+) -> Differences:
     needed = comparison.needed
-    supplied = _difference(present.run.ready, other.run.ready)
-    supplied = msgspec.structs.replace(supplied, present=present.pod_hours, candidate=other.pod_hours)
-    missing = _difference(_missing(needed, present.run.ready), _missing(needed, other.run.ready))
-    return Differences(other.name, supplied, missing, other.speedup or 0.0)
+    supplied = _difference(present_result.run.ready, other.run.ready)
+    supplied = msgspec.structs.replace(supplied, present=present_result.pod_hours, candidate=other.pod_hours)
+    missing_difference = _difference(
+        _missing_pods(needed, present_result.run.ready), _missing_pods(needed, other.run.ready)
+    )
+    return Differences(other.name, supplied, missing_difference, other.speedup or 0.0)
 
 
-def _missing(needed: Sequence[int], ready: Sequence[int]) -> list[int]:
+def _missing_pods(needed: Sequence[int], ready: Sequence[int]) -> list[int]:
     return [max(need - supply, 0) for need, supply in zip(needed, ready, strict=True)]
 
 
-def _difference(present: Sequence[int], candidate: Sequence[int]) -> Difference:
-    before, after = sum(present), sum(candidate)
-    changes = [later - earlier for earlier, later in zip(_parts(present), _parts(candidate), strict=True)]
+def _difference(present_values: Sequence[int], candidate: Sequence[int]) -> Difference:
+    before, after = sum(present_values), sum(candidate)
+    changes = [later - earlier for earlier, later in zip(_parts(present_values), _parts(candidate), strict=True)]
     error = statistics.stdev(changes) * math.sqrt(len(changes)) if len(changes) > 1 else 0.0
     is_noise = abs(after - before) <= max(_ERRORS * error, _LEAST_RATIO * before)
     return Difference(before, after, is_noise)
@@ -105,8 +109,8 @@ def _parts(values: Sequence[int]) -> list[float]:
     return [math.fsum(values[begin : begin + size]) for begin in range(0, size * min(PARTS, len(values)), size)]
 
 
-def _words(found: Differences) -> str:
-    parts = [_phrase(found.supplied, "pod-hours"), _phrase(found.missing, "missing pods")]
+def _words(differences: Differences) -> str:
+    parts = [_phrase(differences.supplied, "pod-hours"), _phrase(differences.missing, "missing pods")]
     return " and ".join(parts)
 
 

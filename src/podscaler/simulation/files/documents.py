@@ -24,7 +24,7 @@ from podscaler.base.errors import UsageError
 from podscaler.core.model import spec
 from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
-from podscaler.simulation.files.fields import FileDocument, FileField
+from podscaler.simulation.files.file_fields import FileDocument, FileField
 
 API_VERSION = "podscaler.dev/v1alpha1"
 KIND = "Scenario"
@@ -111,15 +111,15 @@ def objects(field: FileField) -> Iterator[ManifestObject]:
 def _decoded(field: FileField, value: Any, resource: Resource, version: Version) -> ManifestObject:
     try:
         decoded = decoding.decode_value(value, version.message)
-        stored = _stored(decoded.obj, resource, version)
+        obj = _stored(decoded.obj, resource, version)
     except DecodeError as error:
         raise field.error(str(error)) from None
     if decoded.problems:
         raise field.error(decoded.problems[0])
-    for fault in manifest_objects.api_errors(resource, stored):
-        raise FileField(None, _joined(field.path, fault.field), field.document).error(fault.text)
-    meta = stored.get("metadata") or {}
-    return ManifestObject(resource.kind, meta.get("namespace") or NAMESPACE, meta.get("name") or "", stored, field)
+    for fault in manifest_objects.api_errors(resource, obj):
+        raise FileField(None, _joined_path(field.path, fault.field), field.document).error(fault.text)
+    meta = obj.get("metadata") or {}
+    return ManifestObject(resource.kind, meta.get("namespace") or NAMESPACE, meta.get("name") or "", obj, field)
 
 
 def _stored(decoded: Object, resource: Resource, version: Version) -> Object:
@@ -132,23 +132,23 @@ def _stored(decoded: Object, resource: Resource, version: Version) -> Object:
     return converted.obj
 
 
-def _joined(path: str, name: str) -> str:
+def _joined_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def wire_spec(found: ManifestObject) -> autoscaling.HorizontalPodAutoscalerSpec:
+def wire_spec(manifest: ManifestObject) -> autoscaling.HorizontalPodAutoscalerSpec:
     """The spec of an autoscaler in the API's form. Raises UsageError."""
     try:
-        return msgspec.convert(found.obj["spec"], autoscaling.HorizontalPodAutoscalerSpec)
+        return msgspec.convert(manifest.obj["spec"], autoscaling.HorizontalPodAutoscalerSpec)
     except ValueError as error:
-        raise found.field.error(f"the autoscaler cannot be evaluated: {error}") from None
+        raise manifest.field.error(f"the autoscaler cannot be evaluated: {error}") from None
 
 
-def parse_spec(found: ManifestObject, settings: Settings) -> Spec:
+def parse_spec(manifest: ManifestObject, settings: Settings) -> Spec:
     """The parsed spec of an autoscaler. Raises UsageError."""
-    wire = wire_spec(found)
+    wire = wire_spec(manifest)
     try:
-        annotations = (found.obj.get("metadata") or {}).get("annotations") or spec.NO_ANNOTATIONS
-        return spec.parse(found.namespace, found.name, wire, settings.emulation, annotations=annotations)
+        annotations = (manifest.obj.get("metadata") or {}).get("annotations") or spec.NO_ANNOTATIONS
+        return spec.parse(manifest.namespace, manifest.name, wire, settings.emulation, annotations=annotations)
     except ValueError as error:
-        raise found.field.error(f"the autoscaler cannot be evaluated: {error}") from None
+        raise manifest.field.error(f"the autoscaler cannot be evaluated: {error}") from None

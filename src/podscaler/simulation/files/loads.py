@@ -12,16 +12,16 @@ from typing import Protocol, cast, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from podscaler.base.errors import UsageError
-from podscaler.simulation.files import points, shapes, traces
-from podscaler.simulation.files.fields import FileField
-from podscaler.simulation.files.points import Gaps, PointRules, TraceUnit
-from podscaler.simulation.files.shapes import NoiseShape
+from podscaler.simulation.files import load_shapes, trace_series, traces
+from podscaler.simulation.files.file_fields import FileField
+from podscaler.simulation.files.load_shapes import NoiseShape
+from podscaler.simulation.files.trace_series import Gaps, PointRules, TraceUnit
 from podscaler.simulation.files.traces import TraceColumns, TracePoint
 from podscaler.simulation.model import step_series
 from podscaler.simulation.model.step_series import StepSeries
 
 _FILE_FIELDS = ("time", "value", "unit", "every", "scale", "timezone", "gaps", "from")
-_KINDS = ("steps", "csv", "parquet", "prometheus", *shapes.SHAPES, "noise")
+_KINDS = ("steps", "csv", "parquet", "prometheus", *load_shapes.SHAPES, "noise")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def read(field: FileField, context: LoadContext, per_unit: int) -> StepSeries:
         name = _kind(part)
         if name == "noise":
             part.members(("noise",))
-            noises.append(shapes.read_noise(part.child("noise")))
+            noises.append(load_shapes.read_noise(part.child("noise")))
         else:
             series.append(_read_one(part, name, context, per_unit))
     if not series:
@@ -92,11 +92,11 @@ def _kind(field: FileField) -> str:
     """The name of the kind of a load; empty for a constant. Raises UsageError."""
     if not isinstance(field.value, dict):
         return ""
-    named = [name for name in field.value if name in _KINDS]
-    if len(named) != 1:
-        stated = f"{' and '.join(named)} stand together" if named else "no kind of load is named"
-        raise field.error(f"{stated}; one of {', '.join(_KINDS)} is needed, and a list of loads is their sum")
-    return str(named[0])
+    kinds = [name for name in field.value if name in _KINDS]
+    if len(kinds) != 1:
+        problem = f"{' and '.join(kinds)} stand together" if kinds else "no kind of load is named"
+        raise field.error(f"{problem}; one of {', '.join(_KINDS)} is needed, and a list of loads is their sum")
+    return str(kinds[0])
 
 
 def _sum(series: list[StepSeries]) -> StepSeries:
@@ -121,21 +121,21 @@ def _read_one(field: FileField, name: str, context: LoadContext, per_unit: int) 
     shape = field.members((name,)).get(name)
     if shape is None:
         raise field.error(f"the parameters of {name} are missing")
-    found = sorted(shapes.steps_of_shape(name, shape, context.duration_ms), key=lambda step: step[0])
-    latest = {at_ms: round(amount * per_unit) for at_ms, amount in found}
+    steps = sorted(load_shapes.steps_of_shape(name, shape, context.duration_ms), key=lambda step: step[0])
+    latest = {at_ms: round(amount * per_unit) for at_ms, amount in steps}
     return step_series.from_steps(latest.items())
 
 
 def _steps(field: FileField, per_unit: int) -> StepSeries:
-    found: dict[int, int] = {}
+    steps: dict[int, int] = {}
     for name, member in field.entries().items():
         at_ms = FileField(name, member.path, member.document).duration_ms()
-        if at_ms in found:
+        if at_ms in steps:
             raise member.error(f"there is another step at {name}")
-        found[at_ms] = member.scaled(per_unit)
-    if 0 not in found:
+        steps[at_ms] = member.scaled(per_unit)
+    if 0 not in steps:
         raise field.error("a step at 0s is needed: the value at the start")
-    return step_series.from_steps(sorted(found.items()))
+    return step_series.from_steps(sorted(steps.items()))
 
 
 def _of_file(
@@ -166,7 +166,7 @@ def _of_file(
         gaps=_gaps(members),
         start_ms=traces.parse_instant_ms(str(members["from"].value), columns, "`from`") if "from" in members else None,
     )
-    return points.to_series(read_points(columns), rules, per_unit)
+    return trace_series.to_series(read_points(columns), rules, per_unit)
 
 
 def _gaps(members: dict[str, FileField]) -> Gaps:
@@ -215,19 +215,19 @@ def _of_prometheus(field: FileField, context: LoadContext, per_unit: int) -> Ste
         gaps=_gaps(members),
     )
     try:
-        found = context.range_query(request)
+        samples = context.range_query(request)
     except UsageError as error:
         raise field.error(str(error)) from None
-    return points.to_series(_of_samples(found, rules), rules, per_unit)
+    return trace_series.to_series(_of_samples(samples, rules), rules, per_unit)
 
 
 def _of_samples(samples: Iterable[tuple[float, str]], rules: PointRules) -> Iterable[TracePoint]:
     for at_s, text in samples:
-        place = datetime.fromtimestamp(at_s, UTC).isoformat()
+        location = datetime.fromtimestamp(at_s, UTC).isoformat()
         value = float(text)
         if value < 0 or value == float("inf"):
-            raise rules.error(place, f"the value {text} cannot be a load")
-        yield TracePoint(round(at_s * 1000), None if value != value else value, place)  # noqa: PLR0124  NaN
+            raise rules.error(location, f"the value {text} cannot be a load")
+        yield TracePoint(round(at_s * 1000), None if value != value else value, location)  # noqa: PLR0124  NaN
 
 
 def _instant_s(field: FileField) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 from podscaler.api.machinery import quantity
 from podscaler.simulation.files.documents import ManifestObject
-from podscaler.simulation.files.fields import FileField
+from podscaler.simulation.files.file_fields import FileField
 from podscaler.simulation.model.distributions import DurationDistribution, fixed
 from podscaler.simulation.model.workloads import ContainerModel, PodModel
 
@@ -115,19 +115,19 @@ def _containers(
 ) -> Iterator[ContainerModel]:
     counting = list(_counting(template))
     names = [container["name"] for container in counting]
-    stated = members["containers"].members(names) if "containers" in members else {}
-    parts = {name: field.members(("idleCPU", "idleMemory", "load")) for name, field in stated.items()}
+    container_fields = members["containers"].members(names) if "containers" in members else {}
+    parts = {name: field.members(("idleCPU", "idleMemory", "load")) for name, field in container_fields.items()}
     shares = _shares(manifest, names, parts, members.get("containers"))
     for index, container in enumerate(counting):
         name = container["name"]
         of_pod = {each: members[each] for each in ("idleCPU", "idleMemory") if index == 0 and each in members}
-        own = of_pod | parts.get(name, {})
+        container_parts = of_pod | parts.get(name, {})
         yield ContainerModel(
             name=name,
             requests_milli=_amounts(container, "requests"),
             cpu_limit_milli=_amounts(container, "limits").get("cpu"),
-            idle_cpu_ucores=own["idleCPU"].scaled(UCORES) if "idleCPU" in own else 0,
-            idle_memory_bytes=own["idleMemory"].scaled(1) if "idleMemory" in own else 0,
+            idle_cpu_ucores=container_parts["idleCPU"].scaled(UCORES) if "idleCPU" in container_parts else 0,
+            idle_memory_bytes=container_parts["idleMemory"].scaled(1) if "idleMemory" in container_parts else 0,
             load_permille=shares[name],
         )
 
@@ -136,15 +136,15 @@ def _shares(
     manifest: ManifestObject, names: list[str], parts: dict[str, dict[str, FileField]], field: FileField | None
 ) -> dict[str, int]:
     """The shares of the load by container: the first one has all of it unless the scenario states shares."""
-    stated = {name: round(part["load"].ratio() * _PERMILLE) for name, part in parts.items() if "load" in part}
-    if not stated:
+    permille_by_name = {name: round(part["load"].ratio() * _PERMILLE) for name, part in parts.items() if "load" in part}
+    if not permille_by_name:
         return {name: _PERMILLE if name == names[0] else 0 for name in names}
-    if sum(stated.values()) != _PERMILLE:
-        place = manifest.field if field is None else field
-        raise place.error(
-            f"the shares `load` of the containers sum up to {sum(stated.values()) / _PERMILLE:g}, not to 1"
+    if sum(permille_by_name.values()) != _PERMILLE:
+        error_field = manifest.field if field is None else field
+        raise error_field.error(
+            f"the shares `load` of the containers sum up to {sum(permille_by_name.values()) / _PERMILLE:g}, not to 1"
         )
-    return {name: stated.get(name, 0) for name in names}
+    return {name: permille_by_name.get(name, 0) for name in names}
 
 
 def _amounts(container: dict[str, Any], kind: str) -> dict[str, int]:

@@ -16,7 +16,7 @@ from podscaler.core.model.metric_spec import IdentifiedMetric, Metric, ResourceM
 from podscaler.core.model.spec import Spec
 from podscaler.simulation.files import documents, scenario_parts, workloads
 from podscaler.simulation.files.documents import ManifestObject
-from podscaler.simulation.files.fields import FileField
+from podscaler.simulation.files.file_fields import FileField
 from podscaler.simulation.files.loads import LoadContext, RangeQuery
 from podscaler.simulation.files.scenario_parts import ScenarioNames
 from podscaler.simulation.metric_feeds import MetricFeeds
@@ -71,22 +71,22 @@ def read(path: Path, *, seed: int | None = None, range_query: RangeQuery | None 
     Raises:
         UsageError: the sentence names file, line and field.
     """
-    found = documents.read_file(path)
-    scenarios = [each for each in found if documents.is_scenario(each)]
+    fields = documents.read_file(path)
+    scenarios = [each for each in fields if documents.is_scenario(each)]
     if len(scenarios) != 1:
         count = len(scenarios) or "no"
         raise UsageError(
             f"{path} has {count} documents of kind {documents.KIND} ({documents.API_VERSION}); one is needed"
         )
-    others = [each for each in found if each is not scenarios[0]]
-    return _Reader(scenarios[0], others, path.parent, seed, range_query).read()
+    manifest_fields = [each for each in fields if each is not scenarios[0]]
+    return _Reader(scenarios[0], manifest_fields, path.parent, seed, range_query).read()
 
 
 class _Reader:
     def __init__(
         self,
         root: FileField,
-        others: list[FileField],
+        manifest_fields: list[FileField],
         folder: Path,
         seed: int | None,
         range_query: RangeQuery | None,
@@ -102,7 +102,7 @@ class _Reader:
             seed=own_seed if seed is None else seed,
             range_query=range_query,
         )
-        self._objects = _objects([*others, *self._of_other_files()])
+        self._objects = _objects([*manifest_fields, *self._of_other_files()])
 
     def read(self) -> ScenarioFile:
         members, context = self._members, self._context
@@ -171,10 +171,10 @@ class _Reader:
             raise self._root.error(f"{error}; state them under `metrics`") from None
 
 
-def _objects(found: Iterable[FileField]) -> dict[tuple[str, str], ManifestObject]:
+def _objects(fields: Iterable[FileField]) -> dict[tuple[str, str], ManifestObject]:
     """The objects of all manifests by kind and key; workloads have one key space. Raises UsageError."""
     objects: dict[tuple[str, str], ManifestObject] = {}
-    for document in found:
+    for document in fields:
         if documents.is_scenario(document):
             raise document.error(f"a manifest of kind {documents.KIND} within another one is not possible")
         for each in documents.objects(document):
@@ -190,10 +190,12 @@ def _bound(manifest: ManifestObject, spec: Spec, models: dict[str, WorkloadModel
     """The autoscaler with its workload. Raises UsageError where it cannot be evaluated on that."""
     reference = manifest.obj["spec"]["scaleTargetRef"]
     model = models.get(f"{manifest.namespace}/{reference.get('name')}")
-    place = FileField(None, f"{manifest.field.path}.spec.scaleTargetRef".lstrip("."), manifest.field.document)
+    target_field = FileField(None, f"{manifest.field.path}.spec.scaleTargetRef".lstrip("."), manifest.field.document)
     if model is None or model.kind != reference.get("kind"):
-        known = ", ".join(f"{each.kind} {each.key}" for each in models.values()) or "no workload"
-        raise place.error(f"the manifests have no {reference.get('kind')} {reference.get('name')}; they have {known}")
+        known_models = ", ".join(f"{each.kind} {each.key}" for each in models.values()) or "no workload"
+        raise target_field.error(
+            f"the manifests have no {reference.get('kind')} {reference.get('name')}; they have {known_models}"
+        )
     for metric in spec.metrics:
         fault = _fault(metric, model)
         if fault:

@@ -12,7 +12,7 @@ from podscaler.core.model.settings import Settings
 from podscaler.core.model.spec import Spec
 from podscaler.simulation.files import documents, loads, pod_models
 from podscaler.simulation.files.documents import ManifestObject
-from podscaler.simulation.files.fields import FileField
+from podscaler.simulation.files.file_fields import FileField
 from podscaler.simulation.files.loads import LoadContext
 from podscaler.simulation.files.workloads import MILLI, find_key
 from podscaler.simulation.model.expectations import Expectation, ExpectedValue
@@ -61,12 +61,12 @@ class ScenarioNames:
 def read_settings(flags: FileField | None, version: FileField | None) -> Settings:
     """The settings of flags by kube-controller-manager's names. Raises UsageError."""
     values = {} if flags is None else {name: field.value for name, field in flags.members(_FLAGS).items()}
-    place = version if flags is None else flags
+    error_field = version if flags is None else flags
     try:
         return core_settings.from_flags(values, "1.37" if version is None else str(version.value))
     except ValueError as error:
-        assert place is not None, "the defaults are valid"
-        raise place.error(str(error)) from None
+        assert error_field is not None, "the defaults are valid"
+        raise error_field.error(str(error)) from None
 
 
 def read_metrics_server(field: FileField | None) -> MetricsServerModel:
@@ -93,13 +93,13 @@ def read_cluster(field: FileField | None) -> ClusterModel | None:
         if name not in members:
             raise field.error(f"`{name}` is needed; cpu and memory are what pods can use of one node")
     nodes = members["nodes"].integer()
-    most = members["maxNodes"].integer() if "maxNodes" in members else nodes
-    if most < nodes:
-        raise members["maxNodes"].error(f"maxNodes {most} is below nodes {nodes}")
-    default = ClusterModel(nodes=nodes, max_nodes=most, cpu_milli=1, memory_bytes=1)
+    nodes_max = members["maxNodes"].integer() if "maxNodes" in members else nodes
+    if nodes_max < nodes:
+        raise members["maxNodes"].error(f"maxNodes {nodes_max} is below nodes {nodes}")
+    default = ClusterModel(nodes=nodes, max_nodes=nodes_max, cpu_milli=1, memory_bytes=1)
     return ClusterModel(
         nodes=nodes,
-        max_nodes=most,
+        max_nodes=nodes_max,
         cpu_milli=members["cpu"].scaled(MILLI),
         memory_bytes=members["memory"].scaled(1),
         provisioning=pod_models.read_distribution(members["provisioning"])
@@ -160,11 +160,13 @@ def _rolled_out(field: FileField, names: ScenarioNames) -> str:
 
 def _edited(field: FileField, names: ScenarioNames, context: LoadContext) -> Spec:
     """The spec of an edited autoscaler, from a manifest within the scenario or in a file of its own."""
-    found = documents.read_file(context.folder / field.text()) if isinstance(field.value, str) else [field]
-    objects = [each for document in found for each in documents.objects(document)]
+    manifest_fields = documents.read_file(context.folder / field.text()) if isinstance(field.value, str) else [field]
+    objects = [each for document in manifest_fields for each in documents.objects(document)]
     if len(objects) != 1 or objects[0].key not in names.autoscalers:
-        known = ", ".join(names.autoscalers)
-        raise field.error(f"an edit is the manifest of one autoscaler of the scenario, which has {known or 'none'}")
+        known_names = ", ".join(names.autoscalers)
+        raise field.error(
+            f"an edit is the manifest of one autoscaler of the scenario, which has {known_names or 'none'}"
+        )
     return documents.parse_spec(objects[0], names.settings)
 
 
@@ -189,12 +191,12 @@ def read_outages(field: FileField | None, metrics: Collection[str]) -> Iterator[
 
 def read_expectations(field: FileField | None, workloads: Iterable[str], duration_ms: int) -> Iterator[Expectation]:
     """What the scenario expects. Raises UsageError."""
-    known = list(workloads)
+    workload_keys = list(workloads)
     for each in [] if field is None else field.elements():
         members = each.members(("workload", "from", "to", *get_args(ExpectedValue)))
         if "workload" not in members:
             raise each.error("`workload` is needed")
-        key = find_key(members["workload"], known)
+        key = find_key(members["workload"], workload_keys)
         from_ms = members["from"].duration_ms() if "from" in members else 0
         until_ms = members["to"].duration_ms() if "to" in members else duration_ms
         if not from_ms <= until_ms <= duration_ms:

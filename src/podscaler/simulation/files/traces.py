@@ -1,7 +1,7 @@
 """Reads the points of a trace: rows of a CSV or Parquet file, one after the other.
 
-Called by `loads`; `points` turns points into a series. A file may be larger than memory: rows are read as they are
-needed.
+Called by `loads`; `trace_series` turns points into a series. A file may be larger than memory: rows are read as they
+are needed.
 """
 
 import csv
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from podscaler.base.errors import UsageError
-from podscaler.simulation.files.fields import parse_amount
+from podscaler.simulation.files.file_fields import parse_amount
 
 INSTALL = "pip install 'podscaler[simulation]'"
 _MISSING = frozenset({"", "nan", "null", "none", "na", "n/a"})
@@ -55,10 +55,10 @@ class TraceColumns:
     value: str | None
     timezone: tzinfo = UTC
 
-    def error(self, place: str, column: str | None, sentence: str) -> UsageError:
+    def error(self, location: str, column: str | None, sentence: str) -> UsageError:
         """The error that names file, place and column."""
         of_column = f"column {column}: " if column else ""
-        return UsageError(f"{self.path}: {place}: {of_column}{sentence}" if place else f"{self.path}: {sentence}")
+        return UsageError(f"{self.path}: {location}: {of_column}{sentence}" if location else f"{self.path}: {sentence}")
 
 
 def csv_points(columns: TraceColumns) -> Iterator[TracePoint]:
@@ -90,11 +90,11 @@ def _of_rows(rows: Any, columns: TraceColumns) -> Iterator[TracePoint]:
         for row in rows:
             if not row:
                 continue
-            place = f"line {rows.line_num}"
+            location = f"line {rows.line_num}"
             if len(row) != len(names):
-                raise columns.error(place, None, f"{len(row)} columns, but the first line names {len(names)}")
-            at_ms = parse_instant_ms(row[time], columns, place)
-            yield TracePoint(at_ms, 1 if value is None else parser.value(row[value], place), place)
+                raise columns.error(location, None, f"{len(row)} columns, but the first line names {len(names)}")
+            at_ms = parse_instant_ms(row[time], columns, location)
+            yield TracePoint(at_ms, 1 if value is None else parser.value(row[value], location), location)
     except csv.Error as error:
         raise columns.error(f"line {rows.line_num}", None, str(error)) from None
 
@@ -107,18 +107,18 @@ def _column(columns: TraceColumns, name: str, names: list[str]) -> int:
     return names.index(name)
 
 
-def parse_instant_ms(text: str, columns: TraceColumns, place: str) -> int:
+def parse_instant_ms(text: str, columns: TraceColumns, location: str) -> int:
     """The milliseconds of an instant: seconds as a number, or ISO 8601. Raises UsageError."""
     seconds = _find_number(text)
     if seconds is not None:
         if abs(seconds) >= _SECONDS_MAX:
-            raise columns.error(place, columns.time, f"{text} is too large for seconds; divide milliseconds by 1000")
+            raise columns.error(location, columns.time, f"{text} is too large for seconds; divide milliseconds by 1000")
         return round(seconds * 1000)
     try:
         instant = datetime.fromisoformat(text.strip())
     except ValueError:
         sentence = f"{text!r} is not an instant: seconds as a number, or ISO 8601 such as 2026-01-31 18:00:00"
-        raise columns.error(place, columns.time, sentence) from None
+        raise columns.error(location, columns.time, sentence) from None
     if instant.tzinfo is None:
         instant = instant.replace(tzinfo=columns.timezone)
     return round(instant.timestamp() * 1000)
@@ -140,7 +140,7 @@ class _ValueParser:
         self._columns = columns
         self._suffix: str | None = None
 
-    def value(self, text: str, place: str) -> float | None:
+    def value(self, text: str, location: str) -> float | None:
         text = text.strip()
         if text.lower() in _MISSING:
             return None
@@ -148,28 +148,30 @@ class _ValueParser:
         try:
             value = float(text)
         except ValueError:
-            suffix, value = self._quantity(text, place)
+            suffix, value = self._quantity(text, location)
         if self._suffix is None:
             self._suffix = suffix
         elif suffix != self._suffix:
-            stated = f"the unit {suffix}" if suffix else "no unit"
+            unit_text = f"the unit {suffix}" if suffix else "no unit"
             earlier = f"the unit {self._suffix}" if self._suffix else "none"
-            raise self._error(place, f"{text!r} has {stated}, and the rows before it have {earlier}; use one unit")
+            raise self._error(
+                location, f"{text!r} has {unit_text}, and the rows before it have {earlier}; use one unit"
+            )
         if math.isinf(value):
-            raise self._error(place, f"{text!r} is infinite")
+            raise self._error(location, f"{text!r} is infinite")
         if value < 0:
-            raise self._error(place, f"{text} is negative; 0 or more is needed")
+            raise self._error(location, f"{text} is negative; 0 or more is needed")
         return value
 
-    def _quantity(self, text: str, place: str) -> tuple[str, float]:
+    def _quantity(self, text: str, location: str) -> tuple[str, float]:
         matched = _SUFFIX.fullmatch(text)
         try:
             return matched[1] if matched else "", float(parse_amount(text))
         except ValueError:
-            raise self._error(place, f"{text!r} is not a number") from None
+            raise self._error(location, f"{text!r} is not a number") from None
 
-    def _error(self, place: str, sentence: str) -> UsageError:
-        return self._columns.error(place, self._columns.value, sentence)
+    def _error(self, location: str, sentence: str) -> UsageError:
+        return self._columns.error(location, self._columns.value, sentence)
 
 
 def parquet_points(columns: TraceColumns) -> Iterator[TracePoint]:
@@ -181,12 +183,12 @@ def parquet_points(columns: TraceColumns) -> Iterator[TracePoint]:
     try:
         frame = polars.scan_parquet(columns.path)
         names = frame.collect_schema().names()
-        wanted = [columns.time] + ([] if columns.value is None else [columns.value])
-        for name in wanted:
+        column_names = [columns.time] + ([] if columns.value is None else [columns.value])
+        for name in column_names:
             _column(columns, name, names)
         parser = _ValueParser(columns)
         for first in range(0, frame.select(polars.len()).collect().item(), _BATCH_ROWS):
-            batch = frame.select(wanted).slice(first, _BATCH_ROWS).collect()
+            batch = frame.select(column_names).slice(first, _BATCH_ROWS).collect()
             for index, row in enumerate(batch.iter_rows(), first + 1):
                 yield _of_typed_row(row, columns, parser, f"row {index}")
     except OSError as error:
@@ -195,17 +197,17 @@ def parquet_points(columns: TraceColumns) -> Iterator[TracePoint]:
         raise UsageError(f"{columns.path} is not a Parquet file that can be read: {error}") from None
 
 
-def _of_typed_row(row: tuple[Any, ...], columns: TraceColumns, parser: _ValueParser, place: str) -> TracePoint:
+def _of_typed_row(row: tuple[Any, ...], columns: TraceColumns, parser: _ValueParser, location: str) -> TracePoint:
     at = row[0]
     if isinstance(at, datetime):
         at_ms = round((at if at.tzinfo else at.replace(tzinfo=columns.timezone)).timestamp() * 1000)
     elif at is None:
-        raise columns.error(place, columns.time, "the instant is missing")
+        raise columns.error(location, columns.time, "the instant is missing")
     else:
-        at_ms = parse_instant_ms(str(at), columns, place)
+        at_ms = parse_instant_ms(str(at), columns, location)
     if columns.value is None:
-        return TracePoint(at_ms, 1, place)
+        return TracePoint(at_ms, 1, location)
     value = row[1]
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise columns.error(place, columns.value, f"{value!r} is not a number")
-    return TracePoint(at_ms, parser.value("" if value is None else str(value), place), place)
+        raise columns.error(location, columns.value, f"{value!r} is not a number")
+    return TracePoint(at_ms, parser.value("" if value is None else str(value), location), location)

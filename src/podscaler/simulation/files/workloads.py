@@ -8,7 +8,7 @@ from typing import Any
 
 from podscaler.simulation.files import loads, pod_models
 from podscaler.simulation.files.documents import NAMESPACE, ManifestObject
-from podscaler.simulation.files.fields import FileField
+from podscaler.simulation.files.file_fields import FileField
 from podscaler.simulation.files.loads import LoadContext
 from podscaler.simulation.files.pod_models import UCORES
 from podscaler.simulation.model.workloads import RequestLoad, ResourceLoad, RolloutModel, WorkloadModel
@@ -28,16 +28,16 @@ _NEVER = "never"
 _US_PER_MS = 1000
 
 
-def find_key(field: FileField, known: Iterable[str]) -> str:
+def find_key(field: FileField, known_keys: Iterable[str]) -> str:
     """The key of the workload that a field names, as `web` or as `namespace/web`. Raises UsageError."""
-    known = list(known)
+    known_keys = list(known_keys)
     name = field.text()
     key = name if "/" in name else f"{NAMESPACE}/{name}"
-    if key not in known:
-        named = [each for each in known if "/" not in name and each.partition("/")[2] == name]
-        if len(named) != 1:
-            raise field.error(f"the manifests have no workload {name}; they have {', '.join(known) or 'none'}")
-        return named[0]
+    if key not in known_keys:
+        matching = [each for each in known_keys if "/" not in name and each.partition("/")[2] == name]
+        if len(matching) != 1:
+            raise field.error(f"the manifests have no workload {name}; they have {', '.join(known_keys) or 'none'}")
+        return matching[0]
     return key
 
 
@@ -45,13 +45,13 @@ def read_all(
     manifests: dict[str, ManifestObject], field: FileField | None, context: LoadContext
 ) -> tuple[WorkloadModel, ...]:
     """The workloads of all manifests, by key, with what the scenario says of them. Raises UsageError."""
-    stated: dict[str, FileField] = {}
+    field_by_key: dict[str, FileField] = {}
     for name, member in (field.entries() if field is not None else {}).items():
         key = find_key(FileField(name, member.path, member.document), manifests)
-        if key in stated:
+        if key in field_by_key:
             raise member.error(f"the workload {key} is described twice")
-        stated[key] = member
-    return tuple(_workload(manifest, stated.get(key), context) for key, manifest in manifests.items())
+        field_by_key[key] = member
+    return tuple(_workload(manifest, field_by_key.get(key), context) for key, manifest in manifests.items())
 
 
 def _workload(manifest: ManifestObject, field: FileField | None, context: LoadContext) -> WorkloadModel:

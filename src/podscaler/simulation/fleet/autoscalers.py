@@ -1,4 +1,4 @@
-"""The load of one autoscaler of a fleet, and the rows of results about it.
+"""Defines the load of one autoscaler of a fleet, and the rows of results about it.
 
 Called by every other module of this package. Tasks are sent to other processes: everything here can be pickled.
 """

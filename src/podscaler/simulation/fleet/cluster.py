@@ -1,6 +1,6 @@
 """Starts a local Dask cluster, or connects to one that runs.
 
-Called by `running`. A local cluster is made of processes that listen on loopback; no dashboard is served.
+Called by `partition_runs`. A local cluster is made of processes that listen on loopback; no dashboard is served.
 """
 
 import logging
@@ -25,8 +25,8 @@ class ClusterRequest(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         workers: processes of a local cluster.
         memory: of each worker; Dask restarts a worker that exceeds it.
-        scheduler: the address of a running scheduler, in place of a local cluster; empty: none. Certificates are those
-            of Dask's own configuration (`distributed.comm.tls`).
+        scheduler: the address of a running scheduler, in place of a local cluster; empty: a local cluster is started.
+            Certificates are those of Dask's own configuration (`distributed.comm.tls`).
         connect_s: how long the scheduler may take to respond.
     """
 

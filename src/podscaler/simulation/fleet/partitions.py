@@ -17,8 +17,8 @@ import msgspec
 
 from podscaler.api.typed.recording import RecordingHeader
 from podscaler.base.errors import UsageError
-from podscaler.simulation.evaluation import recorded
-from podscaler.simulation.evaluation.recorded import RecordedSelection
+from podscaler.simulation.evaluation import recording_scenario
+from podscaler.simulation.evaluation.recording_scenario import RecordedSelection
 from podscaler.simulation.fleet import splitting
 from podscaler.simulation.fleet.autoscalers import FleetAutoscaler, UnusableAutoscaler
 from podscaler.simulation.fleet.splitting import SplitManifest, SplitPart
@@ -54,9 +54,9 @@ class RecordedPartition(msgspec.Struct, frozen=True, kw_only=True):
         """As in Partition."""
         keys = self.part.keys
         for begin in range(0, len(keys), OPEN_FILES):
-            yield from self._some(keys[begin : begin + OPEN_FILES])
+            yield from self._autoscalers_of(keys[begin : begin + OPEN_FILES])
 
-    def _some(self, keys: Sequence[str]) -> Iterator[FleetAutoscaler | UnusableAutoscaler]:
+    def _autoscalers_of(self, keys: Sequence[str]) -> Iterator[FleetAutoscaler | UnusableAutoscaler]:
         with ExitStack() as stack:
             files: dict[str, IO[bytes]] = {
                 key: stack.enter_context(tempfile.SpooledTemporaryFile(_SPOOLED_BYTES)) for key in keys
@@ -83,10 +83,15 @@ class RecordedPartition(msgspec.Struct, frozen=True, kw_only=True):
     def _autoscaler(self, key: str, lines: IO[bytes]) -> FleetAutoscaler | UnusableAutoscaler:
         selection = msgspec.structs.replace(self.selection, autoscaler=key)
         try:
-            found = recorded.read(chain([msgspec.json.encode(self.header)], lines), selection)
+            recorded_autoscalers = recording_scenario.read(chain([msgspec.json.encode(self.header)], lines), selection)
         except UsageError as error:
             return UnusableAutoscaler(key, str(error))
-        return FleetAutoscaler(key=key, scenario=found.scenario, wire=found.wire, notes=found.assumptions)
+        return FleetAutoscaler(
+            key=key,
+            scenario=recorded_autoscalers.scenario,
+            wire=recorded_autoscalers.wire,
+            notes=recorded_autoscalers.assumptions,
+        )
 
 
 def of_manifest(manifest: SplitManifest, folder: Path, selection: RecordedSelection) -> list[RecordedPartition]:

@@ -1,6 +1,6 @@
 """Keeps the rows of a partition in a Parquet file, with the fingerprint of what they were computed from.
 
-Called by `running`. A file is written beside its place and renamed, so that it is whole or not there.
+Called by `partition_runs`. A file is written beside its place and renamed, so that it is whole or not there.
 """
 
 import os
@@ -20,11 +20,11 @@ _TYPES: dict[type, type[polars.DataType]] = {str: polars.String, float: polars.F
 
 def _schema() -> dict[str, type[polars.DataType]]:
     """The columns: the fields of FleetRow."""
-    found = {}
+    fields = {}
     for field in msgspec.structs.fields(FleetRow):
         kind = next(each for each in _TYPES if each is field.type or each in getattr(field.type, "__args__", ()))
-        found[field.name] = _TYPES[kind]
-    return found
+        fields[field.name] = _TYPES[kind]
+    return fields
 
 
 SCHEMA = _schema()

@@ -1,8 +1,8 @@
 """Divides recordings into files that have all lines of some autoscalers each, in their order.
 
-Called by `podscaler backtest --fleet`, before `running`. Lines are read once, one after the other. What is kept is a
-buffer for each file and the names of the autoscalers, so the memory depends neither on the length of the recordings nor
-on their number.
+Called by `podscaler backtest --fleet`, before `partition_runs`. Lines are read once, one after the other. What is kept
+is a buffer for each file and the names of the autoscalers, so the memory depends neither on the length of the
+recordings nor on their number.
 
 Invariants: the manifest is written last, so that a folder with one is complete. A folder whose manifest has other
 sources or another number of files is made anew.
@@ -79,9 +79,9 @@ def split(paths: Sequence[Path], folder: Path, read_lines: ReadLines, *, partiti
     Raises UsageError naming the recording and the line that cannot be used.
     """
     sources = tuple([_source(path) for path in paths])
-    kept = _kept(folder)
-    if kept is not None and (kept.sources, kept.partitions) == (sources, partitions):
-        return kept
+    kept_index = _find_manifest(folder)
+    if kept_index is not None and (kept_index.sources, kept_index.partitions) == (sources, partitions):
+        return kept_index
     try:
         _clear(folder)
         writer = _Writer(folder / FOLDER, partitions)
@@ -95,13 +95,15 @@ def split(paths: Sequence[Path], folder: Path, read_lines: ReadLines, *, partiti
 
 def _source(path: Path) -> RecordingSource:
     try:
-        found = path.stat()
+        file_status = path.stat()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    return RecordingSource(path=str(path.resolve()), size_bytes=found.st_size, modified_ns=found.st_mtime_ns)
+    return RecordingSource(
+        path=str(path.resolve()), size_bytes=file_status.st_size, modified_ns=file_status.st_mtime_ns
+    )
 
 
-def _kept(folder: Path) -> SplitManifest | None:
+def _find_manifest(folder: Path) -> SplitManifest | None:
     """The manifest; None: there is none, or none that can be read."""
     try:
         return msgspec.json.decode((folder / FOLDER / _MANIFEST).read_bytes(), type=SplitManifest)
@@ -181,10 +183,14 @@ _KEYED_LINE = msgspec.json.Decoder(_KeyedLine)
 def key_of(line: bytes) -> str:
     """The autoscaler (`namespace/name`) of a line after the header. Raises RecordingError."""
     try:
-        found = _KEYED_LINE.decode(line)
+        keyed_line = _KEYED_LINE.decode(line)
     except msgspec.DecodeError as error:
         raise RecordingError(str(error)) from None
-    key = found.deleted if found.hpa is None else f"{found.hpa.metadata.namespace}/{found.hpa.metadata.name}"
+    key = (
+        keyed_line.deleted
+        if keyed_line.hpa is None
+        else f"{keyed_line.hpa.metadata.namespace}/{keyed_line.hpa.metadata.name}"
+    )
     if not key:
         raise RecordingError("it has neither `hpa` nor `deleted`")
     return key

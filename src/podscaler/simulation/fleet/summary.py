@@ -54,13 +54,13 @@ class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
 _MARGIN = 0.01
 
 
-def summarize(folder: Path, names: Iterable[str], present: str) -> FleetSummary:
-    """The summary of the files of these partitions; `present` is the name of the first candidate."""
+def summarize(folder: Path, names: Iterable[str], present_name: str) -> FleetSummary:
+    """The summary of the files of these partitions; `present_name` is the name of the first candidate."""
     paths = [results.path_of(folder, name) for name in names]
     rows = polars.scan_parquet(paths)
     column = polars.col
     judged = rows.filter(column("error") == "")
-    first = judged.filter(column("candidate") == present).select(
+    first = judged.filter(column("candidate") == present_name).select(
         "autoscaler", present_hours=column("pod_hours"), present_under=column("under_accuracy_pct")
     )
     hours, under = column("pod_hours"), column("under_accuracy_pct")
@@ -81,7 +81,7 @@ def summarize(folder: Path, names: Iterable[str], present: str) -> FleetSummary:
             better=(fewer_hours & ~more_under).sum(),
             worse=(~fewer_hours & more_under).sum(),
         )
-        .sort(column("candidate") != present, "pod_hours", "candidate")
+        .sort(column("candidate") != present_name, "pod_hours", "candidate")
         .collect(engine="streaming")
     )
     failed = rows.filter(column("error") != "")

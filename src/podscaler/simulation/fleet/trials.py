@@ -55,25 +55,25 @@ class FleetTrials(msgspec.Struct, frozen=True, kw_only=True):
         (workload,) = autoscaler.scenario.workloads
         capacity = demand.pod_capacity(workload, slo_ms=self.slo_ms, stated_milli=self.capacity_milli)
         pods = demand.needed_series(demand.cpu_demand(workload), capacity)
-        most = max(pods.values)
-        if most > MOST_PODS:
+        pods_max = max(pods.values)
+        if pods_max > MOST_PODS:
             raise UsageError(
-                f"the load needs up to {most:,} pods of {capacity.ucores / 1e6:g} CPU; the capacity is wrong"
+                f"the load needs up to {pods_max:,} pods of {capacity.ucores / 1e6:g} CPU; the capacity is wrong"
             )
         return Needs(capacity=capacity, pods=pods, slo_ms=self.slo_ms)
 
     def _candidates(self, autoscaler: FleetAutoscaler, needs: Needs) -> Iterator[Candidate]:
-        present = autoscaler.scenario.autoscalers[0].spec
-        yield Candidate(name=PRESENT, policy=present)
+        present_spec = autoscaler.scenario.autoscalers[0].spec
+        yield Candidate(name=PRESENT, policy=present_spec)
         for text in self.changes:
-            yield _changed(text, autoscaler)
+            yield _changed_spec(text, autoscaler)
         for count in self.fixed:
             yield _fixed(count)
         if self.has_knative:
             config = KnativeConfig(
                 target_ucores=self._full_ucores(autoscaler),
-                min_replicas=max(present.min_replicas, 1),
-                max_replicas=present.max_replicas,
+                min_replicas=max(present_spec.min_replicas, 1),
+                max_replicas=present_spec.max_replicas,
             )
             yield Candidate(name="Knative", policy=partial(Knative, config))
         if self.has_hindsight:
@@ -90,14 +90,14 @@ def _fixed(count: int) -> Candidate:
     return Candidate(name=f"fixed {count}", policy=partial(FixedCount, count), replicas=count)
 
 
-def _changed(text: str, autoscaler: FleetAutoscaler) -> Candidate:
+def _changed_spec(text: str, autoscaler: FleetAutoscaler) -> Candidate:
     """The present spec with the fields of a text. Raises UsageError."""
-    present, settings = autoscaler.scenario.autoscalers[0].spec, autoscaler.scenario.settings
-    wire, changed = what_if.apply(what_if.parse(text), autoscaler.wire, settings)
-    if changed != settings:
+    present_spec, settings = autoscaler.scenario.autoscalers[0].spec, autoscaler.scenario.settings
+    wire, changed_settings = what_if.apply(what_if.parse(text), autoscaler.wire, settings)
+    if changed_settings != settings:
         raise UsageError(f"{text}: candidates change fields of a spec, not flags of the controller")
     try:
-        spec = core_spec.parse(present.namespace, present.name, wire, settings.emulation)
+        spec = core_spec.parse(present_spec.namespace, present_spec.name, wire, settings.emulation)
     except ValueError as error:
         raise UsageError(f"{text}: the autoscaler cannot be evaluated: {error}") from None
     return Candidate(name=text, policy=spec)

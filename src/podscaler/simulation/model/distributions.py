@@ -1,4 +1,4 @@
-"""Distributions of durations, such as the time that a pod needs to start.
+"""Defines distributions of durations, such as the time that a pod needs to start.
 
 A distribution draws from a generator that its caller seeds, so that equal seeds give equal durations.
 """

@@ -1,4 +1,4 @@
-"""What a scenario expects of its result, and the check of that while syncs pass by.
+"""Defines the expectations that a scenario states about its result, and checks them with each simulated sync.
 
 `podscaler.simulation.files` reads expectations; `podscaler simulate` exits with status 1 where one fails.
 """
@@ -65,11 +65,11 @@ class ExpectationCheck:
         self._lost += sync.workload.lost_ucores_ms
         if expectation.value == "lost":
             return
-        found = _value(sync, expectation.value)
-        if found is None and expectation.value == "latency":
+        observed_value = _value(sync, expectation.value)
+        if observed_value is None and expectation.value == "latency":
             return
-        if found is None or not _is_within(found, expectation):
-            self._miss(sync, found)
+        if observed_value is None or not _is_within(observed_value, expectation):
+            self._miss(sync, observed_value)
 
     def failure(self) -> str:
         """The sentence about what was not as expected; empty where all was."""
@@ -80,18 +80,18 @@ class ExpectationCheck:
         if expectation.value == "lost":
             share = self._lost / self._arrived if self._arrived else 0.0
             if not _is_within(share, expectation):
-                return f"{name}: {_shown('lost', share)} {expectation.span}, expected {_bounds(expectation)}"
+                return f"{name}: {_value_text('lost', share)} {expectation.span}, expected {_bounds(expectation)}"
             return ""
         return self._first_miss and self._first_miss + self._more()
 
-    def _miss(self, sync: SimulatedSync, found: float | None) -> None:
+    def _miss(self, sync: SimulatedSync, observed_value: float | None) -> None:
         if self._first_miss:
             self._later_misses += 1
             return
         expectation = self._expectation
         name = expectation.workload.partition("/")[2]
         self._first_miss = (
-            f"{name}: {_shown(expectation.value, found)} at {clock(sync.at_ms)}, "
+            f"{name}: {_value_text(expectation.value, observed_value)} at {clock(sync.at_ms)}, "
             f"expected {_bounds(expectation)} {expectation.span}"
         )
 
@@ -111,8 +111,8 @@ def clock(at_ms: int) -> str:
     seconds, milliseconds = divmod(at_ms, 1000)
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)
-    shown = f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
-    return f"{shown}.{milliseconds:03}" if milliseconds else shown
+    text = f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+    return f"{text}.{milliseconds:03}" if milliseconds else text
 
 
 def _value(sync: SimulatedSync, value: ExpectedValue) -> float | None:
@@ -128,9 +128,9 @@ def _value(sync: SimulatedSync, value: ExpectedValue) -> float | None:
             return sync.workload.latency_ms
 
 
-def _is_within(found: float, expectation: Expectation) -> bool:
+def _is_within(observed_value: float, expectation: Expectation) -> bool:
     low, high = expectation.low, expectation.high
-    return (low is None or found >= low) and (high is None or found <= high)
+    return (low is None or observed_value >= low) and (high is None or observed_value <= high)
 
 
 def _bounds(expectation: Expectation) -> str:
@@ -148,17 +148,17 @@ def _number(value: ExpectedValue, number: float) -> str:
     return f"{number:.0f} ms" if value == "latency" else f"{number:g}"
 
 
-def _shown(value: ExpectedValue, found: float | None) -> str:
-    if found is None:
+def _value_text(value: ExpectedValue, observed_value: float | None) -> str:
+    if observed_value is None:
         return "no replicas wanted, because no metric could be used,"
     match value:
         case "replicas":
-            return f"{found:g} replica{'' if found == 1 else 's'}"
+            return f"{observed_value:g} replica{'' if observed_value == 1 else 's'}"
         case "ready":
-            return f"{found:g} ready pod{'' if found == 1 else 's'}"
+            return f"{observed_value:g} ready pod{'' if observed_value == 1 else 's'}"
         case "wanted":
-            return f"{found:g} replicas wanted"
+            return f"{observed_value:g} replicas wanted"
         case "latency":
-            return f"a mean response time of {_number(value, found)}"
+            return f"a mean response time of {_number(value, observed_value)}"
         case _:
-            return f"{_number(value, found)} of the load was lost"
+            return f"{_number(value, observed_value)} of the load was lost"

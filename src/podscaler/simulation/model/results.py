@@ -1,4 +1,4 @@
-"""The results of a simulation: one `SimulatedSync` for each sync of an autoscaler, and its numbers as a `TimelineRow`.
+"""Defines the results of a simulation: one `SimulatedSync` for each sync, and its numbers as a `TimelineRow`.
 
 `podscaler.simulation.engine` yields syncs; tables, reports and evaluations read rows.
 """

@@ -1,4 +1,4 @@
-"""The whole input of a simulation: autoscalers, workloads, metrics, the cluster, and what happens when.
+"""Defines the input of a simulation: autoscalers, workloads, metrics, the cluster, and events with their instants.
 
 `podscaler.simulation.engine` runs it; scenario files, recordings and traces are converted to it.
 """

@@ -1,4 +1,4 @@
-"""A series of whole numbers over time that is constant between its steps: a load, or the values of a metric.
+"""Defines a series of whole numbers over time that is constant between its steps: a load, or the values of a metric.
 
 `StepSeries((0, 60_000), (250, 700))` is 250 from the start and 700 from second 60 on. Before its first step a series
 has the first value, after its last step the last value.

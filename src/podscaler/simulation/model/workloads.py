@@ -1,4 +1,4 @@
-"""What a simulated workload is: its pods, its load, and how it serves that load.
+"""Defines a simulated workload: its pods, its load, and how its pods serve that load.
 
 `docs/simulation.md` states the model with its sources and its limits. CPU is in millionths of a core (`_ucores`) or
 thousandths (`_milli`, as in manifests), memory in bytes.

@@ -21,32 +21,34 @@ _Values = Sequence[float | None]
 
 def drawn(plot: TimePlot, points_max: int = POINTS_MAX) -> TimePlot:
     """The plot with at most `points_max` instants (at least 2), and with values that JSON has: finite, or None."""
-    kept, every_change = _kept(plot, points_max)
+    kept_indexes, every_change = _kept_indexes(plot, points_max)
     total = len(plot.at_s)
     return msgspec.structs.replace(
         plot,
-        at_s=[_short(plot.at_s[index]) for index in kept],
-        series=tuple([_reduced(series, kept) for series in plot.series]),
-        band=None if plot.band is None else _reduced_band(plot.band, kept),
-        drawn=None if len(kept) == total else DrawnSyncs(drawn=len(kept), total=total, every_change=every_change),
+        at_s=[_short(plot.at_s[index]) for index in kept_indexes],
+        series=tuple([_reduced(series, kept_indexes) for series in plot.series]),
+        band=None if plot.band is None else _reduced_band(plot.band, kept_indexes),
+        drawn=None
+        if len(kept_indexes) == total
+        else DrawnSyncs(drawn=len(kept_indexes), total=total, every_change=every_change),
     )
 
 
-def _kept(plot: TimePlot, points_max: int) -> tuple[Sequence[int], bool]:
+def _kept_indexes(plot: TimePlot, points_max: int) -> tuple[Sequence[int], bool]:
     """The indexes that are kept, increasing, and whether each change is among them."""
     size = len(plot.at_s)
     if size <= points_max:
         return range(size), True
     ends = {0, size - 1}
     exact = [each.values for each in plot.series if each.keeps_changes]
-    others = [each.values for each in plot.series if not each.keeps_changes]
+    other_series = [each.values for each in plot.series if not each.keeps_changes]
     changes = ends | set(_changes(exact, size))
     every_change = len(changes) <= points_max * _CHANGES_SHARE
-    kept = changes if every_change else ends
-    extremes = others if every_change else [*exact, *others]
+    kept_indexes = changes if every_change else ends
+    extremes = other_series if every_change else [*exact, *other_series]
     if plot.band is not None:
         extremes = [*extremes, plot.band.low, plot.band.high]
-    return sorted(kept.union(_extremes(extremes, size, points_max - len(kept)))), every_change
+    return sorted(kept_indexes.union(_extremes(extremes, size, points_max - len(kept_indexes)))), every_change
 
 
 def _changes(columns: Sequence[_Values], size: int) -> Iterator[int]:
@@ -72,16 +74,16 @@ def _extremes(columns: Sequence[_Values], size: int, budget: int) -> Iterator[in
                 yield max(values)[1]
 
 
-def _reduced(series: PlotSeries, kept: Sequence[int]) -> PlotSeries:
-    return msgspec.structs.replace(series, values=_picked(series.values, kept))
+def _reduced(series: PlotSeries, kept_indexes: Sequence[int]) -> PlotSeries:
+    return msgspec.structs.replace(series, values=_picked(series.values, kept_indexes))
 
 
-def _reduced_band(band: PlotBand, kept: Sequence[int]) -> PlotBand:
-    return msgspec.structs.replace(band, low=_picked(band.low, kept), high=_picked(band.high, kept))
+def _reduced_band(band: PlotBand, kept_indexes: Sequence[int]) -> PlotBand:
+    return msgspec.structs.replace(band, low=_picked(band.low, kept_indexes), high=_picked(band.high, kept_indexes))
 
 
-def _picked(values: _Values, kept: Sequence[int]) -> list[float | None]:
-    return [None if (value := _number(values[index])) is None else _short(value) for index in kept]
+def _picked(values: _Values, kept_indexes: Sequence[int]) -> list[float | None]:
+    return [None if (value := _number(values[index])) is None else _short(value) for index in kept_indexes]
 
 
 def _number(value: float | None) -> float | None:

@@ -51,11 +51,11 @@ class DecisionLog:
         if kind is None:
             return
         self.total += 1
-        place = (_size(sync, kind), -sync.at_ms)
+        rank = (_size(sync, kind), -sync.at_ms)
         if len(self._kept) < self._explained_max:
-            heapq.heappush(self._kept, (*place, _explained(sync, kind, outcome)))
-        elif place > self._kept[0][:2]:
-            heapq.heapreplace(self._kept, (*place, _explained(sync, kind, outcome)))
+            heapq.heappush(self._kept, (*rank, _explained(sync, kind, outcome)))
+        elif rank > self._kept[0][:2]:
+            heapq.heapreplace(self._kept, (*rank, _explained(sync, kind, outcome)))
 
     def decisions(self) -> tuple[ExplainedDecision, ...]:
         """The kept decisions in order of time."""

@@ -54,7 +54,7 @@ def write(path: Path, data: ReportData) -> None:
 
 def html(data: ReportData) -> str:
     """The page."""
-    script, style = _script(), _style()
+    script, style = _page_script(), _style()
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -112,8 +112,8 @@ def _table(table: ReportTable) -> Iterator[str]:
     yield f"<table>\n<caption>{escape(table.title)}</caption>\n<thead><tr>"
     yield from (f'<th scope="col">{escape(column)}</th>' for column in table.columns)
     yield "</tr></thead>\n<tbody>\n"
-    for first, *others in table.rows:
-        yield f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(text)}</td>" for text in others)}</tr>\n'
+    for first, *cells in table.rows:
+        yield f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(text)}</td>" for text in cells)}</tr>\n'
     yield "</tbody>\n</table>\n"
 
 
@@ -123,7 +123,7 @@ def script() -> str:
     return f'(() => {{\n"use strict";\n{parts}}})();\n'
 
 
-def _script() -> str:
+def _page_script() -> str:
     """uPlot, with its licence, then the script of the page."""
     return f"/* uPlot\n{_static('uPlot.LICENSE')}\n*/\n{_static('uPlot.iife.min.js')}\n{script()}"
 

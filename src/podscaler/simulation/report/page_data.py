@@ -1,4 +1,4 @@
-"""The content of a report as plain values, which know nothing of HTML.
+"""Defines the content of a report as plain values, from which `html_page` makes the page.
 
 `podscaler simulate`, `backtest` and `tune` fill a `ReportData`; `html_page` writes it as a page. Its JSON form, with
 camelCase names, is what the page's script reads, so that another page can show the same content.

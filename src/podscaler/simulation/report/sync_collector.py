@@ -43,7 +43,7 @@ class SyncCollector:
 
     def autoscalers(self) -> tuple[AutoscalerPart, ...]:
         """The parts so far, in the order of the first sync of each autoscaler."""
-        return tuple([columns.part(key) for key, columns in self._columns.items()])
+        return tuple([columns.autoscaler_part(key) for key, columns in self._columns.items()])
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class _AutoscalerColumns:
             column.append(NAN if value is None else value)
         self._log.add(sync)
 
-    def part(self, key: str) -> AutoscalerPart:
+    def autoscaler_part(self, key: str) -> AutoscalerPart:
         return AutoscalerPart(
             autoscaler=key,
             workload=self._workload,
@@ -127,11 +127,11 @@ class _AutoscalerColumns:
         )
 
     def _add_metrics(self, row: TimelineRow, sync: SimulatedSync) -> None:
-        seen: dict[str, int] = {}
+        count_by_name: dict[str, int] = {}
         index, trace, metrics = len(self._at_s), sync.decision.trace, sync.autoscaler.spec.metrics
         for step, reading, metric in zip(trace.metrics, row.metrics, metrics, strict=False):
             label = _metric_label(step)
-            ordinal = seen[label] = seen.get(label, 0) + 1
+            ordinal = count_by_name[label] = count_by_name.get(label, 0) + 1
             columns = self._metrics.get((label, ordinal))
             if columns is None:
                 columns = self._metrics[label, ordinal] = _MetricColumns(label, *_unit(metric))

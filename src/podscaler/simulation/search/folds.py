@@ -63,7 +63,7 @@ def change(measure: str, candidate: FoldedScores, other: FoldedScores) -> Relati
     """The change of a measure from `other` to `candidate`."""
     before = [value(each, measure) for each in other.folds or (other.whole,)]
     after = [value(each, measure) for each in candidate.folds or (candidate.whole,)]
-    differences = [own - others for own, others in zip(after, before, strict=True)]
+    differences = [after_score - before_score for after_score, before_score in zip(after, before, strict=True)]
     scale = max(statistics.fmean(before), _FLOOR[MEASURES[measure].unit])
     error = statistics.stdev(differences) / math.sqrt(len(differences)) if len(differences) > 1 else 0.0
     return RelativeChange(statistics.fmean(differences) / scale, error / scale)

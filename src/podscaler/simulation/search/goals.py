@@ -1,4 +1,4 @@
-"""Goals of a search: limits that a spec must keep (`under-provisioned<1%`), and measures that it makes small.
+"""Parses the goals of a search: limits that a spec must keep (`under-provisioned<1%`), and measures to minimize.
 
 Called by `podscaler tune` with the values of `--slo` and `--minimize`.
 """
@@ -67,8 +67,8 @@ def parse(limits: Sequence[str], minimize: Sequence[str], *, has_slo: bool = Fal
     objectives = tuple([_measure(text, text) for text in dict.fromkeys(minimize or DEFAULT_OBJECTIVES)])
     if limits:
         return Goals(tuple([_limit(text) for text in limits]), objectives)
-    kept = (*objectives, "under-amount", *(("slo-missed",) if has_slo else ()))
-    return Goals((), objectives, tuple(dict.fromkeys(kept)))
+    measures_not_worse = (*objectives, "under-amount", *(("slo-missed",) if has_slo else ()))
+    return Goals((), objectives, tuple(dict.fromkeys(measures_not_worse)))
 
 
 def _limit(text: str) -> Limit:
@@ -86,6 +86,6 @@ def _limit(text: str) -> Limit:
 def _measure(name: str, text: str) -> str:
     if name in MEASURES:
         return name
-    near = get_close_matches(name, MEASURES, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    close_names = get_close_matches(name, MEASURES, n=1)
+    hint = f"; did you mean {close_names[0]}?" if close_names else ""
     raise UsageError(f'"{text}": there is no measure {name}{hint} (there are {", ".join(MEASURES)})')

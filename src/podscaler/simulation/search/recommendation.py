@@ -1,4 +1,4 @@
-"""A recommended spec for people and for kubectl: what changes and why, and the manifest.
+"""Formats a recommended spec for people and for kubectl: what changes and why, and the manifest.
 
 Called by `podscaler tune` with the result of a search.
 """
@@ -34,10 +34,10 @@ class FieldChange(msgspec.Struct, frozen=True):
     after: Any
 
     def __str__(self) -> str:
-        return f"{self.path}: {_shown(self.before)} -> {_shown(self.after)}"
+        return f"{self.path}: {_field_text(self.before)} -> {_field_text(self.after)}"
 
 
-def _shown(field: Any) -> str:
+def _field_text(field: Any) -> str:
     return "unset" if field is None else msgspec.json.encode(field).decode()
 
 

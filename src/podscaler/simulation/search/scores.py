@@ -1,4 +1,4 @@
-"""What a candidate is measured by, and how each measure is shown.
+"""Defines the measures by which candidates are scored, and formats each.
 
 `podscaler.simulation.search.goals` names measures in goals; `search` fills them in from an evaluation. A new measure:
 an entry of MEASURES and an attribute of Scores.

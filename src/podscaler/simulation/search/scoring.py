@@ -64,8 +64,8 @@ def split(whole: ScoredPart, share: float) -> list[ScoredPart]:
 
 def until(part: ScoredPart, syncs: int) -> ScoredPart:
     """The part without what is later than its first syncs, counted from the start of the scenario."""
-    seen = msgspec.structs.replace(part.scenario, duration_ms=_at_ms(part.scenario, syncs) - 1)
-    return msgspec.structs.replace(part, scenario=seen, needed=part.needed[:syncs])
+    shortened_scenario = msgspec.structs.replace(part.scenario, duration_ms=_at_ms(part.scenario, syncs) - 1)
+    return msgspec.structs.replace(part, scenario=shortened_scenario, needed=part.needed[:syncs])
 
 
 def _syncs_before(part: ScoredPart) -> int:
@@ -146,9 +146,9 @@ def _totals(
     part: ScoredPart, specs: Sequence[HorizontalPodAutoscalerSpec], on_fallback: Callable[[str], None]
 ) -> list[_Totals]:
     (autoscaler,) = part.scenario.autoscalers
-    present = autoscaler.spec
+    present_spec = autoscaler.spec
     emulation = part.scenario.settings.emulation
-    candidates = [core_spec.parse(present.namespace, present.name, each, emulation) for each in specs]
+    candidates = [core_spec.parse(present_spec.namespace, present_spec.name, each, emulation) for each in specs]
     measures = Measures(keep_timeline=False, needed=part.needed, slo_ms=part.slo_ms, counted_from_ms=part.from_ms)
     result = batch.evaluate(part.scenario, candidates, measures)
     for reason in result.fallbacks.values():

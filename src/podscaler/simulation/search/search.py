@@ -72,7 +72,7 @@ class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
         present, present_later: scores of the present spec on both parts.
         chosen, chosen_later: the best candidate, and its scores on the later part; None: none keeps all limits.
         front: candidates of which none is worse than another in all objectives, by the first objective.
-        refusal: why the chosen candidate is not recommended; empty: it is.
+        refusal: why the chosen candidate is not recommended; empty: it is recommended.
         trials: how many candidates were evaluated.
         is_interrupted: whether the search ended early, by Ctrl-C.
     """
@@ -108,8 +108,8 @@ def search(
         first_part, later_part: evaluate specs on the part that the search sees, and on the one that it does not.
         on_progress: called with the number of candidates that have been evaluated, after each batch.
     """
-    (present,) = first_part([space.present])
-    standard = _Standard(_with_margin(goals), present)
+    (present_scores,) = first_part([space.present])
+    standard = _Standard(_with_margin(goals), present_scores)
     tried: list[TunedCandidate] = []
     is_interrupted = False
     try:
@@ -124,7 +124,7 @@ def search(
     later = later_part([space.present] if chosen is None else [space.present, chosen.spec])
     chosen_later = None if chosen is None else later[1]
     return SearchResult(
-        present=present.whole,
+        present=present_scores.whole,
         present_later=later[0],
         chosen=chosen,
         chosen_later=chosen_later,
@@ -168,8 +168,8 @@ def _batches(
     sampler = optuna.samplers.TPESampler(seed=budget.seed, n_startup_trials=2 * BATCH)
     study = optuna.create_study(directions=["minimize"] * len(standard.goals.minimize), sampler=sampler)
     variation = _Variation(space.present_values(), random.Random(budget.seed))
-    for done in range(0, budget.trials, BATCH):
-        size = min(BATCH, budget.trials - done)
+    for trials_done in range(0, budget.trials, BATCH):
+        size = min(BATCH, budget.trials - trials_done)
         for _ in range(round(size * VARIED)):
             study.enqueue_trial(dict(variation.values()))
         trials = [study.ask() for _ in range(size)]
@@ -190,11 +190,11 @@ class _Variation:
     """Chooses values of good candidates, with one to three of them left open, for the suggester to fill in.
 
     Args:
-        present: the values of the present spec, which is the first candidate.
+        present_values: the values of the present spec, which is the first candidate.
     """
 
-    def __init__(self, present: Mapping[str, int | str], choice: random.Random) -> None:
-        self._best: list[tuple[tuple[float, float], Mapping[str, int | str]]] = [((0.0, 0.0), present)]
+    def __init__(self, present_values: Mapping[str, int | str], choice: random.Random) -> None:
+        self._best: list[tuple[tuple[float, float], Mapping[str, int | str]]] = [((0.0, 0.0), present_values)]
         self._choice = choice
 
     def add(self, values: Mapping[str, int | str], rank: tuple[float, float]) -> None:
@@ -215,16 +215,16 @@ class _Variation:
 
 def _chosen(tried: Sequence[TunedCandidate], standard: _Standard) -> TunedCandidate | None:
     """The candidate with the smallest sum of objectives of those that meet the goals and are better."""
-    kept = [each for each in tried if standard.is_met(each.folded) and standard.is_better(each.folded)]
-    return min(kept, key=lambda each: sum(standard.objectives(each.folded)), default=None)
+    eligible = [each for each in tried if standard.is_met(each.folded) and standard.is_better(each.folded)]
+    return min(eligible, key=lambda each: sum(standard.objectives(each.folded)), default=None)
 
 
 def _simplified(
-    chosen: TunedCandidate, present: HorizontalPodAutoscalerSpec, standard: _Standard, evaluate: EvaluateFolds
+    chosen: TunedCandidate, present_spec: HorizontalPodAutoscalerSpec, standard: _Standard, evaluate: EvaluateFolds
 ) -> TunedCandidate:
     """The chosen candidate without the changes whose gain is within the noise."""
     for group in recommendation.GROUPS:
-        undone = recommendation.undone(group, present, chosen.spec)
+        undone = recommendation.undone(group, present_spec, chosen.spec)
         if undone is None:
             continue
         (folded,) = evaluate([undone])
@@ -246,8 +246,8 @@ def _with_margin(goals: Goals) -> Goals:
 
 def _front(tried: Sequence[TunedCandidate], goals: Goals) -> tuple[TunedCandidate, ...]:
     """The candidates that keep the limits and are not worse than another one in all objectives."""
-    kept = [candidate for candidate in reversed(tried) if goals.are_met(candidate.scores)]
-    by_objectives = {goals.objectives(candidate.scores): candidate for candidate in kept}
+    met_candidates = [candidate for candidate in reversed(tried) if goals.are_met(candidate.scores)]
+    by_objectives = {goals.objectives(candidate.scores): candidate for candidate in met_candidates}
     front: list[TunedCandidate] = []
     for objectives in sorted(by_objectives):
         if not any(_dominates(goals.objectives(other.scores), objectives) for other in front):
@@ -269,15 +269,17 @@ def _reason(tried: Sequence[TunedCandidate], standard: _Standard, goals: Goals) 
     return "no candidate is better than the present spec on the first part by more than its noise"
 
 
-def _refusal(goals: Goals, present: Scores, chosen: Scores) -> str:
-    """Why a candidate with those scores on the later part is not recommended; empty: it is."""
+def _refusal(goals: Goals, present_scores: Scores, chosen: Scores) -> str:
+    """Why a candidate with those scores on the later part is not recommended; empty: it is recommended."""
     for limit in goals.limits:
         if limit.excess(chosen) > 0:
             return f"on the later part it does not keep {limit}: {limit.highest + limit.excess(chosen):.2f}"
     for measure in goals.not_worse:
-        if folds.is_worse(measure, chosen, present):
-            values = f"{text(chosen, measure)} instead of {text(present, measure)}"
+        if folds.is_worse(measure, chosen, present_scores):
+            values = f"{text(chosen, measure)} instead of {text(present_scores, measure)}"
             return f"on the later part it is worse than the present spec in {measure}: {values}"
-    if goals.are_met(present) and not any(folds.is_worse(each, present, chosen) for each in goals.minimize):
+    if goals.are_met(present_scores) and not any(
+        folds.is_worse(each, present_scores, chosen) for each in goals.minimize
+    ):
         return f"on the later part it is not better than the present spec in {' or '.join(goals.minimize)}"
     return ""

@@ -80,23 +80,25 @@ class SearchSpace:
     """The candidates around one spec.
 
     Args:
-        present: the spec that is improved; what no dimension changes stays.
+        present_spec: the spec that is improved; what no dimension changes stays.
         dimensions: names of DIMENSIONS.
         bounds: for the dimensions `min` and `max`.
 
     Raises UsageError for a name that is no dimension, and for one that the spec does not have (`metric` needs two).
     """
 
-    def __init__(self, present: HorizontalPodAutoscalerSpec, dimensions: Sequence[str], bounds: ReplicaBounds) -> None:
+    def __init__(
+        self, present_spec: HorizontalPodAutoscalerSpec, dimensions: Sequence[str], bounds: ReplicaBounds
+    ) -> None:
         for name in dimensions:
             if name not in DIMENSIONS:
-                near = get_close_matches(name, DIMENSIONS, n=1)
-                hint = f"; did you mean {near[0]}?" if near else ""
+                close_names = get_close_matches(name, DIMENSIONS, n=1)
+                hint = f"; did you mean {close_names[0]}?" if close_names else ""
                 raise UsageError(f"{name} cannot be tuned{hint} (there are {', '.join(DIMENSIONS)})")
-        self.present = present
+        self.present = present_spec
         self.dimensions = tuple([name for name in DIMENSIONS if name in dimensions])
         self.bounds = bounds
-        self.metrics = present.metrics or (DEFAULT_METRIC,)
+        self.metrics = present_spec.metrics or (DEFAULT_METRIC,)
         if "metric" in dimensions and len(self.metrics) < 2:
             raise UsageError("the dimension metric needs an autoscaler with two metrics or more")
 
@@ -148,21 +150,25 @@ def _source_field(metric: MetricSpec) -> str:
 
 
 def _target(metric: MetricSpec) -> MetricTarget:
-    found: MetricTarget = getattr(metric, _source_field(metric)).target
-    return found
+    target: MetricTarget = getattr(metric, _source_field(metric)).target
+    return target
 
 
 _Dimension = Callable[[SearchSpace, Suggester, HorizontalPodAutoscalerSpec], HorizontalPodAutoscalerSpec]
 
 
-def _least(space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
+def _suggest_min_replicas(
+    space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
+) -> HorizontalPodAutoscalerSpec:
     least = suggester.suggest_int("min", space.bounds.least, min(spec.max_replicas, space.bounds.most))
     return msgspec.structs.replace(spec, min_replicas=least)
 
 
-def _most(space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
-    most = suggester.suggest_int("max", max(spec.min_replicas or 1, space.bounds.least, 1), space.bounds.most)
-    return msgspec.structs.replace(spec, max_replicas=most)
+def _suggest_max_replicas(
+    space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
+) -> HorizontalPodAutoscalerSpec:
+    replicas_max = suggester.suggest_int("max", max(spec.min_replicas or 1, space.bounds.least, 1), space.bounds.most)
+    return msgspec.structs.replace(spec, max_replicas=replicas_max)
 
 
 def _targets(
@@ -177,13 +183,13 @@ def _retargeted(metric: MetricSpec, name: str, suggester: Suggester) -> MetricSp
     field, target = _source_field(metric), _target(metric)
     source = getattr(metric, field)
     if target.average_utilization is not None:
-        changed = msgspec.structs.replace(target, average_utilization=suggester.suggest_int(name, 20, 95))
+        new_target = msgspec.structs.replace(target, average_utilization=suggester.suggest_int(name, 20, 95))
     else:
         percent = suggester.suggest_int(f"{name}-pct", 50, 200, step=5)
-        changed = msgspec.structs.replace(
+        new_target = msgspec.structs.replace(
             target, value=_scaled(target.value, percent), average_value=_scaled(target.average_value, percent)
         )
-    return msgspec.structs.replace(metric, **{field: msgspec.structs.replace(source, target=changed)})
+    return msgspec.structs.replace(metric, **{field: msgspec.structs.replace(source, target=new_target)})
 
 
 def _scaled(amount: str | None, percent: int) -> str | None:
@@ -202,8 +208,8 @@ def _metric(space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutosca
 def _rules(spec: HorizontalPodAutoscalerSpec, direction: str, **changes: object) -> HorizontalPodAutoscalerSpec:
     behavior = spec.behavior or HorizontalPodAutoscalerBehavior()
     rules = getattr(behavior, direction) or HPAScalingRules()
-    changed = msgspec.structs.replace(rules, **changes)
-    return msgspec.structs.replace(spec, behavior=msgspec.structs.replace(behavior, **{direction: changed}))
+    new_rules = msgspec.structs.replace(rules, **changes)
+    return msgspec.structs.replace(spec, behavior=msgspec.structs.replace(behavior, **{direction: new_rules}))
 
 
 def _window(direction: str, name: str, longest_s: int) -> _Dimension:
@@ -240,8 +246,8 @@ def _tolerance(
 
 
 DIMENSIONS: Mapping[str, _Dimension] = {
-    "max": _most,
-    "min": _least,
+    "max": _suggest_max_replicas,
+    "min": _suggest_min_replicas,
     "target": _targets,
     "metric": _metric,
     "up-window": _window("scale_up", "up-window", 300),

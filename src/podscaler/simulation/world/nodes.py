@@ -51,7 +51,7 @@ class Nodes:
         if requests[0] > self._model.cpu_milli or requests[1] > self._model.memory_bytes:
             raise ValueError(f"pod {pod.name} requests more than a whole node has")
         self._waiting.append((pod, requests, on_scheduled))
-        self._place(at_ms)
+        self._place_waiting_pods(at_ms)
 
     def release(self, node: int, requests: Requests, at_ms: int) -> None:
         """Free the room of a pod that is gone."""
@@ -60,7 +60,7 @@ class Nodes:
         if self._is_empty(node):
             self._empty_since_ms[node] = at_ms
             self._agenda.add(at_ms + self._model.idle_ms, EventPriority.POD, lambda now_ms: self._remove(node, now_ms))
-        self._place(at_ms)
+        self._place_waiting_pods(at_ms)
 
     def _add_node(self) -> None:
         self._free[self._made] = (self._model.cpu_milli, self._model.memory_bytes)
@@ -69,7 +69,7 @@ class Nodes:
     def _is_empty(self, node: int) -> bool:
         return self._free[node] == (self._model.cpu_milli, self._model.memory_bytes)
 
-    def _place(self, at_ms: int) -> None:
+    def _place_waiting_pods(self, at_ms: int) -> None:
         waiting, self._waiting = self._waiting, []
         for pod, requests, on_scheduled in waiting:
             if pod.is_removed:
@@ -103,7 +103,7 @@ class Nodes:
         node = self._made - 1
         self._empty_since_ms[node] = at_ms
         self._agenda.add(at_ms + self._model.idle_ms, EventPriority.POD, lambda now_ms: self._remove(node, now_ms))
-        self._place(at_ms)
+        self._place_waiting_pods(at_ms)
 
     def _remove(self, node: int, at_ms: int) -> None:
         """Remove a node that has been empty since it was last looked at."""

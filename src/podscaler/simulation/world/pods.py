@@ -7,7 +7,7 @@ A pod waits for a node, is launched (Pending), runs, becomes ready, may crash an
 from collections.abc import Mapping
 from random import Random
 
-from podscaler.core.model.model import ContainerRequests, Pod
+from podscaler.core.model.observation import ContainerRequests, Pod
 from podscaler.simulation.model.workloads import PodModel
 
 SECOND_MS = 1_000
@@ -29,8 +29,8 @@ class PodFacts:
         self.labels: Mapping[str, str] = {"app": name}
         self._start_ns = start_ns
         self._containers = tuple(ContainerRequests(each.name, each.requests_milli) for each in model.containers)
-        counted = [set(each.requests_milli) for each in model.containers]
-        shared = set.intersection(*counted) if counted else set()
+        resources_by_container = [set(each.requests_milli) for each in model.containers]
+        shared = set.intersection(*resources_by_container) if resources_by_container else set()
         self._requests_milli = {name: amount for name, amount in model.request_milli.items() if name in shared}
 
     def timestamp_ns(self, at_ms: int) -> int:

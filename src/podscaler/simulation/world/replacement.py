@@ -63,11 +63,11 @@ def _rolling_changes(
     return PodChanges(make, tuple(remove))
 
 
-def _count(stated: int | str, replicas: int, rounded: Callable[[float], int]) -> int:
+def _count(int_or_percent: int | str, replicas: int, rounded: Callable[[float], int]) -> int:
     """A number of pods that is stated as a number or as a percentage of the replicas."""
-    if isinstance(stated, int):
-        return stated
-    return rounded(replicas * int(stated.removesuffix("%")) / 100)
+    if isinstance(int_or_percent, int):
+        return int_or_percent
+    return rounded(replicas * int(int_or_percent.removesuffix("%")) / 100)
 
 
 def _ordered_changes(pods: Sequence[VirtualPod], replicas: int, revision: int) -> PodChanges:

@@ -12,7 +12,7 @@ from random import Random
 
 import msgspec
 
-from podscaler.core.model.model import PodSamples, Sample
+from podscaler.core.model.observation import PodSamples, Sample
 from podscaler.simulation.model.scenario import MetricsServerModel
 from podscaler.simulation.model.workloads import ContainerModel, PodModel
 from podscaler.simulation.world.pods import MS_NS, PodFacts, VirtualPod

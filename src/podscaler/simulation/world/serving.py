@@ -94,13 +94,13 @@ class ServedLoad:
         arriving = self.demand_ucores * dt_ms
         work = arriving + self.backlog
         capacity = self._capacity_ucores
-        served = 0
+        served_count = 0
         if ready:
-            served = work if capacity is None else min(work, ready * capacity * dt_ms)
-            self.work_of_each += served // ready
+            served_count = work if capacity is None else min(work, ready * capacity * dt_ms)
+            self.work_of_each += served_count // ready
         self.arrived += arriving
-        self.served += served
-        waiting = work - served
+        self.served += served_count
+        waiting = work - served_count
         self.backlog = min(waiting, self._longest_backlog())
         self.lost += waiting - self.backlog
 

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
-from podscaler.core.model.model import PodSamples, Scale
+from podscaler.core.model.observation import PodSamples, Scale
 from podscaler.core.model.pod_list import PodList
 from podscaler.simulation.model.results import WorkloadState
 from podscaler.simulation.model.scenario import SimulationScenario

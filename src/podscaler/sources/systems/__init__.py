@@ -1,6 +1,6 @@
-"""The systems from which external metrics are read, a module for each; `podscaler.sources.catalog` names them.
+"""The systems from which external metrics are read, a module for each; `podscaler.sources.source_types` names them.
 
-Reading order: `network` and `web` (what several systems share), then any system. A module imports the client library of
-its system at the top, so only the catalog imports these modules, when a source of that type is opened.
-May import: `sources.protocol`, `sources.values`, `base`.
+Reading order: `addresses` and `http_client` (what several systems share), then any system. A module imports the client
+library of its system at the top, so only the catalog imports these modules, when a source of that type is opened.
+May import: `sources.protocol`, `sources.metric_numbers`, `base`.
 """

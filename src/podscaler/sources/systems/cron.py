@@ -1,4 +1,4 @@
-"""A source whose number depends on the time: one value between a start and the next end, another value otherwise.
+"""Computes a number that depends on the time: one value between a start and the next end, another value otherwise.
 
 With start `0 8 * * 1-5` and end `0 18 * * 1-5` the inside value counts on working days from 8 to 18 o'clock. The time
 is inside if the next end comes before the next start, so the schedule needs no memory. Daylight saving time is that of

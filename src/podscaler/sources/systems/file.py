@@ -50,12 +50,12 @@ class FileSource:
 
     async def read(self) -> Number:
         """The number in the file."""
-        return await json_path.run_in_thread(self._read)
+        return await json_path.run_in_thread(self._read_file)
 
     async def close(self) -> None:
         """Do nothing: files are closed after each read."""
 
-    def _read(self) -> Number:
+    def _read_file(self) -> Number:
         path = _resolved(self._folder, self._settings.path)
         with ExitStack() as files:
             descriptor = _open_below(self._folder.resolve(), path, files)

@@ -1,14 +1,14 @@
 """Reads a metric's number from the response to a GET request, by a JSONPath query or as the whole body.
 
-`podscaler.sources.catalog` finds HttpSource by the section `spec.http` of a MetricSource. The age of a response is not
-known: an old value is not detected. Caches are told to ask the server (Cache-Control: no-cache).
+`podscaler.sources.source_types` finds HttpSource by the section `spec.http` of a MetricSource. The age of a response is
+not known: an old value is not detected. Caches are told to ask the server (Cache-Control: no-cache).
 """
 
 import msgspec
 
 from podscaler.sources.protocol import Number, SourceConfig, SystemSettings, parse_settings
 from podscaler.sources.systems import json_path
-from podscaler.sources.systems.web import WebClient
+from podscaler.sources.systems.http_client import WebClient
 
 
 class HttpSettings(SystemSettings, frozen=True):

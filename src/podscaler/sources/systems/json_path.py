@@ -29,7 +29,7 @@ from jsonpath_rfc9535.filter_expressions import (
 )
 from jsonpath_rfc9535.selectors import FilterSelector, JSONPathSelector
 
-from podscaler.sources import values
+from podscaler.sources import metric_numbers
 from podscaler.sources.protocol import InvalidSource, InvalidValue, Number
 
 P = ParamSpec("P")
@@ -195,11 +195,11 @@ def number_in(body: bytes, path: JsonPath | None) -> Number:
     except UnicodeDecodeError:
         raise InvalidValue("the text is not UTF-8") from None
     if path is None:
-        return values.number_of(text)
+        return metric_numbers.number_of(text)
     nodes = path.find_two(_parsed(text))
     if len(nodes) != 1:
         raise InvalidValue(f"jsonPath selects {'several values' if nodes else 'no value'}, not one")
-    return values.number_of(nodes[0])
+    return metric_numbers.number_of(nodes[0])
 
 
 def _parsed(text: str) -> Any:

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from podscaler.sources.protocol import InvalidValue, Number, SourceConfig, SystemSettings, parse_settings
-from podscaler.sources.systems import network
+from podscaler.sources.systems import addresses
 
 
 class KafkaSettings(SystemSettings, frozen=True):
@@ -31,7 +31,7 @@ class KafkaSource:
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = settings = parse_settings(config, KafkaSettings)
-        servers = [network.joined(*network.split_address(each)) for each in settings.bootstrap_servers]
+        servers = [addresses.host_port(*addresses.split_address(each)) for each in settings.bootstrap_servers]
         self._connection = _connection(config, settings, servers)
         self._admin: AIOKafkaAdminClient | None = None
         self._consumer: AIOKafkaConsumer | None = None
@@ -90,7 +90,7 @@ def _connection(config: SourceConfig, settings: KafkaSettings, servers: list[str
         "security_protocol": transport,
     }
     if config.tls is not None:
-        arguments["ssl_context"] = network.context_of(config.tls)
+        arguments["ssl_context"] = addresses.context_of(config.tls)
     if password is not None:
         arguments["security_protocol"] = f"SASL_{transport}"
         arguments["sasl_mechanism"] = settings.sasl_mechanism

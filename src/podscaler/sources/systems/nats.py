@@ -10,7 +10,7 @@ from nats.aio.client import Client
 from nats.errors import NoServersError
 
 from podscaler.sources.protocol import Number, SourceConfig, SystemSettings, parse_settings
-from podscaler.sources.systems import network
+from podscaler.sources.systems import addresses
 
 CLOSE_TIMEOUT_S = 1.0
 
@@ -35,11 +35,11 @@ class NatsSource:
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = settings = parse_settings(config, NatsSettings)
-        self._host, self._port = network.split_address(settings.address)
+        self._host, self._port = addresses.split_address(settings.address)
         self._username = config.credentials.get("username") or settings.username or None
         self._password = config.credentials.get("password")
         self._token = config.credentials.get("token")
-        self._context = None if config.tls is None else network.context_of(config.tls)
+        self._context = None if config.tls is None else addresses.context_of(config.tls)
         self._timeout_s = config.timeout_s
         self._client: Client | None = None
 
@@ -47,7 +47,7 @@ class NatsSource:
     def query(self) -> str:
         """`nats stream ORDERS consumer workers at nats:4222`."""
         consumer = f" consumer {self._settings.consumer}" if self._settings.consumer else ""
-        return f"nats stream {self._settings.stream}{consumer} at {network.joined(self._host, self._port)}"
+        return f"nats stream {self._settings.stream}{consumer} at {addresses.host_port(self._host, self._port)}"
 
     async def read(self) -> Number:
         """The number of messages."""
@@ -79,7 +79,7 @@ class NatsSource:
 
         try:
             await client.connect(
-                f"{'nats' if self._context is None else 'tls'}://{network.joined(self._host, self._port)}",
+                f"{'nats' if self._context is None else 'tls'}://{addresses.host_port(self._host, self._port)}",
                 user=self._username,
                 password=self._password,
                 token=self._token,

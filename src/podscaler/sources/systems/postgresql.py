@@ -13,9 +13,9 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from podscaler.base.memory_file import MemoryFile
-from podscaler.sources import values
+from podscaler.sources import metric_numbers
 from podscaler.sources.protocol import InvalidValue, Number, SourceConfig, SystemSettings, TLSSettings, parse_settings
-from podscaler.sources.systems import network
+from podscaler.sources.systems import addresses
 
 
 class PostgresqlSettings(SystemSettings, frozen=True):
@@ -38,14 +38,14 @@ class PostgresqlSource:
         self._timeout_s = config.timeout_s
         self._tls = config.tls
         if config.tls is not None:
-            network.context_of(config.tls)  # checks the authorities
+            addresses.context_of(config.tls)  # checks the authorities
         self._authorities: MemoryFile | None = None
         self._connection: AsyncConnection | None = None
 
     @property
     def query(self) -> str:
         """`postgresql SELECT count(*) FROM jobs at db:5432/shop`."""
-        address = network.joined(self._settings.host, self._settings.port)
+        address = addresses.host_port(self._settings.host, self._settings.port)
         return f"postgresql {self._settings.query} at {address}/{self._settings.database}"
 
     async def read(self) -> Number:
@@ -59,7 +59,7 @@ class PostgresqlSource:
         if len(rows) != 1 or len(rows[0]) != 1:
             shape = "no row" if not rows else "more than one row" if len(rows) > 1 else f"{len(rows[0])} columns"
             raise InvalidValue(f"the result has {shape}, not one row with one number")
-        return values.number_of(rows[0][0])
+        return metric_numbers.number_of(rows[0][0])
 
     async def close(self) -> None:
         """Close the connection."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from podscaler.sources import values
+from podscaler.sources import metric_numbers
 from podscaler.sources.protocol import InvalidValue, Number, SourceConfig, SourceError, SystemSettings, parse_settings
-from podscaler.sources.systems.web import WebClient
+from podscaler.sources.systems.http_client import WebClient
 
 
 class PrometheusQuerySettings(SystemSettings, frozen=True):
@@ -72,9 +72,9 @@ class PrometheusSource:
         """The number in a result of the API. Raises InvalidValue."""
         match data.result_type, data.result:
             case "scalar", [_, value]:
-                return values.number_of(value)
+                return metric_numbers.number_of(value)
             case "vector", [{"value": [_, value]}]:
-                return values.number_of(value)
+                return metric_numbers.number_of(value)
             case "vector", []:
                 if self._settings.empty_value is None:
                     raise InvalidValue("the result is empty")

@@ -10,7 +10,7 @@ from aio_pika import connect
 from aio_pika.abc import AbstractConnection
 
 from podscaler.sources.protocol import Number, SourceConfig, SystemSettings, parse_settings
-from podscaler.sources.systems import network
+from podscaler.sources.systems import addresses
 
 PORT = 5672
 TLS_PORT = 5671
@@ -38,14 +38,14 @@ class RabbitmqSource:
         self._port = settings.port or (PORT if config.tls is None else TLS_PORT)
         self._username = config.credentials.get("username") or settings.username or "guest"
         self._password = config.credentials.get("password", "guest")
-        self._context = None if config.tls is None else network.context_of(config.tls)
+        self._context = None if config.tls is None else addresses.context_of(config.tls)
         self._timeout_s = config.timeout_s
         self._connection: AbstractConnection | None = None
 
     @property
     def query(self) -> str:
         """`rabbitmq queue mails at rabbit:5672/`."""
-        address = network.joined(self._settings.host, self._port)
+        address = addresses.host_port(self._settings.host, self._port)
         return f"rabbitmq queue {self._settings.queue} at {address}/{self._settings.virtual_host.removeprefix('/')}"
 
     async def read(self) -> Number:

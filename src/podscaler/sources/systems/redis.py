@@ -21,7 +21,7 @@ from podscaler.sources.protocol import (
     TLSSettings,
     parse_settings,
 )
-from podscaler.sources.systems import network
+from podscaler.sources.systems import addresses
 
 
 class RedisStream(SystemSettings, frozen=True):
@@ -49,12 +49,12 @@ class RedisSource:
         self._settings = settings = parse_settings(config, RedisSettings)
         if bool(settings.list) == (settings.stream is not None):
             raise InvalidSource("exactly one of list and stream must be set")
-        self._host, self._port = network.split_address(settings.address)
+        self._host, self._port = addresses.split_address(settings.address)
         self._username = config.credentials.get("username") or settings.username or None
         self._password = config.credentials.get("password")
         self._tls = config.tls
         if config.tls is not None:
-            network.context_of(config.tls)  # checks the authorities
+            addresses.context_of(config.tls)  # checks the authorities
         self._timeout_s = config.timeout_s
         self._redis: Redis | None = None
 
@@ -62,7 +62,7 @@ class RedisSource:
     def query(self) -> str:
         """`redis list jobs at redis:6379/0`."""
         settings, stream = self._settings, self._settings.stream
-        address = f"{network.joined(self._host, self._port)}/{settings.database}"
+        address = f"{addresses.host_port(self._host, self._port)}/{settings.database}"
         if stream is None:
             return f"redis list {settings.list} at {address}"
         group = f" of group {stream.consumer_group}" if stream.consumer_group else ""

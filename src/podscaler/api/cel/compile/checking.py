@@ -70,11 +70,13 @@ class Checker:
     def type_of(self, tree: Node) -> Type:
         """The type of a whole expression; sets `issues`, `used` and `elements`."""
         result = types.resolved(self._bindings, self._check(tree), free_is_dynamic=True)
-        self.elements = [(node, slot, part, self._final(one)) for node, slot, part, one in self.elements]
+        self.elements = [
+            (node, slot, part, self._final(element_type)) for node, slot, part, element_type in self.elements
+        ]
         return result
 
-    def _final(self, one: Type) -> Type:
-        return types.resolved(self._bindings, one)
+    def _final(self, cel_type: Type) -> Type:
+        return types.resolved(self._bindings, cel_type)
 
     def _check(self, node: Node) -> Type:
         match node:
@@ -161,10 +163,10 @@ class Checker:
 
     def _logic(self, node: Call, arg_types: list[Type]) -> Type:
         """`&&` and `||`, with an error for each operand."""
-        for arg, one in zip(node.args, arg_types, strict=True):
-            bindings = types.assigned(self._bindings, types.BOOL, one)
+        for arg, arg_type in zip(node.args, arg_types, strict=True):
+            bindings = types.assigned(self._bindings, types.BOOL, arg_type)
             if bindings is None:
-                self._mismatch(arg, types.BOOL, one)
+                self._mismatch(arg, types.BOOL, arg_type)
             self._bindings = bindings or self._bindings
         return types.BOOL
 
@@ -179,7 +181,9 @@ class Checker:
         if result is not None:
             return result
         printed_types = [types.resolved(self._bindings, arg_type, free_is_dynamic=True) for arg_type in arg_types]
-        signature = f"{printed_types[0]}.({_listed(printed_types[1:])})" if is_method else f"({_listed(printed_types)})"
+        signature = (
+            f"{printed_types[0]}.({_types_text(printed_types[1:])})" if is_method else f"({_types_text(printed_types)})"
+        )
         return self._report(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
 
     def _tried(self, overload: Overload, arg_types: tuple[Type, ...], result: Type | None) -> Type | None:
@@ -195,15 +199,17 @@ class Checker:
             return result_type
         return DYN
 
-    def _instance(self, one: Type, type_variables: Bindings) -> Type:
+    def _instance(self, cel_type: Type, type_variables: Bindings) -> Type:
         """The type with new parameters in place of its own."""
-        if one.is_param:
-            if one.name not in type_variables:
-                type_variables[one.name] = self._new_param()
-            return type_variables[one.name]
-        if not one.params:
-            return one
-        return Type(one.name, tuple(self._instance(each, type_variables) for each in one.params), one.fields)
+        if cel_type.is_param:
+            if cel_type.name not in type_variables:
+                type_variables[cel_type.name] = self._new_param()
+            return type_variables[cel_type.name]
+        if not cel_type.params:
+            return cel_type
+        return Type(
+            cel_type.name, tuple(self._instance(each, type_variables) for each in cel_type.params), cel_type.fields
+        )
 
     def _new_param(self) -> Type:
         self._free += 1
@@ -216,7 +222,7 @@ class Checker:
             if index in node.optional:
                 type_of_element = self._unwrapped(element, type_of_element)
             self.elements.append((node, 0, element, type_of_element))
-            element_type = self._joined(element_type, type_of_element)
+            element_type = self._common_type(element_type, type_of_element)
         return types.list_of(element_type if element_type is not None else self._new_param())
 
     def _map(self, node: MapLiteral) -> Type:
@@ -232,7 +238,7 @@ class Checker:
             if entry.is_optional:
                 value_type = self._unwrapped(entry.value, value_type)
             self.elements += [(node, 1, entry.key, key), (node, 2, entry.value, value_type)]
-            keys, values = self._joined(keys, key), self._joined(values, value_type)
+            keys, values = self._common_type(keys, key), self._common_type(values, value_type)
         if keys is None or values is None:
             return types.map_of(self._new_param(), self._new_param())
         return types.map_of(keys, values)
@@ -245,7 +251,7 @@ class Checker:
             self._mismatch(node, types.optional_of(optional_type), optional_type)
         return optional_type
 
-    def _joined(self, before: Type | None, new_type: Type) -> Type:
+    def _common_type(self, before: Type | None, new_type: Type) -> Type:
         """The common type of an element and of those before it; dyn if there is none."""
         if before is None:
             return new_type
@@ -256,7 +262,7 @@ class Checker:
         return types.most_general(before, new_type)
 
     def _mismatch(self, node: Node, expected: Type, actual: Type) -> Type:
-        printed_types = [types.resolved(self._bindings, one) for one in (expected, actual)]
+        printed_types = [types.resolved(self._bindings, cel_type) for cel_type in (expected, actual)]
         return self._report(node.offset, f"expected type '{printed_types[0]}' but found '{printed_types[1]}'")
 
     def _comprehension(self, node: Comprehension) -> Type:
@@ -307,5 +313,5 @@ def dotted_name(node: Node) -> str:
     return ".".join([node.name, *reversed(parts)]) if isinstance(node, Ident) else ""
 
 
-def _listed(types_: list[Type]) -> str:
+def _types_text(types_: list[Type]) -> str:
     return ", ".join(map(str, types_))

@@ -59,7 +59,7 @@ def issues(tree: Node, elements: Elements) -> list[Issue]:
     """The issues of all literals of a tree whose list and map literals have the parts `elements`."""
     formats = [node for node in _nodes(tree) if isinstance(node, Call) and node.function == "format"]
     exempt = {id(below) for node in formats for below in _nodes(node)}
-    types_of = {id(part): one for _, _, part, one in elements}
+    types_of = {id(part): element_type for _, _, part, element_type in elements}
     call_issues = [issue for node in _nodes(tree) if isinstance(node, Call) for issue in _of_call(node)]
     call_issues += [issue for node in formats for issue in _format_issues(node, types_of)]
     return call_issues + _mixed(elements, exempt)
@@ -70,22 +70,22 @@ def _mixed(elements: Elements, exempt: set[int]) -> list[Issue]:
     first: dict[tuple[int, int], Type] = {}
     reported: set[tuple[int, int]] = set()
     issues_found = []
-    for literal, slot, part, one in elements:
-        first_type = first.setdefault((id(literal), slot), one)
+    for literal, slot, part, element_type in elements:
+        first_type = first.setdefault((id(literal), slot), element_type)
         is_reported = slot == 0 and (id(literal), slot) in reported
-        if id(literal) not in exempt and not _is_alike(first_type, one) and not is_reported:
+        if id(literal) not in exempt and not _is_alike(first_type, element_type) and not is_reported:
             reported.add((id(literal), slot))
-            issues_found.append(Issue(part.offset, f"expected type '{first_type}' but found '{one}'"))
+            issues_found.append(Issue(part.offset, f"expected type '{first_type}' but found '{element_type}'"))
     return issues_found
 
 
-def _is_alike(expected: Type, one: Type) -> bool:
+def _is_alike(expected: Type, element_type: Type) -> bool:
     """Whether two types are equal, where a type parameter equals every type."""
-    if expected.is_param or one.is_param:
+    if expected.is_param or element_type.is_param:
         return True
-    if expected.name != one.name or len(expected.params) != len(one.params):
+    if expected.name != element_type.name or len(expected.params) != len(element_type.params):
         return False
-    return all(_is_alike(*pair) for pair in zip(expected.params, one.params, strict=True))
+    return all(_is_alike(*pair) for pair in zip(expected.params, element_type.params, strict=True))
 
 
 def _of_call(node: Call) -> Iterator[Issue]:

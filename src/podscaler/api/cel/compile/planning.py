@@ -158,7 +158,9 @@ def _call(node: Call) -> Step:
 
 def _function(name: str, args: list[Step], *, is_method: bool) -> Step:
     overloads = environment.FUNCTIONS.get(name, ())
-    fitting = [one for one in overloads if one.is_method is is_method and len(one.params) == len(args)]
+    fitting = [
+        overload for overload in overloads if overload.is_method is is_method and len(overload.params) == len(args)
+    ]
 
     def step(scope: Scope) -> Any:
         values = [arg(scope) for arg in args]
@@ -300,8 +302,8 @@ def _binary_with_budget(operation: Callable[[Any, Any, Budget], Any]) -> Callabl
 
 
 def _order(is_swapped: bool, is_negated: bool) -> Callable[[Step, Step], Step]:
-    def compare(one: Any, other: Any) -> bool:
-        return operators.is_less(*((other, one) if is_swapped else (one, other))) is not is_negated
+    def compare(left: Any, right: Any) -> bool:
+        return operators.is_less(*((right, left) if is_swapped else (left, right))) is not is_negated
 
     return _binary(compare)
 
@@ -407,7 +409,7 @@ def _quantified(decisive: bool) -> Callable[..., Any]:
     return evaluate
 
 
-def _counted(iterations: Iterator[None], scope: Scope, test: Step, produced: list[Step]) -> bool:
+def _is_one_true(iterations: Iterator[None], scope: Scope, test: Step, produced: list[Step]) -> bool:
     del produced
     return sum(_is_true(test(scope)) for _ in iterations) == 1
 
@@ -437,7 +439,7 @@ def _mapped(iterations: Iterator[None], scope: Scope, test: Step | None, produce
 _EVALUATORS: dict[str, Callable[..., Any]] = {
     "all": _quantified(decisive=False),
     "exists": _quantified(decisive=True),
-    "exists_one": _counted,
+    "exists_one": _is_one_true,
     "list": _collected,
     "map": _mapped,
     "entries": _mapped,

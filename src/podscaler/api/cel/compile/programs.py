@@ -50,12 +50,12 @@ class Program:
 def compiled(source: str, variables: Mapping[str, Type]) -> Program:
     """The program of an expression that may use `variables` (name -> type). Raises CompileError with all errors."""
     try:
-        return _compiled(source, variables)
+        return _compile(source, variables)
     except RecursionError:
         raise CompileError(rendered(source, [Issue(NOWHERE, parsing.TOO_DEEP)])) from None
 
 
-def _compiled(source: str, variables: Mapping[str, Type]) -> Program:
+def _compile(source: str, variables: Mapping[str, Type]) -> Program:
     tree = parsing.parsed(source)
     checker = checking.Checker(environment.FUNCTIONS, {**environment.TYPE_IDENTS, **variables})
     result = checker.type_of(tree)

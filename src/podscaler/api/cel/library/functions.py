@@ -70,18 +70,18 @@ def table(signatures: Mapping[str, Function]) -> dict[str, tuple[Overload, ...]]
     """The table of a library, from signatures with their implementations. Raises ValueError (malformed signature)."""
     overloads: dict[str, tuple[Overload, ...]] = {}
     for signature, call in signatures.items():
-        one = _overload(signature, call)
-        overloads[one.name] = (*overloads.get(one.name, ()), one)
+        overload = _overload(signature, call)
+        overloads[overload.name] = (*overloads.get(overload.name, ()), overload)
     return overloads
 
 
 def joined(*tables: Table) -> dict[str, tuple[Overload, ...]]:
     """One table from those of several libraries."""
-    found: dict[str, tuple[Overload, ...]] = {}
-    for each in tables:
-        for name, overloads in each.items():
-            found[name] = (*found.get(name, ()), *overloads)
-    return found
+    overloads_by_name: dict[str, tuple[Overload, ...]] = {}
+    for library_table in tables:
+        for name, overloads in library_table.items():
+            overloads_by_name[name] = (*overloads_by_name.get(name, ()), *overloads)
+    return overloads_by_name
 
 
 def is_valid(parse: Function) -> Function:
@@ -105,7 +105,7 @@ def _overload(signature: str, call: Function) -> Overload:
     target, _, name = ("", "", head) if is_dotted else head.rpartition(".")
     texts = ([target] if target else []) + _split(inner)
     params = tuple(_type(text) for text in texts)
-    return Overload(name, bool(target), params, _type(result), tuple(_kind(one) for one in params), call)
+    return Overload(name, bool(target), params, _type(result), tuple(_kind(param) for param in params), call)
 
 
 def _split(text: str) -> list[str]:
@@ -130,6 +130,6 @@ def _type(text: str) -> Type:
     return Type(_KUBERNETES_TYPES.get(name, name))
 
 
-def _kind(one: Type) -> str:
+def _kind(cel_type: Type) -> str:
     """The entry of `Overload.kinds` for a parameter of that type."""
-    return "" if one.is_param or one == types.DYN else RUNTIME_NAMES.get(one.name, one.name)
+    return "" if cel_type.is_param or cel_type == types.DYN else RUNTIME_NAMES.get(cel_type.name, cel_type.name)

@@ -64,8 +64,8 @@ def _difference(value: Quantity, other: Quantity) -> Quantity:
     return value + Quantity(-other.unscaled, other.scale, other.format, other.is_big)
 
 
-def _compared(one: Any, other: Any) -> int:
-    return -1 if one < other else int(other < one)
+def _compared(left: Any, right: Any) -> int:
+    return -1 if left < right else int(right < left)
 
 
 @total_ordering
@@ -232,7 +232,7 @@ FORMATS: dict[str, Callable[[str], list[str]]] = {  # name of a format -> functi
 }
 
 
-def _named(name: str) -> Optional:
+def _format_named(name: str) -> Optional:
     return Optional(Opaque("kubernetes.NamedFormat", name)) if name in FORMATS else NONE
 
 
@@ -281,7 +281,7 @@ FUNCTIONS = table(
         "URL.getPort() -> string": _url_getter(_port),
         "URL.getEscapedPath() -> string": _url_getter(lambda parts: parts.path),
         "URL.getQuery() -> map<string, list<string>>": _url_getter(_query),
-        ":format.named(string) -> optional<Format>": _named,
+        ":format.named(string) -> optional<Format>": _format_named,
         "Format.validate(string) -> optional<list<string>>": _validated,
     }
 )

@@ -49,8 +49,8 @@ def _extreme(items: list[Any], name: str, *, is_max: bool) -> Any:
 
 
 @charged
-def _index_of(budget: Budget, items: list[Any], wanted: Any) -> int:
-    return next((index for index, item in enumerate(items) if operators.equal(item, wanted, budget)), -1)
+def _index_of(budget: Budget, items: list[Any], sought: Any) -> int:
+    return next((index for index, item in enumerate(items) if operators.equal(item, sought, budget)), -1)
 
 
 @charged
@@ -83,8 +83,8 @@ def _flatten(budget: Budget, items: list[Any], depth: int = 1) -> list[Any]:
     return flat
 
 
-def _order(one: Any, other: Any) -> int:
-    return -1 if operators.is_less(one, other) else int(operators.is_less(other, one))
+def _order(left: Any, right: Any) -> int:
+    return -1 if operators.is_less(left, right) else int(operators.is_less(right, left))
 
 
 def _check_comparable(keys: list[Any]) -> None:
@@ -101,8 +101,8 @@ def _sort(items: list[Any]) -> list[Any]:
     return sorted(items, key=cmp_to_key(_order))
 
 
-def _order_by_key(one: tuple[Any, Any], other: tuple[Any, Any]) -> int:
-    return _order(one[0], other[0])
+def _order_by_key(left: tuple[Any, Any], right: tuple[Any, Any]) -> int:
+    return _order(left[0], right[0])
 
 
 _by_key = cmp_to_key(_order_by_key)
@@ -160,10 +160,12 @@ def _unwrap(items: list[Any]) -> list[Any]:
 
 def _kubernetes_list_library() -> dict[str, Function]:
     functions_by_name: dict[str, Function] = {}
-    for one in _ORDERED_TYPES:
-        functions_by_name[f"list<{one}>.isSorted() -> bool"] = _is_sorted
-        functions_by_name[f"list<{one}>.min() -> {one}"] = lambda items: _extreme(items, "min", is_max=False)
-        functions_by_name[f"list<{one}>.max() -> {one}"] = lambda items: _extreme(items, "max", is_max=True)
+    for type_name in _ORDERED_TYPES:
+        functions_by_name[f"list<{type_name}>.isSorted() -> bool"] = _is_sorted
+        functions_by_name[f"list<{type_name}>.min() -> {type_name}"] = lambda items: _extreme(
+            items, "min", is_max=False
+        )
+        functions_by_name[f"list<{type_name}>.max() -> {type_name}"] = lambda items: _extreme(items, "max", is_max=True)
     functions_by_name["list<int>.sum() -> int"] = _sum
     functions_by_name["list<uint>.sum() -> uint"] = _typed_sum(numbers.Uint(0))
     functions_by_name["list<double>.sum() -> double"] = _typed_sum(0.0)
@@ -190,9 +192,9 @@ def _cel_go_lists_extension() -> dict[str, Function]:
         "list<T>.indexOf(T) -> int": _index_of,
         "list<T>.lastIndexOf(T) -> int": _last_index_of,
     }
-    for one in _ORDERED_TYPES:
-        functions_by_name[f"list<{one}>.sort() -> list<{one}>"] = _sort
-        functions_by_name[f"list<T>.@sortByAssociatedKeys(list<{one}>) -> list<T>"] = _sort_by
+    for type_name in _ORDERED_TYPES:
+        functions_by_name[f"list<{type_name}>.sort() -> list<{type_name}>"] = _sort
+        functions_by_name[f"list<T>.@sortByAssociatedKeys(list<{type_name}>) -> list<T>"] = _sort_by
     return functions_by_name
 
 

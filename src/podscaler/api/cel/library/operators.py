@@ -103,7 +103,7 @@ def add(left: Any, right: Any, budget: Budget) -> Any:
     """`one + other`. Raises EvaluationError, and BudgetError for long texts and lists."""
     if isinstance(left, list) and isinstance(right, list):
         budget.spend(len(left) + len(right))
-        return _joined(left, right)
+        return _concatenated(left, right)
     if type(left) is type(right) and isinstance(left, str | bytes):
         budget.spend_on_text(len(left) + len(right))
         return left + right
@@ -114,7 +114,7 @@ def add(left: Any, right: Any, budget: Budget) -> Any:
     return _arithmetic(left, right, lambda a, b: a + b)
 
 
-def _joined(left: list[Any], right: list[Any]) -> list[Any]:
+def _concatenated(left: list[Any], right: list[Any]) -> list[Any]:
     if isinstance(left, SetList):
         left_identities = {identity(item) for item in left}
         return SetList([*left, *(item for item in right if identity(item) not in left_identities)])

@@ -148,7 +148,7 @@ def _timestamp_getter(getter: Callable[[datetime, int], int]) -> Function:
     """The method that returns a part of a timestamp, in UTC or in the time zone of its argument.
 
     Args:
-        read: from the time in that zone and the nanoseconds of its second to the part.
+        getter: from the time in that zone and the nanoseconds of its second to the part.
     """
 
     def call(value: Timestamp, zone: str = "") -> int:
@@ -245,7 +245,7 @@ def _conversions() -> dict[str, Function]:
 
 def _sizes() -> dict[str, Function]:
     kinds = ("string", "bytes", "list<T>", "map<K, V>")
-    return {form: len for one in kinds for form in (f"{one}.size() -> int", f"size({one}) -> int")}
+    return {form: len for type_name in kinds for form in (f"{type_name}.size() -> int", f"size({type_name}) -> int")}
 
 
 _COMPARABLE_PAIRS = (
@@ -274,7 +274,9 @@ def _never_called(*args: Any) -> Any:
 def _operators() -> dict[str, Function]:
     forms = [f"{name}(A, A) -> bool" for name in ("_==_", "_!=_")]
     forms += [
-        f"{name}({one}, {other}) -> bool" for name in ("_<_", "_<=_", "_>_", "_>=_") for one, other in _COMPARABLE_PAIRS
+        f"{name}({left_type}, {right_type}) -> bool"
+        for name in ("_<_", "_<=_", "_>_", "_>=_")
+        for left_type, right_type in _COMPARABLE_PAIRS
     ]
     forms += [f"_+_({each}" for each in _PLUS] + [f"_-_({each}" for each in _MINUS]
     forms += [f"{name}({each}" for name in ("_*_", "_/_") for each in _NUMERIC]

@@ -73,21 +73,21 @@ def object_of(name: str, fields: Mapping[str, Type]) -> Type:
     return Type(name, (), fields)
 
 
-def is_dynamic(one: Type) -> bool:
+def is_dynamic(cel_type: Type) -> bool:
     """Whether the type is known at evaluation only."""
-    return one.name in ("dyn", "!error!")
+    return cel_type.name in ("dyn", "!error!")
 
 
-def resolved(bindings: Bindings, one: Type, *, free_is_dynamic: bool = False) -> Type:
+def resolved(bindings: Bindings, cel_type: Type, *, free_is_dynamic: bool = False) -> Type:
     """The type with its bound parameters replaced; `free_is_dynamic` replaces a parameter without binding by dyn."""
-    while one.is_param and one.name in bindings:
-        one = bindings[one.name]
-    if one.is_param:
-        return DYN if free_is_dynamic else one
-    if not one.params:
-        return one
-    params = tuple(resolved(bindings, param, free_is_dynamic=free_is_dynamic) for param in one.params)
-    return Type(one.name, params, one.fields)
+    while cel_type.is_param and cel_type.name in bindings:
+        cel_type = bindings[cel_type.name]
+    if cel_type.is_param:
+        return DYN if free_is_dynamic else cel_type
+    if not cel_type.params:
+        return cel_type
+    params = tuple(resolved(bindings, param, free_is_dynamic=free_is_dynamic) for param in cel_type.params)
+    return Type(cel_type.name, params, cel_type.fields)
 
 
 def assigned(bindings: Bindings, expected: Type, actual: Type) -> Bindings | None:
@@ -113,8 +113,8 @@ def _fits(bindings: Bindings, expected: Type, actual: Type) -> bool:
     if is_dynamic(expected) or is_dynamic(actual):
         return True
     if NULL in (actual, expected):
-        other = expected if actual == NULL else actual
-        return other == NULL or other.name not in _NOT_NULLABLE
+        concrete = expected if actual == NULL else actual
+        return concrete == NULL or concrete.name not in _NOT_NULLABLE
     if expected.name != actual.name or len(expected.params) != len(actual.params):
         return False
     return expected.name == TYPE or all(
@@ -122,42 +122,42 @@ def _fits(bindings: Bindings, expected: Type, actual: Type) -> bool:
     )
 
 
-def _fits_param(bindings: Bindings, param: Type, other: Type) -> bool:
+def _fits_param(bindings: Bindings, param: Type, cel_type: Type) -> bool:
     bound_type = bindings.get(param.name)
     if bound_type is not None:
-        if not _fits(bindings, bound_type, other):
+        if not _fits(bindings, bound_type, cel_type):
             return False
-        bindings[param.name] = most_general(bound_type, other)
+        bindings[param.name] = most_general(bound_type, cel_type)
         return True
-    if param == other:
+    if param == cel_type:
         return True
-    if _mentions(bindings, other, param):
+    if _mentions(bindings, cel_type, param):
         return False
-    bindings[param.name] = other
+    bindings[param.name] = cel_type
     return True
 
 
-def _mentions(bindings: Bindings, one: Type, param: Type) -> bool:
-    """Whether `one` contains `param`, to which it must not be bound then."""
-    if one == param:
+def _mentions(bindings: Bindings, cel_type: Type, param: Type) -> bool:
+    """Whether `cel_type` contains `param`, to which it must not be bound then."""
+    if cel_type == param:
         return True
-    if one.is_param:
-        return one.name in bindings and _mentions(bindings, bindings[one.name], param)
-    return any(_mentions(bindings, each, param) for each in one.params)
+    if cel_type.is_param:
+        return cel_type.name in bindings and _mentions(bindings, bindings[cel_type.name], param)
+    return any(_mentions(bindings, each, param) for each in cel_type.params)
 
 
-def most_general(one: Type, other: Type) -> Type:
+def most_general(left: Type, right: Type) -> Type:
     """The more general of two types that are assignable to each other."""
-    return one if _is_more_general(one, other) else other
+    return left if _is_more_general(left, right) else right
 
 
-def _is_more_general(one: Type, other: Type) -> bool:
-    if one.is_param or is_dynamic(one):
+def _is_more_general(left: Type, right: Type) -> bool:
+    if left.is_param or is_dynamic(left):
         return True
-    if other.is_param or is_dynamic(other):
+    if right.is_param or is_dynamic(right):
         return False
-    if NULL in (one, other):
-        return one != NULL or other == NULL
-    if one.name != other.name or len(one.params) != len(other.params):
+    if NULL in (left, right):
+        return left != NULL or right == NULL
+    if left.name != right.name or len(left.params) != len(right.params):
         return False
-    return all(_is_more_general(*pair) for pair in zip(one.params, other.params, strict=True))
+    return all(_is_more_general(*pair) for pair in zip(left.params, right.params, strict=True))

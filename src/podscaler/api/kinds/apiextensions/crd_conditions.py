@@ -54,7 +54,7 @@ def set_names_and_conditions(crd: Object, in_use: NamesInUse, time: str) -> None
     Args:
         crd: the stored definition.
         in_use: the names of other definitions of the group.
-        now: the present time, RFC 3339, for lastTransitionTime.
+        time: the present time, RFC 3339, for lastTransitionTime.
     """
     status = crd.setdefault("status", {})
     names, reason, message = _accepted(crd, in_use)

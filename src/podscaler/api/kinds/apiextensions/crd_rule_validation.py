@@ -118,14 +118,14 @@ def _expressions(schema: Structural, rules: list[Object], path: str, uncorrelata
         return [FieldError("InternalError", path, text)]
     errors = []
     for index, rule in enumerate(rules):
-        errors += _expression_errors(rule, declared_type, f"{path}[{index}]", uncorrelatable)
+        errors += _errors_of_rule(rule, declared_type, f"{path}[{index}]", uncorrelatable)
     return errors
 
 
 _RULES = "x-kubernetes-validations rules"
 
 
-def _expression_errors(rule: Object, self_type: "Type", path: str, uncorrelatable: str) -> list[FieldError]:
+def _errors_of_rule(rule: Object, self_type: "Type", path: str, uncorrelatable: str) -> list[FieldError]:
     program, error = _compiled(rule, "rule", self_type)
     errors = [_at_expression(f"{path}.rule", rule, error)] if error else []
     if not error and rule.get("messageExpression"):
@@ -164,10 +164,10 @@ def _compiled(rule: Object, name: str, self_type: "Type") -> tuple["Program | No
 
 
 def _at_expression(path: str, rule: Object, text: str) -> FieldError:
-    return invalid(path, _shown(rule), text)
+    return invalid(path, _printed_rule(rule), text)
 
 
-def _shown(rule: Object) -> dict[str, Any]:
+def _printed_rule(rule: Object) -> dict[str, Any]:
     """The rule as kube-apiserver prints it: all fields, with their Go names."""
     empty = {"reason": None, "optionalOldSelf": None}
     return {name[0].upper() + name[1:]: rule.get(name, empty.get(name, "")) for name in _RULE_FIELDS}

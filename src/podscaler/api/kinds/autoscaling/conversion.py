@@ -178,7 +178,7 @@ def _new_positions(old: list[Object], new: list[Object]) -> list[int | None]:
     """The position of each old metric in `new`, None for a lost one: by equal content first, then by equal type."""
     positions: list[int | None] = [None] * len(old)
     free = set(range(len(new)))
-    for key_of in (_shown, _metric_type):
+    for key_of in (_value_text, _metric_type):
         candidates: dict[str, list[int]] = defaultdict(list)
         for position in sorted(free, reverse=True):
             candidates[key_of(new[position])].append(position)
@@ -205,8 +205,8 @@ def _differences(old: Any, new: Any, path: str, version: str) -> Iterator[Loss]:
         if old is not None:
             yield Loss(path, f"{version} has no place for it")
     elif old != new:
-        yield Loss(path, f"{_shown(old)} becomes {_shown(new)}")
+        yield Loss(path, f"{_value_text(old)} becomes {_value_text(new)}")
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return json_text.encode(value).decode()

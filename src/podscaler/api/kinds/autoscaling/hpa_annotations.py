@@ -71,15 +71,15 @@ def _read_struct(value: Any, message: str) -> Object:
     if not isinstance(value, dict):
         raise ValueError(f"no object: {value!r}")
     fields, folded, always = _fields(message)
-    found = {}
+    struct_fields = {}
     for key, part in value.items():
         name = key if key in fields else folded.get(key.casefold())
         if name is not None and part is not None:
-            found[name] = _read_field(part, fields[name])
+            struct_fields[name] = _read_field(part, fields[name])
     for name in always:
-        if name not in found:
-            found[name] = _read(None, fields[name].type)
-    return {name: found[name] for name in fields if name in found}
+        if name not in struct_fields:
+            struct_fields[name] = _read(None, fields[name].type)
+    return {name: struct_fields[name] for name in fields if name in struct_fields}
 
 
 @cache

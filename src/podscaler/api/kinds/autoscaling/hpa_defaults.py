@@ -58,9 +58,9 @@ def scaling_rules() -> dict[str, Object]:
 
 def _set_behavior_defaults(behavior: Object) -> None:
     for direction, rules in scaling_rules().items():
-        given = behavior.setdefault(direction, {})
+        direction_rules = behavior.setdefault(direction, {})
         for name, value in rules.items():
-            given.setdefault(name, value)
+            direction_rules.setdefault(name, value)
 
 
 def _policy(kind: str, value: int) -> Object:

@@ -36,7 +36,7 @@ def _version(module: Any, default: Callable[[Object], None], *, since: str, remo
         module: the module of its conversion, with API_VERSION, MESSAGE, `to_v2` and `from_v2`.
         default: sets the defaults of the version.
         since: the release that deprecated it.
-        gone: the release that removed it.
+        removed_in: the release that removed it.
     """
     from_v2: Callable[[Object], Object] = module.from_v2
     return Version(
@@ -76,7 +76,7 @@ AUTOSCALING = replace(
 
 def served_among(resources: Iterable[Resource]) -> tuple[Resource, ...]:
     """`resources` with AUTOSCALING and EXTENSIONS in place of the record in `hpa`."""
-    found: list[Resource] = []
+    served_resources: list[Resource] = []
     for resource in resources:
-        found += [AUTOSCALING, EXTENSIONS] if resource is hpa.RESOURCE else [resource]
-    return tuple(found)
+        served_resources += [AUTOSCALING, EXTENSIONS] if resource is hpa.RESOURCE else [resource]
+    return tuple(served_resources)

@@ -121,11 +121,11 @@ def _port_errors(port: Object, path: str, *, is_alone: bool) -> list[FieldError]
 
 
 def _row(endpoints: Object, now_ns: int) -> list[Any]:
-    addresses_text = _shown(endpoints)
+    addresses_text = _addresses_text(endpoints)
     return [endpoints["metadata"].get("name", ""), addresses_text, printing.created_age(endpoints, now_ns)]
 
 
-def _shown(endpoints: Object) -> str:
+def _addresses_text(endpoints: Object) -> str:
     """At most three ready addresses; empty where no address is ready, `<none>` without subsets."""
     subsets = endpoints.get("subsets") or []
     addresses = [text for subset in subsets for text in _addresses(subset)]

@@ -35,11 +35,11 @@ def readmit(pod: Object, old: Object) -> None:
 
 def tolerate(spec: Object) -> None:
     """Adds the tolerations for unreachable and not-ready nodes, unless the pod has its own, in place."""
-    _tolerate(spec, "node.kubernetes.io/not-ready")
-    _tolerate(spec, "node.kubernetes.io/unreachable")
+    _add_toleration(spec, "node.kubernetes.io/not-ready")
+    _add_toleration(spec, "node.kubernetes.io/unreachable")
 
 
-def _tolerate(spec: Object, taint: str) -> None:
+def _add_toleration(spec: Object, taint: str) -> None:
     tolerations = spec.setdefault("tolerations", [])
     if any(_covers(toleration, taint) for toleration in tolerations):
         return

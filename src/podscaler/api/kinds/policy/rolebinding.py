@@ -34,10 +34,10 @@ def validate(new: Object, old: Object | None, *, namespaced: bool) -> list[Field
     errors = _role_errors(reference, _ROLE_KINDS[namespaced])
     errors += checks.each(new.get("subjects"), "subjects", partial(_subject_errors, namespaced=namespaced))
     is_same = old is None or reference == (old.get("roleRef") or {})
-    return errors + checks.holds(is_same, "roleRef", _shown(reference), checks.IMMUTABLE)
+    return errors + checks.holds(is_same, "roleRef", _printed_reference(reference), checks.IMMUTABLE)
 
 
-def _shown(reference: Object) -> Object:
+def _printed_reference(reference: Object) -> Object:
     """The reference as kube-apiserver's messages show it: with the Go names of fields."""
     return {
         "APIGroup": reference.get("apiGroup", ""),

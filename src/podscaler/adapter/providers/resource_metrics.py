@@ -1,0 +1,210 @@
+"""Provides the usage of pods and nodes from Prometheus, for metrics.k8s.io, as metrics-server does from kubelets.
+
+`adapter.server.resource_api` calls it for each request.
+
+Source: prometheus-adapter v0.12.0: a pod without cpu or without memory is left out, a container without one of the two
+has 0 of it; NaN and negative values are 0. Differs: containers are in the order of their names; a pod or node with a
+value that is no quantity (infinite, or from 2^63 on) is left out, as 0 of it would scale down.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from podscaler.adapter.cluster.object_names import LabeledObject, ObjectNames
+from podscaler.adapter.cluster.rest_mapper import RESTMapper, ServedResources
+from podscaler.adapter.config.rules import GroupResource, ResourceRule, ResourceRules
+from podscaler.adapter.naming.metric_names import RuleError
+from podscaler.adapter.naming.queries import QueryTarget, QueryTemplate
+from podscaler.adapter.naming.resource_labels import NAMESPACES, NODES, PODS, ResourceLabels
+from podscaler.adapter.prometheus.responses import PrometheusError, PromSample
+from podscaler.adapter.providers import protocols
+from podscaler.adapter.providers.object_values import ObjectValues
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.quantity import Format, Quantity
+from podscaler.api.machinery.selectors import Selector
+from podscaler.base.clock import NANOSECONDS
+
+log = logging.getLogger(__name__)
+
+CPU, MEMORY = "cpu", "memory"
+_FORMATS = {CPU: Format.DECIMAL_SI, MEMORY: Format.BINARY_SI}
+Samples = Mapping[str, Sequence[PromSample]]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The usage of a pod or node.
+
+    Attributes:
+        described: the pod or node.
+        at_ns: when the earliest of its samples was measured, in nanoseconds since the epoch.
+        window_ns: the span over which CPU usage is measured.
+        by_container: usage by container and resource (`cpu`, `memory`); a node has one entry, with an empty name.
+    """
+
+    described: LabeledObject
+    at_ns: int
+    window_ns: int
+    by_container: Mapping[str, Mapping[str, Quantity]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A rule of cpu or memory, ready for use."""
+
+    labels: ResourceLabels
+    of_containers: QueryTemplate
+    of_nodes: QueryTemplate
+    container_label: str
+
+
+class UsageProvider(Protocol):
+    """A source of the usage of pods and nodes, which the server of metrics.k8s.io reads."""
+
+    async def of_pods(self, namespace: str, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
+        """The usage of pods, of all namespaces where none is given, in order. Raises StatusError."""
+        ...
+
+    async def of_nodes(self, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
+        """The usage of nodes, in order. Raises StatusError."""
+        ...
+
+    async def find_object(self, resource: GroupResource, namespace: str, name: str) -> LabeledObject | None:
+        """The pod or node of that name; None where there is none. Raises StatusError."""
+        ...
+
+    async def of_object(self, resource: GroupResource, described: LabeledObject) -> Usage | None:
+        """The usage of a pod or node; None where it is not known. Raises StatusError."""
+        ...
+
+
+class ResourceMetrics:
+    """Computes the usage of pods and nodes by the rules `resourceRules`; a UsageProvider.
+
+    Args:
+        rules: the rules of the configuration.
+        mapper: maps names of resources.
+        objects: finds pods and nodes.
+        values: queries the values of objects, which may have several samples.
+    """
+
+    def __init__(self, rules: ResourceRules, mapper: RESTMapper, objects: ObjectNames, values: ObjectValues) -> None:
+        self._rules = rules
+        self._mapper = mapper
+        self._objects = objects
+        self._values = values
+        self._compiled: tuple[ServedResources, dict[str, _Compiled]] | None = None
+
+    async def of_pods(self, namespace: str, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
+        """The usage of running pods, of all namespaces where none is given, in order. Raises StatusError."""
+        pods = [each for each in await self._list(PODS, namespace, selector) if each.is_running]
+        pods_by_namespace: dict[str, list[LabeledObject]] = {}
+        for pod in pods:
+            pods_by_namespace.setdefault(pod.metadata.namespace, []).append(pod)
+        usages = await asyncio.gather(*(self._usages(PODS, within, each) for within, each in pods_by_namespace.items()))
+        return [usage for each in usages for usage in each]
+
+    async def of_nodes(self, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
+        """The usage of nodes, in order. Raises StatusError."""
+        return await self._usages(NODES, "", list(await self._list(NODES, "", selector)))
+
+    async def find_object(self, resource: GroupResource, namespace: str, name: str) -> LabeledObject | None:
+        """The pod or node of that name; None where there is none. Raises StatusError."""
+        objects = await self._list(resource, namespace, selectors.EVERYTHING)
+        return next((each for each in objects if each.metadata.name == name), None)
+
+    async def of_object(self, resource: GroupResource, described: LabeledObject) -> Usage | None:
+        """The usage of a pod or node; None where it is not known. Raises StatusError."""
+        usages = await self._usages(resource, described.metadata.namespace, [described])
+        return usages[0] if usages else None
+
+    async def _list(self, resource: GroupResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
+        mapped_resource = self._mapper.mapping.find(resource)
+        if mapped_resource is None:
+            raise protocols.internal_error(f"failed listing {resource}")
+        return await self._objects.objects(mapped_resource, namespace, selector)
+
+    async def _usages(self, resource: GroupResource, namespace: str, objects: Sequence[LabeledObject]) -> list[Usage]:
+        """The usage of objects of a namespace; none where Prometheus cannot be read."""
+        if not objects:
+            return []
+        names = [obj.metadata.name for obj in objects]
+        try:
+            compiled = self._rules_for(self._mapper.mapping)
+            cpu, memory = await asyncio.gather(
+                *(self._samples(compiled[measured], resource, namespace, names) for measured in (CPU, MEMORY))
+            )
+        except (PrometheusError, RuleError) as error:
+            log.error("the usage of %s in namespace %r is not known: %s", resource, namespace, error)
+            return []
+        measured_objects = [obj for obj in objects if obj.metadata.name in cpu and obj.metadata.name in memory]
+        usages = (self._usage(compiled, resource, obj, {CPU: cpu, MEMORY: memory}) for obj in measured_objects)
+        return [usage for usage in usages if usage is not None]
+
+    def _rules_for(self, served_resources: ServedResources) -> Mapping[str, _Compiled]:
+        """The rules, compiled for these resources. Raises RuleError."""
+        if self._compiled is None or self._compiled[0] is not served_resources:
+            pairs = {CPU: self._rules.cpu, MEMORY: self._rules.memory}
+            self._compiled = served_resources, {name: _compile(rule, served_resources) for name, rule in pairs.items()}
+        return self._compiled[1]
+
+    async def _samples(
+        self, compiled: _Compiled, resource: GroupResource, namespace: str, names: Sequence[str]
+    ) -> Samples:
+        """The samples of objects. Raises PrometheusError, RuleError."""
+        is_pod = resource == PODS
+        target = QueryTarget(
+            "",
+            compiled.labels.get_label(resource),
+            compiled.labels.get_label(NAMESPACES) if is_pod else "",
+            selectors.EVERYTHING,
+            (compiled.container_label,) if is_pod else (),
+        )
+        template = compiled.of_containers if is_pod else compiled.of_nodes
+        return await self._values.samples(template, target, namespace, names)
+
+    def _usage(
+        self,
+        compiled: Mapping[str, _Compiled],
+        resource: GroupResource,
+        described: LabeledObject,
+        samples_by_resource: Mapping[str, Samples],
+    ) -> Usage | None:
+        """The usage of a pod or node; None where a value is no quantity."""
+        by_container: dict[str, dict[str, Quantity]] = {}
+        samples = {name: samples_by_resource[name][described.metadata.name] for name in (CPU, MEMORY)}
+        for name, each in samples.items():
+            for sample in each if resource == PODS else each[:1]:
+                label = compiled[name].container_label
+                container = sample.labels.get(label, "") if resource == PODS else ""
+                quantity = _find_quantity(sample, _FORMATS[name])
+                if quantity is None:
+                    log.warning(
+                        "%s %s is left out: its %s is %s", resource, described.metadata.name, name, sample.value
+                    )
+                    return None
+                by_container.setdefault(container, {})[name] = quantity
+        for usage in by_container.values():
+            for name in (CPU, MEMORY):
+                usage.setdefault(name, Quantity(0, 0, Format.BINARY_SI))
+        at_s = min(sample.at_s for each in samples.values() for sample in each)
+        ordered = {name: by_container[name] for name in sorted(by_container)}
+        return Usage(described, round(at_s * NANOSECONDS), self._rules.window_ns, ordered)
+
+
+def _find_quantity(sample: PromSample, form: Format) -> Quantity | None:
+    value = sample.value if sample.value > 0 else 0.0
+    return protocols.find_quantity(value, form)
+
+
+def _compile(rule: ResourceRule, served_resources: ServedResources) -> _Compiled:
+    """The rule, ready for use. Raises RuleError with its place."""
+    try:
+        labels = ResourceLabels(rule.resources, served_resources)
+        templates = QueryTemplate(rule.container_query), QueryTemplate(rule.node_query)
+    except RuleError as error:
+        raise RuleError(f"{rule.place}: {error}") from error
+    return _Compiled(labels, *templates, rule.container_label)

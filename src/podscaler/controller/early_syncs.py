@@ -1,0 +1,124 @@
+"""Syncs autoscalers before their period ends when their usage has changed (`--react-to-changes`).
+
+Rules:
+
+1. Every `interval_s` the resource metrics of each namespace with autoscalers are listed once; the syncs that follow use
+   the same list.
+2. An autoscaler is synced early if the total usage of its target's pods, of a resource that it scales on, differs by
+   more than SHARE_OF_TOLERANCE of the tolerance from what it was at its last early sync, or a period ago. Totals,
+   because a change of replicas alone changes averages and not totals.
+3. Custom and external metrics are not checked between syncs: their queries are what a sync costs.
+
+It costs a list for each namespace and interval, and the early syncs. Differs: upstream waits for the period.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from podscaler.api.machinery import selectors
+from podscaler.api.typed.metrics import PodMetrics, PodMetricsList
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.options.settings import ControllerSettings
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerStates
+from podscaler.controller.reconcile.observer import SyncSources
+from podscaler.core.calculation import samples
+from podscaler.core.model.metric_spec import ResourceMetric
+from podscaler.kube.informers.cache import Key
+from podscaler.metrics.queries import ResourceMetricsQuery
+
+log = logging.getLogger(__name__)
+
+SHARE_OF_TOLERANCE = 0.5
+
+Totals = tuple[int, ...]
+"""The usage of a target's pods, in thousandths, for each resource metric of its autoscaler."""
+
+
+class Reactor:
+    """Queues autoscalers whose usage has changed before their period ends, by the module's rules.
+
+    Args:
+        sources: the metrics and the pods that syncs use.
+        states: has the selectors of targets.
+        settings: the interval (`tick_s`), the sync period and the tolerance.
+    """
+
+    def __init__(
+        self, sources: SyncSources, states: AutoscalerStates, clock: Clock, settings: ControllerSettings
+    ) -> None:
+        self._metrics = sources.metrics
+        self._pods = sources.pods
+        self._states = states
+        self._clock = clock
+        self._interval_s = settings.tick_s
+        self._period_s = settings.sync_period_s
+        self._share = settings.tolerance * SHARE_OF_TOLERANCE
+        self._rules = settings.decision.emulation
+        self._seen: dict[Key, tuple[float, Totals]] = {}
+
+    async def run(self, autoscalers: Callable[[], Iterable[Autoscaler]], sync: Callable[[Key], None]) -> None:
+        """Call `sync` with the keys of those of `autoscalers()` whose usage has changed, until cancelled."""
+        while True:
+            await self._clock.sleep(self._interval_s)
+            by_namespace: dict[str, list[Autoscaler]] = {}
+            for autoscaler in autoscalers():
+                if any(isinstance(metric, ResourceMetric) for metric in autoscaler.spec.metrics):
+                    by_namespace.setdefault(autoscaler.metadata.namespace, []).append(autoscaler)
+            for namespace, group in by_namespace.items():
+                await self._check(namespace, group, sync)
+            self._forget_others({each.key for group in by_namespace.values() for each in group})
+
+    async def _check(self, namespace: str, autoscalers: Sequence[Autoscaler], sync: Callable[[Key], None]) -> None:
+        try:
+            pod_metrics = await self._metrics.query(ResourceMetricsQuery(namespace, selectors.EVERYTHING))
+        except StatusError as error:
+            log.debug("changes of usage in %s cannot be detected: %s", namespace, error)
+            return
+        by_name = {item.metadata.name: item for item in pod_metrics.items or ()}
+        for autoscaler in autoscalers:
+            if self._has_changed(autoscaler, by_name):
+                sync(autoscaler.key)
+
+    def _has_changed(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> bool:
+        """Whether the usage has changed (rule 2); a changed usage becomes the one to compare with."""
+        key, now_s = autoscaler.key, self._clock.monotonic_s()
+        totals = self._totals(autoscaler, by_name)
+        if totals is None:
+            return False
+        before = self._seen.get(key)
+        if before is None or len(before[1]) != len(totals) or now_s - before[0] >= self._period_s:
+            self._seen[key] = (now_s, totals)
+            return before is not None and self._differ(before[1], totals)
+        if not self._differ(before[1], totals):
+            return False
+        self._seen[key] = (now_s, totals)
+        return True
+
+    def _differ(self, before: Totals, after: Totals) -> bool:
+        return any(abs(new - old) > self._share * old for old, new in zip(before, after, strict=False))
+
+    def _totals(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> Totals | None:
+        """The usage now; None where it is not known."""
+        selector = self._states.of(autoscaler.key).selector
+        if selector is None:
+            return None  # no sync has read the target yet
+        pods = self._pods.select(autoscaler.metadata.namespace, selector)
+        items = tuple([by_name[pod.metadata.name] for pod in pods if pod.metadata.name in by_name])
+        try:
+            return tuple(self._total(PodMetricsList(items=items), metric) for metric in _resources(autoscaler))
+        except ValueError:
+            return None  # the sync reports an invalid number
+
+    def _total(self, usage: PodMetricsList, metric: ResourceMetric) -> int:
+        pod_samples = samples.of_resource(usage, metric.resource, metric.container, self._rules).samples
+        return sum(sample.value_milli for sample in pod_samples.values())
+
+    def _forget_others(self, keys: set[Key]) -> None:
+        for key in self._seen.keys() - keys:
+            del self._seen[key]
+
+
+def _resources(autoscaler: Autoscaler) -> Iterable[ResourceMetric]:
+    return (metric for metric in autoscaler.spec.metrics if isinstance(metric, ResourceMetric))

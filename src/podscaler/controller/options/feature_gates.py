@@ -1,0 +1,81 @@
+"""Defines the feature gates of the autoscaler with their states in Kubernetes v1.37, and parses `--feature-gates`.
+
+`--feature-gates` sets them. A gate that upstream has locked cannot be changed; an unknown name is an error, so that a
+typing mistake never passes as "switched off".
+
+Source: docs/spec/decision.md 1.2 (Feature gates); the messages of k8s.io/component-base/featuregate.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from podscaler.base.errors import UsageError
+from podscaler.core.model import settings as core_settings
+
+ALL_BETA = "AllBeta"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A feature gate: its default, its stage (`BETA`, `GA`), and whether it is locked to the default."""
+
+    default: bool
+    stage: str
+    locked: bool = False
+
+
+HPA_SCALE_TO_ZERO = "HPAScaleToZero"
+HPA_CONFIGURABLE_TOLERANCE = "HPAConfigurableTolerance"
+HPA_GENERATION = "HPAGeneration"
+HPA_OPTIMIZED_SELECTOR_STORE = "HPAOptimizedSelectorStore"
+STALE_CONTROLLER_CONSISTENCY = "StaleControllerConsistencyHPA"
+POD_LEVEL_RESOURCES = "PodLevelResources"
+
+KNOWN: Mapping[str, Gate] = {
+    HPA_SCALE_TO_ZERO: Gate(True, "BETA"),
+    HPA_CONFIGURABLE_TOLERANCE: Gate(True, "GA", locked=True),
+    HPA_GENERATION: Gate(True, "BETA"),
+    HPA_OPTIMIZED_SELECTOR_STORE: Gate(True, "BETA"),
+    STALE_CONTROLLER_CONSISTENCY: Gate(True, "BETA"),
+    POD_LEVEL_RESOURCES: Gate(True, "BETA"),
+}
+"""All gates. A new gate: add it here, and ask `FeatureGates.enabled` in the code that it switches."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureGates:
+    """The gates that a flag sets; the others have their defaults."""
+
+    chosen: Mapping[str, bool] = field(default_factory=dict)
+
+    def enabled(self, name: str) -> bool:
+        """Whether the gate of that name (one of KNOWN) is on."""
+        return self.chosen.get(name, KNOWN[name].default)
+
+    def __str__(self) -> str:
+        """The gates that are set, as the flag has them."""
+        return ",".join(f"{name}={str(on).lower()}" for name, on in sorted(self.chosen.items()))
+
+
+def parse(text: str) -> FeatureGates:
+    """The gates of `Name=true,Other=false`, the last entry of a name counting. Raises UsageError."""
+    chosen: dict[str, bool] = {}
+    try:
+        for name, on in core_settings.gate_values(text):
+            chosen |= _meant(name, on)
+    except ValueError as error:
+        raise UsageError(f"--feature-gates: {error}") from error
+    return FeatureGates(chosen)
+
+
+def _meant(name: str, on: bool) -> dict[str, bool]:
+    """The gates that one entry sets: the named one, or with `AllBeta` all of that stage. Raises ValueError."""
+    if name == ALL_BETA:
+        return {gate_name: on for gate_name, gate in KNOWN.items() if gate.stage == "BETA"}
+    gate = KNOWN.get(name)
+    if gate is None:
+        raise ValueError(f"unrecognized feature gate: {name} (known: {', '.join(sorted(KNOWN))})")
+    if gate.locked and on != gate.default:
+        locked_to = str(gate.default).lower()
+        raise ValueError(f"cannot set feature gate {name} to {str(on).lower()}, feature is locked to {locked_to}")
+    return {name: on}

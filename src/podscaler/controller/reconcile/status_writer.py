@@ -1,0 +1,143 @@
+"""Writes the status of an autoscaler, only when it differs from the stored one, and always with the whole object.
+
+The reconciler has one `StatusWriter`. Statuses are compared by meaning: the quantities `1000m` and `1` are equal.
+
+Source: docs/spec/decision.md 11.2 (Writing).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from podscaler.api.machinery import instants, quantity
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerStatus
+from podscaler.base.clock import Clock
+from podscaler.base.errors import StatusError
+from podscaler.controller.informers.consistency import WrittenVersion
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.controller.reconcile.autoscaler_state import AutoscalerState
+from podscaler.kube.client.client import Client
+
+QUANTITIES = frozenset({"value", "averageValue"})
+TIMES = frozenset({"lastTransitionTime"})
+NOTHING: tuple[Any, ...] = ({}, [], (), None)
+_ENCODER = msgspec.json.Encoder()
+
+
+class _WrittenMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Written(msgspec.Struct):
+    metadata: _WrittenMeta
+
+
+_WRITTEN = msgspec.json.Decoder(_Written)
+
+
+class StatusWriter:
+    """Writes the statuses of autoscalers.
+
+    Args:
+        period_s: how often a status is written in which only values of metrics changed, at most; 0: at every change.
+    """
+
+    def __init__(self, client: Client, clock: Clock, period_s: float) -> None:
+        self._client = client
+        self._clock = clock
+        self._period_s = period_s
+
+    async def write(
+        self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus, state: AutoscalerState
+    ) -> StatusError | None:
+        """Write a status that differs; returns the error of a failed write, None where none failed."""
+        if is_same(autoscaler.wire.status, latest) or self._can_wait(autoscaler, latest, state):
+            return None
+        try:
+            version = await write(self._client, autoscaler, latest)
+        except StatusError as error:
+            state.note_failed_write(error)
+            return error
+        written_version = WrittenVersion(autoscaler.metadata.uid, version)
+        state.note_status_write(written_version, self._clock.monotonic_s(), self._period_s)
+        return None
+
+    def _can_wait(self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus, state: AutoscalerState) -> bool:
+        """Whether only values of metrics changed, and the status was written less than a status period ago."""
+        written_s = state.status_written_s if self._period_s else None
+        if written_s is None or self._clock.monotonic_s() - written_s >= self._period_s:
+            return False
+        return differs_in_values(autoscaler.wire.status, latest)
+
+
+def is_same(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscalerStatus) -> bool:
+    """Whether two statuses are equal: quantities by value, times as instants, an absent list as an empty one."""
+    return before == after or (
+        before.current_replicas == after.current_replicas
+        and before.desired_replicas == after.desired_replicas
+        and before.observed_generation == after.observed_generation
+        and instants.parse_optional(before.last_scale_time) == instants.parse_optional(after.last_scale_time)
+        and _are_same(before.current_metrics, after.current_metrics)
+        and _are_same(before.conditions, after.conditions)
+    )
+
+
+def differs_in_values(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscalerStatus) -> bool:
+    """Whether two statuses that are not equal differ in the values of metrics alone."""
+    old, new = before.current_metrics or (), after.current_metrics or ()
+    return list(map(_subject, old)) == list(map(_subject, new)) and is_same(
+        msgspec.structs.replace(before, current_metrics=None), msgspec.structs.replace(after, current_metrics=None)
+    )
+
+
+def _subject(metric: Any) -> Any:
+    """The status of a metric without its values, but with their names."""
+    parts = msgspec.to_builtins(metric)
+    return {
+        name: {each: value for each, value in part.items() if each != "current"} | {"has": sorted(part["current"])}
+        if isinstance(part, dict) and "current" in part
+        else part
+        for name, part in parts.items()
+    }
+
+
+def _are_same(before: Sequence[Any] | None, after: Sequence[Any] | None) -> bool:
+    """Whether two lists (None: absent) of metrics or conditions are equal as in `is_same`."""
+    before, after = before or (), after or ()
+    return len(before) == len(after) and all(
+        old == new or _mean_the_same(msgspec.to_builtins(old), msgspec.to_builtins(new))
+        for old, new in zip(before, after, strict=True)
+    )
+
+
+def _mean_the_same(old: Any, new: Any, name: str = "") -> bool:
+    """Whether two pieces of JSON-ready data are equal as in `is_same`."""
+    if old == new or (old in NOTHING and new in NOTHING):
+        return True
+    if isinstance(old, dict | None) and isinstance(new, dict | None):
+        old, new = old or {}, new or {}
+        return all(_mean_the_same(old.get(key), new.get(key), key) for key in old.keys() | new.keys())
+    if isinstance(old, list | tuple) and isinstance(new, list | tuple):
+        return len(old) == len(new) and all(map(_mean_the_same, old, new))
+    if isinstance(old, str) and isinstance(new, str) and name in QUANTITIES:
+        return quantity.parse(old) == quantity.parse(new)
+    if isinstance(old, str) and isinstance(new, str) and name in TIMES:
+        return instants.parse(old) == instants.parse(new)
+    return False
+
+
+async def write(client: Client, autoscaler: Autoscaler, status: HorizontalPodAutoscalerStatus) -> str:
+    """Write the status; the new resourceVersion of the object, empty where the response has none.
+
+    The body is the whole object with the resourceVersion that was read, so that a newer object causes a conflict.
+    Raises StatusError.
+    """
+    meta, kind = autoscaler.metadata, autoscaler.kind
+    body = msgspec.structs.replace(autoscaler.wire, kind=kind.kind, api_version=kind.api_version, status=status)
+    path = kind.path(meta.namespace, meta.name, "status")
+    answer = await client.put(path, _ENCODER.encode(body), subject=f"{kind.resource} {meta.name}")
+    try:
+        return _WRITTEN.decode(answer).metadata.resource_version
+    except msgspec.DecodeError:
+        return ""

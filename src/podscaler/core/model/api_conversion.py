@@ -1,0 +1,143 @@
+"""Converts pods and scales of the API into the facts that a decision uses: quantities and times become numbers.
+
+Example: a container that requests `cpu: 250m` becomes ContainerRequests(requests_milli={"cpu": 250}). Called by the
+controller's caches, the replay and the lint rules, once for each object.
+`podscaler.core.calculation.samples` converts the lists of metrics APIs.
+
+Source: docs/spec/decision.md 6.1 (Grouping pods), 6.2 (Requests).
+"""
+
+from collections.abc import Iterable, Mapping
+
+from podscaler.api.machinery import instants, meta, numbers, quantity
+from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.typed import autoscaling, pods
+from podscaler.core.model import emulation
+from podscaler.core.model.emulation import Emulation
+from podscaler.core.model.observation import ContainerRequests, Failure, Pod, PodLevelRequests, Scale
+
+Requests = dict[str, Quantity]
+"""Exact amounts by resource name."""
+
+_NO_REQUESTS: Mapping[str, str] = {}
+
+
+def pod(wire: pods.Pod, version: Emulation = emulation.V1_37) -> Pod:
+    """The facts of one pod. Raises ValueError where a quantity or a time of it cannot be read."""
+    ready = next((each for each in wire.status.conditions or () if each.type == "Ready"), None)
+    containers = tuple(_container_requests(each, version) for each in _counting_containers(wire.spec))
+    return Pod(
+        name=wire.metadata.name,
+        labels=wire.metadata.labels or {},
+        phase=wire.status.phase,
+        is_deleting=wire.metadata.deletion_timestamp is not None,
+        started_at=instants.parse(wire.status.start_time) if wire.status.start_time else None,
+        ready=ready.status if ready else None,
+        ready_changed_at=instants.parse_optional(ready.last_transition_time) if ready else instants.ZERO,
+        containers=containers,
+        requests_milli=_common_sums(containers),
+        pod_level=_pod_level_requests(wire.spec, version),
+    )
+
+
+def scale(wire: autoscaling.Scale | meta.Status) -> Scale | Failure:
+    """The facts of a scale, or of the Status with which reading it failed."""
+    if isinstance(wire, meta.Status):
+        return failure(wire)
+    return Scale(wire.spec.replicas, wire.status.replicas, wire.status.selector)
+
+
+def failure(status: meta.Status) -> Failure:
+    """The facts of a failed request."""
+    return Failure(status.message, status.reason, status.code)
+
+
+def _is_restartable(container: pods.Container) -> bool:
+    return container.restart_policy == "Always"
+
+
+def _counting_containers(spec: pods.PodSpec) -> Iterable[pods.Container]:
+    yield from spec.containers or ()
+    yield from filter(_is_restartable, spec.init_containers or ())
+
+
+def _requested(container: pods.Container) -> Mapping[str, str]:
+    requests = container.resources.requests if container.resources else None
+    return requests or _NO_REQUESTS
+
+
+def _container_requests(container: pods.Container, version: Emulation) -> ContainerRequests:
+    milli = version.parse_milli
+    return ContainerRequests(container.name, {name: milli(text) for name, text in _requested(container).items()})
+
+
+def _common_sums(containers: tuple[ContainerRequests, ...]) -> Mapping[str, int]:
+    """For each resource that every container requests, the sum in thousandths."""
+    if len(containers) == 1:
+        return containers[0].requests_milli
+    if not containers:
+        return {}
+    first, *other_containers = (each.requests_milli for each in containers)
+    return {
+        name: numbers.wrap64(amount + sum(each[name] for each in other_containers))
+        for name, amount in first.items()
+        if all(name in each for each in other_containers)
+    }
+
+
+def _is_pod_level_resource(name: str) -> bool:
+    return name in {"cpu", "memory"} or name.startswith("hugepages-")
+
+
+def _pod_level_requests(spec: pods.PodSpec, version: Emulation) -> PodLevelRequests | None:
+    requests = spec.resources.requests if spec.resources else None
+    requests_of_level = {
+        name: quantity.parse(text) for name, text in (requests or {}).items() if _is_pod_level_resource(name)
+    }
+    if not requests_of_level:
+        return None
+    total = _aggregate_requests(spec) | requests_of_level
+    milli = version.milli_of_quantity
+    without_overhead = {name: milli(amount) for name, amount in total.items()}
+    if not spec.overhead:
+        return PodLevelRequests(without_overhead, without_overhead)
+    _add(total, _parsed(spec.overhead))
+    return PodLevelRequests({name: milli(amount) for name, amount in total.items()}, without_overhead)
+
+
+def _aggregate_requests(spec: pods.PodSpec) -> Requests:
+    """The highest sum of the requests of containers that run at the same time, as the scheduler counts a pod.
+
+    An ordinary init container runs together with the restartable ones (sidecars) before it.
+    """
+    running: Requests = {}
+    for container in spec.containers or ():
+        _add(running, _parsed(_requested(container)))
+    sidecars: Requests = {}
+    peak: Requests = {}
+    for container in spec.init_containers or ():
+        requests = _parsed(_requested(container))
+        if _is_restartable(container):
+            _add(running, requests)
+            _add(sidecars, requests)
+            _raise_to(peak, sidecars)
+        else:
+            _add(requests, sidecars)
+            _raise_to(peak, requests)
+    _raise_to(running, peak)
+    return running
+
+
+def _parsed(texts: Mapping[str, str]) -> Requests:
+    return {name: quantity.parse(text) for name, text in texts.items()}
+
+
+def _add(total: Requests, more: Requests) -> None:
+    for name, amount in more.items():
+        total[name] = total[name] + amount if name in total else amount
+
+
+def _raise_to(total: Requests, least: Requests) -> None:
+    for name, amount in least.items():
+        if name not in total or total[name] < amount:
+            total[name] = amount

@@ -1,0 +1,159 @@
+"""Makes the rows of the list of autoscalers, of objects as informers cache them and of the decisions that are known.
+
+Called by `podscaler.observe.live_cluster`. Values of metrics are those in the status, as kubectl shows them, so that a
+row has them also where another controller decides.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from podscaler.api.machinery import instants, quantity
+from podscaler.api.typed.autoscaling import (
+    HorizontalPodAutoscaler,
+    MetricIdentifier,
+    MetricSpec,
+    MetricStatus,
+    MetricTarget,
+    MetricValueStatus,
+)
+from podscaler.controller.informers.observed_objects import Autoscaler
+from podscaler.observe import health
+from podscaler.observe.decision_history import DecisionTrack
+from podscaler.observe.sync_points import MILLI, MILLISECOND_NS, PERCENT
+from podscaler.observe.views import AutoscalerRow, MetricView
+
+SPARKLINE_MS = 30 * 60_000
+SPARKLINE_POINTS = 30
+UNKNOWN_TEXT = "<unknown>"
+DEFAULT_MIN = 1
+
+
+def of(autoscaler: Autoscaler, track: DecisionTrack | None, *, now_ms: int, decided_by: str) -> AutoscalerRow:
+    """The row of an autoscaler.
+
+    Args:
+        autoscaler: the object.
+        track: its decisions; None: no decision is known.
+        now_ms: for the sparkline.
+        decided_by: the manager that wrote its status; empty: it is not known.
+    """
+    wire = autoscaler.wire
+    latest = track.latest if track is not None else None
+    state = health.of(wire, None if latest is None or not latest.is_carried_out else latest.decision)
+    counts = {} if track is None else {name: track.columns.last(name) for name in ("replicas", "desired", "ready")}
+    reported = wire.status.current_replicas if wire.status.conditions else None
+    replicas = counts.get("replicas")
+    desired = counts.get("desired")
+    return AutoscalerRow(
+        namespace=autoscaler.metadata.namespace,
+        name=autoscaler.metadata.name,
+        kind=autoscaler.kind.kind,
+        state=state.state,
+        severity=state.severity,
+        reason=state.reason,
+        target=f"{wire.spec.scale_target_ref.kind}/{wire.spec.scale_target_ref.name}",
+        replicas=reported if replicas is None else replicas,
+        desired=(wire.status.desired_replicas if wire.status.conditions and track is None else None)
+        if desired is None
+        else desired,
+        ready=counts.get("ready"),
+        min=DEFAULT_MIN if wire.spec.min_replicas is None else wire.spec.min_replicas,
+        max=wire.spec.max_replicas,
+        metrics=metrics(wire),
+        last_scale_at=milliseconds(wire.status.last_scale_time),
+        changed_at=None if track is None else track.changed_at,
+        sparkline=() if track is None else track.columns.sampled(now_ms - SPARKLINE_MS, now_ms, SPARKLINE_POINTS),
+        decided_by=decided_by,
+    )
+
+
+def as_object(autoscaler: Autoscaler) -> dict[str, Any]:
+    """The cached object in JSON-ready form, with apiVersion and kind."""
+    kind = autoscaler.kind
+    obj: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(autoscaler.wire))
+    return obj | {"apiVersion": kind.api_version, "kind": kind.kind}
+
+
+def order(row: AutoscalerRow) -> tuple[int, str, str]:
+    """For sorting: the worst first, then by namespace and name."""
+    return -row.severity, row.namespace, row.name
+
+
+def milliseconds(text: str | None) -> int | None:
+    """The instant of a timestamp of the API in ms; None: there is none, or it cannot be read."""
+    try:
+        return instants.parse(text) // MILLISECOND_NS if text else None
+    except ValueError:
+        return None
+
+
+def metrics(wire: HorizontalPodAutoscaler) -> tuple[MetricView, ...]:
+    """Each metric of the spec with its value of the status."""
+    reported = wire.status.current_metrics or ()
+    return tuple([_metric(each, reported, index) for index, each in enumerate(wire.spec.metrics or ())])
+
+
+def _metric(spec: MetricSpec, reported: Sequence[MetricStatus], index: int) -> MetricView:
+    name, target = _name_and_target(spec)
+    status = reported[index] if index < len(reported) and reported[index].type == spec.type else None
+    current = _current(status)
+    if target.average_utilization is not None:
+        value = None if current is None else current.average_utilization
+        current_text = UNKNOWN_TEXT if value is None else f"{value}%"
+        return MetricView(
+            name=name,
+            type=spec.type,
+            current=value,
+            target=target.average_utilization,
+            unit=PERCENT,
+            text=f"{current_text}/{target.average_utilization}%",
+        )
+    is_average = target.average_value is not None
+    target_text = target.average_value if is_average else target.value
+    current_quantity = None if current is None else current.average_value if is_average else current.value
+    suffix = " (avg)" if is_average and spec.type not in ("Resource", "ContainerResource") else ""
+    return MetricView(
+        name=name,
+        type=spec.type,
+        current=_milli(current_quantity),
+        target=_milli(target_text),
+        unit=MILLI,
+        text=f"{current_quantity or UNKNOWN_TEXT}/{target_text or UNKNOWN_TEXT}{suffix}",
+    )
+
+
+def _name_and_target(spec: MetricSpec) -> tuple[str, MetricTarget]:
+    """The name as the timeline has it, and the target; empty ones for an unknown type."""
+    if spec.resource is not None:
+        return spec.resource.name, spec.resource.target
+    if spec.container_resource is not None:
+        source = spec.container_resource
+        return f"{source.name} of container {source.container}", source.target
+    if spec.pods is not None:
+        return _metric_name(spec.pods.metric), spec.pods.target
+    if spec.object is not None:
+        described = spec.object.described_object
+        return f"{_metric_name(spec.object.metric)} of {described.kind}/{described.name}", spec.object.target
+    if spec.external is not None:
+        return _metric_name(spec.external.metric), spec.external.target
+    return f"a metric of type {spec.type}", MetricTarget()
+
+
+def _metric_name(metric: MetricIdentifier) -> str:
+    return metric.name
+
+
+def _current(status: MetricStatus | None) -> MetricValueStatus | None:
+    if status is None:
+        return None
+    sources = (status.resource, status.container_resource, status.pods, status.object, status.external)
+    return next((source.current for source in sources if source is not None), None)
+
+
+def _milli(text: str | None) -> int | None:
+    try:
+        return quantity.milli(text) if text else None
+    except ValueError:
+        return None

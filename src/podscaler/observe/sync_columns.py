@@ -1,0 +1,181 @@
+"""Keeps the numbers of one autoscaler's syncs in columns of integers, and thins them with age.
+
+`podscaler.observe.decision_history` has one SyncColumns for each autoscaler. A point of a sync with one metric takes 52
+bytes. Points older than DETAILED_MS are thinned: those that change nothing stay once a minute.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from podscaler.observe.sync_points import MetricPoint, SyncPoint
+from podscaler.observe.views import DecisionTimeline, PlottedMetric
+
+DETAILED_MS = 3_600_000
+MINUTE_MS = 60_000
+THINNED_AT_POINTS = 480
+"""How many points since the last thinning cause the next one."""
+POINTS_MAX = 2000
+_UNKNOWN = -(2**31)
+_UNKNOWN_LONG = -(2**63)
+_COUNTS = ("replicas", "desired", "limited", "ready", "min", "max")
+_POINT_BYTES = 8 + 4 * len(_COUNTS)
+_METRIC_BYTES = 16
+
+
+@dataclass(slots=True)
+class _Metric:
+    """The columns of one metric, as long as those of the syncs."""
+
+    unit: str
+    current: "array[int]" = field(default_factory=lambda: array("q"))
+    target: "array[int]" = field(default_factory=lambda: array("q"))
+
+
+class SyncColumns:
+    """The points of one autoscaler, oldest first.
+
+    Attributes:
+        at: the instants in ms.
+    """
+
+    def __init__(self) -> None:
+        self.at: array[int] = array("q")
+        self._counts: dict[str, array[int]] = {name: array("i") for name in _COUNTS}
+        self._metrics: dict[str, _Metric] = {}
+        self._tolerances = (0.0, 0.0)
+        self._thinned = 0
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of all columns."""
+        return len(self.at) * (_POINT_BYTES + _METRIC_BYTES * len(self._metrics))
+
+    def append(self, point: SyncPoint) -> None:
+        """Add the newest point; one that is older than the last (the clock was set back) begins anew."""
+        if self.at and point.at < self.at[-1]:
+            self._drop_from(bisect_left(self.at, point.at))
+        self.at.append(point.at)
+        for name, column in self._counts.items():
+            value = getattr(point, name)
+            column.append(_UNKNOWN if value is None else min(value, 2**31 - 1))
+        for metric in _distinct(point.metrics):
+            self._metrics.setdefault(metric.name, _Metric(metric.unit)).unit = metric.unit
+        metrics_by_name = {metric.name: metric for metric in _distinct(point.metrics)}
+        for name, columns in self._metrics.items():
+            point_metric = metrics_by_name.get(name)
+            for values, value in (
+                (columns.current, point_metric and point_metric.current),
+                (columns.target, point_metric and point_metric.target),
+            ):
+                values.extend([_UNKNOWN_LONG] * (len(self.at) - 1 - len(values)))
+                values.append(_UNKNOWN_LONG if value is None else max(min(value, 2**63 - 1), 1 - 2**63))
+        if point.tolerances is not None:
+            self._tolerances = point.tolerances
+
+    def drop_before(self, at_ms: int) -> None:
+        """Drop points older than an instant, and the metrics that no later point has."""
+        self._keep(range(bisect_left(self.at, at_ms), len(self.at)))
+
+    def thin(self, now_ms: int) -> None:
+        """Thin old points, where enough points were added since the last time."""
+        if len(self.at) - self._thinned < THINNED_AT_POINTS:
+            return
+        self._keep(self._essential(now_ms - DETAILED_MS))
+        self._thinned = len(self.at)
+
+    def halve(self) -> None:
+        """Drop the older half of the points."""
+        self._keep(range((len(self.at) + 1) // 2, len(self.at)))
+        self._thinned = min(self._thinned, len(self.at))
+
+    def timeline(self, from_ms: int, to_ms: int) -> DecisionTimeline:
+        """The points from one instant to another, both included; at most POINTS_MAX."""
+        first, end = bisect_left(self.at, from_ms), bisect_left(self.at, to_ms + 1)
+        indexes = self._decimated(first, end)
+        counts = {name: _known_values(column, indexes, _UNKNOWN) for name, column in self._counts.items()}
+        minima, maxima = (tuple([each or 0 for each in counts.pop(name)]) for name in ("min", "max"))
+        metrics = tuple([self._series(name, columns, indexes) for name, columns in self._metrics.items()])
+        at = tuple([self.at[index] for index in indexes])
+        return DecisionTimeline(at=at, **counts, min=minima, max=maxima, metrics=metrics)
+
+    def last(self, name: str) -> int | None:
+        """The newest value of a count; None where the value is unknown."""
+        column = self._counts[name]
+        return column[-1] if column and column[-1] != _UNKNOWN else None
+
+    def sampled(self, from_ms: int, to_ms: int, points: int) -> tuple[int, ...]:
+        """The replicas at the end of each of so many equal spans that has any point since its beginning or before."""
+        column, values = self._counts["replicas"], []
+        for number in range(1, points + 1):
+            end = bisect_left(self.at, from_ms + (to_ms - from_ms) * number // points + 1)
+            if end and self.at[end - 1] >= from_ms and column[end - 1] != _UNKNOWN:
+                values.append(column[end - 1])
+        return tuple(values)
+
+    def _series(self, name: str, columns: _Metric, indexes: Sequence[int]) -> PlottedMetric:
+        return PlottedMetric(
+            name=name,
+            unit=columns.unit,
+            current=_known_values(columns.current, indexes, _UNKNOWN_LONG),
+            target=_known_values(columns.target, indexes, _UNKNOWN_LONG),
+            tolerance_down=self._tolerances[0],
+            tolerance_up=self._tolerances[1],
+        )
+
+    def _decimated(self, first: int, end: int) -> Sequence[int]:
+        """The indexes of a range; of one with too many points those of the extremes in equal groups, and the last."""
+        if end - first <= POINTS_MAX:
+            return range(first, end)
+        groups, kept_indexes = POINTS_MAX // 6, {first, end - 1}
+        series = [self._counts["replicas"], self._counts["desired"]]
+        series += [columns.current for columns in self._metrics.values()][:1]
+        for group in range(groups):
+            span = range(first + (end - first) * group // groups, first + (end - first) * (group + 1) // groups)
+            for column in series:
+                kept_indexes.add(min(span, key=column.__getitem__))
+                kept_indexes.add(max(span, key=column.__getitem__))
+        return sorted(kept_indexes)[:POINTS_MAX]
+
+    def _essential(self, before_ms: int) -> Iterator[int]:
+        """The indexes of the points that a thinning keeps."""
+        last_minute, last_replicas = -1, None
+        limited, replicas = self._counts["limited"], self._counts["replicas"]
+        for index, at in enumerate(self.at):
+            outcome = (limited[index], replicas[index])
+            if at >= before_ms or outcome != last_replicas or at // MINUTE_MS != last_minute:
+                last_minute, last_replicas = at // MINUTE_MS, outcome
+                yield index
+
+    def _drop_from(self, end: int) -> None:
+        self._keep(range(end))
+
+    def _keep(self, kept_indexes: Iterable[int]) -> None:
+        indexes = list(kept_indexes)
+        if len(indexes) == len(self.at):
+            return
+        self.at = array("q", [self.at[index] for index in indexes])
+        for name, column in self._counts.items():
+            self._counts[name] = array("i", [column[index] for index in indexes])
+        for name, columns in list(self._metrics.items()):
+            columns.current = array("q", [columns.current[index] for index in indexes])
+            columns.target = array("q", [columns.target[index] for index in indexes])
+            if all(value == _UNKNOWN_LONG for value in columns.target):
+                del self._metrics[name]
+        self._thinned = min(self._thinned, len(self.at))
+
+
+def _known_values(column: "array[int]", indexes: Sequence[int], unknown: int) -> tuple[int | None, ...]:
+    return tuple([None if column[index] == unknown else column[index] for index in indexes])
+
+
+def _distinct(metrics: Sequence[MetricPoint]) -> Iterator[MetricPoint]:
+    """The metrics with distinct names: a second one of a name gets a number."""
+    count_by_name: dict[str, int] = {}
+    for metric in metrics:
+        number = count_by_name[metric.name] = count_by_name.get(metric.name, 0) + 1
+        yield metric if number == 1 else metric._replace(name=f"{metric.name} ({number})")

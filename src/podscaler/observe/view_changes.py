@@ -1,0 +1,87 @@
+"""Logs which autoscalers changed after which version, so that views are updated.
+
+`podscaler.observe.live_cluster` writes it, each viewer reads it from its own position. Invariant: a key is in the log
+once, at its latest change, so that a viewer that is slow gets the latest state, and the log is never longer than the
+autoscalers and GONE_MAX deleted ones.
+"""
+
+import asyncio
+from collections import OrderedDict
+from typing import NamedTuple
+
+from podscaler.kube.informers.cache import Key
+
+GONE_MAX = 10_000
+
+
+class ChangedKeys(NamedTuple):
+    """What changed after a version, oldest change first.
+
+    Attributes:
+        version: the version up to which this is complete.
+        changed: the autoscalers that exist.
+        gone: the autoscalers that were deleted.
+        is_complete: whether no deletion is missing.
+    """
+
+    version: int
+    changed: list[Key]
+    gone: list[Key]
+    is_complete: bool
+
+
+class ChangeLog:
+    """The log; every change increments `version`."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._changed: OrderedDict[Key, int] = OrderedDict()
+        self._gone: OrderedDict[Key, int] = OrderedDict()
+        self._forgotten = 0
+        self._moved = asyncio.Event()
+
+    def touch(self, key: Key) -> None:
+        """An autoscaler is new, or its view may have changed."""
+        self._gone.pop(key, None)
+        self._put(self._changed, key)
+
+    def delete(self, key: Key) -> None:
+        """An autoscaler is gone."""
+        self._changed.pop(key, None)
+        self._put(self._gone, key)
+        if len(self._gone) > GONE_MAX:
+            self._forgotten = self._gone.popitem(last=False)[1]
+
+    def after(self, version: int) -> ChangedKeys:
+        """What changed after a version."""
+        changed, gone = _after(self._changed, version), _after(self._gone, version)
+        return ChangedKeys(self.version, changed, gone, version >= self._forgotten)
+
+    async def wait(self, version: int) -> None:
+        """Return once there are changes after a version."""
+        while self.version <= version:
+            await self._moved.wait()
+
+    def wake(self) -> None:
+        """Have `wait` return although no autoscaler changed."""
+        self.version += 1
+        self._notify()
+
+    def _put(self, log: "OrderedDict[Key, int]", key: Key) -> None:
+        self.version += 1
+        log[key] = self.version
+        log.move_to_end(key)
+        self._notify()
+
+    def _notify(self) -> None:
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+
+def _after(log: "OrderedDict[Key, int]", version: int) -> list[Key]:
+    keys = []
+    for key in reversed(log):
+        if log[key] <= version:
+            break
+        keys.append(key)
+    return keys[::-1]

@@ -1,0 +1,286 @@
+"""Runs candidates over a compiled scenario, and falls back to the exact engine for those that are not covered.
+
+Entry points: `compile_scenario` and `run`, or `evaluate` for both with the fallback.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from podscaler.core.model.spec import Spec
+from podscaler.simulation.batch import candidate_kernel, exact, scenario_tables, tables
+from podscaler.simulation.batch import layout as at
+from podscaler.simulation.batch.exact import ExactCandidate
+from podscaler.simulation.batch.layout import Array, KernelInputs, KernelResults
+from podscaler.simulation.batch.scenario_tables import BatchScenario
+from podscaler.simulation.batch.tables import NotCovered, SpecTables
+from podscaler.simulation.model.scenario import SimulationScenario
+from podscaler.simulation.world import serving
+
+
+class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The results of all candidates; arrays have one row or element for each candidate, in order.
+
+    Sums contain the syncs from `counted_from_ms` on; each sync adds what happened since the sync before.
+
+    Attributes:
+        at_ms: of each sync.
+        demand_ucores: for each sync the CPU that the load needs, the same for all candidates.
+        replicas, ready: by candidate and sync, the replicas after the sync and the ready pods at it; None: without
+            timelines.
+        pod_ms: for each sync its pods times the sync period.
+        arrived_work, lost_work: in millionths of a core times milliseconds.
+        slo_missed_work: the work that arrived before syncs at which the mean response time was above the SLO, or no
+            pod was ready; 0 without an SLO.
+        scale_ups, scale_downs: numbers of rescales.
+        syncs: how many are counted.
+        deviations: from the needed pods; None where they were not given.
+        fallbacks: why the exact engine simulated a candidate, by its index.
+    """
+
+    at_ms: Array
+    demand_ucores: Array
+    replicas: Array | None
+    ready: Array | None
+    pod_ms: Array
+    arrived_work: Array
+    lost_work: Array
+    slo_missed_work: Array
+    scale_ups: Array
+    scale_downs: Array
+    syncs: int
+    deviations: "Deviations | None"
+    fallbacks: Mapping[int, str] = {}
+
+
+class Deviations(msgspec.Struct, frozen=True, kw_only=True):
+    """How the ready pods (supply) deviated from the needed ones (demand), as sums over the counted syncs.
+
+    Attributes:
+        under, over: the sums of the shares by which pods were missing or surplus, of what was needed; syncs that need
+            no pod have no share.
+        under_syncs, over_syncs: at which pods were missing or surplus.
+        unstable_syncs: at which supply and demand changed in different directions.
+        supply_changes, demand_changes: how often they changed.
+
+    Source: docs/spec/scenarios.md (How well an autoscaler follows demand).
+    """
+
+    under: Array
+    over: Array
+    under_syncs: Array
+    over_syncs: Array
+    unstable_syncs: Array
+    supply_changes: Array
+    demand_changes: Array
+
+
+class Measures(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run computes beyond the sums that it always has.
+
+    Attributes:
+        keep_timeline: whether the result has the replicas and the ready pods of each sync.
+        needed: for each sync the pods that the load needs; None: deviations are not computed.
+        slo_ms: the mean response time that is not to be exceeded; None: there is no SLO.
+        counted_from_ms: the first instant that sums contain.
+    """
+
+    keep_timeline: bool = True
+    needed: Sequence[int] | Array | None = None
+    slo_ms: float | None = None
+    counted_from_ms: int = 0
+
+
+_DEFAULT_MEASURES = Measures()
+_NO_REASONS: Mapping[int, str] = {}
+
+
+def compile_scenario(scenario: SimulationScenario) -> BatchScenario:
+    """The scenario, prepared for any number of candidates in place of its autoscaler. Raises NotCovered."""
+    return scenario_tables.of_scenario(scenario)
+
+
+def run(scenario: BatchScenario, candidates: Sequence[Spec], measures: Measures = _DEFAULT_MEASURES) -> BatchResult:
+    """The results of the candidates. Raises NotCovered for the first that cannot be simulated.
+
+    Raises ValueError where the numbers of needed pods are not as many as the syncs.
+    """
+    results = _run_kernel(scenario, candidates, measures)
+    return results.as_result(scenario.at_ms, scenario.demand_ucores, measures, {})
+
+
+def _run_kernel(scenario: BatchScenario, candidates: Sequence[Spec], measures: Measures) -> "_Results":
+    syncs = len(scenario.at_ms)
+    specs = _spec_tables(scenario, candidates)
+    world = scenario.world.copy()
+    world[at.COUNTED_FROM] = np.searchsorted(scenario.at_ms, measures.counted_from_ms)
+    needed = _needed(measures, syncs)
+    results = _Results.empty(len(candidates), syncs, keep_timeline=measures.keep_timeline)
+    inputs = KernelInputs(
+        world,
+        scenario.loads,
+        scenario.feeds,
+        scenario.containers,
+        specs.specs,
+        specs.tolerances,
+        specs.metrics,
+        specs.policies,
+        needed,
+    )
+    memory = at.memory_for(world, specs.event_slots)
+    candidate_kernel.simulate(inputs, memory, results.arrays, _slo_bound_ms(measures))
+    return results
+
+
+def evaluate(
+    scenario: SimulationScenario, candidates: Sequence[Spec], measures: Measures = _DEFAULT_MEASURES
+) -> BatchResult:
+    """The results of the candidates; those that are not covered are simulated by the exact engine.
+
+    Raises ValueError as `engine.simulate` does, or where the needed pods are not as many as the syncs.
+    """
+    try:
+        compiled = compile_scenario(scenario)
+    except NotCovered as reason:
+        return run_exactly(scenario, candidates, measures, dict.fromkeys(range(len(candidates)), str(reason)))
+    fallbacks = {
+        index: obstacle for index, each in enumerate(candidates) if (obstacle := find_obstacle(compiled, each))
+    }
+    covered = [index for index in range(len(candidates)) if index not in fallbacks]
+    results = _Results.empty(len(candidates), len(compiled.at_ms), keep_timeline=measures.keep_timeline)
+    if covered:
+        results.take(covered, _run_kernel(compiled, [candidates[index] for index in covered], measures))
+    for index in fallbacks:
+        results.take_exact(index, _exact(scenario, candidates[index], measures))
+    return results.as_result(compiled.at_ms, compiled.demand_ucores, measures, fallbacks)
+
+
+def run_exactly(
+    scenario: SimulationScenario,
+    candidates: Sequence[Spec],
+    measures: Measures = _DEFAULT_MEASURES,
+    reasons: Mapping[int, str] = _NO_REASONS,
+) -> BatchResult:
+    """As `run`, by the exact engine.
+
+    Args:
+        reasons: the `fallbacks` of the result.
+
+    Raises ValueError as `engine.simulate` does, or where the needed pods are not as many as the syncs.
+    """
+    at_ms = np.arange(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms, dtype=np.int64)
+    demand_ucores = np.zeros(len(at_ms), np.int64)
+    results = _Results.empty(len(candidates), len(at_ms), keep_timeline=measures.keep_timeline)
+    for index, candidate in enumerate(candidates):
+        single = _exact(scenario, candidate, measures)
+        demand_ucores = single.demand_ucores
+        results.take_exact(index, single)
+    return results.as_result(at_ms, demand_ucores, measures, reasons)
+
+
+def find_obstacle(scenario: BatchScenario, candidate: Spec) -> str | None:
+    """Why a candidate is not covered; None: it is."""
+    try:
+        _spec_tables(scenario, [candidate])
+    except NotCovered as reason:
+        return str(reason)
+    return None
+
+
+def _spec_tables(scenario: BatchScenario, candidates: Sequence[Spec]) -> SpecTables:
+    scenario_model = scenario.scenario
+    replicas_max = max([scenario.sources.workload.replicas, *(each.max_replicas for each in candidates)])
+    if replicas_max > scenario.most_replicas:
+        raise NotCovered(f"{replicas_max} replicas have more capacity than 61 bits can state")
+    return tables.of_specs(
+        candidates, scenario.sources, scenario_model.settings, len(scenario.at_ms), scenario_model.sync_period_ms
+    )
+
+
+def _slo_bound_ms(measures: Measures) -> float:
+    """The response time above which the SLO is missed; NaN: there is no SLO."""
+    bound_ms = serving.slo_bound_ms(measures.slo_ms)
+    return math.nan if bound_ms is None else bound_ms
+
+
+def _needed(measures: Measures, syncs: int) -> Array:
+    needed = np.array([] if measures.needed is None else measures.needed, np.int64)
+    if len(needed) not in (0, syncs):
+        raise ValueError(f"there are {len(needed)} numbers of needed pods for {syncs} syncs")
+    return needed
+
+
+def _exact(scenario: SimulationScenario, candidate: Spec, measures: Measures) -> ExactCandidate:
+    at_ms = range(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms)
+    return exact.simulate(
+        scenario,
+        candidate,
+        needed=_needed(measures, len(at_ms)),
+        slo_ms=_slo_bound_ms(measures),
+        counted_from_ms=measures.counted_from_ms,
+    )
+
+
+class _Results(NamedTuple):
+    """The arrays of results."""
+
+    arrays: KernelResults
+
+    @classmethod
+    def empty(cls, candidates: int, syncs: int, *, keep_timeline: bool) -> "_Results":
+        rows = candidates if keep_timeline else 0
+        return cls(
+            KernelResults(
+                np.zeros((rows, syncs), np.int32),
+                np.zeros((rows, syncs), np.int32),
+                np.zeros((candidates, at.TOTAL_FIELDS), np.int64),
+                np.zeros((candidates, at.DEVIATION_FIELDS), np.int64),
+                np.zeros((candidates, 2), np.float64),
+            )
+        )
+
+    def take_exact(self, index: int, single: ExactCandidate) -> None:
+        """Take the results of the exact engine for one candidate."""
+        own_arrays = self.arrays
+        if len(own_arrays.replicas):
+            own_arrays.replicas[index], own_arrays.ready[index] = single.replicas, single.ready
+        own_arrays.totals[index] = single.totals
+        own_arrays.deviations[index], own_arrays.inaccuracies[index] = single.deviations, single.inaccuracies
+
+    def take(self, rows: Sequence[int], others: "_Results") -> None:
+        """Take the results of some candidates."""
+        for own_array, other_array in zip(self.arrays, others.arrays, strict=True):
+            if len(own_array):
+                own_array[list(rows)] = other_array
+
+    def as_result(
+        self, at_ms: Array, demand_ucores: Array, measures: Measures, fallbacks: Mapping[int, str]
+    ) -> BatchResult:
+        replicas, ready, totals, counts, inaccuracies = self.arrays
+        deviations = Deviations(
+            under=inaccuracies[:, 0],
+            over=inaccuracies[:, 1],
+            under_syncs=counts[:, at.UNDER_SYNCS],
+            over_syncs=counts[:, at.OVER_SYNCS],
+            unstable_syncs=counts[:, at.UNSTABLE_SYNCS],
+            supply_changes=counts[:, at.SUPPLY_CHANGES],
+            demand_changes=counts[:, at.DEMAND_CHANGES],
+        )
+        return BatchResult(
+            at_ms=at_ms,
+            demand_ucores=demand_ucores,
+            replicas=replicas if measures.keep_timeline else None,
+            ready=ready if measures.keep_timeline else None,
+            pod_ms=totals[:, at.POD_MS],
+            arrived_work=totals[:, at.ARRIVED_WORK],
+            lost_work=totals[:, at.LOST_WORK],
+            slo_missed_work=totals[:, at.SLO_MISSED_WORK],
+            scale_ups=totals[:, at.SCALE_UPS],
+            scale_downs=totals[:, at.SCALE_DOWNS],
+            syncs=int((at_ms >= measures.counted_from_ms).sum()),
+            deviations=None if measures.needed is None else deviations,
+            fallbacks=fallbacks,
+        )

@@ -1,0 +1,314 @@
+"""Makes a scenario out of a recording of one autoscaler: its spec, its workload, and the demand that was observed.
+
+Called by `podscaler backtest`. Lines are read one after the other; what is kept grows by one observation for each sync,
+not by its pods. What a recording does not have is assumed, and `RecordedWorkload.assumptions` states it.
+
+Source: the format of recordings (docs/recordings.md).
+"""
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from podscaler.api.machinery import selectors
+from podscaler.api.typed import recording
+from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
+from podscaler.api.typed.metrics import PodMetricsList
+from podscaler.api.typed.recording import RecordingError
+from podscaler.base.errors import UsageError
+from podscaler.core.calculation import samples
+from podscaler.core.model.metric_spec import ExternalMetric, ObjectMetric, PodsMetric, ResourceMetric
+from podscaler.core.model.observation import Failure, Pod, PodSamples, Sample, Scale, Values
+from podscaler.core.model.settings import Settings
+from podscaler.core.model.spec import Spec
+from podscaler.core.replay import RecordedSync, Replay
+from podscaler.simulation.evaluation import demand_reconstruction, recorded_containers
+from podscaler.simulation.evaluation.demand_reconstruction import Reconstruction, UsageObservation
+from podscaler.simulation.evaluation.recorded_containers import CPULimits, RecordedContainers
+from podscaler.simulation.model import step_series
+from podscaler.simulation.model.distributions import DurationDistribution, fixed
+from podscaler.simulation.model.scenario import AutoscalerModel, MetricFeed, MetricsServerModel, SimulationScenario
+from podscaler.simulation.model.workloads import PodModel, ResourceLoad, WorkloadModel
+
+_MS_NS = 1_000_000
+_SECOND_MS = 1_000
+_DEFAULT_PERIOD_MS = 15_000
+
+
+class RecordedSelection(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a recording that is used.
+
+    Attributes:
+        autoscaler: `namespace/name`; empty: the only one of the recording.
+        from_ns, to_ns: since the epoch; None: from the start, to the end.
+        cpu_limit_milli: of one pod, in place of what the recording has; None: that of a pod of each sync.
+    """
+
+    autoscaler: str = ""
+    from_ns: int | None = None
+    to_ns: int | None = None
+    cpu_limit_milli: int | None = None
+
+
+class RecordedWorkload(msgspec.Struct, frozen=True, kw_only=True):
+    """What a recording or a monitoring system has of one autoscaler.
+
+    Attributes:
+        scenario: with the demand as its load, from the start of the observations.
+        wire: the autoscaler's spec in the API's form, which candidates change.
+        reconstruction: of the demand.
+        assumptions: sentences about what was not observed.
+    """
+
+    scenario: SimulationScenario
+    wire: HorizontalPodAutoscalerSpec
+    reconstruction: Reconstruction
+    assumptions: tuple[str, ...]
+
+
+def read(lines: Iterable[bytes], selection: RecordedSelection) -> RecordedWorkload:
+    """The workload of a recording. Raises UsageError, naming the line where one cannot be used."""
+    reader: _Reader | None = None
+    number = 0
+    try:
+        for line in lines:
+            number += 1
+            if not line or line.isspace():
+                continue
+            if reader is None:
+                reader = _Reader(Replay(recording.read_header(line)), selection)
+            else:
+                reader.add(line)
+    except RecordingError as error:
+        raise UsageError(f"line {number}: {error}") from None
+    except (OSError, EOFError) as error:
+        raise UsageError(f"after line {number}: {error}") from None
+    if reader is None:
+        raise UsageError("line 1: the recording is empty; its first line must be a header")
+    return reader.finished()
+
+
+class _Reader:
+    """Collects what the syncs of one autoscaler show."""
+
+    def __init__(self, replay: Replay, selection: RecordedSelection) -> None:
+        self._replay = replay
+        self._selection = selection
+        self._others: set[str] = set()
+        self._key = selection.autoscaler
+        self._observations: list[UsageObservation] = []
+        self._feeds: dict[tuple[str, str, bool], list[tuple[int, int]]] = {}
+        self._periods_ms: Counter[int] = Counter()
+        self._windows_ms: Counter[int] = Counter()
+        self._containers = RecordedContainers(replay.settings.emulation, CPULimits(selection.cpu_limit_milli))
+        self._pods: list[Pod] = []
+        self._start_ups_ms: dict[str, int] = {}
+        self._least_age_ms: int | None = None
+        self._first: RecordedSync | None = None
+        self._last: RecordedSync | None = None
+        self._last_usage_at_ms = 0
+
+    def add(self, line: bytes) -> None:
+        """Take one line. Raises RecordingError."""
+        sync = self._replay.parse(line)
+        if sync is None:
+            return
+        if not self._key:
+            self._key = sync.spec.key
+        if sync.spec.key != self._key:
+            self._others.add(sync.spec.key)
+            return
+        selection = self._selection
+        if (selection.from_ns or 0) <= sync.now_ns and (selection.to_ns is None or sync.now_ns <= selection.to_ns):
+            self._take(sync)
+
+    def _take(self, sync: RecordedSync) -> None:
+        pods = _selected(sync)
+        self._pods = [sync.observation.pods[index] for index in pods]
+        if self._pods:
+            self._containers.add_pod(self._pods[0])
+        if self._selection.cpu_limit_milli is None and pods:
+            self._containers.limits = recorded_containers.read_limits(bytes((sync.line.pods or ())[pods[0]]))
+        if self._last is not None:
+            self._periods_ms[round((sync.now_ns - self._last.now_ns) / _MS_NS / _SECOND_MS) * _SECOND_MS] += 1
+        self._first, self._last = self._first or sync, sync
+        self._take_start_ups(self._pods)
+        usage = next((each for each in sync.line.metrics or () if isinstance(each, PodMetricsList)), None)
+        if usage is not None:
+            self._take_usage(sync, usage)
+        for metric, measurement in zip(sync.spec.metrics, sync.observation.metrics, strict=False):
+            if measurement is None or isinstance(measurement, Failure):
+                continue
+            match metric:
+                case PodsMetric() if isinstance(measurement, PodSamples):
+                    total = sum(sample.value_milli for sample in measurement.samples.values())
+                    self._feed(metric.identifier.name, "", total, sync, is_shared=True)
+                case ObjectMetric() | ExternalMetric() if isinstance(measurement, Values):
+                    total = sum(measurement.values_milli)
+                    self._feed(metric.identifier.name, metric.subject, total, sync, is_shared=False)
+                case _:
+                    pass
+
+    def _feed(self, name: str, subject: str, value: int, sync: RecordedSync, *, is_shared: bool) -> None:
+        self._feeds.setdefault((name, subject, is_shared), []).append((sync.now_ns // _MS_NS, value))
+
+    def _take_start_ups(self, pods: Iterable[Pod]) -> None:
+        for pod in pods:
+            if pod.started_at is not None and pod.ready == "True":
+                self._start_ups_ms.setdefault(pod.name, max((pod.ready_changed_at - pod.started_at) // _MS_NS, 0))
+
+    def _take_usage(self, sync: RecordedSync, usage: PodMetricsList) -> None:
+        """Observe the usage, unless it is that of the sync before. Raises RecordingError."""
+        try:
+            found = samples.of_resource(usage, "cpu", version=self._replay.settings.emulation).samples
+            if found:
+                self._observe(sync, usage, found)
+        except ValueError as error:
+            raise RecordingError(str(error)) from None
+
+    def _observe(self, sync: RecordedSync, usage: PodMetricsList, of_cpu: Mapping[str, Sample]) -> None:
+        newest = max(of_cpu.values(), key=lambda sample: sample.taken_at)
+        window_ms = newest.window_ns // _MS_NS
+        at_ms = (newest.taken_at - newest.window_ns) // _MS_NS
+        age_ms = (sync.now_ns - newest.taken_at) // _MS_NS
+        self._least_age_ms = age_ms if self._least_age_ms is None else min(self._least_age_ms, age_ms)
+        if at_ms <= self._last_usage_at_ms:
+            return
+        self._last_usage_at_ms = at_ms
+        self._windows_ms[round(window_ms / _SECOND_MS) * _SECOND_MS] += 1
+        ready = {pod.name for pod in self._pods if pod.ready == "True" and not pod.is_deleting}
+        cpu_milli = {pod: sample.value_milli for pod, sample in of_cpu.items()}
+        limited = self._containers.add_usage(usage, at_ms, ready, cpu_milli=cpu_milli)
+        self._observations.append(
+            UsageObservation(
+                at_ms=at_ms,
+                used_milli=sum(cpu_milli.values()),
+                measured=len(of_cpu),
+                ready=len(ready),
+                limited=limited,
+            )
+        )
+
+    def finished(self) -> RecordedWorkload:
+        """The workload. Raises UsageError where the recording lacks what is needed."""
+        first, last = self._first, self._last
+        if first is None or last is None or last.line.hpa is None:
+            raise UsageError(self._nothing())
+        if not self._selection.autoscaler and self._others:
+            raise UsageError(
+                f"the recording has {1 + len(self._others)} autoscalers; choose one with --hpa, such as "
+                f"{self._key} or {min(self._others)}"
+            )
+        if not self._observations:
+            raise UsageError(
+                f"the recording has no CPU usage of the pods of {self._key}, so the demand is unknown; its autoscaler "
+                "needs a resource metric, or use a trace"
+            )
+        found = demand_reconstruction.reconstruct(self._observations, last.now_ns // _MS_NS)
+        wire = msgspec.json.decode(bytes(last.line.hpa.spec), type=HorizontalPodAutoscalerSpec)
+        workload = self._workload(first, found)
+        self._check(last.spec, workload)
+        return RecordedWorkload(
+            scenario=self._scenario(workload, last.spec, found),
+            wire=wire,
+            reconstruction=found,
+            assumptions=(*self._assumptions(last.spec, workload), *found.sentences()),
+        )
+
+    def _nothing(self) -> str:
+        if self._selection.autoscaler and self._others:
+            return f"the recording has no sync of {self._key}; it has {', '.join(sorted(self._others)[:5])}"
+        return "the recording has no sync in the time that is asked for"
+
+    def _workload(self, first: RecordedSync, found: Reconstruction) -> WorkloadModel:
+        scale = first.observation.scale
+        if not isinstance(scale, Scale):
+            raise UsageError(f"the first sync of {self._key} could not read the scale; choose a later --from")
+        kind, _, name = first.spec.reference.split("/", 2)
+        memory = self._containers.memory_load(found.start_ms)
+        return WorkloadModel(
+            key=f"{first.spec.namespace}/{name}",
+            kind=kind,
+            replicas=scale.replicas,
+            pod=self._pod(),
+            demands=(ResourceLoad(resource="cpu", total=found.demand), *([] if memory is None else [memory])),
+        )
+
+    def _pod(self) -> PodModel:
+        return PodModel(containers=self._containers.models(), launch=fixed(0), startup=self._startup())
+
+    def _check(self, spec: Spec, workload: WorkloadModel) -> None:
+        """Raises UsageError where a resource metric has no recorded usage: it would count as 0."""
+        for metric in spec.metrics:
+            if isinstance(metric, ResourceMetric) and not workload.has_load(metric.resource):
+                raise UsageError(
+                    f"the recording has no {metric.resource} usage of the pods of {self._key}, which its metric "
+                    f"{metric.name} needs"
+                )
+
+    def _startup(self) -> DurationDistribution:
+        """The median of what was observed, so that all candidates have the same."""
+        if not self._start_ups_ms:
+            return fixed(7_000)
+        return fixed(round(statistics.median(self._start_ups_ms.values())))
+
+    def _scenario(self, workload: WorkloadModel, spec: Spec, found: Reconstruction) -> SimulationScenario:
+        start_ms = found.start_ms // _SECOND_MS * _SECOND_MS
+        resolution_ms = _usual(self._windows_ms, _DEFAULT_PERIOD_MS)
+        settings: Settings = self._replay.settings
+        return SimulationScenario(
+            workloads=(workload,),
+            autoscalers=(AutoscalerModel(spec=spec, workload=workload.key),),
+            duration_ms=found.end_ms - start_ms,
+            feeds=tuple([self._series(name, start_ms) for name in self._feeds]),
+            metrics_server=MetricsServerModel(
+                resolution_ms=resolution_ms, lag_ms=min(max(self._least_age_ms or 0, 0), resolution_ms)
+            ),
+            settings=settings,
+            sync_period_ms=_usual(self._periods_ms, _DEFAULT_PERIOD_MS),
+            start_ns=start_ms * _MS_NS,
+        )
+
+    def _series(self, identity: tuple[str, str, bool], start_ms: int) -> MetricFeed:
+        name, subject, is_shared = identity
+        points = {max(at_ms - start_ms, 0): value for at_ms, value in self._feeds[identity]}
+        series = step_series.from_steps(points.items())
+        return MetricFeed(metric=name, values=series, sharing="shared" if is_shared else "each", object_name=subject)
+
+    def _assumptions(self, spec: Spec, workload: WorkloadModel) -> list[str]:
+        found = []
+        if workload.cpu_capacity_ucores is None:
+            lacking = "a container without CPU limit" if self._containers.limits.containers_milli else "no CPU limits"
+            found.append(f"The recording has {lacking}, so no pod is limited; --cpu-limit states one.")
+        if not self._start_ups_ms:
+            found.append("No pod became ready in the recording, so a pod is assumed to need 7 s.")
+        else:
+            seconds = self._startup().low_ms / _SECOND_MS
+            found.append(f"A new pod is ready after {seconds:g} s, the median of {len(self._start_ups_ms)} pods.")
+        found.extend(
+            f"The values of the metric {name} stay as recorded, whatever the replicas are"
+            + (", as a total that pods share." if is_shared else ".")
+            for name, _, is_shared in self._feeds
+        )
+        found.extend(self._containers.sentences(spec, workload.pod.containers))
+        return found
+
+
+def _selected(sync: RecordedSync) -> Sequence[int]:
+    """The places of the pods that the scale's selector picks, among all pods of the sync. Raises RecordingError."""
+    scale, pods = sync.observation.scale, sync.observation.pods
+    if not isinstance(scale, Scale):
+        return ()
+    try:
+        selector = selectors.parse(scale.selector)
+    except ValueError as error:
+        raise RecordingError(f"the selector {scale.selector} cannot be read: {error}") from None
+    return [index for index, pod in enumerate(pods) if selector.matches(pod.labels)]
+
+
+def _usual(found: Counter[int], default: int) -> int:
+    """The most frequent number above 0."""
+    positive = [(count, value) for value, count in found.items() if value > 0]
+    return max(positive)[1] if positive else default

@@ -1,0 +1,145 @@
+"""Simulates each candidate of an autoscaler of a fleet, and computes the row of measures about it.
+
+Called by `partition_runs`, in a worker. Specs run in the batch engine, which sums up their deviations from the needed
+pods without keeping timelines; other scalers (fixed counts, Knative, hindsight) run as in `podscaler backtest`.
+
+Invariant: the measures equal those of `podscaler.simulation.evaluation.comparison.compare`, to the rounding of sums.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from podscaler.base.errors import UsageError
+from podscaler.core.model.spec import Spec
+from podscaler.simulation import batch
+from podscaler.simulation.batch import BatchResult, Measures
+from podscaler.simulation.evaluation import comparison
+from podscaler.simulation.evaluation.comparison import Candidate, CandidateResult, Needs
+from podscaler.simulation.evaluation.elasticity import Elasticity, elastic_speedup
+from podscaler.simulation.fleet.autoscalers import FleetAutoscaler, FleetRow, MakeTrial, UnusableAutoscaler
+from podscaler.simulation.model.scenario import SimulationScenario
+
+_HOUR_MS = 3_600_000
+
+
+class _Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """The measures of a candidate, before they are compared with those of the first."""
+
+    elasticity: Elasticity
+    pod_hours: float
+    slo_missed_pct: float | None
+    lost_pct: float | None
+    scale_changes: int
+    engine: str
+
+
+def rows(autoscaler: FleetAutoscaler | UnusableAutoscaler, make_trial: MakeTrial) -> list[FleetRow]:
+    """A row for each candidate, in order; a single one with the error where the autoscaler cannot be judged."""
+    if isinstance(autoscaler, UnusableAutoscaler):
+        return [FleetRow(autoscaler=autoscaler.key, candidate="", error=autoscaler.reason)]
+    try:
+        trial = make_trial(autoscaler)
+        return _rows_of_candidates(autoscaler, trial.candidates, trial.needs)
+    except (UsageError, ValueError) as error:
+        return [FleetRow(autoscaler=autoscaler.key, candidate="", error=str(error))]
+
+
+def _rows_of_candidates(autoscaler: FleetAutoscaler, candidates: Sequence[Candidate], needs: Needs) -> list[FleetRow]:
+    scenario = autoscaler.scenario
+    at_ms = range(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms)
+    needed = [needs.pods.value_at(each) for each in at_ms]
+    counted_needs = [need for instant_ms, need in zip(at_ms, needed, strict=True) if instant_ms >= needs.from_ms]
+    if not counted_needs:
+        raise ValueError("no sync is in the time that counts")
+    measured = _measured(scenario, candidates, needs, needed)
+    first = measured[0].elasticity
+    needed_hours = sum(counted_needs) * scenario.sync_period_ms / _HOUR_MS
+    notes = " ".join(autoscaler.notes)
+    return [
+        FleetRow(
+            autoscaler=autoscaler.key,
+            candidate=candidate.name,
+            pod_hours=each.pod_hours,
+            needed_pod_hours=needed_hours,
+            under_timeshare_pct=each.elasticity.under_timeshare_pct,
+            under_accuracy_pct=each.elasticity.under_accuracy_pct,
+            over_timeshare_pct=each.elasticity.over_timeshare_pct,
+            over_accuracy_pct=each.elasticity.over_accuracy_pct,
+            instability_pct=each.elasticity.instability_pct,
+            jitter=each.elasticity.jitter,
+            slo_missed_pct=each.slo_missed_pct,
+            lost_pct=each.lost_pct,
+            scale_changes=each.scale_changes,
+            speedup=elastic_speedup(first, each.elasticity),
+            engine=each.engine,
+            notes=notes,
+        )
+        for candidate, each in zip(candidates, measured, strict=True)
+    ]
+
+
+def _measured(
+    scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs, needed: Sequence[int]
+) -> list[_Measured]:
+    """The measures of all candidates, in order."""
+    specs = [each.policy for each in candidates if isinstance(each.policy, Spec) and each.replicas is None]
+    other_candidates = [each for each in candidates if not isinstance(each.policy, Spec) or each.replicas is not None]
+    in_batch = iter(_in_batch(scenario, specs, needs, needed) if specs else ())
+    alone = iter(
+        [_of_result(each) for each in comparison.compare(scenario, other_candidates, needs).results]
+        if other_candidates
+        else ()
+    )
+    return [next(in_batch if isinstance(each.policy, Spec) and each.replicas is None else alone) for each in candidates]
+
+
+def _of_result(result: CandidateResult) -> _Measured:
+    return _Measured(
+        elasticity=result.elasticity,
+        pod_hours=result.pod_hours,
+        slo_missed_pct=result.slo_missed_pct,
+        lost_pct=result.lost_pct,
+        scale_changes=result.scale_changes,
+        engine=result.run.engine,
+    )
+
+
+def _in_batch(
+    scenario: SimulationScenario, specs: Sequence[Spec], needs: Needs, needed: Sequence[int]
+) -> list[_Measured]:
+    has_slo = needs.slo_ms is not None
+    measures = Measures(keep_timeline=False, needed=needed, slo_ms=needs.slo_ms, counted_from_ms=needs.from_ms)
+    batch_result = batch.evaluate(scenario, specs, measures)
+    return [
+        _Measured(
+            elasticity=_elasticity(batch_result, index),
+            pod_hours=int(batch_result.pod_ms[index]) / _HOUR_MS,
+            slo_missed_pct=_pct(batch_result.slo_missed_work[index], batch_result.arrived_work[index])
+            if has_slo
+            else None,
+            lost_pct=_pct(batch_result.lost_work[index], batch_result.arrived_work[index]),
+            scale_changes=int(batch_result.scale_ups[index] + batch_result.scale_downs[index]),
+            engine="exact" if index in batch_result.fallbacks else "batch",
+        )
+        for index in range(len(specs))
+    ]
+
+
+def _elasticity(batch_result: BatchResult, index: int) -> Elasticity:
+    """The metrics of sums over the counted syncs."""
+    sums, syncs = batch_result.deviations, batch_result.syncs
+    assert sums is not None
+    return Elasticity(
+        under_accuracy_pct=100 * float(sums.under[index]) / syncs,
+        over_accuracy_pct=100 * float(sums.over[index]) / syncs,
+        under_timeshare_pct=100 * int(sums.under_syncs[index]) / syncs,
+        over_timeshare_pct=100 * int(sums.over_syncs[index]) / syncs,
+        instability_pct=100 * int(sums.unstable_syncs[index]) / (syncs - 1) if syncs > 1 else None,
+        jitter=(int(sums.supply_changes[index]) - int(sums.demand_changes[index])) / syncs,
+        samples=syncs,
+    )
+
+
+def _pct(part: int, whole: int) -> float | None:
+    return 100 * int(part) / int(whole) if whole else None

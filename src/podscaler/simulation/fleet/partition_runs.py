@@ -1,0 +1,124 @@
+"""Runs the partitions of a fleet as tasks of Dask, and writes their rows as they arrive.
+
+Called by `podscaler backtest --fleet`.
+
+Invariants: at most two tasks for each worker are submitted at a time. A task computes the same rows wherever and
+however often it runs, so Dask may repeat those of a worker that died. A partition whose file was computed from the same
+input is not computed again.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from distributed import Client, Future, KilledWorker, as_completed
+
+from podscaler.base.errors import UsageError
+from podscaler.base.version import __version__
+from podscaler.simulation.fleet import candidate_rows, cluster, results
+from podscaler.simulation.fleet.autoscalers import FleetRow, MakeTrial, Partition
+from podscaler.simulation.fleet.cluster import ClusterRequest
+
+_TASKS_PER_WORKER = 2
+_FORMAT = 1
+_ROWS = msgspec.msgpack.Decoder(list[FleetRow])
+
+
+class FleetProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a run is.
+
+    Attributes:
+        partitions, done: all, and those whose file is written.
+        kept: of `done`, those of an earlier run.
+        autoscalers: of the partitions that this run computed.
+    """
+
+    partitions: int
+    done: int
+    kept: int
+    autoscalers: int
+
+
+class FleetRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What is run.
+
+    Attributes:
+        make_trial: for each autoscaler; it is sent to the workers.
+        description: of `make_trial`: a text that differs where its trials do.
+        folder: of the results.
+    """
+
+    partitions: Sequence[Partition]
+    make_trial: MakeTrial
+    description: str
+    folder: Path
+
+
+def run(fleet: FleetRun, on: ClusterRequest, on_progress: Callable[[FleetProgress], None]) -> FleetProgress:
+    """Write the file of every partition that is not there yet.
+
+    Raises UsageError where the scheduler cannot be reached, a file cannot be read or written, or a partition ends its
+    worker again and again.
+    """
+    fingerprints = {each.name: _fingerprint(each, fleet.description) for each in fleet.partitions}
+    missing_partitions = [
+        each for each in fleet.partitions if not results.is_present(fleet.folder, each.name, fingerprints[each.name])
+    ]
+    total, kept_count = len(fleet.partitions), len(fleet.partitions) - len(missing_partitions)
+    progress = FleetProgress(partitions=total, done=kept_count, kept=kept_count, autoscalers=0)
+    on_progress(progress)
+    if not missing_partitions:
+        return progress
+    with cluster.connected(on) as client:
+        for name, rows in _computed(client, missing_partitions, fleet.make_trial):
+            results.write(fleet.folder, name, fingerprints[name], rows)
+            autoscalers = progress.autoscalers + len({each.autoscaler for each in rows})
+            progress = FleetProgress(partitions=total, done=progress.done + 1, kept=kept_count, autoscalers=autoscalers)
+            on_progress(progress)
+    return progress
+
+
+def _fingerprint(partition: Partition, description: str) -> str:
+    text = msgspec.json.encode([_FORMAT, __version__, partition.name, partition.fingerprint, description])
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
+
+
+def _computed(
+    client: Client, partitions: Sequence[Partition], make_trial: MakeTrial
+) -> Iterator[tuple[str, list[FleetRow]]]:
+    """The rows of each partition, in the order in which they are ready. Raises UsageError."""
+    waiting = iter(partitions)
+    in_work: dict[Future[bytes], str] = {}
+    arriving = as_completed(loop=client.loop)  # type: ignore[no-untyped-call] # distributed has no annotations here
+
+    def submit() -> None:
+        partition = next(waiting, None)
+        if partition is not None:
+            future = client.submit(compute, partition, make_trial, pure=False)
+            in_work[future] = partition.name
+            arriving.add(future)  # type: ignore[no-untyped-call] # as above
+
+    workers = max(len(client.scheduler_info()["workers"]), 1)
+    for _ in range(_TASKS_PER_WORKER * workers):
+        submit()
+    for future in arriving:
+        name = in_work.pop(future)
+        yield name, _ROWS.decode(_result(future, name))
+        future.release()
+        submit()
+
+
+def _result(future: "Future[bytes]", name: str) -> bytes:
+    try:
+        return future.result()
+    except KilledWorker:
+        raise UsageError(
+            f"{name} ended its worker again and again, probably for memory; use smaller partitions or more memory"
+        ) from None
+
+
+def compute(partition: Partition, make_trial: MakeTrial) -> bytes:
+    """The rows of a partition as MessagePack: the task of a worker. Raises UsageError."""
+    rows = [row for each in partition.autoscalers() for row in candidate_rows.rows(each, make_trial)]
+    return msgspec.msgpack.encode(rows)

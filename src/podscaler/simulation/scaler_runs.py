@@ -1,0 +1,94 @@
+"""Runs a workload under a scaler that is no HorizontalPodAutoscaler, in the world of the exact engine.
+
+Called by `podscaler.simulation.evaluation`, which compares autoscalers with other ways to scale. The scaler sees the
+state of the workload at its own ticks; states are yielded at the instants at which the scenario's autoscalers would
+sync, so that all candidates are measured at the same instants. At an instant that is both, the state comes first.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from podscaler.simulation import engine
+from podscaler.simulation.model.results import WorkloadState
+from podscaler.simulation.model.scenario import SimulationScenario
+from podscaler.simulation.model.workloads import WorkloadModel
+from podscaler.simulation.world.agenda import Agenda, EventPriority
+from podscaler.simulation.world.nodes import Nodes
+from podscaler.simulation.world.workload import VirtualWorkload
+
+
+class Scaler(Protocol):
+    """Decides the replicas of one workload at regular ticks, the first at millisecond 0.
+
+    Attributes:
+        tick_ms: the time between two ticks.
+    """
+
+    @property
+    def tick_ms(self) -> int:
+        """See above."""
+        ...
+
+    def replicas(self, at_ms: int, state: WorkloadState) -> int:
+        """The replicas from now on. The sums of the state are those since the tick before, as at a sync."""
+        ...
+
+
+def scale(scenario: SimulationScenario, key: str, scaler: Scaler) -> Iterator[tuple[int, WorkloadState]]:
+    """The instants of syncs, and the workload's state at each with the sums since the one before.
+
+    Args:
+        scenario: its autoscalers, events and other workloads are ignored.
+        key: `namespace/name` of the workload.
+
+    Raises ValueError where the scenario has no such workload, or contradicts itself.
+    """
+    model = next((each for each in scenario.workloads if each.key == key), None)
+    if model is None:
+        raise ValueError(f"the scenario has no workload {key}")
+    return _ScaledWorkload(scenario, model, scaler).run()
+
+
+class _ScaledWorkload:
+    def __init__(self, scenario: SimulationScenario, model: WorkloadModel, scaler: Scaler) -> None:
+        self._scenario = scenario
+        self._scaler = scaler
+        self._agenda = Agenda()
+        nodes = None if scenario.cluster is None else Nodes(scenario.cluster, self._agenda, str(scenario.seed))
+        self._workload = VirtualWorkload(model, scenario, self._agenda, nodes, ())
+        self._at_sync = _Sums()
+        self._at_tick = _Sums()
+        self._state: tuple[int, WorkloadState] | None = None
+        self._agenda.add(scenario.first_sync_ms, EventPriority.SYNC, self._sync)
+        self._agenda.add(0, EventPriority.TICK, self._tick)
+
+    def run(self) -> Iterator[tuple[int, WorkloadState]]:
+        while self._agenda.run_next(self._scenario.duration_ms) is not None:
+            if self._state is not None:
+                yield self._state
+                self._state = None
+
+    def _sync(self, at_ms: int) -> None:
+        self._state = at_ms, self._at_sync.since_last(self._workload.state(at_ms), at_ms)
+        self._agenda.add(at_ms + self._scenario.sync_period_ms, EventPriority.SYNC, self._sync)
+
+    def _tick(self, at_ms: int) -> None:
+        state = self._at_tick.since_last(self._workload.state(at_ms), at_ms)
+        replicas = self._scaler.replicas(at_ms, state)
+        if replicas != self._workload.replicas:
+            self._workload.set_replicas(replicas, at_ms)
+        self._agenda.add(at_ms + self._scaler.tick_ms, EventPriority.TICK, self._tick)
+
+
+class _Sums:
+    """Turns the sums of states since the start into those since the state before."""
+
+    def __init__(self) -> None:
+        self._last: WorkloadState | None = None
+        self._last_ms = 0
+
+    def since_last(self, state: WorkloadState, at_ms: int) -> WorkloadState:
+        """The state with the sums since the last call."""
+        totals = engine.since(self._last, state, at_ms - self._last_ms)
+        self._last, self._last_ms = state, at_ms
+        return totals

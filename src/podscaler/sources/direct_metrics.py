@@ -1,0 +1,156 @@
+"""Responds to queries for external metrics by reading the MetricSource with the metric's name.
+
+The controller puts a DirectMetricsSource before the external metrics API; `DirectSources.find_values` serves any other
+caller, such as a server of external.metrics.k8s.io. Rules:
+
+1. An external metric is read from the MetricSource of its name in the autoscaler's namespace, with hyphens for
+   underscores, which names of objects cannot have: `jobs_waiting` from `jobs-waiting`. Where there is none, the
+   external metrics API is requested.
+2. The labels of the MetricSource must match the selector of the metric.
+3. Queries of one source within `fresh_s`, or while a read runs, share one read; a failed read is shared, too.
+4. A source that cannot be read is a StatusError with code 0: a failure of the metric.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from podscaler.api.kinds.autoscaling.metric_source import QUERY_LABEL
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.typed.metrics import ExternalMetricValue, ExternalMetricValueList
+from podscaler.base.clock import Clock, rfc3339
+from podscaler.base.errors import StatusError
+from podscaler.kube.informers.cache import Key, key_of
+from podscaler.kube.transport.single_flight import SingleFlight
+from podscaler.metrics.metrics_apis import EXTERNAL_GROUP, VERSION
+from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery, MetricsSource, R
+from podscaler.sources import metric_numbers
+from podscaler.sources.metric_source import MetricSource
+from podscaler.sources.open_sources import ReadResult
+
+
+class SourceFinder(Protocol):
+    """Finds MetricSources."""
+
+    async def find(self, key: Key) -> MetricSource | None:
+        """The MetricSource of that namespace and name; None where there is none. Raises StatusError."""
+        ...
+
+
+class SourceReader(Protocol):
+    """Reads MetricSources."""
+
+    async def read(self, source: MetricSource) -> ReadResult:
+        """Read the source; the result has its value or an error."""
+        ...
+
+
+class DirectSources:
+    """Reads the MetricSources of a cluster for queries of external metrics, by the module's rules.
+
+    Args:
+        finder: finds the MetricSource of a metric.
+        reader: reads sources (`podscaler.sources.open_sources.OpenSources`); the caller closes it.
+        clock: for the age of reads.
+        fresh_s: how long a read is shared, in seconds from its end; 0: only while it runs.
+        on_read: called once with the result of each read; None: no function is called.
+    """
+
+    def __init__(
+        self,
+        finder: SourceFinder,
+        reader: SourceReader,
+        clock: Clock,
+        *,
+        fresh_s: float = 0.0,
+        on_read: Callable[[MetricSource, ReadResult], None] | None = None,
+    ) -> None:
+        self._finder = finder
+        self._reader = reader
+        self._clock = clock
+        self._fresh_s = fresh_s
+        self._on_read = on_read
+        self._flights: SingleFlight[Key, ReadResult] = SingleFlight()
+        self._results: dict[Key, tuple[float, MetricSource, ReadResult]] = {}
+
+    async def find_values(self, namespace: str, name: str, selector: Selector) -> ExternalMetricValueList | None:
+        """The value of the external metric as the external metrics API has it; None: no MetricSource has that name.
+
+        Raises StatusError where the labels do not match, or the source cannot be read.
+        """
+        source = await self._finder.find((namespace, name.replace("_", "-")))
+        if source is None:
+            return None
+        if not selector.matches(source.metadata.labels or {}):
+            raise StatusError(
+                f"the labels of the MetricSource {namespace}/{name} do not match the selector {selector} of the metric",
+                code=0,
+            )
+        result = await self.read(source)
+        if result.value_milli is None:
+            raise StatusError(_failure(source, result), code=0)
+        value = ExternalMetricValue(
+            metric_name=name,
+            metric_labels={**(source.metadata.labels or {}), QUERY_LABEL: result.query},
+            timestamp=rfc3339(result.read_at_ns),
+            value=metric_numbers.quantity(result.value_milli),
+        )
+        return ExternalMetricValueList(f"{EXTERNAL_GROUP}/{VERSION}", {}, (value,))
+
+    async def read(self, source: MetricSource) -> ReadResult:
+        """The result of a read of the source, shared within `fresh_s`."""
+        key = key_of(source)
+        cached_result = self._results.get(key)
+        if (
+            cached_result is not None
+            and _is_same(cached_result[1], source)
+            and self._clock.monotonic_s() - cached_result[0] < self._fresh_s
+        ):
+            return cached_result[2]
+        return await self._flights.run(key, lambda: self._read_and_keep(source))
+
+    async def _read_and_keep(self, source: MetricSource) -> ReadResult:
+        result = await self._reader.read(source)
+        if self._fresh_s > 0:
+            self._drop_stale()
+            self._results.pop(key_of(source), None)  # so that the oldest read is the first entry
+            self._results[key_of(source)] = (self._clock.monotonic_s(), source, result)
+        if self._on_read is not None:
+            self._on_read(source, result)
+        return result
+
+    def _drop_stale(self) -> None:
+        oldest_s = self._clock.monotonic_s() - self._fresh_s
+        while self._results and self._results[key := next(iter(self._results))][0] <= oldest_s:
+            del self._results[key]
+
+
+class DirectMetricsSource:
+    """A MetricsSource that reads external metrics of MetricSources, and passes other queries on.
+
+    Args:
+        sources: the MetricSources of the cluster.
+        source: executes the other queries.
+    """
+
+    def __init__(self, sources: DirectSources, source: MetricsSource) -> None:
+        self._sources = sources
+        self._source = source
+
+    async def query(self, query: MetricQuery[R]) -> R:
+        """The list of the MetricSource, or of the wrapped source. Raises StatusError."""
+        if isinstance(query, ExternalMetricQuery):
+            values: Any = await self._sources.find_values(query.namespace, query.metric, query.metric_selector)
+            if values is not None:
+                return values  # type: ignore[no-any-return]  # R is ExternalMetricValueList; mypy does not narrow it
+        return await self._source.query(query)
+
+
+def _is_same(before: MetricSource, after: MetricSource) -> bool:
+    """Whether both are the same object with the same spec; the status may differ."""
+    return before is after or (before.metadata.uid == after.metadata.uid and before.spec == after.spec)
+
+
+def _failure(source: MetricSource, result: ReadResult) -> str:
+    subject = f"the MetricSource {source.metadata.namespace}/{source.metadata.name}"
+    query = f" ({result.query})" if result.query else ""
+    return f"{subject}{query} cannot be read: {result.error}"
