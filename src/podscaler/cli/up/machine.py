@@ -29,6 +29,7 @@ from podscaler.controlplane.metrics.scraped.scrape_client import ScrapeClient
 from podscaler.controlplane.metrics.scraped.scraper import Scraper
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.network.cluster_dns import ClusterNames
+from podscaler.controlplane.registry.pod_connections import NodeEndpoint
 from podscaler.controlplane.registry.registry import Object, Registry
 
 
@@ -124,6 +125,7 @@ class Machine:
             virtual={"pods.metrics.k8s.io": sampler.pod_metrics, "nodes.metrics.k8s.io": sampler.node_metrics},
             logs=self._node.logs,
             connections=self._node.connections,
+            node_endpoint=self._node_endpoint,
             metrics=self._metrics,
             documents={"targets": lambda: self._scraper.targets},
         )
@@ -164,6 +166,16 @@ class Machine:
             resource_metrics.PATH: resource_metrics.resource_metrics_page(snapshot),
             stats_summary.PATH: stats_summary.stats_summary_page(snapshot),
         }
+
+    def _node_endpoint(self) -> NodeEndpoint | None:
+        if self._endpoints.bound is None:
+            return None
+        node_name, port = self._endpoints.bound
+        return NodeEndpoint(node_name, self._address, port, self._kubelet_client_tls)
+
+    def _kubelet_client_tls(self) -> ssl.SSLContext:
+        """The TLS settings of the API server as a client of the endpoints. Blocks. Raises UsageError."""
+        return certificates.kubelet_client_context(self._certificates, now_ns=self._clock.now_ns())
 
     def _tls(self, node_name: str) -> ssl.SSLContext:
         """The TLS settings of the endpoints. The call blocks. Raises UsageError."""

@@ -61,6 +61,12 @@ def find_port(service: Object, number: int) -> Object | None:
 
 def ready_addresses(slices: Sequence[Object], port_name: str) -> Iterator[Address]:
     """The addresses of endpoints that are ready, with the number of the port of that name."""
+    for endpoint, number in ready_endpoints(slices, port_name):
+        yield endpoint["addresses"][0], number
+
+
+def ready_endpoints(slices: Sequence[Object], port_name: str) -> Iterator[tuple[Object, int]]:
+    """The endpoints that are ready and have an address, with the number of the port of that name."""
     for endpoint_slice in slices:
         number = next(
             (each.get("port") for each in endpoint_slice.get("ports") or [] if each.get("name", "") == port_name), None
@@ -69,7 +75,7 @@ def ready_addresses(slices: Sequence[Object], port_name: str) -> Iterator[Addres
             continue
         for endpoint in endpoint_slice.get("endpoints") or []:
             if (endpoint.get("conditions") or {}).get("ready", True) is not False and endpoint.get("addresses"):
-                yield endpoint["addresses"][0], number
+                yield endpoint, number
 
 
 def _resolve_endpoints(registry: Registry, service: Object, number: int) -> Sequence[Address]:

@@ -24,6 +24,7 @@ from podscaler.controlplane.apiserver.auth_filter import AuthFilter
 from podscaler.controlplane.apiserver.discovery import metric_apis
 from podscaler.controlplane.apiserver.handlers import (
     deletes,
+    endpoint_proxy,
     patching,
     reads,
     remote_proxy,
@@ -49,7 +50,7 @@ from podscaler.controlplane.apiserver.http.request_bodies import BodyKind
 from podscaler.controlplane.apiserver.http.request_paths import ResourcePath
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
-from podscaler.controlplane.apiserver.http.routes import Routes, ServedResource
+from podscaler.controlplane.apiserver.http.routes import PROXY_METHODS, Routes, ServedResource
 from podscaler.controlplane.apiserver.non_resource_handlers import NonResourceHandlers
 from podscaler.controlplane.apiserver.streaming import pod_logs, pod_ports, pod_sessions
 from podscaler.controlplane.apiserver.streaming.watch_streams import OpenStreams
@@ -84,9 +85,10 @@ SUBRESOURCE_HANDLERS: dict[str, dict[str, Handler]] = {
     "eviction": {"POST": subresources.evict},
     "token": {"POST": token_requests.create},
     "finalize": {"PUT": subresources.finalize},
+    "proxy": dict.fromkeys(PROXY_METHODS, endpoint_proxy.forward),
 }
 
-STREAMED_SUBRESOURCES = frozenset({"log", "exec", "attach", "portforward"})
+STREAMED_SUBRESOURCES = frozenset({"log", "exec", "attach", "portforward", "proxy"})
 """Subresources that respond with a stream, without content negotiation."""
 
 TIMEOUT_PARAMETER = "timeout"
@@ -256,7 +258,12 @@ def check_timeout(raw_path: str) -> None:
     path, _, query = raw_path.partition("?")
     parameters = parse_qs(query)
     timeout = parameters.get(TIMEOUT_PARAMETER, [""])[0]
-    if not timeout or path.endswith(_LONG_RUNNING_SUFFIXES) or parameters.get("watch", [""])[0] in ("1", "true"):
+    if (
+        not timeout
+        or path.endswith(_LONG_RUNNING_SUFFIXES)
+        or "/proxy/" in path
+        or parameters.get("watch", [""])[0] in ("1", "true")
+    ):
         return
     try:
         duration.parse(timeout)

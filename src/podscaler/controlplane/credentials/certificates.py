@@ -43,6 +43,10 @@ NODE_PREFIX = "system:node:"
 """The user name of a node is this prefix and the node's name."""
 NODES = "system:nodes"
 """The group of all nodes."""
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"
+"""The user name of the API server at the node's endpoints."""
+MASTERS = "system:masters"
+"""The group that may do everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,18 @@ def node_context(folder: Path, node_name: str, address: str, *, now_ns: int) -> 
         subject = _subject(f"{NODE_PREFIX}{node_name}", [NODES])
         secret_files.write(path, _new_server(subject, authority, names, now).pem())
     return Certificates(_pem(authority.certificate), path).server_context()
+
+
+def kubelet_client_context(folder: Path, *, now_ns: int) -> ssl.SSLContext:
+    """The TLS settings of the API server as a client of the node's endpoints, with a certificate of its own. Blocks.
+
+    Raises UsageError as `ensure_client`.
+    """
+    path = folder / "kubelet-client.pem"
+    ensure_client(path, KUBELET_CLIENT, [MASTERS], now_ns=now_ns)
+    context = ssl.create_default_context(cadata=authority_of(folder, now_ns=now_ns).decode())
+    context.load_cert_chain(path)
+    return context
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ protocols. A session has the standard streams of one process; a port connection 
 Back-pressure applies in both directions: writes wait for room, output is read only on demand.
 """
 
-from collections.abc import AsyncIterator
+import ssl
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -105,3 +106,23 @@ class PodConnections(Protocol):
     async def connect(self, pod: Object, port: int) -> PodPortConnection:
         """Connect to a port of the pod, by its number in the manifest. Raises SessionFailure."""
         ...
+
+    def locate(self, pod: Object, port: int) -> tuple[str, int] | None:
+        """The address that the node gave the pod, and where `port` of its manifest is; None: it has no address."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEndpoint:
+    """The HTTPS endpoint of the node, as the kubelet serves it.
+
+    Attributes:
+        node_name: the name of the Node.
+        host, port: where it listens.
+        client_tls: makes the TLS settings of the API server as its client. Blocks. Raises UsageError.
+    """
+
+    node_name: str
+    host: str
+    port: int
+    client_tls: Callable[[], ssl.SSLContext]

@@ -10,7 +10,6 @@ are not long-running. Differs: a connection cannot be upgraded (exec, WebSocket)
 
 import asyncio
 import io
-import logging
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -24,7 +23,8 @@ from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.aggregator.remote_versions import Remote
 from podscaler.controlplane.aggregator.server_connections import UnusableBundle
 from podscaler.controlplane.aggregator.service_resolver import Address, Unreachable
-from podscaler.controlplane.apiserver.http import request_bodies, responses, streaming_response
+from podscaler.controlplane.apiserver.handlers import proxied_response
+from podscaler.controlplane.apiserver.http import request_bodies, responses
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.apiserver.streaming.watch_streams import OpenStreams
 from podscaler.controlplane.auth.authorizer import Attributes
@@ -35,11 +35,6 @@ Response = EncodedResponse | web.StreamResponse
 REQUEST_TIMEOUT_S = 60.0
 _LONG_RUNNING_VERBS = frozenset({"watch", "proxy"})
 _LONG_RUNNING_SUBRESOURCES = frozenset({"attach", "exec", "log", "portforward", "proxy"})
-_UNESCAPED_IN_PATHS = "/$&+,:;=@-_.~"
-"""The characters that Go does not escape in paths."""
-_BODILESS = frozenset({204, 304})
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +63,7 @@ class ProxiedRequest:
     @property
     def target(self) -> str:
         """Path and query as they are sent: escaped from the decoded path that was authorized."""
-        path = quote(self.path, safe=_UNESCAPED_IN_PATHS)
+        path = quote(self.path, safe=proxied_response.UNESCAPED_IN_PATHS)
         pairs = sorted(parse_qsl(self.query, keep_blank_values=True), key=lambda pair: pair[0])
         return f"{path}?{urlencode(pairs, errors='surrogateescape')}" if pairs else path
 
@@ -95,8 +90,9 @@ async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequ
         if 300 <= received.status < 400 and "Location" in received.headers:
             text = "the backend attempted to redirect this request, which is not permitted"
             return EncodedResponse(text.encode(), 502, responses.TEXT_TYPE)
-        response = await _start_response(proxied, received)
-        await streams.until_stopped(_relay(proxied, received, response))
+        response = await proxied_response.start(proxied.http, received, is_stream=proxied.is_long_running)
+        timeout_s = None if proxied.is_long_running else REQUEST_TIMEOUT_S
+        await streams.until_stopped(proxied_response.relay_body(proxied.http, received, response, timeout_s=timeout_s))
         return response
     finally:
         received.close()
@@ -139,30 +135,3 @@ def _headers(proxied: ProxiedRequest, address: Address) -> CIMultiDict[str]:
     headers["X-Forwarded-Proto"] = "https"
     headers["X-Forwarded-Uri"] = proxied.target.partition("?")[0]
     return headers
-
-
-async def _start_response(proxied: ProxiedRequest, received: aiohttp.ClientResponse) -> web.StreamResponse:
-    """Send the head of the response to the client; returns the response."""
-    headers = proxy_headers.response_headers(received.headers)
-    headers.setdefault("Cache-Control", "no-cache, private")
-    response = web.StreamResponse(status=received.status, reason=received.reason, headers=headers)
-    if "Content-Length" not in headers and proxied.http.method != "HEAD" and received.status not in _BODILESS:
-        response.enable_chunked_encoding()
-    await response.prepare(proxied.http)
-    if proxied.is_long_running:
-        await streaming_response.notify_start(proxied.http)
-    return response
-
-
-async def _relay(proxied: ProxiedRequest, received: aiohttp.ClientResponse, response: web.StreamResponse) -> None:
-    """Relay the body; where the server closes the connection early, the client's is closed too."""
-    try:
-        async with asyncio.timeout(None if proxied.is_long_running else REQUEST_TIMEOUT_S):
-            async for chunk in received.content.iter_any():
-                async with asyncio.timeout(streaming_response.WRITE_TIMEOUT_S):
-                    await response.write(chunk)
-        await response.write_eof()
-    except (aiohttp.ClientError, OSError) as error:
-        _log.info("%s %s broke off: %r", proxied.http.method, proxied.path, error)
-        if proxied.http.transport is not None:
-            proxied.http.transport.abort()

@@ -27,7 +27,7 @@ from podscaler.controlplane.auth.audit_log import AuditLog
 from podscaler.controlplane.auth.authorizer import Attributes, Authorizer
 from podscaler.controlplane.registry import acting_user
 from podscaler.controlplane.registry.objects import Objects
-from podscaler.controlplane.registry.pod_connections import PodConnections
+from podscaler.controlplane.registry.pod_connections import NodeEndpoint, PodConnections
 from podscaler.controlplane.registry.providers import MetricApis, PodLogs, VirtualObjects
 from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.options import Author
@@ -44,6 +44,7 @@ class ServerParts:
         virtual: providers of objects that are computed, not stored, by `Resource.key`.
         logs: reads the logs of containers.
         connections: opens exec, attach and port-forward sessions.
+        node_endpoint: the HTTPS endpoint of the node, None while there is none; None: there is no node.
         checks: health checks by name; each returns why it fails, or an empty text.
         metrics: serves custom.metrics.k8s.io and external.metrics.k8s.io.
         accounts: issues tokens of service accounts; the authenticator must accept them too.
@@ -57,6 +58,7 @@ class ServerParts:
     virtual: Mapping[str, VirtualObjects] = field(default_factory=dict)
     logs: PodLogs | None = None
     connections: PodConnections | None = None
+    node_endpoint: Callable[[], NodeEndpoint | None] | None = None
     checks: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     metrics: MetricApis | None = None
     accounts: AccountTokens | None = None

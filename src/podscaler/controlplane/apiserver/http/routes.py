@@ -21,8 +21,11 @@ OBJECT_METHODS = frozenset({"GET", "PUT", "PATCH", "DELETE"})
 PART_METHODS = frozenset({"GET", "PUT", "PATCH"})
 CREATE_METHODS = frozenset({"POST"})
 CONNECT_METHODS = frozenset({"GET", "POST"})
+PROXY_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 REPLACE_METHODS = frozenset({"PUT"})
 NO_METHODS: frozenset[str] = frozenset()
+PROXY = "proxy"
+"""The subresource whose paths go on: they are those of the target."""
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """The verbs of custom resources, in the order of kube-apiserver's discovery documents."""
 
@@ -50,7 +53,7 @@ class Subresource:
     @property
     def verbs(self) -> tuple[str, ...]:
         """The verbs of its methods, sorted."""
-        return tuple(sorted(verb for method in self.methods for verb in _METHOD_VERBS[method]))
+        return tuple(sorted(verb for method in self.methods for verb in _METHOD_VERBS.get(method, ())))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +99,7 @@ class ServedResource:
 
     def methods(self, path: ResourcePath) -> frozenset[str]:
         """The HTTP methods of a path of this resource; empty if there is no such path."""
-        if path.has_rest or not self._is_in_scope(path):
+        if (path.has_rest and path.subresource != PROXY) or not self._is_in_scope(path):
             return NO_METHODS
         if path.is_deprecated_watch:
             return READ_METHODS if self.resource.stored and not path.subresource else NO_METHODS
@@ -227,6 +230,8 @@ def _subresources(resource: Resource) -> Iterator[Subresource]:
         yield Subresource("exec", "PodExecOptions", CONNECT_METHODS)
         yield Subresource("log", "Pod", READ_METHODS)
         yield Subresource("portforward", "PodPortForwardOptions", CONNECT_METHODS)
+    if resource.key in ("nodes", "pods", "services"):
+        yield Subresource(PROXY, f"{resource.kind}ProxyOptions", PROXY_METHODS)
     if resource.key == "serviceaccounts":
         yield Subresource("token", "TokenRequest", CREATE_METHODS, "authentication.k8s.io", "v1")
     if resource.key == "certificatesigningrequests.certificates.k8s.io":

@@ -84,6 +84,11 @@ class NodeServer:
             self._port = listener.getsockname()[1]
         return self._port
 
+    @property
+    def bound(self) -> tuple[str, int] | None:
+        """The name of the Node and the port; None: it does not listen."""
+        return (self._node_name, self._port) if self._runner is not None and self._port else None
+
     async def stop(self) -> None:
         """Stop listening; may precede `start`."""
         if self._runner is not None:

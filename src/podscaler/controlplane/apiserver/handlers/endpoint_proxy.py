@@ -1,0 +1,134 @@
+"""Sends requests of `pods/ID/proxy`, `services/ID/proxy` and `nodes/ID/proxy` on to pods and the kubelet.
+
+`dispatch` calls `forward`; `proxy_targets` finds the address. Bodies are relayed as they come, in both directions. The
+client's credentials are not sent on. A redirect to the same host leads through the proxy again.
+
+Source: kube-apiserver's proxy subresources and its upgrade-aware proxy: the redirect of an empty path, the X-Forwarded
+headers, the Location header, and the error of a target that cannot be reached.
+Differs: links in HTML pages are not rewritten, and connections cannot be upgraded.
+"""
+
+import asyncio
+import ssl
+from typing import Final
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import aiohttp
+from aiohttp import hdrs, web
+from multidict import CIMultiDict
+from yarl import URL
+
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.aggregator import network_errors, proxy_headers
+from podscaler.controlplane.apiserver.handlers import proxied_response, proxy_targets
+from podscaler.controlplane.apiserver.handlers.proxy_targets import ProxyTarget
+from podscaler.controlplane.apiserver.http import http_errors, request_paths, responses, websockets
+from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
+from podscaler.controlplane.apiserver.http.responses import EncodedResponse
+
+CONNECT_TIMEOUT_S: Final = 30.0
+LINE_MAX_BYTES: Final = 64 * 1024
+_OWN_HEADERS = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_AGENT)
+"""Headers that aiohttp must not add by itself."""
+
+
+async def forward(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
+    """The response of the target, which has been sent when this returns, or the redirect of an empty path.
+
+    Raises StatusError as `proxy_targets.resolve`, 400 for an upgrade, 503 where the target cannot be reached.
+    """
+    target, http = proxy_targets.resolve(server, request), request.http
+    if websockets.is_upgrade(http):
+        raise http_errors.bad_request("connections cannot be upgraded through the proxy")
+    base, path = _split_path(request)
+    if not path and http.method in (hdrs.METH_GET, hdrs.METH_HEAD):
+        return _redirect(base, http)
+    async with await _open_session(target) as session:
+        received = await _send(session, http, target, base=base, path=path or "/")
+        try:
+            location = received.headers.get(hdrs.LOCATION)
+            headers = {} if location is None else {"Location": through_proxy(location, base, target, http.host)}
+            response = await proxied_response.start(http, received, is_stream=True, headers=headers)
+            await proxied_response.relay_body(http, received, response, timeout_s=None)
+            return response
+        finally:
+            received.close()
+
+
+def through_proxy(location: str, base: str, target: ProxyTarget, host: str) -> str:
+    """The Location of a redirect for the client: below `base` where it leads to an absolute path of the same host.
+
+    Args:
+        location: the target's header.
+        base: the escaped path up to `proxy`.
+        target: who sent it.
+        host: the Host header of the client's request.
+    """
+    parts = urlsplit(location)
+    is_elsewhere = parts.netloc and parts.netloc not in (f"{target.host}:{target.port}", target.host, host)
+    if is_elsewhere or not parts.path.startswith("/") or parts.path.startswith(f"{base}/"):
+        return location
+    return urlunsplit(("https", host, base + parts.path, parts.query, parts.fragment))
+
+
+def _split_path(request: ResourceRequest) -> tuple[str, str]:
+    """The escaped path up to the subresource, and what follows; the latter is empty or begins with a slash."""
+    path = quote(request_paths.split(request.http.raw_path)[0], safe=proxied_response.UNESCAPED_IN_PATHS)
+    segments = path.split("/")[: 8 if request.path.namespace else 6]  # "", api, v1, [namespaces, NS,] PLURAL, ID, proxy
+    base = "/".join(segments)
+    return base, path.removeprefix(base)
+
+
+def _redirect(base: str, http: web.BaseRequest) -> EncodedResponse:
+    query = http.raw_path.partition("?")[2]
+    location = f"{base}/?{query}" if query else f"{base}/"
+    return EncodedResponse(b"", 301, responses.TEXT_TYPE, {hdrs.LOCATION: location})
+
+
+async def _open_session(target: ProxyTarget) -> aiohttp.ClientSession:
+    """A session for one request."""
+    tls: ssl.SSLContext | bool = False if target.tls is None else await asyncio.to_thread(target.tls)
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=tls),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
+        auto_decompress=False,
+        max_line_size=LINE_MAX_BYTES,
+        max_field_size=LINE_MAX_BYTES,
+    )
+
+
+async def _send(
+    session: aiohttp.ClientSession, http: web.BaseRequest, target: ProxyTarget, *, base: str, path: str
+) -> aiohttp.ClientResponse:
+    """Send the request; returns the head of the response. Raises StatusError 503."""
+    query = http.raw_path.partition("?")[2]
+    url = URL.build(
+        scheme=target.scheme, host=target.host, port=target.port, path=path, query_string=query, encoded=True
+    )
+    try:
+        return await session.request(
+            http.method,
+            url,
+            headers=_headers(http, forwarded_uri=base + path),
+            data=http.content if http.body_exists else None,
+            allow_redirects=False,
+            skip_auto_headers=_OWN_HEADERS,
+        )
+    except (aiohttp.ClientError, OSError) as error:  # a timeout while connecting is one
+        reason = network_errors.go_message(error, target.host, target.port, target.host)
+        text = f"error trying to reach service: {reason}"
+        raise StatusError(text, code=503, reason="ServiceUnavailable") from None
+
+
+def _headers(http: web.BaseRequest, *, forwarded_uri: str) -> CIMultiDict[str]:
+    headers = proxy_headers.request_headers(http.headers)
+    if hdrs.CONTENT_LENGTH in http.headers and http.body_exists:
+        headers[hdrs.CONTENT_LENGTH] = http.headers[hdrs.CONTENT_LENGTH]
+    previous, peer = http.headers.get(hdrs.X_FORWARDED_FOR), http.remote or ""
+    headers[hdrs.X_FORWARDED_FOR] = f"{previous}, {peer}" if previous else peer
+    headers[hdrs.HOST] = http.host
+    headers[hdrs.X_FORWARDED_HOST] = http.host
+    headers[hdrs.X_FORWARDED_PROTO] = "https"
+    headers["X-Forwarded-Uri"] = forwarded_uri
+    return headers

@@ -1,0 +1,72 @@
+"""Relays the response of another server to the client of a proxied request, chunk by chunk as fast as the client reads.
+
+`remote_proxy` (other API servers) and `endpoint_proxy` (pods, Services, nodes) call it.
+
+Source: kube-apiserver's upgrade-aware proxy; RFC 9110 section 7.6.1 (hop-by-hop headers).
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+import aiohttp
+from aiohttp import web
+
+from podscaler.controlplane.aggregator import proxy_headers
+from podscaler.controlplane.apiserver.http import streaming_response
+
+UNESCAPED_IN_PATHS = "/$&+,:;=@-_.~"
+"""The characters that Go does not escape in paths."""
+_BODILESS = frozenset({204, 304})
+
+_log = logging.getLogger(__name__)
+
+
+async def start(
+    request: web.BaseRequest,
+    received: aiohttp.ClientResponse,
+    *,
+    is_stream: bool,
+    headers: Mapping[str, str] | None = None,
+) -> web.StreamResponse:
+    """Send the head of the response to the client; returns the response.
+
+    Args:
+        request: the client's request.
+        received: the other server's response.
+        is_stream: whether the response may last for long, which the audit log notes when it starts.
+        headers: replace those of the other server.
+    """
+    sent_headers = proxy_headers.response_headers(received.headers)
+    sent_headers.setdefault("Cache-Control", "no-cache, private")
+    sent_headers.update(headers or {})
+    response = web.StreamResponse(status=received.status, reason=received.reason, headers=sent_headers)
+    if "Content-Length" not in sent_headers and request.method != "HEAD" and received.status not in _BODILESS:
+        response.enable_chunked_encoding()
+    await response.prepare(request)
+    if is_stream:
+        await streaming_response.notify_start(request)
+    return response
+
+
+async def relay_body(
+    request: web.BaseRequest,
+    received: aiohttp.ClientResponse,
+    response: web.StreamResponse,
+    *,
+    timeout_s: float | None,
+) -> None:
+    """Relay the body; where the server closes the connection early, the client's is closed too.
+
+    Raises TimeoutError after `timeout_s` (None: there is no limit), or when the client does not read.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            async for chunk in received.content.iter_any():
+                async with asyncio.timeout(streaming_response.WRITE_TIMEOUT_S):
+                    await response.write(chunk)
+        await response.write_eof()
+    except (aiohttp.ClientError, OSError) as error:
+        _log.info("%s %s broke off: %r", request.method, request.path, error)
+        if request.transport is not None:
+            request.transport.abort()

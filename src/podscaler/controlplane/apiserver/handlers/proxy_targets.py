@@ -1,0 +1,151 @@
+"""Resolves `pods/ID/proxy`, `services/ID/proxy` and `nodes/ID/proxy` to the address that a request is sent to.
+
+`endpoint_proxy` calls `resolve` for each request. An ID is NAME, NAME:PORT or SCHEME:NAME:PORT. Addresses are those
+that the node gave its pods and its own endpoints, never those of an object's status, which clients may write: no
+request goes to a host that the object does not own.
+
+Source: kube-apiserver's ResourceLocation of pods, Services and nodes, and their messages.
+Differs: a pod's port has to be a number; of a node only the kubelet's port is reached, as others would be those of the
+whole machine.
+"""
+
+import random
+import ssl
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from podscaler.api.resource.resources import Object
+from podscaler.base.errors import StatusError
+from podscaler.controlplane.aggregator import service_resolver
+from podscaler.controlplane.apiserver.http import http_errors
+from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
+from podscaler.controlplane.apiserver.streaming import pod_targets
+from podscaler.controlplane.controllers.endpoints.slices import SERVICE_NAME
+from podscaler.controlplane.controllers.endpoints.stored_slices import SLICES
+
+SCHEMES = ("", "http", "https")
+DEFAULT_PORTS = {"http": 80, "https": 443}
+PORT_MAX = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyTarget:
+    """Where a request is sent.
+
+    Attributes:
+        scheme: `http` or `https`.
+        host, port: the address.
+        tls: makes the TLS settings, in a thread; None: certificates are not verified.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    tls: Callable[[], ssl.SSLContext] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _ProxyId:
+    """The parts of an ID; `scheme` and `port` are empty where they are not given."""
+
+    scheme: str
+    name: str
+    port: str
+
+    @property
+    def url_scheme(self) -> str:
+        return self.scheme or "http"
+
+
+def resolve(server: ServerContext, request: ResourceRequest) -> ProxyTarget:
+    """The target of a request to the subresource `proxy`.
+
+    Raises StatusError: 400 for an invalid ID or an address that may not be reached, 404 where there is no such object,
+    503 where a Service has no endpoint or nothing runs here.
+    """
+    kind = request.served.resource.singular
+    requested = _parse_id(request.path.name)
+    if requested is None:
+        raise http_errors.bad_request(f'invalid {kind} request "{request.path.name}"')
+    return _RESOLVERS[request.key](server, request, requested)
+
+
+def _parse_id(text: str) -> _ProxyId | None:
+    """The parts of an ID, None for one that is not valid (apimachinery's SplitSchemeNamePort)."""
+    parts = text.split(":")
+    if len(parts) == 1:
+        parts = ["", parts[0], ""]
+    elif len(parts) == 2:
+        parts = ["", *parts]
+    if len(parts) != 3 or not parts[1] or parts[0] not in SCHEMES:
+        return None
+    return _ProxyId(*parts)
+
+
+def _resolve_pod(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
+    pod: Object = server.objects.get(request.key, request.path.namespace, requested.name).decode()
+    declared = [port["containerPort"] for each in pod["spec"]["containers"] for port in each.get("ports") or ()]
+    if requested.port:
+        port = _parse_port(requested.port)
+        if port is None:
+            raise http_errors.bad_request(f'invalid pod request "{request.path.name}"')
+    else:
+        port = declared[0] if declared else DEFAULT_PORTS[requested.url_scheme]
+    address = pod_targets.get_connections(server).locate(pod, port)
+    if address is None:
+        raise http_errors.bad_request("address not allowed")
+    return ProxyTarget(requested.url_scheme, *address)
+
+
+def _resolve_service(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
+    namespace, port_name = request.path.namespace, requested.port
+    if requested.port.isdecimal() and requested.port.isascii():
+        service: Object = server.objects.get(request.key, namespace, requested.name).decode()
+        port = service_resolver.find_port(service, int(requested.port))
+        if port is None:
+            text = f'no service port {int(requested.port)} found for service "{requested.name}"'
+            raise _unavailable(text)
+        port_name = port.get("name", "")
+    addresses = list(_ready_pod_addresses(server, namespace, requested.name, port_name))
+    if not addresses:
+        raise _unavailable(f'no endpoints available for service "{requested.name}"')
+    return ProxyTarget(requested.url_scheme, *random.choice(addresses))
+
+
+def _ready_pod_addresses(
+    server: ServerContext, namespace: str, name: str, port_name: str
+) -> Iterator[service_resolver.Address]:
+    """The addresses of a Service's ready endpoints that are pods of its namespace, for the port of that name."""
+    connections = pod_targets.get_connections(server)
+    entries = server.objects.list(SLICES, namespace).entries
+    slices = [entry.decode() for entry in entries if entry.labels.get(SERVICE_NAME) == name]
+    for endpoint, port in service_resolver.ready_endpoints(slices, port_name):
+        reference = endpoint.get("targetRef") or {}
+        if reference.get("kind") != "Pod" or reference.get("namespace") != namespace:
+            continue
+        entry = server.objects.find("pods", namespace, reference.get("name", ""))
+        address = None if entry is None else connections.locate(entry.decode(), port)
+        if address is not None:
+            yield address
+
+
+def _resolve_node(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
+    server.objects.get(request.key, "", requested.name)
+    endpoint = server.parts.node_endpoint() if server.parts.node_endpoint is not None else None
+    if endpoint is None or endpoint.node_name != requested.name:
+        raise _unavailable(f'no endpoint of node "{requested.name}" is known')
+    if requested.port and requested.port != str(endpoint.port):
+        raise http_errors.bad_request("address not allowed")
+    return ProxyTarget("https", endpoint.host, endpoint.port, endpoint.client_tls)
+
+
+def _parse_port(text: str) -> int | None:
+    is_number = text.isdecimal() and text.isascii() and len(text) <= len(str(PORT_MAX))
+    return int(text) if is_number and 0 < int(text) <= PORT_MAX else None
+
+
+def _unavailable(text: str) -> StatusError:
+    return StatusError(text, code=503, reason="ServiceUnavailable")
+
+
+_RESOLVERS = {"pods": _resolve_pod, "services": _resolve_service, "nodes": _resolve_node}
