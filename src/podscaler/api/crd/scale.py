@@ -1,4 +1,4 @@
-"""The scale subresource of custom resources: reads, writes and validates replicas and selector at their JSON paths.
+"""Serves the scale subresource of custom resources: reads, writes and validates replicas and selector by JSON path.
 
     mapping({"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}).replicas({"spec": {"size": 3}})
     3

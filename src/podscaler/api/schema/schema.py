@@ -1,4 +1,4 @@
-"""The facts about the Kubernetes API types (messages) and their fields, read from data/types/*.json.
+"""Reads the facts about the Kubernetes API types (messages) and their fields from data/types/*.json.
 
     get_message("apps/v1.Deployment").fields[0]      Field(name="metadata", type="meta/v1.ObjectMeta", number=1, ...)
     find_kind("autoscaling/v2", "Scale")             None: the package has no such message

@@ -1,4 +1,4 @@
-"""The flags that say where a load comes from, and what they ask for.
+"""Defines the flags that say where the load of a backtest comes from, and parses them.
 
 Shared by `podscaler backtest` and `podscaler tune`, so that both take the same sources.
 """

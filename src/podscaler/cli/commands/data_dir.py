@@ -1,4 +1,4 @@
-"""The absolute path of the data directory: the value of `--data-dir`, or its default.
+"""Finds the absolute path of the data directory: the value of `--data-dir`, or its default.
 
 Called by `podscaler up`, `backup` and `restore`.
 """

@@ -1,4 +1,4 @@
-"""The course of the demo as data: views of the state, rescales, and the summary. Pure.
+"""Describes the course of the demo as data, without side effects: views of the state, rescales, and the summary.
 
 `demo` collects views and prints lines and the summary; `demo_stage` makes the views from the API.
 """

@@ -1,4 +1,4 @@
-"""The request of `podscaler explain` (which autoscaler, at which time, the what-if), its parsers, and the result.
+"""Defines and parses the request of `podscaler explain` (which autoscaler, at which time, the what-if), and its result.
 
 `podscaler.cli.explain.explain` makes the request; `explain_recording` and `explain_cluster` return the result.
 """

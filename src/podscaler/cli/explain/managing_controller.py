@@ -1,4 +1,5 @@
-"""What a cluster shows about the controller that manages an autoscaler: who wrote its status, who holds its Lease.
+"""Describes the controller that manages an autoscaler, as a cluster shows it: who wrote its status, who holds its
+Lease.
 
 `podscaler.cli.explain.explain_cluster` collects it; `podscaler.cli.explain.explain` prints it as the section "Looked
 after". Both facts are printed without a conclusion: controllers other than podscaler, and podscaler without leader

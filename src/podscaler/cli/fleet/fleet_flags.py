@@ -1,4 +1,4 @@
-"""The flags of a fleet's backtest, and what they mean.
+"""Defines the flags of a fleet's backtest, and parses them.
 
 Called by `podscaler backtest` and `fleet_run`.
 """

@@ -1,4 +1,4 @@
-"""The flags of `podscaler adapter`: those of prometheus-adapter with their meanings, and some that only podscaler has.
+"""Defines the flags of `podscaler adapter`: those of prometheus-adapter, and some that only podscaler has.
 
 `podscaler.cli.commands.adapter` puts `options` on its command and gives the values to `parse`. A new flag: add it to
 `options`, to `AdapterOptions` and to `parse`.

@@ -1,4 +1,4 @@
-"""Flags of the connection to an API server: kubeconfig, context and rate limit.
+"""Defines the flags of the connection to an API server: kubeconfig, context and rate limit.
 
 Used by `podscaler controller` and `podscaler migrate`, which open their clients with `ConnectionOptions`.
 

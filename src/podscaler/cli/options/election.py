@@ -1,4 +1,4 @@
-"""Leader election and shards of `podscaler controller`: the flags, and the controller that runs under leases.
+"""Defines the flags of leader election and shards, and runs the controller of `podscaler controller` under leases.
 
 `podscaler.cli.commands.controller` puts `election_options` on its command, and runs its controller through `Elected`
 or, without leases, through `NoElection`, which has the same methods.

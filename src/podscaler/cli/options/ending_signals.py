@@ -1,4 +1,4 @@
-"""The signals that end `podscaler up` and `podscaler demo`, which stop what they started first."""
+"""Names the signals that end `podscaler up` and `podscaler demo`, which stop what they started first."""
 
 import signal
 

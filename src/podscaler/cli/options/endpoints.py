@@ -1,4 +1,4 @@
-"""Flags for a controller's own endpoints: where /metrics, /healthz and /readyz are served, and how.
+"""Defines the flags for a controller's own endpoints: where /metrics, /healthz and /readyz are served, and how.
 
 `podscaler.cli.commands.controller` puts `endpoint_options` on its command, gives the values to `parse_serving`, and
 serves with the result. `podscaler.cli.up.up` has `address_option` alone.

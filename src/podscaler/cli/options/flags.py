@@ -1,4 +1,4 @@
-"""Types of command-line flags, whose errors are worded as Go's flag parser does, and flags that several commands share.
+"""Defines types of command-line flags, with the errors of Go's flag parser, and flags that several commands share.
 
 Used by the modules of this package and by commands. `--port=x` with the type INT32 is the UsageError `invalid argument
 "x" for "--port" flag: strconv.ParseInt: parsing "x": invalid syntax`, as kube-controller-manager prints it. A new type:

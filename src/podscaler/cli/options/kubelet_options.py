@@ -1,4 +1,4 @@
-"""The flags of `podscaler adapter --resource`: those of metrics-server, with their meanings.
+"""Defines the flags of `podscaler adapter --resource`: those of metrics-server, with their meanings.
 
 `adapter_options` puts `KUBELET_OPTIONS` on the command; `podscaler.cli.commands.adapter` gives the values to
 `parse_kubelets`.

@@ -1,4 +1,4 @@
-"""Flags for name and namespace of the Leases of `podscaler controller`.
+"""Defines the flags for name and namespace of the Leases of `podscaler controller`.
 
 `podscaler.cli.options.election` and `podscaler.cli.explain.explain` put them on their commands.
 

@@ -1,4 +1,4 @@
-"""The flag `--record` with its options: opens the file that the facts of every sync are written to.
+"""Defines the flag `--record` with its options, and opens the file that the facts of every sync are written to.
 
 `podscaler controller` and `podscaler up` put `record_options` on their commands, give the values to `record_file`, and
 work inside `open_recording`.

@@ -1,4 +1,4 @@
-"""The controller's flags, with kube-controller-manager's names, meanings and defaults.
+"""Defines the controller's flags, with kube-controller-manager's names, meanings and defaults.
 
 `podscaler controller` and `podscaler up` put `controller_options` on their click commands and give the values to
 `parse_settings`. A wrong value is one UsageError sentence, worded as kube-controller-manager's flag parser does. A new

@@ -1,4 +1,4 @@
-"""The flag `--otlp-endpoint`: traces of syncs, sent to an OpenTelemetry collector.
+"""Defines the flag `--otlp-endpoint`, by which traces of syncs are sent to an OpenTelemetry collector.
 
 `podscaler controller` has the flag. Without it nothing of OpenTelemetry is imported, and syncs are not wrapped; the
 packages come with the extra `tracing`. The exporter's thread sends spans, and drops them where it cannot keep up:

@@ -1,4 +1,4 @@
-"""The summary of a simulation for each autoscaler: pods over time, scale changes, lost load, latency.
+"""Computes the summary of a simulation for each autoscaler: pods over time, scale changes, lost load, latency.
 
 Called by `podscaler simulate`. Times count from one sync to the next, the last one to the end of the scenario.
 """

@@ -1,4 +1,4 @@
-"""The timeline of a simulation as lines of text: one for each sync at which something changed.
+"""Formats the timeline of a simulation as lines of text: one for each sync at which something changed.
 
 Called by `podscaler simulate`. A line shows the load, the metrics, the pods, and what the sync did, in the words of
 `podscaler demo` and of the autoscaler's events.

@@ -1,4 +1,4 @@
-"""One autoscaler in `podscaler top`: plots of replicas and metrics, and what is known of it as tables.
+"""Shows one autoscaler in `podscaler top`: plots of replicas and metrics, and its details as tables.
 
 `top_app` opens it. It reads the autoscaler every two seconds while it is open. An autoscaler that disappears, and a
 cluster that cannot be read, are said in the first lines; the last state stays, and is read again.

@@ -1,4 +1,4 @@
-"""The list of `podscaler top`: all autoscalers, problems first, with a filter, orders and commands.
+"""Shows the list of `podscaler top`: all autoscalers, problems first, with a filter, orders and commands.
 
 `top_app` opens it and gives it the rows once a second; Enter opens a `detail_screen`. Only cells that changed are
 written, so that a thousand autoscalers cost little.

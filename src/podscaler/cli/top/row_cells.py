@@ -1,4 +1,4 @@
-"""Rows of autoscalers as text: the cells of the list, filters, the order, ages, and the table that `--once` prints.
+"""Formats rows of autoscalers: the cells of the list, filters, the order, ages, and the table that `--once` prints.
 
 `list_screen` and `podscaler top --once` call it. Example: a row with a metric of 63 of 70 percent gives the cell
 `cpu 63%/70%`, and one with 4 replicas whose metrics want 6 the cell `4 (6)`.

@@ -1,4 +1,4 @@
-"""Plots of time series as lines of characters, for the detail screen of `podscaler top`.
+"""Draws time series as lines of characters, for the detail screen of `podscaler top`.
 
 A plot has one column of characters for each slice of time and one row for each step of the value; the left margin has
 the largest and the smallest value of the axis. Where series meet, the later one of the list is on top. Each series has

@@ -1,4 +1,4 @@
-"""Screens of `podscaler top` that show a text: explanations, YAML, and the help.
+"""Shows texts as screens of `podscaler top`: explanations, YAML, and the help.
 
 `list_screen` and `detail_screen` open them. A text is shown as it is: no markup, no control characters.
 """

@@ -3,6 +3,9 @@
 Called by `podscaler backtest`. Autoscalers run in the batch engine where it is installed and covers them, else in the
 exact engine; both have the same results. Other scalers run in the exact engine's world.
 
+A new measure is a sum in Run that `_run` and `_batch` fill, a field of CandidateResult that `_result` computes, a
+column of `podscaler.cli.backtest.comparison_output`, and a field of `podscaler.simulation.fleet.autoscalers.FleetRow`.
+
 Invariant: all candidates are measured at the same instants, those of the scenario's syncs from `Needs.from_ms` on.
 """
 
@@ -68,7 +71,7 @@ class Run(msgspec.Struct, kw_only=True):
         arrived_work, lost_work: CPU work that arrived, and that was lost.
         slow_work: CPU work that arrived while the mean response time was above the SLO or no pod was ready.
         engine: `batch` or `exact`.
-        reason: why the batch engine did not run it; empty: it did, or it is no autoscaler.
+        reason: why the batch engine did not run it; empty where the batch engine ran it, and for other scalers.
     """
 
     at_ms: list[int] = []
@@ -86,9 +89,9 @@ class CandidateResult(msgspec.Struct, frozen=True, kw_only=True):
     """The measures of one candidate.
 
     Attributes:
-        slo_missed_pct: the share of requests that came while the mean response time was above the SLO; None: there is
-            no SLO, or no request.
-        lost_pct: the share of the CPU work that was lost; None: there was none.
+        slo_missed_pct: the share of the CPU work that arrived while the mean response time was above the SLO or no pod
+            was ready; None: there is no SLO, or no work arrived.
+        lost_pct: the share of the CPU work that was lost; None: no work arrived.
         speedup: the elastic speedup against the first candidate; None: undefined.
         run: what it did.
     """

@@ -1,4 +1,4 @@
-"""The type checker of CEL expressions.
+"""Checks the types of CEL expressions.
 
     checker = Checker(environment.FUNCTIONS, {"self": types.STRING})
     checker.type_of(parsing.parsed("self.size() > 1"))      BOOL; checker.issues is empty

@@ -1,4 +1,4 @@
-"""The lexer of CEL: splits the text of an expression into tokens.
+"""Splits the text of a CEL expression into tokens.
 
     tokens("a + 1u")      [Token("IDENT", "a", 0), Token("+", "+", 2), Token("LITERAL", "1u", 4, Uint(1)), EOF], []
 

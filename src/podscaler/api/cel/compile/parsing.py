@@ -1,4 +1,4 @@
-"""The parser of CEL: makes the syntax tree of an expression by recursive descent.
+"""Parses CEL expressions to syntax trees, by recursive descent.
 
     parsed("1 + a")      Call(2, "_+_", (Literal(0, 1), Ident(4, "a")))
 

@@ -1,4 +1,4 @@
-"""The CEL operators on values: equality, order, membership and arithmetic.
+"""Implements the CEL operators on values: equality, order, membership and arithmetic.
 
 Called by `planning`, which evaluates `a + b` as `add(a, b, budget)`, and by the function libraries.
 

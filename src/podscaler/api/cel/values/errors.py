@@ -1,4 +1,4 @@
-"""Exceptions of the evaluation of CEL expressions.
+"""Defines the exceptions of the evaluation of CEL expressions.
 
 Raised by operators and functions of the library. `&&`, `||` and the quantifiers (`all`, `exists`) ignore an
 EvaluationError of one operand where another one decides the result: `false && 1/0 == 0` is false.

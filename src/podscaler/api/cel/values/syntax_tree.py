@@ -1,4 +1,4 @@
-"""The node types of the syntax tree (AST) of CEL expressions.
+"""Defines the node types of the syntax tree (AST) of CEL expressions.
 
     a.b + 1      Call(4, "_+_", (Select(1, Ident(0, "a"), "b"), Literal(6, 1)))
 
