@@ -212,6 +212,20 @@ async def test_volumes_are_shared_and_private(node: Node) -> None:
     assert not os.path.exists("/shared")
 
 
+@needs_mounts
+async def test_a_volume_covers_the_folder_of_the_node(node: Node) -> None:
+    """A volume on the parent of the node's data does not hide the volumes that are mounted after it."""
+    await node.registry.create(
+        "secrets", {"metadata": {"name": "late", "namespace": "default"}, "data": {"key": "aGlkZGVu"}}
+    )
+    volumes = [{"name": "cover", "emptyDir": {}}, {"name": "late", "secret": {"secretName": "late"}}]
+    mounts = [{"name": "cover", "mountPath": "/tmp"}, {"name": "late", "mountPath": "/secret-of-the-test"}]
+    main = shell("cat /secret-of-the-test/key; ls /tmp", volumeMounts=mounts, workingDir="/")
+    await node.create("p", main, volumes=volumes, restartPolicy="Never")
+    await node.until("p", "Succeeded")
+    assert await node.log("p") == "hidden"
+
+
 @as_root
 async def test_containers_run_as_who_they_are_told(node: Node) -> None:
     """runAsUser and runAsGroup are real; the folder it starts in is its own."""

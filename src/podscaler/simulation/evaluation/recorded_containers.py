@@ -1,7 +1,7 @@
 """Learns the containers of a workload from a recording: requests, CPU limits, memory, and shares of the load.
 
-Called by `recorded` with the pods and the usage of each sync. The resource metrics API responds with CPU and memory of
-all containers, whatever the metric is, so a recording with any resource metric shows all of them.
+Called by `recording_scenario` with the pods and the usage of each sync. The resource metrics API responds with CPU and
+memory of all containers, whatever the metric is, so a recording with any resource metric shows all of them.
 
 1. The least memory that a container took in a ready pod is what it takes without load.
 2. The rest of the memory of all pods is load, which ready pods share. Ready pods without usage count as the average.

@@ -123,12 +123,15 @@ class Tree:
         self._own: set[str] = set()
         self._volumes: list[str] = []
 
-    def add(self, source: str, target: str, *, sub_path: str, read_only: bool) -> None:
-        """Mount `source` (a folder or a file), or what is at `sub_path` in it, at the absolute path `target`.
+    def make_target(self, target: str, *, is_folder: bool) -> None:
+        """Create what `target` lacks on this machine, as `add` does. Raises LaunchError, OSError."""
+        self._place(target, is_folder=is_folder)
 
-        Raises Fault, OSError.
+    def add(self, opened: int, target: str, *, read_only: bool) -> None:
+        """Mount the folder or the file `opened`, which is closed then, at the absolute path `target`.
+
+        Raises LaunchError, OSError.
         """
-        opened = _opened(source, sub_path)
         place = self._place(target, is_folder=stat.S_ISDIR(os.fstat(opened).st_mode))
         covered = self._open(place)
         mount(_path_of(opened), _path_of(covered), "", MS_BIND | MS_REC, shown=target)
@@ -345,8 +348,14 @@ def carry_out(plan: Mapping[str, Any]) -> None:
     elif plan["mounts"]:
         make_namespace()
         tree = Tree(plan["scratch"])
-        for entry in plan["mounts"]:
-            tree.add(entry["source"], entry["target"], sub_path=entry["sub_path"], read_only=entry["read_only"])
+        # a mount, such as one on /tmp, may cover the sources and the scratch directory, which are used before it
+        sources = [_opened(entry["source"], entry["sub_path"]) for entry in plan["mounts"]]
+        targets = [entry["target"] for entry in plan["mounts"]]
+        for opened, target in zip(sources, targets, strict=True):
+            if not any(target.startswith(f"{parent.rstrip('/')}/") for parent in targets):
+                tree.make_target(target, is_folder=stat.S_ISDIR(os.fstat(opened).st_mode))
+        for opened, entry in zip(sources, plan["mounts"], strict=True):
+            tree.add(opened, entry["target"], read_only=entry["read_only"])
         tree.enter()
     become(plan)
 
