@@ -19,6 +19,8 @@ from podscaler.controlplane.controllers.apps.daemonset import DaemonSets
 from podscaler.controlplane.controllers.apps.disruption import DisruptionBudgets
 from podscaler.controlplane.controllers.apps.replicaset import REPLICATION_CONTROLLER, ReplicaSets
 from podscaler.controlplane.controllers.apps.statefulset import StatefulSets
+from podscaler.controlplane.controllers.batch.finished_jobs import FinishedJobs
+from podscaler.controlplane.controllers.batch.jobs import Jobs
 from podscaler.controlplane.controllers.cluster import apiservices
 from podscaler.controlplane.controllers.cluster.aggregation import ClusterRoleAggregation
 from podscaler.controlplane.controllers.cluster.apiservices import ApiServices, GroupVersion
@@ -55,6 +57,7 @@ ALL_CONTROLLERS = frozenset(
         "endpoint-slice-mirroring-controller",
         "event-expiry",
         "generic-garbage-collector",
+        "job-controller",
         "kubernetes-service-controller",
         "namespace-controller",
         "namespace-defaults-controller",
@@ -66,6 +69,7 @@ ALL_CONTROLLERS = frozenset(
         "service-proxy",
         "serviceaccount-token-controller",
         "statefulset-controller",
+        "ttl-after-finished-controller",
     }
 )
 WORKLOAD_CONTROLLERS = frozenset(
@@ -73,10 +77,12 @@ WORKLOAD_CONTROLLERS = frozenset(
         "daemonset-controller",
         "deployment-controller",
         "generic-garbage-collector",
+        "job-controller",
         "namespace-controller",
         "replicaset-controller",
         "replication-controller",
         "statefulset-controller",
+        "ttl-after-finished-controller",
     }
 )
 """The controllers that `--without-workload-controllers` disables, for another controller manager."""
@@ -172,6 +178,8 @@ class Controllers:
             "replicaset-controller": lambda: ReplicaSets(registry, clock),
             "replication-controller": lambda: ReplicaSets(registry, clock, REPLICATION_CONTROLLER),
             "statefulset-controller": lambda: StatefulSets(registry, clock),
+            "job-controller": lambda: Jobs(registry, clock),
+            "ttl-after-finished-controller": lambda: FinishedJobs(registry, clock),
             "generic-garbage-collector": lambda: GarbageCollector(registry, facts.resources),
             "namespace-controller": lambda: NamespaceDeletion(registry, clock, facts.resources),
             "clusterrole-aggregation-controller": lambda: ClusterRoleAggregation(registry),
