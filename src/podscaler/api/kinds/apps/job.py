@@ -1,4 +1,4 @@
-"""The record of Job (batch/v1): defaults, the generated selector, validation, table; no controller here runs Jobs.
+"""The record of Job (batch/v1): defaults, the generated selector, validation, table.
 
 `api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of batch/v1;
 kube-apiserver's validation messages.
