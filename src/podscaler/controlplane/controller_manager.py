@@ -19,6 +19,7 @@ from podscaler.controlplane.controllers.apps.daemonset import DaemonSets
 from podscaler.controlplane.controllers.apps.disruption import DisruptionBudgets
 from podscaler.controlplane.controllers.apps.replicaset import REPLICATION_CONTROLLER, ReplicaSets
 from podscaler.controlplane.controllers.apps.statefulset import StatefulSets
+from podscaler.controlplane.controllers.batch.cronjobs import CronJobs
 from podscaler.controlplane.controllers.batch.finished_jobs import FinishedJobs
 from podscaler.controlplane.controllers.batch.jobs import Jobs
 from podscaler.controlplane.controllers.cluster import apiservices
@@ -49,6 +50,7 @@ ALL_CONTROLLERS = frozenset(
         "apiservice-registration",
         "cluster-authentication-trust",
         "clusterrole-aggregation-controller",
+        "cronjob-controller",
         "daemonset-controller",
         "deployment-controller",
         "disruption-controller",
@@ -74,6 +76,7 @@ ALL_CONTROLLERS = frozenset(
 )
 WORKLOAD_CONTROLLERS = frozenset(
     {
+        "cronjob-controller",
         "daemonset-controller",
         "deployment-controller",
         "generic-garbage-collector",
@@ -178,6 +181,7 @@ class Controllers:
             "replicaset-controller": lambda: ReplicaSets(registry, clock),
             "replication-controller": lambda: ReplicaSets(registry, clock, REPLICATION_CONTROLLER),
             "statefulset-controller": lambda: StatefulSets(registry, clock),
+            "cronjob-controller": lambda: CronJobs(registry, clock),
             "job-controller": lambda: Jobs(registry, clock),
             "ttl-after-finished-controller": lambda: FinishedJobs(registry, clock),
             "generic-garbage-collector": lambda: GarbageCollector(registry, facts.resources),

@@ -5,7 +5,7 @@ new kind: write its record in a module of `podscaler.api.kinds` and add it to RE
 """
 
 from podscaler.api.kinds.apiextensions import apiservice, customresourcedefinition
-from podscaler.api.kinds.apps import daemonset, deployment, job, replicaset, statefulset
+from podscaler.api.kinds.apps import cronjob, daemonset, deployment, job, replicaset, statefulset
 from podscaler.api.kinds.autoscaling import hpa
 from podscaler.api.kinds.core import configmap, event, lease, metrics, namespace, node, secret
 from podscaler.api.kinds.networking import endpoints, endpointslice, ingress, ingressclass, networkpolicy, service
@@ -44,6 +44,7 @@ RESOURCES: tuple[Resource, ...] = (
     replicaset.RESOURCE,
     statefulset.RESOURCE,
     hpa.RESOURCE,
+    cronjob.RESOURCE,
     job.RESOURCE,
     lease.RESOURCE,
     endpointslice.RESOURCE,
