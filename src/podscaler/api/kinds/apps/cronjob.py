@@ -108,7 +108,6 @@ def _cells(cron_job: Object, now_ns: int) -> list[Any]:
         str(spec["suspend"]).capitalize(),
         len(status.get("active") or []),
         printing.age(last, now_ns) if last else printing.NONE,
-        printing.created_age(cron_job, now_ns),
         *workload_spec.container_cells({"spec": template}),
         label_selector.text(template.get("selector")),
     ]

@@ -17,7 +17,7 @@ from podscaler.controlplane.controllers.framework import conditions, pods
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JobVerdict:
     """How a Job ends.
 
     Attributes:
@@ -40,7 +40,7 @@ class Verdict:
         return "Complete" if self.is_success else "Failed"
 
 
-COMPLETED = Verdict(True, "CompletionsReached", "Reached expected number of succeeded pods")
+COMPLETED = JobVerdict(True, "CompletionsReached", "Reached expected number of succeeded pods")
 
 
 def is_true(job: Object, type_: str) -> bool:
@@ -54,7 +54,7 @@ def is_finished(job: Object) -> bool:
     return is_true(job, "Complete") or is_true(job, "Failed")
 
 
-def find_verdict(view: JobView, started_ns: int | None, now_ns: int) -> Verdict | None:
+def find_verdict(view: JobView, started_ns: int | None, now_ns: int) -> JobVerdict | None:
     """How the Job ends; None if it goes on.
 
     Args:
@@ -67,12 +67,12 @@ def find_verdict(view: JobView, started_ns: int | None, now_ns: int) -> Verdict 
         return recorded
     message = failure_policy.fail_job_message(view.job, filter(view.is_failed, view.pods))
     if message:
-        return Verdict(False, "PodFailurePolicy", message)
+        return JobVerdict(False, "PodFailurePolicy", message)
     if view.failed > view.spec["backoffLimit"] or _exceeds_restarts(view):
-        return Verdict(False, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+        return JobVerdict(False, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
     left_s = deadline_left_s(view, started_ns, now_ns)
     if left_s is not None and left_s <= 0:
-        return Verdict(False, "DeadlineExceeded", "Job was active longer than specified deadline")
+        return JobVerdict(False, "DeadlineExceeded", "Job was active longer than specified deadline")
     return _index_verdict(view) if view.is_indexed else None
 
 
@@ -84,11 +84,11 @@ def deadline_left_s(view: JobView, started_ns: int | None, now_ns: int) -> float
     return float(allowed_s - (now_ns - started_ns) / NANOSECONDS)
 
 
-def _recorded(view: JobView) -> Verdict | None:
+def _recorded(view: JobView) -> JobVerdict | None:
     for type_ in ("SuccessCriteriaMet", "FailureTarget"):
         found = conditions.find(view.status.get("conditions") or [], type_)
         if found is not None and found["status"] == "True":
-            return Verdict(type_ == "SuccessCriteriaMet", found.get("reason", ""), found.get("message", ""))
+            return JobVerdict(type_ == "SuccessCriteriaMet", found.get("reason", ""), found.get("message", ""))
     return None
 
 
@@ -105,13 +105,13 @@ def _exceeds_restarts(view: JobView) -> bool:
     return bool(restarts >= max(limit, 1))
 
 
-def _index_verdict(view: JobView) -> Verdict | None:
+def _index_verdict(view: JobView) -> JobVerdict | None:
     failed = len(view.failed_indexes)
     limit = view.spec.get("maxFailedIndexes")
     if limit is not None and failed > limit:
         message = "Job has exceeded the specified maximal number of failed indexes"
-        return Verdict(False, "MaxFailedIndexesExceeded", message)
+        return JobVerdict(False, "MaxFailedIndexesExceeded", message)
     if failed and failed + len(view.succeeded_indexes) >= view.spec["completions"]:
-        return Verdict(False, "FailedIndexes", "Job has failed indexes")
+        return JobVerdict(False, "FailedIndexes", "Job has failed indexes")
     message = failure_policy.success_message(view.job, view.succeeded_indexes)
-    return Verdict(True, "SuccessPolicy", message) if message else None
+    return JobVerdict(True, "SuccessPolicy", message) if message else None

@@ -20,7 +20,7 @@ from podscaler.base.clock import Clock
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.controllers.apps import ranking
 from podscaler.controlplane.controllers.batch import job_pods, job_verdict, pod_templates, pod_tracking
-from podscaler.controlplane.controllers.batch.job_verdict import Verdict
+from podscaler.controlplane.controllers.batch.job_verdict import JobVerdict
 from podscaler.controlplane.controllers.batch.job_view import JobView
 from podscaler.controlplane.controllers.framework import (
     claims,
@@ -44,7 +44,7 @@ _NAME_LABEL = "batch.kubernetes.io/job-name"
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class PodFailures:
     """The failures of a Job's pods since the last success.
 
     Attributes:
@@ -74,7 +74,7 @@ class Jobs(Reconciler[Key]):
         self._events = EventRecorder(registry, self.name, clock)
         self._pods = PodControl(registry, self._events)
         self._index = OwnerIndex(registry, owners=JOBS, kind="Job", dependents=PODS)
-        self._backoffs: dict[Key, Backoff] = {}
+        self._backoffs: dict[Key, PodFailures] = {}
         self._strays: defaultdict[Key, set[str]] = defaultdict(set)
 
     def watches(self) -> Sequence[Watched[Key]]:
@@ -171,16 +171,16 @@ class Jobs(Reconciler[Key]):
                 )
         return ownership.controlled_by(self._registry, PODS, job) if orphans else owned
 
-    def _noted_backoff(self, key: Key, view: JobView) -> Backoff:
+    def _noted_backoff(self, key: Key, view: JobView) -> PodFailures:
         """The back-off with the newly finished pods."""
         old, uid = self._backoffs.get(key), view.job["metadata"]["uid"]
         if old is None or old.uid != uid:
-            old = Backoff(uid)
+            old = PodFailures(uid)
         ends = sorted(map(job_pods.finished_at_ns, view.new_failed))
         succeeded = list(map(job_pods.finished_at_ns, view.new_succeeded))
         if succeeded:
-            old, ends = Backoff(uid), [end for end in ends if end > max(succeeded)]
-        return Backoff(uid, old.failures + len(ends), ends[-1]) if ends else old
+            old, ends = PodFailures(uid), [end for end in ends if end > max(succeeded)]
+        return PodFailures(uid, old.failures + len(ends), ends[-1]) if ends else old
 
     def _is_complete(self, view: JobView) -> bool:
         active = self._counts(view.job)[0]
@@ -204,7 +204,7 @@ class Jobs(Reconciler[Key]):
             status["startTime"] = now
         self._events.event(view.job, "Normal", verb, message)
 
-    async def _manage(self, view: JobView, backoff: Backoff) -> tuple[float | None, StatusError | None]:
+    async def _manage(self, view: JobView, backoff: PodFailures) -> tuple[float | None, StatusError | None]:
         """Create or delete pods; returns the seconds until pods may be created (None: nothing waits), and an error."""
         surplus = _surplus(view, self._clock.now_ns())
         if surplus:
@@ -251,7 +251,7 @@ class Jobs(Reconciler[Key]):
         else:
             status.pop("active", None)
 
-    async def _write(self, view: JobView, verdict: Verdict | None, status: Object) -> None:
+    async def _write(self, view: JobView, verdict: JobVerdict | None, status: Object) -> None:
         """Count the finished pods and write the status, before and after they lose the finalizer."""
         job = view.job
         self._set_counts(job, status)
@@ -284,16 +284,16 @@ class Jobs(Reconciler[Key]):
         if error is not None:
             raise error
 
-    def _new(self, type_: str, verdict: Verdict) -> Object:
+    def _new(self, type_: str, verdict: JobVerdict) -> Object:
         return _condition(type_, verdict.reason, verdict.message, instants.text(self._clock.now_ns()))
 
-    def _finish(self, status: Object, verdict: Verdict) -> None:
+    def _finish(self, status: Object, verdict: JobVerdict) -> None:
         end = self._new(verdict.final, verdict)
         status["conditions"] = _replaced(status["conditions"], end)
         if verdict.is_success:
             status["completionTime"] = end["lastTransitionTime"]
 
-    def _record_end(self, job: Object, status: Object, verdict: Verdict) -> None:
+    def _record_end(self, job: Object, status: Object, verdict: JobVerdict) -> None:
         if not verdict.is_success:
             self._events.event(job, "Warning", verdict.reason, verdict.message)
             return

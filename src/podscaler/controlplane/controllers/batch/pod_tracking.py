@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from podscaler.api.resource.resources import Object
 from podscaler.controlplane.controllers.batch import completion_indexes, failure_policy, job_pods
-from podscaler.controlplane.controllers.batch.job_verdict import Verdict
+from podscaler.controlplane.controllers.batch.job_verdict import JobVerdict
 from podscaler.controlplane.controllers.batch.job_view import JobView
 from podscaler.controlplane.controllers.framework import pods
 
@@ -33,7 +33,7 @@ class Tracking:
     is_cut: bool
 
 
-def track(view: JobView, verdict: Verdict | None, status: Object) -> Tracking:
+def track(view: JobView, verdict: JobVerdict | None, status: Object) -> Tracking:
     """Note the finished pods of a Job in a copy of its new status."""
     status = take_over(status, {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)})
     uncounted = status["uncountedTerminatedPods"]
@@ -95,7 +95,7 @@ def _uncounted(succeeded: list[str], failed: list[str]) -> Object:
     return ({"succeeded": succeeded} if succeeded else {}) | ({"failed": failed} if failed else {})
 
 
-def _is_released(view: JobView, verdict: Verdict | None, pod: Object) -> bool:
+def _is_released(view: JobView, verdict: JobVerdict | None, pod: Object) -> bool:
     """Whether a pod may be counted and lose its finalizer."""
     if pods.is_terminating(view.job) or verdict is not None or pods.phase(pod) == "Succeeded":
         return True
@@ -106,7 +106,7 @@ def _is_released(view: JobView, verdict: Verdict | None, pod: Object) -> bool:
     return later is None or later["metadata"]["uid"] != pod["metadata"]["uid"]
 
 
-def _counts_as_failed(view: JobView, verdict: Verdict | None, pod: Object) -> bool:
+def _counts_as_failed(view: JobView, verdict: JobVerdict | None, pod: Object) -> bool:
     """Whether a pod that did not succeed adds to `status.failed`; with a failed Job all its pods do."""
     is_over = verdict is not None and not verdict.is_success
     if not (view.is_failed(pod) or is_over) or not view.is_valid(pod):
