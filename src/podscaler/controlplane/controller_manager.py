@@ -19,6 +19,9 @@ from podscaler.controlplane.controllers.apps.daemonset import DaemonSets
 from podscaler.controlplane.controllers.apps.disruption import DisruptionBudgets
 from podscaler.controlplane.controllers.apps.replicaset import REPLICATION_CONTROLLER, ReplicaSets
 from podscaler.controlplane.controllers.apps.statefulset import StatefulSets
+from podscaler.controlplane.controllers.batch.cronjobs import CronJobs
+from podscaler.controlplane.controllers.batch.finished_jobs import FinishedJobs
+from podscaler.controlplane.controllers.batch.jobs import Jobs
 from podscaler.controlplane.controllers.cluster import apiservices
 from podscaler.controlplane.controllers.cluster.aggregation import ClusterRoleAggregation
 from podscaler.controlplane.controllers.cluster.apiservices import ApiServices, GroupVersion
@@ -51,6 +54,7 @@ ALL_CONTROLLERS = frozenset(
         "certificatesigningrequest-signing-controller",
         "cluster-authentication-trust",
         "clusterrole-aggregation-controller",
+        "cronjob-controller",
         "daemonset-controller",
         "deployment-controller",
         "disruption-controller",
@@ -59,6 +63,7 @@ ALL_CONTROLLERS = frozenset(
         "endpoint-slice-mirroring-controller",
         "event-expiry",
         "generic-garbage-collector",
+        "job-controller",
         "kubernetes-service-controller",
         "namespace-controller",
         "namespace-defaults-controller",
@@ -71,17 +76,21 @@ ALL_CONTROLLERS = frozenset(
         "service-proxy",
         "serviceaccount-token-controller",
         "statefulset-controller",
+        "ttl-after-finished-controller",
     }
 )
 WORKLOAD_CONTROLLERS = frozenset(
     {
+        "cronjob-controller",
         "daemonset-controller",
         "deployment-controller",
         "generic-garbage-collector",
+        "job-controller",
         "namespace-controller",
         "replicaset-controller",
         "replication-controller",
         "statefulset-controller",
+        "ttl-after-finished-controller",
     }
 )
 """The controllers that `--without-workload-controllers` disables, for another controller manager."""
@@ -179,6 +188,9 @@ class Controllers:
             "replicaset-controller": lambda: ReplicaSets(registry, clock),
             "replication-controller": lambda: ReplicaSets(registry, clock, REPLICATION_CONTROLLER),
             "statefulset-controller": lambda: StatefulSets(registry, clock),
+            "cronjob-controller": lambda: CronJobs(registry, clock),
+            "job-controller": lambda: Jobs(registry, clock),
+            "ttl-after-finished-controller": lambda: FinishedJobs(registry, clock),
             "generic-garbage-collector": lambda: GarbageCollector(registry, facts.resources),
             "namespace-controller": lambda: NamespaceDeletion(registry, clock, facts.resources),
             "clusterrole-aggregation-controller": lambda: ClusterRoleAggregation(registry),

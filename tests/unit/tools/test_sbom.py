@@ -34,7 +34,6 @@ SOURCES = {
     "aiokafka",
     "aiormq",
     "async-timeout",
-    "cronsim",
     "iregexp-check",
     "jsonpath-rfc9535",
     "nats-py",

@@ -5,7 +5,7 @@ new kind: write its record in a module of `podscaler.api.kinds` and add it to RE
 """
 
 from podscaler.api.kinds.apiextensions import apiservice, customresourcedefinition
-from podscaler.api.kinds.apps import daemonset, deployment, job, podtemplate, replicaset, statefulset
+from podscaler.api.kinds.apps import cronjob, daemonset, deployment, job, podtemplate, replicaset, statefulset
 from podscaler.api.kinds.autoscaling import hpa
 from podscaler.api.kinds.core import (
     certificatesigningrequest,
@@ -55,6 +55,7 @@ RESOURCES: tuple[Resource, ...] = (
     replicaset.RESOURCE,
     statefulset.RESOURCE,
     hpa.RESOURCE,
+    cronjob.RESOURCE,
     job.RESOURCE,
     certificatesigningrequest.RESOURCE,
     lease.RESOURCE,

@@ -1,4 +1,4 @@
-"""The record of Job (batch/v1): defaults, the generated selector, validation, table; no controller here runs Jobs.
+"""The record of Job (batch/v1): defaults, the generated selector, validation, table.
 
 `api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of batch/v1;
 kube-apiserver's validation messages.
@@ -131,11 +131,22 @@ def own_labels(metadata: Object) -> dict[str, str]:
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Job to be stored."""
     spec = new["spec"]
+    errors = spec_errors(spec, old["spec"].get("template") if old else None)
+    errors += _selector_errors(spec)
+    return errors + (_change_errors(new, old) if old else _generated_errors(new))
+
+
+def spec_errors(spec: Object, old_template: Object | None) -> list[FieldError]:
+    """The field errors, below `spec`, of the spec of a Job or of a CronJob's template, without those of the selector.
+
+    Args:
+        spec: with all defaults.
+        old_template: the stored pod template; None for a new one.
+    """
     errors = workload_spec.count_errors(spec, *_COUNTS, *_INDEX_COUNTS)
     errors += _index_errors(spec)
     errors += _mode_errors(spec)
     errors += _policy_errors(spec)
-    old_template = old["spec"].get("template") if old else None
     errors += pod_validation.validate_template(spec.get("template") or {}, "spec.template", old=old_template)
     path, pod_spec = "spec.template.spec.restartPolicy", (spec.get("template") or {}).get("spec") or {}
     policy = pod_spec.get("restartPolicy", "")
@@ -143,8 +154,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
         errors.append(required(path, 'valid values: "OnFailure", "Never"'))
     else:
         errors += checks.one_of(policy, path, _RESTART_POLICIES)
-    errors += _selector_errors(spec)
-    return errors + (_change_errors(new, old) if old else _generated_errors(new))
+    return errors
 
 
 def _mode_errors(spec: Object) -> list[FieldError]:

@@ -1,0 +1,143 @@
+"""The record of CronJob (batch/v1): defaults, validation, table.
+
+`api.kinds.catalog` lists it. The template is checked like the spec of a Job, with a Job's defaults,
+which it does not get itself.
+
+Source: the API reference of batch/v1; kube-apiserver's validation messages.
+"""
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+from podscaler.api.kinds.apps import job, workload_spec
+from podscaler.api.kinds.apps.cron_schedule import CronSchedule, ScheduleError, parse_zone
+from podscaler.api.kinds.pods import pod_defaults
+from podscaler.api.machinery import printing
+from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
+from podscaler.api.resource import checks, label_selector, status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
+
+_CONCURRENCY_POLICIES = ("Allow", "Forbid", "Replace")
+_MAX_NAME_LENGTH = 52
+_HISTORY_LIMITS = ("successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+_ZONE_PATH = "spec.timeZone"
+
+
+def set_defaults(cron_job: Object) -> None:
+    """API defaults, in place."""
+    spec = cron_job.setdefault("spec", {})
+    defaults = {"concurrencyPolicy": "Allow", "suspend": False, _HISTORY_LIMITS[0]: 3, _HISTORY_LIMITS[1]: 1}
+    for name, value in defaults.items():
+        if spec.get(name) in (None, ""):
+            spec[name] = value
+    pod_defaults.set_template_defaults(spec.setdefault("jobTemplate", {}).setdefault("spec", {}))
+    cron_job.setdefault("status", {})
+
+
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a CronJob to be stored."""
+    spec, old_spec = new["spec"], old["spec"] if old else None
+    found = _schedule_errors(spec, old_spec)
+    found += checks.not_negative(spec.get("startingDeadlineSeconds"), "spec.startingDeadlineSeconds")
+    if old_spec is None or old_spec.get("timeZone") != spec.get("timeZone"):
+        found += _zone_errors(spec.get("timeZone"))
+    policy = spec.get("concurrencyPolicy", "")
+    found += checks.required_one_of(policy, "spec.concurrencyPolicy", _CONCURRENCY_POLICIES)
+    found += _template_errors(spec, old_spec)
+    for name in _HISTORY_LIMITS:
+        found += checks.not_negative(spec.get(name), f"spec.{name}")
+    name = new["metadata"]["name"]
+    if old is None and len(name) > _MAX_NAME_LENGTH:
+        found.append(invalid("metadata.name", name, f"must be no more than {_MAX_NAME_LENGTH} characters"))
+    return found
+
+
+def _schedule_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
+    path, schedule = "spec.schedule", spec.get("schedule", "")
+    if not schedule:
+        return [required(path)]
+    if "TZ" in schedule:
+        if old_spec is not None and "TZ" in old_spec.get("schedule", ""):
+            return []
+        return [invalid(path, schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")]
+    try:
+        CronSchedule(schedule)
+    except ScheduleError as error:
+        return [invalid(path, schedule, str(error))]
+    return []
+
+
+def _zone_errors(zone: str | None) -> list[FieldError]:
+    if zone is None:
+        return []
+    if not zone:
+        return [invalid(_ZONE_PATH, zone, "timeZone must be nil or non-empty string")]
+    if zone.lower() == "local":
+        message = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        return [invalid(_ZONE_PATH, zone, message)]
+    try:
+        parse_zone(zone)
+    except ScheduleError as error:
+        return [invalid(_ZONE_PATH, zone, str(error))]
+    return []
+
+
+def _template_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
+    path = "spec.jobTemplate.spec"
+    defaulted = {"spec": copy.deepcopy((spec.get("jobTemplate") or {}).get("spec") or {})}
+    job.set_defaults(defaulted)
+    old = (((old_spec or {}).get("jobTemplate") or {}).get("spec") or {}).get("template")
+    found = [
+        replace(error, field="spec.jobTemplate." + error.field) for error in job.spec_errors(defaulted["spec"], old)
+    ]
+    if defaulted["spec"].get("selector") is not None:
+        shown = defaulted["spec"]["selector"]
+        found.append(invalid(f"{path}.selector", shown, "`selector` will be auto-generated"))
+    if defaulted["spec"]["manualSelector"]:
+        found.append(not_supported(f"{path}.manualSelector", True, ("nil", "false")))
+    return found
+
+
+def _cells(cron_job: Object, now_ns: int) -> list[Any]:
+    spec, status = cron_job["spec"], cron_job.get("status") or {}
+    last, template = status.get("lastScheduleTime"), (spec.get("jobTemplate") or {}).get("spec") or {}
+    return [
+        spec["schedule"],
+        spec.get("timeZone") or printing.NONE,
+        str(spec["suspend"]).capitalize(),
+        len(status.get("active") or []),
+        printing.age(last, now_ns) if last else printing.NONE,
+        *workload_spec.container_cells({"spec": template}),
+        label_selector.text(template.get("selector")),
+    ]
+
+
+RESOURCE = Resource(
+    group="batch",
+    plural="cronjobs",
+    kind="CronJob",
+    versions=(Version("v1", "batch/v1.CronJob", default=set_defaults),),
+    short_names=("cj",),
+    categories=("all",),
+    has_status=True,
+    strategy=Strategy(
+        prepare_create=status_subresource.start_with({}),
+        prepare_update=status_subresource.keep_status,
+        prepare_status_update=status_subresource.keep_spec,
+        validate=validate,
+        has_generation=True,
+    ),
+    printer=tables.named(
+        "cron job",
+        Column("Schedule", description="When Jobs are created."),
+        Column("Timezone", description="In which time zone the schedule is meant."),
+        Column("Suspend", "boolean", description="Whether no Jobs are created for now."),
+        Column("Active", "integer", description="How many of its Jobs run."),
+        Column("Last Schedule", description="How long ago a Job was last created."),
+        tables.AGE,
+        *workload_spec.CONTAINER_COLUMNS,
+        workload_spec.selector_column("Jobs"),
+        cells=_cells,
+    ),
+)

@@ -1,0 +1,67 @@
+"""Deletes finished Jobs `spec.ttlSecondsAfterFinished` seconds after their end.
+
+`controller_manager.Controllers` runs it. Source: the TTL-after-finished controller; a Job is deleted in the foreground.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from podscaler.api.machinery import instants
+from podscaler.api.resource.resources import Object
+from podscaler.base.clock import NANOSECONDS, Clock
+from podscaler.controlplane.controllers.batch.jobs import JOBS
+from podscaler.controlplane.controllers.framework import conditions, pods, selection, write_errors
+from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
+from podscaler.controlplane.controllers.framework.selection import Key
+from podscaler.controlplane.registry.registry import ObjectEvent, Registry
+
+
+class FinishedJobs(Reconciler[Key]):
+    """Deletes Jobs whose time is over. Keys are namespace and name.
+
+    Args:
+        registry: the objects.
+        clock: for the time since the end of a Job.
+    """
+
+    name = "ttl-after-finished-controller"
+
+    def __init__(self, registry: Registry, clock: Clock) -> None:
+        self._registry = registry
+        self._clock = clock
+
+    def watches(self) -> Sequence[Watched[Key]]:
+        """Jobs."""
+        return [Watched(JOBS, _expiring)]
+
+    def prime(self) -> Iterable[Key]:
+        """All Jobs that expire."""
+        return [selection.key_of(job) for job in self._registry.list(JOBS) if _expires_at_ns(job) is not None]
+
+    async def sync(self, key: Key) -> float | None:
+        """Delete the Job, or return the seconds until it expires."""
+        job = self._registry.find(JOBS, *key)
+        expires_at_ns = _expires_at_ns(job) if job is not None else None
+        if job is None or expires_at_ns is None or pods.is_terminating(job):
+            return None
+        left_s = (expires_at_ns - self._clock.now_ns()) / NANOSECONDS
+        if left_s > 0:
+            return left_s
+        uid = job["metadata"]["uid"]
+        delete = self._registry.delete(JOBS, *key, uid=uid, propagation="Foreground")
+        await write_errors.ignoring_gone(delete, another=True)
+        return None
+
+
+def _expiring(event: ObjectEvent) -> list[Key]:
+    return [] if _expires_at_ns(event.object) is None else selection.own_key(event)
+
+
+def _expires_at_ns(job: Object) -> int | None:
+    """When a Job is to be deleted, in nanoseconds since the epoch; None for one that runs or has no such time."""
+    ttl_s = job["spec"].get("ttlSecondsAfterFinished")
+    found = (job.get("status") or {}).get("conditions") or []
+    for type_ in ("Complete", "Failed") if ttl_s is not None else ():
+        end = conditions.find(found, type_)
+        if end is not None and end["status"] == "True":
+            return instants.parse(end["lastTransitionTime"]) + int(ttl_s) * NANOSECONDS
+    return None

@@ -1,0 +1,99 @@
+"""Facts about one pod of a Job: its finalizer, its index, whether it failed, and when it finished.
+
+All modules of the package call it. Source: the job controller's documentation; labels and annotations of batch/v1.
+"""
+
+from collections.abc import Iterable
+
+from podscaler.api.machinery import instants
+from podscaler.api.resource.resources import Object
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.controllers.framework import pods
+
+TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
+INDEX_KEY = "batch.kubernetes.io/job-completion-index"
+"""Annotation and label of a pod of an Indexed Job."""
+INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
+INDEX_IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
+FIRST_BACKOFF_S = 10
+MAX_BACKOFF_S = 600
+
+
+def is_tracked(pod: Object) -> bool:
+    """Whether a pod has the finalizer: it is not counted in the status yet."""
+    return TRACKING_FINALIZER in (pod["metadata"].get("finalizers") or [])
+
+
+def completion_index(pod: Object) -> int | None:
+    """The completion index of a pod; None without a valid one."""
+    value = (pod["metadata"].get("annotations") or {}).get(INDEX_KEY, "")
+    return int(value) if value.isascii() and value.isdigit() else None
+
+
+def indexes_of(some: Iterable[Object]) -> set[int]:
+    """The completion indexes of pods, without those that have none."""
+    return {index for pod in some if (index := completion_index(pod)) is not None}
+
+
+def replaces_only_failed(job: Object) -> bool:
+    """Whether a terminating pod is replaced only once it is finished (`podReplacementPolicy`)."""
+    return bool(job["spec"].get("podReplacementPolicy") == "Failed")
+
+
+def is_failed(pod: Object, job: Object) -> bool:
+    """Whether a pod counts as failed; unless the Job replaces only failed pods, a terminating one does, too."""
+    phase = pods.phase(pod)
+    if phase == "Failed":
+        return True
+    return not replaces_only_failed(job) and pods.is_terminating(pod) and phase != "Succeeded"
+
+
+def index_failures(pod: Object) -> int:
+    """How many pods of its index failed before this one, without those that the failure policy ignores."""
+    return _count(pod, INDEX_FAILURES)
+
+
+def all_index_failures(pod: Object) -> int:
+    """How many pods of its index failed before this one, with those that the failure policy ignores."""
+    return index_failures(pod) + _count(pod, INDEX_IGNORED_FAILURES)
+
+
+def _count(pod: Object, annotation: str) -> int:
+    value = (pod["metadata"].get("annotations") or {}).get(annotation, "")
+    return int(value) if value.isascii() and value.isdigit() and int(value) < 2**31 else 0
+
+
+def finished_at_ns(pod: Object) -> int:
+    """When a pod finished, in nanoseconds since the epoch.
+
+    By the first of these that is known: the end of its last container, since when it is not ready, when its deletion
+    was asked for, when it was created.
+    """
+    ends = _container_ends(pod)
+    if ends and all(ends):
+        return max(instants.parse(end) for end in ends)
+    ready = pods.ready_condition(pod)
+    if ready is not None and ready.get("status") == "False" and ready.get("lastTransitionTime"):
+        return instants.parse(ready["lastTransitionTime"])
+    metadata = pod["metadata"]
+    if pods.is_terminating(pod):
+        grace_ns = (metadata.get("deletionGracePeriodSeconds") or 0) * NANOSECONDS
+        return instants.parse(metadata["deletionTimestamp"]) - grace_ns
+    return instants.parse(metadata["creationTimestamp"])
+
+
+def _container_ends(pod: Object) -> list[str]:
+    """When containers and sidecars ended; empty text for one that has not."""
+    status = pod.get("status") or {}
+    sidecars = {one["name"] for one in pod["spec"].get("initContainers") or [] if one.get("restartPolicy") == "Always"}
+    init = [one for one in status.get("initContainerStatuses") or [] if one["name"] in sidecars]
+    states = [one.get("state") or {} for one in [*(status.get("containerStatuses") or []), *init]]
+    return [(state.get("terminated") or {}).get("finishedAt") or "" for state in states]
+
+
+def backoff_left_s(failures: int, last_failure_ns: int, now_ns: int) -> float:
+    """The seconds until the next pod may be created after `failures` in a row: 10 s, 20 s, ... 600 s; 0 if it may."""
+    if failures == 0:
+        return 0.0
+    delay_s: int = min(FIRST_BACKOFF_S * 2 ** min(failures - 1, 32), MAX_BACKOFF_S)
+    return max(0.0, float(delay_s) - (now_ns - last_failure_ns) / NANOSECONDS)

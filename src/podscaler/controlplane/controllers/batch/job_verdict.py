@@ -1,0 +1,117 @@
+"""Decides whether a Job is to end, and how: the conditions SuccessCriteriaMet and FailureTarget, and the deadline.
+
+`jobs` calls it in each sync, before pods are created. A verdict in the status is final. The order is: the recorded
+success, the recorded failure, the failure policy, `backoffLimit`, `activeDeadlineSeconds`, failed indexes, the success
+policy. Completions are checked by `jobs` after it created pods.
+
+Source: the job controller's documentation; reasons and messages are upstream's.
+"""
+
+from dataclasses import dataclass
+
+from podscaler.api.resource.resources import Object
+from podscaler.base.clock import NANOSECONDS
+from podscaler.controlplane.controllers.batch import failure_policy
+from podscaler.controlplane.controllers.batch.job_view import JobView
+from podscaler.controlplane.controllers.framework import conditions, pods
+
+
+@dataclass(frozen=True, slots=True)
+class JobVerdict:
+    """How a Job ends.
+
+    Attributes:
+        is_success: whether it becomes Complete; otherwise Failed.
+        reason, message: of its conditions.
+    """
+
+    is_success: bool
+    reason: str
+    message: str
+
+    @property
+    def interim(self) -> str:
+        """The condition that is set before the pods are gone."""
+        return "SuccessCriteriaMet" if self.is_success else "FailureTarget"
+
+    @property
+    def final(self) -> str:
+        """The condition of the finished Job."""
+        return "Complete" if self.is_success else "Failed"
+
+
+COMPLETED = JobVerdict(True, "CompletionsReached", "Reached expected number of succeeded pods")
+
+
+def is_true(job: Object, type_: str) -> bool:
+    """Whether the condition of a type is True."""
+    found = conditions.find((job.get("status") or {}).get("conditions") or [], type_)
+    return found is not None and found["status"] == "True"
+
+
+def is_finished(job: Object) -> bool:
+    """Whether a Job is Complete or Failed."""
+    return is_true(job, "Complete") or is_true(job, "Failed")
+
+
+def find_verdict(view: JobView, started_ns: int | None, now_ns: int) -> JobVerdict | None:
+    """How the Job ends; None if it goes on.
+
+    Args:
+        view: the Job and its pods.
+        started_ns: `status.startTime`; None for a Job that was always suspended.
+        now_ns: nanoseconds since the epoch.
+    """
+    recorded = _recorded(view)
+    if recorded is not None:
+        return recorded
+    message = failure_policy.fail_job_message(view.job, filter(view.is_failed, view.pods))
+    if message:
+        return JobVerdict(False, "PodFailurePolicy", message)
+    if view.failed > view.spec["backoffLimit"] or _exceeds_restarts(view):
+        return JobVerdict(False, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+    left_s = deadline_left_s(view, started_ns, now_ns)
+    if left_s is not None and left_s <= 0:
+        return JobVerdict(False, "DeadlineExceeded", "Job was active longer than specified deadline")
+    return _index_verdict(view) if view.is_indexed else None
+
+
+def deadline_left_s(view: JobView, started_ns: int | None, now_ns: int) -> float | None:
+    """The seconds until `activeDeadlineSeconds` are over; None without them, and for a suspended Job."""
+    allowed_s = view.spec.get("activeDeadlineSeconds")
+    if allowed_s is None or started_ns is None or view.is_suspended:
+        return None
+    return float(allowed_s - (now_ns - started_ns) / NANOSECONDS)
+
+
+def _recorded(view: JobView) -> JobVerdict | None:
+    for type_ in ("SuccessCriteriaMet", "FailureTarget"):
+        found = conditions.find(view.status.get("conditions") or [], type_)
+        if found is not None and found["status"] == "True":
+            return JobVerdict(type_ == "SuccessCriteriaMet", found.get("reason", ""), found.get("message", ""))
+    return None
+
+
+def _exceeds_restarts(view: JobView) -> bool:
+    """Whether containers of pods with restartPolicy OnFailure were restarted too often."""
+    if view.spec["template"]["spec"].get("restartPolicy") != "OnFailure":
+        return False
+    limit, restarts = view.spec["backoffLimit"], 0
+    for pod in view.pods:
+        if pods.phase(pod) in ("Running", "Pending"):
+            status = pod.get("status") or {}
+            each = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+            restarts += sum(one.get("restartCount", 0) for one in each)
+    return bool(restarts >= max(limit, 1))
+
+
+def _index_verdict(view: JobView) -> JobVerdict | None:
+    failed = len(view.failed_indexes)
+    limit = view.spec.get("maxFailedIndexes")
+    if limit is not None and failed > limit:
+        message = "Job has exceeded the specified maximal number of failed indexes"
+        return JobVerdict(False, "MaxFailedIndexesExceeded", message)
+    if failed and failed + len(view.succeeded_indexes) >= view.spec["completions"]:
+        return JobVerdict(False, "FailedIndexes", "Job has failed indexes")
+    message = failure_policy.success_message(view.job, view.succeeded_indexes)
+    return JobVerdict(True, "SuccessPolicy", message) if message else None
