@@ -18,6 +18,7 @@ from podscaler.api.kinds.policy import (
     role,
     rolebinding,
     runtimeclass,
+    webhookconfiguration,
 )
 from podscaler.api.kinds.volumes import persistentvolumeclaim
 from podscaler.api.resource.resources import Resource
@@ -36,6 +37,8 @@ RESOURCES: tuple[Resource, ...] = (
     secret.SECRET,
     namespace.SERVICE_ACCOUNT,
     service.RESOURCE,
+    webhookconfiguration.MUTATING,
+    webhookconfiguration.VALIDATING,
     apiservice.RESOURCE,
     customresourcedefinition.RESOURCE,
     statefulset.CONTROLLER_REVISION,
