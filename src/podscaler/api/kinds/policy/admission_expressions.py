@@ -3,8 +3,8 @@
     find_condition_error("object.spec.replicas < 5")      None
     find_condition_error("object.")                       "compilation failed: ERROR: <input>:1:8: ..."
 
-Called by the validation of webhook configurations, and by `podscaler.controlplane.admission.webhooks` before it calls a
-webhook. `object`, `oldObject` and `namespaceObject` have no static type.
+Called by the validation of webhook configurations, and by `podscaler.controlplane.apiserver.webhooks.matching`
+before it calls a webhook. `object`, `oldObject` and `namespaceObject` have no static type.
 
 Source: the API documentation of matchConditions. Differs: the variable `authorizer` is not declared;
 `namespaceObject` has no static type.

@@ -125,9 +125,11 @@ def _resource_errors(resources: Sequence[str], path: str) -> list[FieldError]:
 
 def _client_errors(client: Object, path: str) -> list[FieldError]:
     url, service = client.get("url"), client.get("service")
-    if (url is None) == (service is None):
-        return [required(path, "exactly one of url or service is required")]
-    return url_errors(url, f"{path}.url") if url is not None else service_errors(service, f"{path}.service")
+    if url is not None and service is None:
+        return url_errors(url, f"{path}.url")
+    if service is not None and url is None:
+        return service_errors(service, f"{path}.service")
+    return [required(path, "exactly one of url or service is required")]
 
 
 def url_errors(url: str, path: str) -> list[FieldError]:

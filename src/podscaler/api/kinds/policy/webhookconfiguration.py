@@ -35,7 +35,8 @@ def set_defaults(configuration: Object, *, is_mutating: bool = False) -> None:
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a configuration to be stored."""
-    return webhook_validation.validate(new.get("webhooks") or [], old and (old.get("webhooks") or []))
+    stored = None if old is None else old.get("webhooks") or []
+    return webhook_validation.validate(new.get("webhooks") or [], stored)
 
 
 def _record(kind: str, *, is_mutating: bool) -> Resource:
