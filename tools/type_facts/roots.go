@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -42,7 +43,7 @@ func roots() []reflect.Type {
 		nodev1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme, schedulingv1.AddToScheme,
 		storagev1.AddToScheme, apiextensionsv1.AddToScheme, custommetricsv1beta1.AddToScheme,
 		custommetricsv1beta2.AddToScheme, externalmetricsv1beta1.AddToScheme, metricsv1.AddToScheme,
-		metricsv1beta1.AddToScheme, apiregistrationv1.AddToScheme,
+		metricsv1beta1.AddToScheme, apiregistrationv1.AddToScheme, admissionregistrationv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err)

@@ -27,6 +27,7 @@ from podscaler.api.kinds.policy import (
     role,
     rolebinding,
     runtimeclass,
+    webhookconfiguration,
 )
 from podscaler.api.kinds.volumes import persistentvolume, persistentvolumeclaim, storage_kinds
 from podscaler.api.resource.resources import Resource
@@ -47,6 +48,8 @@ RESOURCES: tuple[Resource, ...] = (
     secret.SECRET,
     namespace.SERVICE_ACCOUNT,
     service.RESOURCE,
+    webhookconfiguration.MUTATING,
+    webhookconfiguration.VALIDATING,
     apiservice.RESOURCE,
     customresourcedefinition.RESOURCE,
     statefulset.CONTROLLER_REVISION,

@@ -42,6 +42,7 @@ from podscaler.controlplane.admission import (
 from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.apiserver.app import ApiServer
 from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerParts
+from podscaler.controlplane.apiserver.webhooks.webhook_admission import WebhookAdmission
 from podscaler.controlplane.auth import audit_log, authenticator, policy_index, token_file
 from podscaler.controlplane.auth.account_tokens import AccountTokens
 from podscaler.controlplane.auth.audit_log import AuditLog
@@ -275,9 +276,13 @@ class ControlPlane:
         neighbours = replace(
             machine_parts, accounts=accounts, authorizer=authorizer, audit_log=audit, aggregation=aggregation
         )
+        webhooks = WebhookAdmission(objects)
+        self._exit.push_async_callback(webhooks.client.close)
+        objects.admission = webhooks
         server = self._make_server(objects, access, authenticated, neighbours)
         server.custom_kinds.listen(kinds.notify)
         port = await self._listen(server, access.last_port)
+        webhooks.client.own_addresses |= {(HOST, port), (address, kubernetes_service.PORT)}
         self._exit.push_async_callback(server.stop)
         self.url = f"https://{HOST}:{port}"
         await asyncio.to_thread(_write_access, self._settings, access, self.url)

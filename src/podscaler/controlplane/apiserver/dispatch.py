@@ -55,6 +55,8 @@ from podscaler.controlplane.apiserver.non_resource_handlers import NonResourceHa
 from podscaler.controlplane.apiserver.streaming import pod_logs, pod_ports, pod_sessions
 from podscaler.controlplane.apiserver.streaming.watch_streams import OpenStreams
 from podscaler.controlplane.auth.authorizer import Attributes
+from podscaler.controlplane.registry import remote_admission
+from podscaler.controlplane.registry.remote_admission import WriteContext
 from podscaler.controlplane.registry.users import User
 from podscaler.controlplane.storage import field_selectors
 
@@ -199,6 +201,7 @@ class Dispatcher:
         if served.version.deprecation:
             context.warnings.append(served.version.deprecation)
         request = _resource_request(context, target, served)
+        remote_admission.begin(WriteContext(served.api_version, context.warnings))
         if _is_watch(target, method, context.query) and served.resource.stored:
             return await self._streams.watch(self._server, request)
         return await _handler(request)(self._server, request)

@@ -92,11 +92,11 @@ class ObjectWriter:
         return self._resources.get(resource.storage_key, resource)
 
     def create(
-        self, transaction: Transaction, resource: Resource, obj: Object, author: Author | None = SERVER
+        self, transaction: Transaction, resource: Resource, obj: Object, author: Author | None = SERVER, uid: str = ""
     ) -> Entry:
         """Store a new object. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500.
 
-        With `author` None the object's own managedFields are stored.
+        With `author` None the object's own managedFields are stored. Without `uid` a new one is made.
         """
         metadata = obj.setdefault("metadata", {})
         if not transaction.is_dry and _is_version(metadata.get("resourceVersion") or ""):
@@ -106,9 +106,9 @@ class ObjectWriter:
         sent = managed = metadata.get("managedFields")
         if author is not None:
             managed = self.field_managers.entries_of_new(resource, obj, author, transaction.now_ns)
-        self._admit(resource, obj, None)
+        self.admit(resource, obj, None)
         self._set_name(transaction, resource, obj["metadata"])
-        uid = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+        uid = uid or str(uuid.UUID(int=self._random.getrandbits(128), version=4))
         object_preparation.complete_new(resource, obj, uid=uid, now_ns=transaction.now_ns)
         allocate = self.allocators.get(resource.key, allocate_nothing)
         with allocate(obj, None, is_dry=transaction.is_dry) as allocation:
@@ -149,7 +149,7 @@ class ObjectWriter:
         live, sent = field_managers.take_entries(old), field_managers.take_entries(new)
         if sent == live:
             sent = None
-        self._admit(resource, new, old, options.subresource)
+        self.admit(resource, new, old, options.subresource)
         object_preparation.check_version(resource, new, stored)
         self._set_type(resource, new)
         seen_by_managers = resource.strategy.seen_by_managers(new)
@@ -200,7 +200,8 @@ class ObjectWriter:
             raise api_errors.not_found(resource, name)
         return stored
 
-    def _admit(self, resource: Resource, new: Object, old: Object | None, subresource: str = "") -> None:
+    def admit(self, resource: Resource, new: Object, old: Object | None, subresource: str = "") -> None:
+        """Call the admission plugins of a kind or subresource, which may change `new`. Raises StatusError 403, 422."""
         for admission in self.admissions.get(f"{resource.key}/{subresource}" if subresource else resource.key, ()):
             admission(new, old)
 

@@ -13,10 +13,18 @@ from random import Random
 
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource
-from podscaler.controlplane.registry import deletion, scale_field_managers, scale_objects
+from podscaler.controlplane.registry import deletion, remote_admission, scale_field_managers, scale_objects
 from podscaler.controlplane.registry.allocation import Allocator
 from podscaler.controlplane.registry.field_managers import FieldManagers
-from podscaler.controlplane.registry.object_writer import Admission, Change, Charge, Deleted, ObjectWriter
+from podscaler.controlplane.registry.object_writer import (
+    Admission,
+    Change,
+    Charge,
+    Deleted,
+    ObjectWriter,
+    Replacement,
+)
+from podscaler.controlplane.registry.remote_admission import AdmitsNothing, AdmittedWrite, AsyncAdmission, UpdateSteps
 from podscaler.controlplane.storage import entries, listing, watching
 from podscaler.controlplane.storage.change_log import StoreEvent
 from podscaler.controlplane.storage.entries import Entry
@@ -49,6 +57,9 @@ class Objects:
         store: where objects are stored.
         resources: the served kinds.
         random: for generated names and uids.
+
+    Attributes:
+        admission: admission that may wait, called besides the plugins of `admit`.
     """
 
     def __init__(self, store: Store, resources: Iterable[Resource], *, random: Random | None = None) -> None:
@@ -56,6 +67,7 @@ class Objects:
         self._resources = {resource.key: resource for resource in resources}
         self._writer = ObjectWriter(self._resources, random or Random())
         self._watchers = Watchers(store)
+        self.admission: AsyncAdmission = AdmitsNothing()
 
     def set_allocator(self, resource: str, allocator: Allocator) -> None:
         """Call `allocator` whenever an object of a kind is created or updated."""
@@ -145,9 +157,21 @@ class Objects:
         With `author` None the object's own managedFields are stored.
         """
         kind = self._resources[resource]
+        if self.admission.selects(kind, "CREATE", ""):
+            return await self._create_admitted(kind, obj, author, dry_run)
+        return await self._create(kind, author, obj, "", dry_run)
+
+    async def _create(self, kind: Resource, author: Author | None, obj: Object, uid: str, dry_run: bool) -> Entry:
         return await self._store.write(
-            lambda transaction: self._writer.create(transaction, kind, obj, author), dry_run=dry_run
+            lambda transaction: self._writer.create(transaction, kind, obj, author, uid), dry_run=dry_run
         )
+
+    async def _create_admitted(self, kind: Resource, obj: Object, author: Author | None, dry_run: bool) -> Entry:
+        self._writer.admit(kind, obj, None)
+        metadata = obj.setdefault("metadata", {})
+        place = metadata.get("namespace", "") if kind.namespaced else "", metadata.get("name", "")
+        write = AdmittedWrite(kind, "CREATE", "", *place, new=obj, old=None, is_dry=dry_run)
+        return await remote_admission.admitted_create(self.admission, write, partial(self._create, kind, author))
 
     async def apply(
         self, resource: str, namespace: str, name: str, change: Change, *, options: UpdateOptions
@@ -158,6 +182,13 @@ class Objects:
         """
         kind = self._resources[resource]
         key = entries.key_of(namespace, name)
+        is_admitted = any(self.admission.selects(kind, each, options.subresource) for each in ("CREATE", "UPDATE"))
+        if is_admitted and self.find(resource, namespace, name) is not None:
+            return await self.update(resource, namespace, name, change, options=options), False
+        if is_admitted and not options.subresource:
+            new = change({})
+            new["metadata"].pop("resourceVersion", None)
+            return await self.create(resource, new, dry_run=options.dry_run, author=options.author), True
         return await self._store.write(
             lambda transaction: self._writer.apply(transaction, kind, key, change, options), dry_run=options.dry_run
         )
@@ -171,10 +202,39 @@ class Objects:
         metadata.resourceVersion in the result that is not the stored one), 422, 500, and whatever `change` raises.
         """
         kind = self._resources[resource]
-        key = entries.key_of(namespace, name)
+        if self.admission.selects(kind, "UPDATE", options.subresource):
+            return await self._update_admitted(kind, entries.key_of(namespace, name), change, options)
+        return await self._update(kind, entries.key_of(namespace, name), change, options)
+
+    async def _update(self, kind: Resource, key: str, change: Change, options: UpdateOptions) -> Entry:
         return await self._store.write(
             lambda transaction: self._writer.update(transaction, kind, key, change, options), dry_run=options.dry_run
         )
+
+    async def _update_admitted(self, kind: Resource, key: str, change: Change, options: UpdateOptions) -> Entry:
+        namespace, _, name = key.rpartition("/")
+
+        def changed(stored: Entry) -> tuple[Object, Object]:
+            if isinstance(change, Replacement):
+                change.replaced = stored
+            old, new = stored.decode(), remote_admission.copied(change(stored.decode()))
+            if not options.subresource:
+                self._writer.admit(kind, new, old)
+            return old, new
+
+        async def store(new: Object, revision: int, dry_run: bool) -> tuple[Entry, Object]:
+            preconditions = replace(
+                options.preconditions, resource_version=options.preconditions.resource_version or str(revision)
+            )
+            own = replace(options, preconditions=preconditions, dry_run=dry_run)
+            entry = await self._update(kind, key, lambda _stored: new, own)
+            return entry, entry.decode()
+
+        steps = UpdateSteps(partial(self.get, kind.key, namespace, name), changed, store)
+        write = AdmittedWrite(
+            kind, "UPDATE", options.subresource, namespace, name, new=None, old=None, is_dry=options.dry_run
+        )
+        return await remote_admission.admitted_update(self.admission, write, steps)
 
     async def delete(
         self, resource: str, namespace: str, name: str, *, options: DeleteOptions = PLAIN_DELETE
@@ -183,9 +243,19 @@ class Objects:
         kind = self._resources[resource]
         key = entries.key_of(namespace, name)
         deletion.check_options(options)
+        if self.admission.selects(kind, "DELETE", ""):
+            await self._admit_delete(kind, self.get(resource, namespace, name), options)
         return await self._store.write(
             lambda transaction: self._writer.delete(transaction, kind, key, options), dry_run=options.dry_run
         )
+
+    async def _admit_delete(self, kind: Resource, entry: Entry, options: DeleteOptions) -> None:
+        old = entry.decode()
+        write = AdmittedWrite(
+            kind, "DELETE", "", entry.namespace, entry.name, new=None, old=old, is_dry=options.dry_run
+        )
+        await self.admission.mutate(write)
+        await self.admission.validate(write)
 
     async def delete_collection(
         self, resource: str, namespace: str, *, which: ListOptions = LATEST, options: DeleteOptions = PLAIN_DELETE
@@ -193,6 +263,9 @@ class Objects:
         """Delete the selected objects; returns them in their state before. Raises as `list` and `delete`."""
         page = self.list(resource, namespace, options=which)
         deletion.check_options(options)
+        if self.admission.selects(self._resources[resource], "DELETE", ""):
+            for entry in page.entries:
+                await self._admit_delete(self._resources[resource], entry, options)
         for first in range(0, len(page.entries), _COLLECTION_BATCH):
             batch = page.entries[first : first + _COLLECTION_BATCH]
             await self._store.write(partial(self._delete_each, resource, batch, options), dry_run=options.dry_run)
@@ -207,10 +280,29 @@ class Objects:
     ) -> Object:
         """Replace the Scale by `change(scale)`, of which only spec.replicas is stored. Raises as `update`."""
         kind = self._resources[resource]
-        rescaled = partial(scale_field_managers.apply_scale_change, self.field_managers, kind, change, options.author)
-        settled = replace(options, author=None)
-        entry = await self.update(resource, namespace, name, rescaled, options=settled)
+        key = entries.key_of(namespace, name)
+        if not self.admission.selects(kind, "UPDATE", "scale"):
+            entry = await self._rescale(kind, key, change, options)
+            return scale_objects.scale_of(kind, entry.decode())
+
+        def changed(stored: Entry) -> tuple[Object, Object]:
+            old = scale_field_managers.scale_with_managers(self.field_managers, kind, stored.decode())
+            return old, change(remote_admission.copied(old))
+
+        async def store(new: Object, revision: int, dry_run: bool) -> tuple[Entry, Object]:
+            preconditions = replace(options.preconditions, resource_version=str(revision))
+            own = replace(options, preconditions=preconditions, dry_run=dry_run)
+            entry = await self._rescale(kind, key, lambda _scale: new, own)
+            return entry, scale_objects.scale_of(kind, entry.decode())
+
+        steps = UpdateSteps(partial(self.get, resource, namespace, name), changed, store)
+        write = AdmittedWrite(kind, "UPDATE", "scale", namespace, name, new=None, old=None, is_dry=options.dry_run)
+        entry = await remote_admission.admitted_update(self.admission, write, steps)
         return scale_objects.scale_of(kind, entry.decode())
+
+    async def _rescale(self, kind: Resource, key: str, change: Change, options: UpdateOptions) -> Entry:
+        rescaled = partial(scale_field_managers.apply_scale_change, self.field_managers, kind, change, options.author)
+        return await self._update(kind, key, rescaled, replace(options, author=None))
 
     @property
     def field_managers(self) -> FieldManagers:

@@ -73,6 +73,17 @@ def apply_scale_change(
     return obj
 
 
+def scale_with_managers(field_managers: FieldManagers, resource: Resource, obj: Object) -> Object:
+    """The Scale of `obj` (changed in place) with the managedFields of the subresource.
+
+    Raises StatusError 500 for a custom resource without replicas.
+    """
+    parent = managing.take_entries(obj) or []
+    scale = scale_objects.served_scale(resource, obj)
+    managing.set_entries(scale, field_managers.scale_fields(resource).of_scale(parent))
+    return scale
+
+
 def _check_uid(resource: Resource, wanted: Object, obj: Object) -> None:
     """Raise StatusError 409 for a Scale with the uid of another object."""
     uid, found = (wanted.get("metadata") or {}).get("uid", ""), obj["metadata"]["uid"]

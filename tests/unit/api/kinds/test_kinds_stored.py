@@ -35,7 +35,27 @@ def daemon_set(rolling: Object) -> Object:
     return {"spec": {"selector": SELECTOR, "template": POD, "updateStrategy": {"rollingUpdate": rolling}}}
 
 
+WEBHOOK = {
+    "name": "a.example.com",
+    "clientConfig": {"service": {"name": "a", "namespace": "b", "path": "/check"}},
+    "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
+    "matchConditions": [{"name": "new", "expression": "request.operation == 'CREATE'"}],
+    "sideEffects": "None",
+    "admissionReviewVersions": ["v1"],
+}
+
+
+def webhooks(**fields: Any) -> Object:
+    """The fields of a configuration of one webhook, with some fields of the webhook replaced."""
+    return {"webhooks": [{**WEBHOOK, **fields}]}
+
+
+VALIDATING, MUTATING = (
+    f"{kind}webhookconfigurations.admissionregistration.k8s.io" for kind in ("validating", "mutating")
+)
 GOOD: dict[str, Object] = {
+    VALIDATING: webhooks(),
+    MUTATING: webhooks(clientConfig={"url": "https://127.0.0.1:1/x"}),
     "controllerrevisions.apps": {"data": {}, "revision": 1},
     "daemonsets.apps": {"spec": {"selector": SELECTOR, "template": POD}},
     "jobs.batch": {"spec": {"template": ONCE}},
@@ -117,6 +137,42 @@ def test_a_plain_object_is_accepted(key: str) -> None:
         ),
         pytest.param("runtimeclasses.node.k8s.io", {}, ["handler: Required value"], id="no handler"),
         pytest.param(
+            VALIDATING,
+            {"webhooks": [{}]},
+            [
+                "webhooks[0].name: Required value",
+                "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun",
+                "webhooks[0].clientConfig: Required value: exactly one of url or service is required",
+                "webhooks[0].admissionReviewVersions: Required value: must specify one of v1, v1beta1",
+            ],
+            id="an empty webhook",
+        ),
+        pytest.param(
+            MUTATING,
+            webhooks(
+                clientConfig={"url": "http://u@x/?a=b#c"},
+                timeoutSeconds=31,
+                matchConditions=[{"name": "x", "expression": "'text'"}],
+                rules=[{**WEBHOOK["rules"][0], "operations": ["*", "PATCH"], "resources": ["*", "pods"]}],
+            ),
+            [
+                'webhooks[0].rules[0].operations: Invalid value: ["*","PATCH"]: '
+                "if '*' is present, must not specify other operations",
+                'webhooks[0].rules[0].operations[1]: Unsupported value: "PATCH": '
+                'supported values: "*", "CONNECT", "CREATE", "DELETE", "UPDATE"',
+                'webhooks[0].rules[0].resources: Invalid value: ["*","pods"]: '
+                "if '*' is present, must not specify other resources without subresources",
+                "webhooks[0].timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and 30 seconds",
+                'webhooks[0].clientConfig.url: Invalid value: "http": '
+                "'https' is the only allowed URL scheme; desired format: https://host[/path]",
+                'webhooks[0].clientConfig.url: Invalid value: "u": user information is not permitted in the URL',
+                'webhooks[0].clientConfig.url: Invalid value: "c": fragments are not permitted in the URL',
+                'webhooks[0].clientConfig.url: Invalid value: "a=b": query parameters are not permitted in the URL',
+                "webhooks[0].matchConditions[0].expression: Invalid value: \"'text'\": must evaluate to bool",
+            ],
+            id="a webhook with invalid fields",
+        ),
+        pytest.param(
             "poddisruptionbudgets.policy",
             {"spec": {"maxUnavailable": -1}},
             ["spec.maxUnavailable: Invalid value: -1: must be greater than or equal to 0"],
@@ -148,6 +204,7 @@ def test_what_is_wrong_is_refused(key: str, fields: Object, faults: list[str]) -
         ("ingresses.networking.k8s.io", ["x", "<none>", "*", "", "80", "<unknown>"]),
         ("ingressclasses.networking.k8s.io", ["x", "example.com/a", "<none>", "<unknown>"]),
         ("runtimeclasses.node.k8s.io", ["x", "runc", "<unknown>"]),
+        (VALIDATING, ["x", 1, "<unknown>"]),
         ("poddisruptionbudgets.policy", ["x", "50%", "N/A", 0, "<unknown>"]),
         ("priorityclasses.scheduling.k8s.io", ["x", 5, False, "<unknown>", "PreemptLowerPriority"]),
         ("resourcequotas", ["x", "", "", "<unknown>"]),

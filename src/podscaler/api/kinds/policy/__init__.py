@@ -1,5 +1,6 @@
-"""The records of quotas, limit ranges, disruption budgets, priority and runtime classes, roles and their bindings.
+"""The records of quotas, limits, disruption budgets, priority and runtime classes, roles, and admission webhooks.
 
-Reading order: each module has the record and the validation of one or two kinds; `quota_usage` measures objects.
+Reading order: each module has the record and the validation of one or two kinds; `quota_usage` measures objects; the
+webhooks are validated by `webhook_validation`, whose expressions `admission_expressions` compiles.
 May import: `api.kinds.apps` and below.
 """

@@ -1,0 +1,200 @@
+"""Validates the webhooks of webhook configurations: rules, client, selectors, match conditions.
+
+Called by the records in `api.kinds.policy.webhookconfiguration`. What an earlier server accepted stays valid: match
+conditions that an update does not change are not checked again.
+
+Source: kube-apiserver's validation of admissionregistration.k8s.io, and of the URLs and Services of webhooks.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from podscaler.api.kinds.policy import admission_expressions
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, invalid, required, too_many
+from podscaler.api.resource import checks, label_selector
+from podscaler.api.resource.resources import Object
+
+CONDITIONS_MAX = 64
+PORT_MAX = 65_535
+TIMEOUT_MAX_S = 30
+REVIEW_VERSIONS = ("v1", "v1beta1")
+OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_URL_FORM = "; desired format: https://host[/path]"
+_SIDE_EFFECTS = ("None", "NoneOnDryRun")
+_NAME_SEGMENTS_MIN = 3
+
+
+def validate(webhooks: Sequence[Object], old: Sequence[Object] | None) -> list[FieldError]:
+    """The field errors of the webhooks of a configuration; `old`: the stored ones, None on create."""
+    found: list[FieldError] = []
+    keeps_conditions = old is not None and _conditions(webhooks) == _conditions(old)
+    seen: set[str] = set()
+    for index, webhook in enumerate(webhooks):
+        path = f"webhooks[{index}]"
+        found += webhook_errors(webhook, path, ignores_conditions=keeps_conditions)
+        found += _review_version_errors(webhook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions")
+        if webhook.get("name"):
+            found += checks.not_repeated(webhook["name"], f"{path}.name", seen)
+    return found
+
+
+def _conditions(webhooks: Sequence[Object]) -> list[Any]:
+    return [webhook.get("matchConditions") or [] for webhook in webhooks]
+
+
+def webhook_errors(webhook: Object, path: str, *, ignores_conditions: bool) -> list[FieldError]:
+    """The field errors of one webhook without those of its review versions."""
+    found = _name_errors(webhook.get("name", ""), f"{path}.name")
+    found += checks.each(webhook.get("rules"), f"{path}.rules", rule_errors)
+    found += checks.optional_one_of(webhook.get("failurePolicy"), f"{path}.failurePolicy", ("Fail", "Ignore"))
+    found += checks.optional_one_of(webhook.get("matchPolicy"), f"{path}.matchPolicy", ("Equivalent", "Exact"))
+    found += _side_effect_errors(webhook.get("sideEffects"), f"{path}.sideEffects")
+    timeout_s = webhook.get("timeoutSeconds")
+    if timeout_s is not None and not 1 <= timeout_s <= TIMEOUT_MAX_S:
+        text = f"the timeout value must be between 1 and {TIMEOUT_MAX_S} seconds"
+        found.append(invalid(f"{path}.timeoutSeconds", timeout_s, text))
+    for name in ("namespaceSelector", "objectSelector"):
+        found += label_selector.validate(webhook.get(name) or {}, f"{path}.{name}")
+    policies = ("IfNeeded", "Never")
+    found += checks.optional_one_of(webhook.get("reinvocationPolicy"), f"{path}.reinvocationPolicy", policies)
+    found += _client_errors(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
+    if not ignores_conditions:
+        found += condition_errors(webhook.get("matchConditions") or [], f"{path}.matchConditions")
+    return found
+
+
+def _name_errors(name: str, path: str) -> list[FieldError]:
+    if not name:
+        return [required(path)]
+    messages = names.dns_subdomain_errors(name)
+    if messages:
+        return [invalid(path, name, ",".join(messages))]
+    text = "should be a domain with at least three segments separated by dots"
+    return checks.holds(name.count(".") + 1 >= _NAME_SEGMENTS_MIN, path, name, text)
+
+
+def _side_effect_errors(value: str | None, path: str) -> list[FieldError]:
+    if value is None:
+        return [required(path, f"must specify one of {', '.join(_SIDE_EFFECTS)}")]
+    return checks.one_of(value, path, _SIDE_EFFECTS)
+
+
+def rule_errors(rule: Object, path: str) -> list[FieldError]:
+    """The field errors of a rule with its operations."""
+    operations = rule.get("operations") or []
+    found = checks.present(operations, f"{path}.operations")
+    found += _wildcard_errors(operations, f"{path}.operations", "operations")
+    found += checks.each(operations, f"{path}.operations", lambda each, at: checks.one_of(each, at, OPERATIONS))
+    for name, words in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
+        values = rule.get(name) or []
+        found += checks.present(values, f"{path}.{name}")
+        found += _wildcard_errors(values, f"{path}.{name}", words)
+    found += checks.each(rule.get("apiVersions"), f"{path}.apiVersions", checks.present)
+    found += _resource_errors(rule.get("resources") or [], f"{path}.resources")
+    return found + checks.optional_one_of(rule.get("scope"), f"{path}.scope", ("*", "Cluster", "Namespaced"))
+
+
+def _wildcard_errors(values: Sequence[str], path: str, words: str) -> list[FieldError]:
+    is_valid = len(values) < 2 or "*" not in values
+    return checks.holds(is_valid, path, values, f"if '*' is present, must not specify other {words}")
+
+
+def _resource_errors(resources: Sequence[str], path: str) -> list[FieldError]:
+    found = checks.present(resources, path)
+    whole: set[str] = set()
+    for index, resource in enumerate(resources):
+        name, slash, part = resource.partition("/")
+        if not resource:
+            found.append(required(f"{path}[{index}]"))
+        if not slash:
+            continue
+        for wildcard in (f"{name}/*", f"*/{part}"):
+            if wildcard in whole:
+                text = f"if '{wildcard}' is present, must not specify {resource}"
+                found.append(invalid(f"{path}[{index}]", resource, text))
+        whole |= {resource} if "*" in (name, part) else set()
+    if len(resources) > 1 and "*/*" in resources:
+        found.append(invalid(path, resources, "if '*/*' is present, must not specify other resources"))
+    if "*" in resources and any("/" not in each and each != "*" for each in resources):
+        text = "if '*' is present, must not specify other resources without subresources"
+        found.append(invalid(path, resources, text))
+    return found
+
+
+def _client_errors(client: Object, path: str) -> list[FieldError]:
+    url, service = client.get("url"), client.get("service")
+    if url is not None and service is None:
+        return url_errors(url, f"{path}.url")
+    if service is not None and url is None:
+        return service_errors(service, f"{path}.service")
+    return [required(path, "exactly one of url or service is required")]
+
+
+def url_errors(url: str, path: str) -> list[FieldError]:
+    """The field errors of the URL of a webhook."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        return [required(path, f"url must be a valid URL: {error}{_URL_FORM}")]
+    found = checks.holds(
+        parts.scheme == "https", path, parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}"
+    )
+    user, at, host = parts.netloc.rpartition("@")
+    found += checks.holds(host, path, host, f"host must be specified{_URL_FORM}")
+    found += checks.holds(not at, path, user, "user information is not permitted in the URL")
+    found += checks.holds(not parts.fragment, path, parts.fragment, "fragments are not permitted in the URL")
+    return found + checks.holds(not parts.query, path, parts.query, "query parameters are not permitted in the URL")
+
+
+def service_errors(service: Object, path: str) -> list[FieldError]:
+    """The field errors of the reference to the Service of a webhook."""
+    found = checks.present(service.get("name"), f"{path}.name")
+    found += checks.present(service.get("namespace"), f"{path}.namespace")
+    port = service.get("port", 443)
+    text = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
+    found += checks.holds(0 < port <= PORT_MAX, f"{path}.port", port, text)
+    return found + _path_errors(service.get("path") or "/", f"{path}.path")
+
+
+def _path_errors(url_path: str, path: str) -> list[FieldError]:
+    if url_path == "/":
+        return []
+    if url_path == "//":
+        return [invalid(path, url_path, "segment[0] may not be empty")]
+    found = checks.holds(url_path.startswith("/"), path, url_path, "must start with a '/'")
+    for index, segment in enumerate(url_path[1:].removesuffix("/").split("/")):
+        messages = names.dns_subdomain_errors(segment) if segment else []
+        found += [invalid(path, url_path, f"segment[{index}]: {message}") for message in messages]
+        found += checks.holds(segment, path, url_path, f"segment[{index}] may not be empty")
+    return found
+
+
+def _review_version_errors(versions: Sequence[str], path: str) -> list[FieldError]:
+    accepted = ", ".join(REVIEW_VERSIONS)
+    if not versions:
+        return [required(path, f"must specify one of {accepted}")]
+    found: list[FieldError] = []
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            found.append(invalid(f"{path}[{index}]", version, "duplicate version"))
+        else:
+            found += checks.well_formed(version, f"{path}[{index}]", names.dns_1035_label_errors)
+    is_known = any(version in REVIEW_VERSIONS for version in versions)
+    return found + checks.holds(is_known, path, versions, f"must include at least one of {accepted}")
+
+
+def condition_errors(conditions: Sequence[Object], path: str) -> list[FieldError]:
+    """The field errors of match conditions."""
+    found = [too_many(path, len(conditions), CONDITIONS_MAX)] if len(conditions) > CONDITIONS_MAX else []
+    seen: set[str] = set()
+    for index, condition in enumerate(conditions):
+        name, expression = condition.get("name", ""), (condition.get("expression") or "").strip()
+        place = f"{path}[{index}]"
+        message = admission_expressions.find_condition_error(expression) if expression else None
+        found += checks.present(expression, f"{place}.expression")
+        found += [invalid(f"{place}.expression", expression, message)] if message else []
+        found += checks.required_form(name, f"{place}.name", names.label_key_errors)
+        found += checks.not_repeated(name, f"{place}.name", seen) if name else []
+    return found

@@ -1,0 +1,68 @@
+"""The records of ValidatingWebhookConfiguration and MutatingWebhookConfiguration (admissionregistration.k8s.io/v1).
+
+`api.kinds.catalog` lists them, and the API server serves the listed records; `podscaler.controlplane.admission` calls
+the webhooks. Source: kube-apiserver's defaults and validation of the group.
+"""
+
+from functools import partial
+
+from podscaler.api.kinds.policy import webhook_validation
+from podscaler.api.machinery.field import FieldError
+from podscaler.api.resource import tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
+
+GROUP = "admissionregistration.k8s.io"
+TIMEOUT_S = 10
+SERVICE_PORT = 443
+
+
+def set_defaults(configuration: Object, *, is_mutating: bool = False) -> None:
+    """API defaults, in place."""
+    for webhook in configuration.get("webhooks") or []:
+        webhook.setdefault("failurePolicy", "Fail")
+        webhook.setdefault("matchPolicy", "Equivalent")
+        webhook.setdefault("namespaceSelector", {})
+        webhook.setdefault("objectSelector", {})
+        webhook.setdefault("timeoutSeconds", TIMEOUT_S)
+        if is_mutating:
+            webhook.setdefault("reinvocationPolicy", "Never")
+        for rule in webhook.get("rules") or []:
+            rule.setdefault("scope", "*")
+        service = (webhook.get("clientConfig") or {}).get("service")
+        if service is not None:
+            service.setdefault("port", SERVICE_PORT)
+
+
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a configuration to be stored."""
+    stored = None if old is None else old.get("webhooks") or []
+    return webhook_validation.validate(new.get("webhooks") or [], stored)
+
+
+def _record(kind: str, *, is_mutating: bool) -> Resource:
+    return Resource(
+        group=GROUP,
+        plural=f"{kind.lower()}s",
+        kind=kind,
+        versions=(
+            Version("v1", f"admissionregistration/v1.{kind}", default=partial(set_defaults, is_mutating=is_mutating)),
+        ),
+        namespaced=False,
+        categories=("api-extensions",),
+        strategy=Strategy(
+            validate=validate,
+            has_generation=True,
+            spec_of=lambda configuration: configuration.get("webhooks"),
+            allows_unconditional_update=False,
+        ),
+        printer=tables.named(
+            "configuration",
+            Column("Webhooks", "integer", description="The number of its webhooks."),
+            cells=lambda configuration, _now_ns: [len(configuration.get("webhooks") or [])],
+            note="",
+        ),
+    )
+
+
+MUTATING = _record("MutatingWebhookConfiguration", is_mutating=True)
+VALIDATING = _record("ValidatingWebhookConfiguration", is_mutating=False)

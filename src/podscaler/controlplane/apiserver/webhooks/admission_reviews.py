@@ -1,0 +1,148 @@
+"""Makes AdmissionReviews and checks the responses to them (admission.k8s.io v1 and v1beta1).
+
+`webhook_admission` calls it. Source: kube-apiserver's webhook requests, with its messages about invalid responses.
+"""
+
+import base64
+import binascii
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from podscaler.api.kinds.policy.webhook_validation import REVIEW_VERSIONS
+from podscaler.api.resource.resources import Object
+from podscaler.base.errors import PodscalerError, StatusError
+from podscaler.controlplane.apiserver.webhooks.configurations import Webhook
+from podscaler.controlplane.apiserver.webhooks.matching import ServedVersion
+from podscaler.controlplane.registry.remote_admission import AdmittedWrite
+from podscaler.controlplane.registry.users import User
+
+GROUP = "admission.k8s.io"
+STATUS_MIN = 400
+_OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
+
+
+class InvalidReview(PodscalerError):
+    """The response of a webhook is invalid; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookVerdict:
+    """What a webhook responds.
+
+    Attributes:
+        allowed: whether it allows the write.
+        patch: the operations of a JSON patch; empty without one.
+        status: the metav1.Status of a rejection.
+        warnings: texts for the client.
+    """
+
+    allowed: bool
+    patch: list[Any] = field(default_factory=list)
+    status: Object = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+def request_of(write: AdmittedWrite, sent: ServedVersion, requested: ServedVersion, user: User) -> Object:
+    """The request of an AdmissionReview without uid and objects; also the variable `request` of match conditions.
+
+    Args:
+        write: the write.
+        sent: the version in which the webhook gets the objects.
+        requested: the version of the request.
+        user: who writes.
+    """
+    options: Object = {"kind": _OPTIONS[write.operation], "apiVersion": "meta.k8s.io/v1"}
+    if write.is_dry:
+        options["dryRun"] = ["All"]
+    request: Object = {
+        "kind": sent.kind_json(write.subresource),
+        "resource": sent.resource_json(),
+        "subResource": write.subresource,
+        "requestKind": requested.kind_json(write.subresource),
+        "requestResource": requested.resource_json(),
+        "requestSubResource": write.subresource,
+        "name": write.name,
+        "namespace": write.namespace or (write.name if write.resource.key == "namespaces" else ""),
+        "operation": write.operation,
+        "userInfo": _user_json(user),
+        "dryRun": write.is_dry,
+        "options": options,
+    }
+    return {name: value for name, value in request.items() if value != ""}
+
+
+def _user_json(user: User) -> Object:
+    members = {"username": user.name, "uid": user.uid, "groups": list(user.all_groups)}
+    extra = {key: list(values) for key, values in user.extra.items()}
+    return {name: value for name, value in {**members, "extra": extra}.items() if value}
+
+
+def review_of(webhook: Webhook, request: Object, new: Object | None, old: Object | None) -> Object:
+    """The AdmissionReview to send, in the first version of the webhook that is known."""
+    version = next(each for each in webhook.source["admissionReviewVersions"] if each in REVIEW_VERSIONS)
+    body = {"uid": str(uuid.uuid4()), **request, "object": new, "oldObject": old}
+    return {"kind": "AdmissionReview", "apiVersion": f"{GROUP}/{version}", "request": body}
+
+
+def parse_response(body: bytes, review: Object, *, is_mutating: bool) -> WebhookVerdict:
+    """The verdict in the response to `review`. Raises InvalidReview."""
+    try:
+        document = msgspec.json.decode(body)
+    except msgspec.MsgspecError as error:
+        raise InvalidReview(f"couldn't get version/kind; json parse error: {error}") from error
+    response = document.get("response") if isinstance(document, dict) else None
+    if not isinstance(response, dict):
+        raise InvalidReview("webhook response was absent")
+    if review["apiVersion"] == f"{GROUP}/v1":
+        _check_v1(document, response, review, is_mutating=is_mutating)
+    status = response.get("status") if isinstance(response.get("status"), dict) else {}
+    warnings = [each for each in response.get("warnings") or [] if isinstance(each, str)]
+    patch = _patch(response["patch"]) if is_mutating and response.get("patch") else []
+    return WebhookVerdict(response.get("allowed") is True, patch, status or {}, warnings)
+
+
+def _check_v1(document: Object, response: Object, review: Object, *, is_mutating: bool) -> None:
+    wanted, given = review["request"]["uid"], response.get("uid", "")
+    if given != wanted:
+        raise InvalidReview(f'expected response.uid="{wanted}", got "{given}"')
+    found = (document.get("apiVersion"), document.get("kind"))
+    if found != (f"{GROUP}/v1", "AdmissionReview"):
+        shown = f"{found[0] or '/'}, Kind={found[1] or ''}"
+        raise InvalidReview(f"expected webhook response of {GROUP}/v1, Kind=AdmissionReview, got {shown}")
+    patch, patch_type = response.get("patch"), response.get("patchType")
+    if not is_mutating and (patch or patch_type is not None):
+        raise InvalidReview(f"validating webhook may not return response.{'patch' if patch else 'patchType'}")
+    if patch and patch_type is None:
+        raise InvalidReview("webhook returned response.patch but not response.patchType")
+    if not patch and patch_type is not None:
+        raise InvalidReview("webhook returned response.patchType but not response.patch")
+    if patch_type not in (None, "JSONPatch"):
+        raise InvalidReview(f'webhook returned invalid response.patchType of "{patch_type}"')
+
+
+def _patch(text: str) -> list[Any]:
+    try:
+        operations = msgspec.json.decode(base64.b64decode(text))
+    except (binascii.Error, msgspec.MsgspecError, TypeError) as error:
+        raise InvalidReview(f"received undecodable patch in webhook response: {error}") from error
+    if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
+        raise InvalidReview("received undecodable patch in webhook response: it is no list of operations")
+    return operations
+
+
+def rejection(name: str, status: Object) -> StatusError:
+    """The API error of a write that the webhook `name` rejects with a metav1.Status."""
+    denied = f'admission webhook "{name}" denied the request'
+    explanation = status.get("message") or status.get("reason")
+    message = f"{denied}: {explanation}" if explanation else f"{denied} without explanation"
+    code = status.get("code")
+    details = status.get("details")
+    return StatusError(
+        message,
+        code=code if isinstance(code, int) and STATUS_MIN <= code < 600 else STATUS_MIN,
+        reason=str(status.get("reason") or ""),
+        details=details if isinstance(details, dict) else None,
+    )

@@ -1,0 +1,121 @@
+"""Indexes the webhooks of the stored configurations, in the order in which they are called.
+
+`webhook_admission` reads the index for every write; commits update it, so that no write lists configurations.
+
+Source: kube-apiserver's configuration managers: configurations by name, their webhooks in the order of the list.
+"""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from podscaler.api.kinds.policy import webhookconfiguration
+from podscaler.api.machinery import selectors
+from podscaler.api.machinery.selectors import Selector
+from podscaler.api.resource.resources import Object
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.storage.change_log import StoreEvent
+
+MUTATING = webhookconfiguration.MUTATING.key
+VALIDATING = webhookconfiguration.VALIDATING.key
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """One webhook of a configuration.
+
+    Attributes:
+        identity: the name of the configuration and the position in it.
+        source: the webhook as it is stored.
+        authority: the PEM of the certificate authorities; empty: those of the host.
+        namespaces, labels: the selectors of namespaces and of objects.
+    """
+
+    identity: tuple[str, int]
+    source: Object
+    authority: bytes
+    namespaces: Selector
+    labels: Selector
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        return str(self.source["name"])
+
+    @property
+    def ignores_failures(self) -> bool:
+        """Whether a write proceeds where the call fails."""
+        return self.source.get("failurePolicy") == "Ignore"
+
+
+@dataclass(slots=True)
+class WebhookIndex:
+    """The webhooks of all configurations.
+
+    Attributes:
+        mutating, validating: in calling order.
+    """
+
+    mutating: Sequence[Webhook] = ()
+    validating: Sequence[Webhook] = ()
+    _configurations: dict[str, dict[str, Sequence[Webhook]]] = field(
+        default_factory=lambda: {MUTATING: {}, VALIDATING: {}}
+    )
+
+    def put(self, kind: str, configuration: Object) -> None:
+        """Add a configuration of the kind MUTATING or VALIDATING, or replace it."""
+        name = configuration["metadata"]["name"]
+        webhooks = configuration.get("webhooks") or []
+        self._configurations[kind][name] = [_webhook((name, index), each) for index, each in enumerate(webhooks)]
+
+    def sort(self) -> None:
+        """Renew the lists after changes."""
+        self.mutating, self.validating = (
+            [webhook for _, webhooks in sorted(self._configurations[kind].items()) for webhook in webhooks]
+            for kind in (MUTATING, VALIDATING)
+        )
+
+    def apply(self, events: list[StoreEvent]) -> None:
+        """Apply the events of a commit."""
+        is_changed = False
+        for event in events:
+            kind = event.subject.resource
+            if kind not in self._configurations:
+                continue
+            is_changed = True
+            if event.entry is None:
+                self._configurations[kind].pop(event.subject.name, None)
+            else:
+                self.put(kind, event.entry.decode())
+        if is_changed:
+            self.sort()
+
+
+def watch_webhooks(objects: Objects) -> WebhookIndex:
+    """An index of the configurations of `objects` that is updated by every commit."""
+    index = WebhookIndex()
+    for kind in (MUTATING, VALIDATING):
+        if objects.knows(kind):
+            for entry in objects.list(kind).entries:
+                index.put(kind, entry.decode())
+    index.sort()
+    objects.listen(index.apply)
+    return index
+
+
+def _webhook(identity: tuple[str, int], source: Object) -> Webhook:
+    return Webhook(
+        identity,
+        source,
+        _authority((source.get("clientConfig") or {}).get("caBundle") or ""),
+        selectors.from_label_selector(source.get("namespaceSelector") or {}),
+        selectors.from_label_selector(source.get("objectSelector") or {}),
+    )
+
+
+def _authority(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except binascii.Error:
+        return text.encode()

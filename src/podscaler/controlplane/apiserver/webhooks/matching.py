@@ -1,0 +1,159 @@
+"""Decides which webhooks a write calls, and in which version they get the object: rules, selectors, match conditions.
+
+`webhook_admission` calls it. With matchPolicy `Equivalent` a rule for another version of the same objects matches, too;
+the webhook then gets the objects converted to that version.
+
+Source: kube-apiserver's generic webhook plugin and its predicates. Differs: the variable `authorizer` is not set.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from podscaler.api.cel.values.budget import Budget
+from podscaler.api.cel.values.errors import EvaluationError
+from podscaler.api.cel.values.issues import CompileError
+from podscaler.api.kinds.policy import admission_expressions
+from podscaler.api.resource import api_errors
+from podscaler.api.resource.resources import Object, Resource, Version
+from podscaler.controlplane.apiserver.webhooks.configurations import Webhook
+from podscaler.controlplane.registry.objects import Objects
+from podscaler.controlplane.registry.remote_admission import AdmittedWrite
+
+NAMESPACES = "namespaces"
+_SCALE_API_VERSION = "autoscaling/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedVersion:
+    """A version in which the objects of a write are served.
+
+    Attributes:
+        resource: the record of the kind in that version.
+        version: the version.
+    """
+
+    resource: Resource
+    version: Version
+
+    @property
+    def api_version(self) -> str:
+        """`apps/v1`, or `v1` for the core group."""
+        group = self.resource.group
+        return f"{group}/{self.version.version}" if group else self.version.version
+
+    def converted(self, obj: Object | None, subresource: str) -> Object | None:
+        """An object of the storage version in this version; a Scale is not converted."""
+        if obj is None or subresource == "scale":
+            return obj
+        found = self.version.from_storage(obj)
+        rest = {name: value for name, value in found.items() if name not in ("kind", "apiVersion")}
+        return {"kind": self.resource.kind, "apiVersion": self.api_version, **rest}
+
+    def kind_json(self, subresource: str) -> Object:
+        """The GroupVersionKind of the objects."""
+        if subresource == "scale":
+            return {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+        return {"group": self.resource.group, "version": self.version.version, "kind": self.resource.kind}
+
+    def resource_json(self) -> Object:
+        """The GroupVersionResource."""
+        return {"group": self.resource.group, "version": self.version.version, "resource": self.resource.plural}
+
+
+def versions_of(objects: Objects, write: AdmittedWrite, api_version: str) -> Sequence[ServedVersion]:
+    """All versions of the objects of a write, that of the request first (of a controller: the storage version)."""
+    kind = write.resource
+    found = [
+        ServedVersion(resource, version)
+        for resource in objects.resources
+        if resource.storage_key == kind.storage_key
+        for version in resource.versions
+    ]
+    requested = [each for each in found if each.api_version == api_version and each.resource.kind == kind.kind]
+    stored = [each for each in found if each.resource is kind and each.version.version == kind.storage_version]
+    first = (requested or stored or found)[0]
+    return [first, *(each for each in found if each is not first)]
+
+
+def find_version(webhook: Webhook, write: AdmittedWrite, versions: Sequence[ServedVersion]) -> ServedVersion | None:
+    """The version in which a webhook gets the objects; None if none of its rules matches."""
+    candidates = versions if webhook.source.get("matchPolicy") != "Exact" else versions[:1]
+    rules = webhook.source.get("rules") or []
+    return next((each for each in candidates if any(_is_matched(rule, write, each) for rule in rules)), None)
+
+
+def _is_matched(rule: Object, write: AdmittedWrite, served: ServedVersion) -> bool:
+    return (
+        _is_in_scope(rule.get("scope", "*"), write)
+        and _has(rule.get("operations"), write.operation)
+        and _has(rule.get("apiGroups"), served.resource.group)
+        and _has(rule.get("apiVersions"), served.version.version)
+        and any(_covers(each, served.resource.plural, write.subresource) for each in rule.get("resources") or [])
+    )
+
+
+def _is_in_scope(scope: str, write: AdmittedWrite) -> bool:
+    return scope == "*" or (scope == "Namespaced") == bool(write.namespace)
+
+
+def _has(values: Sequence[str] | None, wanted: str) -> bool:
+    return "*" in (values or ()) or wanted in (values or ())
+
+
+def _covers(pattern: str, resource: str, subresource: str) -> bool:
+    name, _, part = pattern.partition("/")
+    return name in ("*", resource) and part in ("*", subresource)
+
+
+def is_selected(webhook: Webhook, write: AdmittedWrite, objects: Objects) -> bool:
+    """Whether the selectors of namespaces and objects select a write."""
+    if not webhook.namespaces.matches(_namespace_labels(write, objects)) and _has_namespace(write):
+        return False
+    return any(
+        webhook.labels.matches((obj.get("metadata") or {}).get("labels") or {})
+        for obj in (write.new, write.old)
+        if obj is not None
+    )
+
+
+def _has_namespace(write: AdmittedWrite) -> bool:
+    return bool(write.namespace) or write.resource.key == NAMESPACES
+
+
+def _namespace_labels(write: AdmittedWrite, objects: Objects) -> dict[str, str]:
+    namespace = find_namespace(write, objects) or {}
+    return (namespace.get("metadata") or {}).get("labels") or {}
+
+
+def find_namespace(write: AdmittedWrite, objects: Objects) -> Object | None:
+    """The namespace of a write; of a namespace itself its new version; None for other cluster-scoped objects."""
+    if write.resource.key == NAMESPACES:
+        return write.new or write.old
+    if not write.namespace or not objects.knows(NAMESPACES):
+        return None
+    entry = objects.find(NAMESPACES, "", write.namespace)
+    return entry.decode() if entry is not None else None
+
+
+def meets_conditions(webhook: Webhook, write: AdmittedWrite, variables: dict[str, Any]) -> bool:
+    """Whether all match conditions hold.
+
+    A false condition outweighs one that cannot be evaluated; that counts as false with failurePolicy Ignore.
+
+    Raises StatusError 403 for a condition that cannot be evaluated.
+    """
+    conditions = webhook.source.get("matchConditions") or []
+    errors = []
+    budget = Budget()
+    for condition in conditions:
+        try:
+            result = admission_expressions.condition(condition["expression"].strip()).run(variables, budget)
+            if result is not True:
+                return False
+        except (EvaluationError, CompileError) as error:
+            errors.append(f"expression '{condition['expression']}' resulted in error: {error}")
+    if errors and not webhook.ignores_failures:
+        text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+        raise api_errors.forbidden(write.resource, write.name, text)
+    return not errors
