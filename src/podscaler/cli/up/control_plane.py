@@ -276,9 +276,7 @@ class ControlPlane:
         neighbours = replace(
             machine_parts, accounts=accounts, authorizer=authorizer, audit_log=audit, aggregation=aggregation
         )
-        webhooks = WebhookAdmission(objects)
-        self._exit.push_async_callback(webhooks.client.close)
-        objects.admission = webhooks
+        webhooks = self._admit_by_webhooks(objects)
         server = self._make_server(objects, access, authenticated, neighbours)
         server.custom_kinds.listen(kinds.notify)
         port = await self._listen(server, access.last_port)
@@ -311,6 +309,12 @@ class ControlPlane:
         heapster_url = await self._serve_heapster(machine, registry)
         if self._settings.autoscaler is not None:
             self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, recorder, heapster_url))
+
+    def _admit_by_webhooks(self, objects: Objects) -> WebhookAdmission:
+        webhooks = WebhookAdmission(objects)
+        self._exit.push_async_callback(webhooks.client.close)
+        objects.admission = webhooks
+        return webhooks
 
     def _allocate_cluster_ips(self, registry: Registry, objects: Objects, block: addresses.AddressBlock) -> ClusterIPs:
         cluster_ips = ClusterIPs(registry, self._clock, block)
