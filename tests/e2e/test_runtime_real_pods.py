@@ -214,16 +214,16 @@ async def test_volumes_are_shared_and_private(node: Node) -> None:
 
 @needs_mounts
 async def test_a_volume_covers_the_folder_of_the_node(node: Node) -> None:
-    """A volume on the parent of the node's data does not hide the volumes that are mounted after it."""
+    """It does not hide the volumes that are mounted after it; the container starts in / then."""
     await node.registry.create(
         "secrets", {"metadata": {"name": "late", "namespace": "default"}, "data": {"key": "aGlkZGVu"}}
     )
     volumes = [{"name": "cover", "emptyDir": {}}, {"name": "late", "secret": {"secretName": "late"}}]
     mounts = [{"name": "cover", "mountPath": "/tmp"}, {"name": "late", "mountPath": "/secret-of-the-test"}]
-    main = shell("cat /secret-of-the-test/key; ls /tmp", volumeMounts=mounts, workingDir="/")
+    main = shell("cat /secret-of-the-test/key; ls /tmp; pwd", volumeMounts=mounts)
     await node.create("p", main, volumes=volumes, restartPolicy="Never")
     await node.until("p", "Succeeded")
-    assert await node.log("p") == "hidden"
+    assert await node.log("p") == "hidden/\n"
 
 
 @as_root

@@ -53,6 +53,8 @@ class ContainerConfig:
     """The configuration of a container's process.
 
     Attributes:
+        cwd: the working directory.
+        has_own_folder: whether `cwd` is a folder that the node made for the container; one that a mount covers is `/`.
         user: None for the user of `up`.
         mounts: parents before children.
         scratch: an existing empty directory, needed with mounts.
@@ -67,6 +69,7 @@ class ContainerConfig:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str
+    has_own_folder: bool = False
     user: ContainerUser | None = None
     mounts: tuple[Mount, ...] = ()
     scratch: str = ""
@@ -115,6 +118,7 @@ def _by_launcher(config: ContainerConfig, argv: tuple[str, ...], **more: Any) ->
         "argv": argv,
         "env": {**config.env, **term},
         "cwd": config.cwd,
+        "has_own_folder": config.has_own_folder,
         **_ids(config),
         "cgroup": config.cgroup,
         "max_processes": config.max_processes,

@@ -7,6 +7,7 @@ fixed one, and the container's environment is passed to the exec only.
 PLAN is the descriptor of a file with JSON:
 
     argv, cwd, env     the program with its arguments, its working directory and its environment
+    has_own_folder     whether cwd is a folder of the node, in place of which / is used where a mount covers it
     user, group, groups  the ids to change to, or null
     cgroup             the directory of the cgroup to join, or ""
     max_processes      RLIMIT_NPROC to set, or null
@@ -314,7 +315,9 @@ def become(plan: Mapping[str, Any]) -> None:
     try:
         os.chdir(plan["cwd"])
     except FileNotFoundError as error:
-        raise LaunchError(f'the working directory "{plan["cwd"]}" does not exist on this machine') from error
+        if not plan["has_own_folder"]:
+            raise LaunchError(f'the working directory "{plan["cwd"]}" does not exist on this machine') from error
+        os.chdir("/")
     except OSError as error:
         raise LaunchError(f'the working directory "{plan["cwd"]}": {error.strerror}') from error
     if plan["user"] is not None:

@@ -64,6 +64,7 @@ async def prepare(
         argv=argv(container, image, env),
         env=env | marks,
         cwd=container.get("workingDir") or str(_work_folder(deps, pod, container)),
+        has_own_folder=not container.get("workingDir"),
         user=user,
         tty=bool(container.get("tty")),
         stdin=bool(container.get("stdin")),
