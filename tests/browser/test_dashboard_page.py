@@ -93,6 +93,24 @@ def test_a_token_of_the_cluster(watched: WatchedPage) -> None:
         watched.page.locator(ROW).first.wait_for()
 
 
+def test_a_login_link_in_an_open_page(watched: WatchedPage, served: ServedDashboard) -> None:
+    """It logs in without a reload, its token leaves the address, and it may be typed into the form as a whole."""
+    watched.page.goto(served.url)
+    watched.page.get_by_role("alert").wait_for()
+    log_in(watched.page, served.login_link())
+    watched.page.locator(ROW).first.wait_for()
+    watched.page.context.clear_cookies()
+    watched.page.goto(served.login_link())
+    watched.page.locator(ROW).first.wait_for()
+    assert "token" not in watched.page.url
+
+
+def test_a_damaged_address(opened: WatchedPage, served: ServedDashboard) -> None:
+    """What cannot be unescaped is the name of nothing."""
+    opened.page.goto(f"{served.url}/#/shop/%zz")
+    expect(opened.page.locator("main .error").first).to_contain_text("there is no autoscaler")
+
+
 def test_a_forbidden_namespace(watched: WatchedPage) -> None:
     """The list leaves it out, and a link to one of its autoscalers names the permission that is missing."""
     with serve(options=DashboardOptions(open_viewer=open_viewer)) as served:
@@ -179,7 +197,7 @@ def test_plots_have_pixels(opened: WatchedPage) -> None:
     assert [canvas.evaluate(drawn) for canvas in canvases.all()] == [True, True]
 
 
-def test_what_if(opened: WatchedPage) -> None:
+def test_what_if(opened: WatchedPage, served: ServedDashboard) -> None:
     """Another maximum is decided now and over time, with the patch; a field that is wrong is said."""
     open_detail(opened.page)
     opened.page.get_by_label("maxReplicas").fill("3")
@@ -187,6 +205,9 @@ def test_what_if(opened: WatchedPage) -> None:
     result = opened.page.locator("section[aria-label=Result]")
     expect(result.locator("pre")).to_contain_text("maxReplicas: 3")
     assert "default" not in result.locator("ul").inner_text()
+    expect(opened.page.locator("figure").first).to_contain_text("what if")
+    with opened.page.expect_response(lambda response: "/api/autoscalers/shop/web" in response.url):
+        served.advance(20)  # the page refreshes
     expect(opened.page.locator("figure").first).to_contain_text("what if")
     opened.page.get_by_label("scale-up policies").fill("many Pods")
     opened.page.get_by_role("button", name="What if?").click()

@@ -219,7 +219,7 @@ def _bound(facts: _StatusFacts) -> _Found | None:
     limited = facts.condition(SCALING_LIMITED)
     if limited.status != "True":
         return None
-    if limited.reason == "TooManyReplicas":
+    if limited.reason == "TooManyReplicas" and not _is_held_above_maximum(facts):
         reason = facts.hold_reason(f"its metrics ask for more than maxReplicas, which is {facts.spec.max_replicas}")
         return HealthState.AT_MAXIMUM, reason, _since(limited)
     if limited.reason == "TooFewReplicas" and not _is_moving(facts):
@@ -233,6 +233,12 @@ def _is_moving(facts: _StatusFacts) -> bool:
     return facts.status.desired_replicas != facts.status.current_replicas
 
 
+def _is_held_above_maximum(facts: _StatusFacts) -> bool:
+    """Whether an earlier recommendation of the scale-down window, and no metric, asks for more than maxReplicas."""
+    is_above = facts.condition(SCALING_LIMITED).reason == "TooManyReplicas"
+    return is_above and facts.condition(ABLE_TO_SCALE).reason == "ScaleDownStabilized"
+
+
 def _motion(facts: _StatusFacts) -> _Found | None:
     able, limited, status = facts.condition(ABLE_TO_SCALE), facts.condition(SCALING_LIMITED), facts.status
     if _is_moving(facts):
@@ -240,7 +246,7 @@ def _motion(facts: _StatusFacts) -> _Found | None:
         state = HealthState.SCALING_UP if is_up else HealthState.SCALING_DOWN
         counts = f"from {status.current_replicas} to {status.desired_replicas}"
         return state, counts, _instant_ns(status.last_scale_time)
-    if limited.status == "True":
+    if limited.status == "True" and not _is_held_above_maximum(facts):
         return HealthState.LIMITED, facts.hold_reason(limited.message), _since(limited)
     if able.status == "False":
         return HealthState.COOLING, facts.hold_reason(able.message), _since(able)

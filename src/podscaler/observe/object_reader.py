@@ -68,15 +68,19 @@ class ReadObjects:
         return tuple(views[:EVENTS_MAX])
 
     def lint(self) -> tuple[LintView, ...]:
-        """The lint findings about the autoscaler."""
-        metadata = self.autoscaler["metadata"]
-        meant = (self.autoscaler.get("kind"), metadata.get("namespace"), metadata.get("name"))
+        """The lint findings about the autoscaler and its target."""
+        metadata, namespace = self.autoscaler["metadata"], self.autoscaler["metadata"].get("namespace")
+        target = self.autoscaler.get("spec", {}).get("scaleTargetRef") or {}
+        subjects = {
+            (self.autoscaler.get("kind"), namespace, metadata.get("name")),
+            (target.get("kind"), namespace, target.get("name")),
+        }
         findings = linter.lint(self.items, LintedCluster(listed=frozenset(self.listed)))
         return tuple(
             [
                 LintView(each.rule.id, each.rule.severity.value, each.message, each.fix, each.field)
                 for each in findings
-                if (each.kind, each.namespace, each.name) == meant
+                if (each.kind, each.namespace, each.name) in subjects
             ]
         )
 

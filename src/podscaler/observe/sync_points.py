@@ -104,10 +104,12 @@ def summary(trace: Trace) -> str:
 
 
 def _kind(result: Verdict, decision: Decision) -> MarkKind:
-    if decision.error or result.write_error:
+    if result.write_error:
         return MarkKind.FAILED
     if result.is_change and result.desired is not None and result.current is not None:
         return MarkKind.UP if result.desired > result.current else MarkKind.DOWN
+    if decision.error:
+        return MarkKind.FAILED
     if result.wanted is None or result.wanted == result.desired:
         return MarkKind.SAME
     return MarkKind.LIMITED if result.ending in _BY_LIMIT else MarkKind.HELD

@@ -109,6 +109,11 @@ FINE, NOTABLE, LIMITED, BROKEN = HealthSeverity
             id="the maximum counts during the last step too",
         ),
         pytest.param(
+            autoscaler(condition("AbleToScale", "True", "ScaleDownStabilized"), ACTIVE, limited("TooManyReplicas")),
+            Health(HealthState.STABILIZING, FINE, "", RESCALED_NS),
+            id="only the window asks for more than the maximum",
+        ),
+        pytest.param(
             autoscaler(ABLE, ACTIVE, limited("TooFewReplicas"), replicas=(2, 2)),
             Health(HealthState.AT_MINIMUM, FINE, "its metrics ask for less than minReplicas, which is 2", SINCE_NS),
             id="the minimum",

@@ -67,6 +67,8 @@ def command(
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     named = explain_request.parse_name(name, namespace)
     request = ExplainRequest(name=named.name, namespace=named.namespace, kind=named.kind)
+    if since <= 0:
+        raise UsageError("--since must be a time that lies back, such as 30m")
     recording = source["recording"]
     if recording is not None:
         if follow or source["kubeconfig"] or source["context"]:

@@ -50,7 +50,11 @@ export function takeLoginToken() {
   const match = /(?:^|[?#&])token=([^&]+)/.exec(location.hash || location.search);
   if (!match) return null;
   history.replaceState(null, "", "/");
-  return decodeURIComponent(match[1]);
+  try {
+    return decodeURIComponent(match[1]);
+  } catch {
+    return match[1];
+  }
 }
 
 /** The delay before attempt number `attempt` (from 0): it doubles up to a bound, and is scattered by a quarter. */

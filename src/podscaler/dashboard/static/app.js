@@ -36,16 +36,29 @@ class App {
 
   async begin() {
     this.header();
-    window.addEventListener("hashchange", () => this.route());
-    try {
-      const token = takeLoginToken();
-      if (token) await post("/login", { token });
-    } catch (error) {
-      this.loggedOut(error);
+    window.addEventListener("hashchange", () => this.addressChanged());
+    document.addEventListener("visibilitychange", () => this.visibilityChanged());
+    const token = takeLoginToken();
+    if (token !== null) {
+      await this.login(token);
       return;
     }
     await this.load();
     await this.route();
+  }
+
+  /** A hidden page has no stream: browsers open few connections to one server, which its other pages need. */
+  visibilityChanged() {
+    if (!this.page) return;
+    if (document.hidden) this.stream.close();
+    else this.stream.open(this.page.key || null);
+  }
+
+  /** Follow the address; a login link that was opened in this tab logs in. */
+  async addressChanged() {
+    const token = takeLoginToken();
+    if (token === null) await this.route();
+    else await this.login(token);
   }
 
   /** The server's clock: ages and ranges of time do not depend on this machine's. */
@@ -84,7 +97,7 @@ class App {
 
   async route() {
     const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-    const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
+    const parts = path.split("/").filter(Boolean).map(decoded);
     if (this.page && this.page.close) this.page.close();
     this.page = this.makePage(parts, new URLSearchParams(query));
     this.root.replaceChildren(this.page.root);
@@ -96,7 +109,7 @@ class App {
 
   makePage(parts, query) {
     if (parts[0] === "reports") return parts[1] ? new ReportPage(this, parts[1]) : new ReportsPage(this);
-    if (parts.length === 2) return new DetailPage(this, { namespace: parts[0], name: parts[1] }, query);
+    if (parts.length >= 2) return new DetailPage(this, { namespace: parts[0], name: parts.slice(1).join("/") }, query);
     return new ListPage(this);
   }
 
@@ -149,7 +162,7 @@ class App {
     const form = element("form", { class: "login" }, element("label", {}, "Token ", field), element("button", { type: "submit" }, "Log in"));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.login(field.value.trim());
+      this.login(tokenOf(field.value.trim()));
     });
     return form;
   }
@@ -175,6 +188,20 @@ class App {
     this.banner.className = level;
     this.banner.replaceChildren(...(text ? [element("p", {}, text)] : []));
   }
+}
+
+/** A part of the address without its escapes; as it is where these are damaged. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** The token of what was typed: a token, or a whole login link. */
+function tokenOf(text) {
+  return text.includes("#token=") ? decoded(text.split("#token=")[1]) : text;
 }
 
 /** What failed, and what it needs, in words. */

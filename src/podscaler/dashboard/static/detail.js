@@ -76,6 +76,7 @@ export class DetailPage {
     this.rangeMin = readRange(query.get("minutes")) ?? DEFAULT_RANGE_MIN;
     this.end = null;
     this.detail = null;
+    this.overTime = null;
     this.views = [];
     this.state = element("section", { class: "summary", "aria-label": "State" });
     this.error = element("div", { role: "alert" });
@@ -211,6 +212,7 @@ export class DetailPage {
     this.plots.replaceChildren(replicas.figure, this.panel.panel, ...metrics.map((view) => view.figure));
     this.zoomBar.replaceChildren(charts.zoomButtons(this.zoom));
     this.views.forEach((view) => view.draw());
+    if (this.overTime) this.addWhatIf(replicas, this.overTime);
     if (zoomed) this.zoom.set(zoomed.from, zoomed.to);
   }
 
@@ -234,12 +236,17 @@ export class DetailPage {
 
   /** Draw the counts that another spec would have had into the plot of replicas; null: take them away. */
   showWhatIf(overTime) {
-    if (!this.detail) return;
-    this.drawPlots();
-    if (!overTime) return;
-    const [replicas] = this.views;
-    const at = new Map(overTime.at.map((ms, index) => [ms, overTime.limited[index]]));
-    const values = this.detail.timeline.at.map((ms) => at.get(ms) ?? null);
+    this.overTime = overTime;
+    if (this.detail) this.drawPlots();
+  }
+
+  /** Each count stays until the next one that is known. */
+  addWhatIf(replicas, overTime) {
+    let index = -1;
+    const values = this.detail.timeline.at.map((ms) => {
+      while (index + 1 < overTime.at.length && overTime.at[index + 1] <= ms) index += 1;
+      return index < 0 ? null : overTime.limited[index];
+    });
     replicas.addSeries({ label: "what if", values, color: "purple", isDashed: false, isFilled: false, keepsChanges: true });
   }
 

@@ -51,7 +51,7 @@ export function stateElement(row) {
 
 export function replicasText(row) {
   const now = row.replicas ?? "–";
-  return row.desired === null || row.desired === row.replicas ? `${now}` : `${now} → ${row.desired}`;
+  return row.desired === null || row.desired === row.replicas ? `${now}` : `${now} (wants ${row.desired})`;
 }
 
 /** A small line of the replicas, from 0 to their most. */

@@ -103,7 +103,7 @@ def _cells(cron_job: Object, now_ns: int) -> list[Any]:
     spec, status = cron_job["spec"], cron_job.get("status") or {}
     last, template = status.get("lastScheduleTime"), (spec.get("jobTemplate") or {}).get("spec") or {}
     return [
-        spec["schedule"],
+        spec.get("schedule", ""),
         spec.get("timeZone") or printing.NONE,
         str(spec["suspend"]).capitalize(),
         len(status.get("active") or []),

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from podscaler.api.kinds.policy import admission_expressions
 from podscaler.api.machinery import names
 from podscaler.api.machinery.field import FieldError, invalid, required, too_many
 from podscaler.api.resource import checks, label_selector
@@ -192,9 +191,15 @@ def condition_errors(conditions: Sequence[Object], path: str) -> list[FieldError
     for index, condition in enumerate(conditions):
         name, expression = condition.get("name", ""), (condition.get("expression") or "").strip()
         place = f"{path}[{index}]"
-        message = admission_expressions.find_condition_error(expression) if expression else None
+        message = _find_condition_error(expression) if expression else None
         found += checks.present(expression, f"{place}.expression")
         found += [invalid(f"{place}.expression", expression, message)] if message else []
         found += checks.required_form(name, f"{place}.name", names.label_key_errors)
         found += checks.not_repeated(name, f"{place}.name", seen) if name else []
     return found
+
+
+def _find_condition_error(expression: str) -> str | None:
+    from podscaler.api.kinds.policy import admission_expressions  # the language takes a while to import
+
+    return admission_expressions.find_condition_error(expression)

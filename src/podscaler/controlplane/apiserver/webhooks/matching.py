@@ -10,10 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podscaler.api.cel.values.budget import Budget
-from podscaler.api.cel.values.errors import EvaluationError
-from podscaler.api.cel.values.issues import CompileError
-from podscaler.api.kinds.policy import admission_expressions
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource, Version
 from podscaler.controlplane.apiserver.webhooks.configurations import Webhook
@@ -144,6 +140,13 @@ def meets_conditions(webhook: Webhook, write: AdmittedWrite, variables: dict[str
     Raises StatusError 403 for a condition that cannot be evaluated.
     """
     conditions = webhook.source.get("matchConditions") or []
+    if not conditions:
+        return True
+    from podscaler.api.cel.values.budget import Budget  # the language takes a while to import
+    from podscaler.api.cel.values.errors import EvaluationError
+    from podscaler.api.cel.values.issues import CompileError
+    from podscaler.api.kinds.policy import admission_expressions
+
     errors = []
     budget = Budget()
     for condition in conditions:

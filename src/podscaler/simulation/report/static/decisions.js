@@ -225,7 +225,7 @@ class DecisionPanel {
 function change(decision) {
   if (decision.kind === "up" || decision.kind === "down") return `${decision.before} → ${decision.after}`;
   if (decision.kind === "held" && decision.wanted !== null) return `${decision.after}, wanted ${decision.wanted}`;
-  return `at ${decision.after}`;
+  return decision.after === null ? "not decided" : `at ${decision.after}`;
 }
 
 function explanationElements(decision, timeText) {
