@@ -10,7 +10,7 @@ LOCKED := --universal --python-version 3.11 --generate-hashes --no-header --no-a
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test test-all test-dates check audit bench fuzz e2e assets kafka wheel krew manifests clean
+.PHONY: help setup lock demo test test-all test-dates check audit bench fuzz e2e assets ecosystem kafka wheel krew manifests clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ soak: $(READY) ## 2,000 autoscalers under faults for SOAK_MINUTES (30), then ten
 
 assets: ## build etcd, the real control plane, kubectl and client-go's informers once into a cache (needs Go; minutes)
 	$(PYTHON) tools/build_assets.py
+
+ecosystem: ## build kube-state-metrics and VPA's recommender once into the same cache (needs Go; some three minutes)
+	$(PYTHON) tools/build_assets.py ecosystem
 
 lock: ## renew requirements.lock and those of the image from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --group dev $(LOCKED) -o requirements.lock

@@ -1,4 +1,4 @@
-"""Which programs `make assets` builds, from which Go module, into which folder of the cache.
+"""Which programs `make assets` and `make ecosystem` build, from which Go module, into which folder of the cache.
 
 `build_assets` builds them; tests and benchmarks ask `find_program` and do without what is not there. A folder of the
 cache is complete or absent, and is named for everything that goes into it, so that a change of versions is built anew.
@@ -26,12 +26,16 @@ class AssetModule:
         programs: name of each program -> the package that it is built from.
         stamps: variables of packages -> the text that the linker gives them.
         replaceable: whether KUBEBUILDER_ASSETS may name a folder with these programs.
+        manifests: the Go module and its folder whose manifests are kept beside the programs; None: there are none.
+        is_ecosystem: whether `make ecosystem` builds it, and not `make assets`.
     """
 
     name: str
     programs: Mapping[str, str]
     stamps: Mapping[str, str]
     replaceable: bool = False
+    manifests: tuple[str, str] | None = None
+    is_ecosystem: bool = False
 
     @property
     def source(self) -> Path:
@@ -49,6 +53,11 @@ class AssetModule:
         instead = os.environ.get(INSTEAD_VARIABLE)
         return Path(instead) if self.replaceable and instead else cache() / self._fingerprint() / "bin"
 
+    @property
+    def manifests_folder(self) -> Path:
+        """Where its manifests are, or will be once it is built."""
+        return self.folder.parent / "manifests"
+
     def is_built(self) -> bool:
         """Whether every program of it is there."""
         return not self.missing()
@@ -58,7 +67,9 @@ class AssetModule:
         return [program for program in self.programs if not os.access(self.folder / program, os.X_OK)]
 
     def _fingerprint(self) -> str:
-        content = hashlib.sha256(repr((sorted(self.programs.items()), self.linker_flags)).encode())
+        content = hashlib.sha256(
+            repr((sorted(self.programs.items()), self.linker_flags, *(self.manifests or ()))).encode()
+        )
         for file in sorted(_inputs(self.source)):
             content.update(f"\0{file.name}\0".encode() + file.read_bytes())
         return content.hexdigest()[:16]
@@ -109,6 +120,20 @@ MODULES = (
     AssetModule("metrics_server", {"metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server"}, {}),
     AssetModule("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}, _helm_stamps()),
     AssetModule("prometheus_adapter", {"prometheus-adapter": "sigs.k8s.io/prometheus-adapter/cmd/adapter"}, {}),
+    AssetModule(
+        "kube_state_metrics",
+        {"kube-state-metrics": "k8s.io/kube-state-metrics/v2"},
+        {},
+        manifests=("k8s.io/kube-state-metrics/v2", "examples/standard"),
+        is_ecosystem=True,
+    ),
+    AssetModule(
+        "vpa",
+        {"vpa-recommender": "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender"},
+        {},
+        manifests=("k8s.io/autoscaler/vertical-pod-autoscaler", "deploy"),
+        is_ecosystem=True,
+    ),
 )
 
 
@@ -118,8 +143,14 @@ def cache() -> Path:
     return Path(home) / "podscaler" / "assets"
 
 
+def find_manifests(name: str) -> Path | None:
+    """The folder with the manifests of the module `name`, None where `make ecosystem` has not built it."""
+    module = next(each for each in MODULES if each.name == name)
+    return module.manifests_folder if module.is_built() else None
+
+
 def find_program(name: str) -> Path | None:
-    """The program `name`, None where `make assets` (or KUBEBUILDER_ASSETS) does not provide it."""
+    """The program `name`, None where `make assets`, `make ecosystem` or KUBEBUILDER_ASSETS do not provide it."""
     for module in MODULES:
         if name in module.programs:
             path = module.folder / name

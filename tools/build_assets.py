@@ -1,7 +1,8 @@
 """Builds the real programs that tests and benchmarks compare us with: etcd, the Kubernetes control plane, kubectl.
 
-Called by `make assets`; takes minutes the first time and nothing after. Each module is built beside its place in the
-cache and moved there whole, one build at a time on a machine, so that nobody ever finds half of it.
+Called by `make assets`, and with the argument `ecosystem` by `make ecosystem`: programs of other projects that run on
+`podscaler up`. Takes minutes the first time and nothing after. Each module is built beside its place in the cache and
+moved there whole, one build at a time on a machine, so that nobody ever finds half of it.
 
 Exit status 0 when everything is there, 1 when a build fails, 2 where Go is absent or KUBEBUILDER_ASSETS is incomplete.
 """
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,9 +25,10 @@ AT_ONCE = 2
 """Compilations at the same time: linking kube-apiserver alone takes more than a gigabyte."""
 
 
-def main() -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """The exit status, as the module says."""
-    wanted = [module for module in asset_modules.MODULES if not module.is_built()]
+    modules = [each for each in asset_modules.MODULES if each.is_ecosystem == ("ecosystem" in arguments)]
+    wanted = [module for module in modules if not module.is_built()]
     if wrong := _refusal(wanted):
         print(wrong, file=sys.stderr)
         return 2
@@ -37,7 +39,7 @@ def main() -> int:
     except subprocess.CalledProcessError as failed:
         print(f"building failed: {failed}", file=sys.stderr)
         return 1
-    for module in asset_modules.MODULES:
+    for module in modules:
         print(f"{', '.join(module.programs)}: {module.folder}")
     return 0
 
@@ -74,6 +76,8 @@ def _ensure(module: AssetModule) -> None:
         (unfinished / "bin").mkdir()
         for program, package in module.programs.items():
             _build(module, package, unfinished / "bin" / program)
+        if module.manifests is not None:
+            _copy_manifests(module, *module.manifests, unfinished / module.manifests_folder.name)
         unfinished.chmod(0o755)
         shutil.rmtree(place, ignore_errors=True)
         unfinished.rename(place)
@@ -90,5 +94,13 @@ def _build(module: AssetModule, package: str, output: Path) -> None:
     print(f"  {output.stat().st_size / 2**20:.0f} MiB in {time.monotonic() - started_s:.0f} s", flush=True)
 
 
+def _copy_manifests(module: AssetModule, go_module: str, folder: str, target: Path) -> None:
+    command = ["go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", go_module]
+    source = subprocess.run(command, cwd=module.source, check=True, capture_output=True, text=True).stdout.strip()
+    shutil.copytree(Path(source, folder), target, copy_function=shutil.copyfile)
+    for each in (target, *target.rglob("*")):  # the module cache is read-only
+        each.chmod(0o755 if each.is_dir() else 0o644)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
