@@ -66,6 +66,10 @@ e2e: export MAY_SKIP_DATES := 1
 e2e: $(READY) test-dates ## the end-to-end tests alone, with a minute of kill -9 under load
 	PODSCALER_CHURN_S=60 $(BIN)/python -m pytest -n 2 --dist loadfile tests/e2e tests/conformance/test_kubectl_transcripts.py
 
+.PHONY: upstream-e2e
+upstream-e2e: $(READY) ## Kubernetes' own end-to-end tests of autoscaling against `up` (hours; FOCUS=regex, CONTROLLER=ours|upstream)
+	$(BIN)/python tools/upstream_e2e.py $(if $(FOCUS),--focus '$(FOCUS)') $(addprefix --controller ,$(CONTROLLER))
+
 soak: $(READY) ## 2,000 autoscalers under faults for SOAK_MINUTES (30), then ten minutes of churn on both control planes
 	$(BIN)/python -m benchmarks.soak
 	CHURN_S=600 $(BIN)/python -m pytest -n 2 --dist load tests/e2e/planes/test_planes_churn.py

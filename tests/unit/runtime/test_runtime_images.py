@@ -33,3 +33,37 @@ def test_the_default_registry_may_be_left_out(image: str) -> None:
 def test_other_names_are_not_known(image: str) -> None:
     """A name that is not in the table stands for nothing."""
     assert images.resolve(image) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "replaced"),
+    [
+        pytest.param(("/agnhost", "netexec"), ("python3", "a.py", "netexec"), id="program of the image"),
+        pytest.param(("/bin/sh", "-c", "ls"), ("/bin/sh", "-c", "ls"), id="program of the machine"),
+        pytest.param((), (), id="no command"),
+    ],
+)
+def test_programs_of_an_image(command: tuple[str, ...], replaced: tuple[str, ...]) -> None:
+    """The path of a program of the image stands for the program that is built in."""
+    image = images.ImageCommand(("/agnhost",), programs={"/agnhost": ("python3", "a.py")})
+    assert image.replaced(command) == replaced
+
+
+@pytest.mark.parametrize(
+    ("image", "args", "line"),
+    [
+        pytest.param("registry.k8s.io/e2e-test-images/agnhost", (), ["pause"], id="default of agnhost"),
+        pytest.param("registry.k8s.io/e2e-test-images/agnhost", ("netexec",), ["netexec"], id="subcommand"),
+        pytest.param(
+            "registry.k8s.io/e2e-test-images/resource-consumer:1.14",
+            ("-port=1",),
+            ["resource-consumer", "-port=1"],
+            id="consumer",
+        ),
+    ],
+)
+def test_arguments_of_an_image(image: str, args: tuple[str, ...], line: list[str]) -> None:
+    """Arguments replace the default ones and follow the program."""
+    command = images.resolve(image)
+    assert command is not None
+    assert list(command.with_args(args)[4:]) == line

@@ -64,6 +64,7 @@ class ContainerConfig:
         max_processes: RLIMIT_NPROC, None for that of `up`.
         port_map: declared port -> the port that is bound in its place, for ports that may not be bound.
         port_trap: translates the ports in its system calls, None where that is not needed or not possible.
+        programs: path of a program in its image -> the command that runs in place of it, in exec too.
     """
 
     argv: tuple[str, ...]
@@ -79,6 +80,7 @@ class ContainerConfig:
     max_processes: int | None = None
     port_map: Mapping[int, int] = field(default_factory=dict)
     port_trap: PortTrap | None = None
+    programs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def needs_launcher(self) -> bool:
@@ -96,6 +98,7 @@ def process_spec(config: ContainerConfig) -> ProcessSpec:
 
 def exec_spec(config: ContainerConfig, argv: tuple[str, ...], *, pid: int, tty: bool = False) -> ProcessSpec:
     """How to start a command in the container whose main process is `pid`; `tty`: its streams are a terminal."""
+    argv = config.programs.get(argv[0], argv[:1]) + argv[1:] if argv else argv
     if config.needs_launcher or tty:
         return _by_launcher(config, argv, enter=pid if config.mounts else 0, tty=tty)
     return _directly(config, argv)

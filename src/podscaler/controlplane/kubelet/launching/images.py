@@ -2,8 +2,9 @@
 
 `container_setup` calls `resolve` for every container. Tag and digest are ignored, and so is a `docker.io/` or
 `library/` prefix. A container's own `command` always wins, so any image with a command runs that command of this
-machine. `startup` calls `write_programs`, which writes the programs that the image busybox has and this machine may
-lack; their directory is the last one of the container's PATH, so that the machine's own programs win.
+machine, unless it is the path of a program of the image (`/agnhost`). `startup` calls `write_programs`, which writes
+the programs that the image busybox has and this machine may lack; their directory is the last one of the container's
+PATH, so that the machine's own programs win.
 
 docs/pods.md has the table for users.
 """
@@ -29,6 +30,8 @@ class ImageCommand:
         env: environment variables of the image; the container's own variables win.
         brings_programs: whether its containers have BROUGHT_PROGRAMS in PATH.
         args_replace: whether a container's `args` replace argv (an image with CMD alone) or follow it (ENTRYPOINT).
+        default_args: the arguments that follow argv where the container has no `args` (CMD beside ENTRYPOINT).
+        programs: path of a program in the image -> the command that runs in place of it.
     """
 
     argv: tuple[str, ...]
@@ -36,6 +39,18 @@ class ImageCommand:
     env: Mapping[str, str] = field(default_factory=dict)
     args_replace: bool = False
     brings_programs: bool = False
+    default_args: tuple[str, ...] = ()
+    programs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def with_args(self, args: tuple[str, ...]) -> tuple[str, ...]:
+        """The command line of a container without `command`, and with these `args`."""
+        if not args:
+            return self.argv + self.default_args
+        return args if self.args_replace else self.argv + args
+
+    def replaced(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        """`command`, with a program of the image replaced by the command that runs in its place."""
+        return self.programs.get(command[0], command[:1]) + command[1:] if command else command
 
 
 def _program(name: str, *args: str) -> tuple[str, ...]:
@@ -43,13 +58,27 @@ def _program(name: str, *args: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(_PROGRAMS / name), *args)
 
 
+def _e2e_images() -> dict[str, ImageCommand]:
+    """The images of Kubernetes' end-to-end tests."""
+    agnhost, consumer = _program("agnhost.py"), _program("agnhost.py", "resource-consumer")
+    registries = ("registry.k8s.io/e2e-test-images", "gcr.io/k8s-staging-e2e-test-images")
+    images = {
+        "agnhost": ImageCommand(agnhost, default_args=("pause",), programs={"/agnhost": agnhost}, brings_programs=True),
+        "resource-consumer": ImageCommand(consumer, programs={"/consumer": consumer}),
+        "busybox": _BUSYBOX,
+    }
+    return {f"{registry}/{name}": image for registry in registries for name, image in images.items()}
+
+
+_BUSYBOX: Final = ImageCommand(("/bin/sh",), args_replace=True, brings_programs=True)
 _HPA_EXAMPLE: Final = ImageCommand(_program("hpa_example.py"), default_port=80)
 _KNOWN: Final[Mapping[str, ImageCommand]] = {
     "registry.k8s.io/hpa-example": _HPA_EXAMPLE,
     "k8s.gcr.io/hpa-example": _HPA_EXAMPLE,
     "gcr.io/google_containers/hpa-example": _HPA_EXAMPLE,
     "registry.k8s.io/pause": ImageCommand(_program("pause.py")),
-    "busybox": ImageCommand(("/bin/sh",), args_replace=True, brings_programs=True),
+    "busybox": _BUSYBOX,
+    **_e2e_images(),
 }
 
 

@@ -71,6 +71,7 @@ async def prepare(
         max_processes=deps.capabilities.processes.of_user(user.uid if user else None),
         port_map=ports.mapped,
         port_trap=_port_trap(deps, pod, place),
+        programs=image.programs if image else {},
     )
     names = _name_mounts(deps, pod, container, place)
     config = await deps.threads.run(_with_mounts, deps, pod, container, sources=sources, config=config, names=names)
@@ -157,21 +158,21 @@ def _services(deps: Dependencies, namespace: str) -> list[Object]:
 
 
 def argv(container: Mapping[str, Any], image: ImageCommand | None, env: Mapping[str, str]) -> tuple[str, ...]:
-    """The command line: `command`, or the image's, then `args`, with $(NAME) expanded.
+    """The command line: `command`, or the image's, then `args`, with $(NAME) expanded and programs of images replaced.
 
     Raises ContainerConfigError for an unknown image without a command.
     """
     command, args = container.get("command") or [], container.get("args") or []
     if command:
-        return tuple(environment.expanded(word, env) for word in [*command, *args])
+        line = tuple(environment.expanded(word, env) for word in [*command, *args])
+        return image.replaced(line) if image else line
     if image is None:
         raise ContainerConfigError(
             f'the image "{container.get("image", "")}" is none of those that podscaler knows (docs/pods.md), and the '
             "container has no command: podscaler pulls no images, it runs programs of this machine",
             reason=IMAGE_NOT_KNOWN,
         )
-    given = tuple(environment.expanded(word, env) for word in args)
-    return given if given and image.args_replace else image.argv + given
+    return image.with_args(tuple(environment.expanded(word, env) for word in args))
 
 
 def port_plan(deps: Dependencies, container: Mapping[str, Any], user: ContainerUser | None) -> PortPlan:

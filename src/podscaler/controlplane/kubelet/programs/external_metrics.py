@@ -1,0 +1,199 @@
+"""`agnhost external-metrics`: an HTTPS server of the external metrics API, whose values requests set.
+
+`agnhost` runs it. The values of `queue_messages_ready` and `http_requests_total` exist at the start. The certificate is
+signed by its own key, which is made at the start and never written outside a temporary folder.
+
+    GET /create/METRIC?value=N&fail=BOOL&labels=a=b,c=d
+    GET /set/METRIC?value=N&labels=...
+    GET /fail/METRIC?fail=BOOL&labels=...
+    GET /apis/external.metrics.k8s.io/v1beta1/namespaces/NS/METRIC?labelSelector=...
+
+Source: test/images/agnhost/external-metrics of Kubernetes v1.37 (paths, parameters, messages).
+Differs: METRICS_MAX; the metrics are the same in every namespace there too.
+"""
+
+import json
+import site
+import ssl
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from podscaler.controlplane.kubelet.programs.web_server import (
+    ArgumentParser,
+    WebRequest,
+    WebResponse,
+    error,
+    parse_int,
+    serve,
+)
+
+METRICS_MAX: Final = 1000
+GROUP: Final = "external.metrics.k8s.io"
+GROUP_VERSION: Final = f"{GROUP}/v1beta1"
+CERTIFICATE_LIFE: Final = timedelta(days=365)
+_API_GROUP: Final = {
+    "kind": "APIGroup",
+    "apiVersion": "v1",
+    "name": GROUP,
+    "versions": [{"groupVersion": GROUP_VERSION, "version": "v1beta1"}],
+    "preferredVersion": {"groupVersion": GROUP_VERSION, "version": "v1beta1"},
+}
+_RESOURCES: Final = {
+    "kind": "APIResourceList",
+    "apiVersion": "v1",
+    "groupVersion": GROUP_VERSION,
+    "resources": [{"name": "*", "namespaced": True, "kind": "ExternalMetricValueList", "verbs": ["get"]}],
+}
+
+
+@dataclass(slots=True)
+class ServedMetric:
+    """A metric; one that `fails` is an error of the server in place of a value."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    value: int = 0
+    fails: bool = False
+
+
+def parse_labels(text: str) -> dict[str, str]:
+    """The labels in `a=b,c=d`; parts without `=` are left out."""
+    pairs = (part.partition("=") for part in text.split(","))
+    return {name.strip(): value.strip() for name, equals, value in pairs if equals}
+
+
+class ExternalMetricsServer:
+    """Responds to the requests."""
+
+    def __init__(self) -> None:
+        self._metrics = [
+            ServedMetric("queue_messages_ready", value=100),
+            ServedMetric("http_requests_total", value=500),
+        ]
+        self._lock = threading.Lock()
+
+    def respond(self, request: WebRequest) -> WebResponse:
+        """The response to a request, which may set a value."""
+        with self._lock:
+            parts = request.path.strip("/").split("/")
+            match parts:
+                case ["healthz"] | ["readyz"]:
+                    return WebResponse("ok")
+                case ["apis", group, *rest] if group == GROUP:
+                    return self._read(rest, request.form)
+                case ["create" | "set" | "fail" as action, *rest]:
+                    return self._change(action, rest[0] if rest else "", request.form)
+            return error("404 page not found", 404)
+
+    def _read(self, path: list[str], form: Mapping[str, str]) -> WebResponse:
+        match path:
+            case []:
+                return _json(_API_GROUP)
+            case ["v1beta1"]:
+                return _json(_RESOURCES)
+            case ["v1beta1", "namespaces", _, name, *_]:
+                return self._values(name, parse_labels(form.get("labelSelector", "")))
+        return error("404 page not found", 404)
+
+    def _values(self, name: str, labels: Mapping[str, str]) -> WebResponse:
+        found = [metric for metric in self._metrics if metric.name == name and labels.items() <= metric.labels.items()]
+        if not found:
+            return error(f"no metric name called {name}" + (f" with labels {_go_map(labels)}" if labels else ""), 404)
+        if any(metric.fails for metric in found):
+            return error(f"metric {name} is configured to fail", 500)
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        items = [
+            {"metricName": name, "metricLabels": metric.labels or None, "timestamp": now, "value": str(metric.value)}
+            for metric in found
+        ]
+        return _json({"kind": "ExternalMetricValueList", "apiVersion": GROUP_VERSION, "metadata": {}, "items": items})
+
+    def _change(self, action: str, name: str, form: Mapping[str, str]) -> WebResponse:
+        if not name:
+            return error("metric name required", 400)
+        labels = parse_labels(form.get("labels", ""))
+        found = next((each for each in self._metrics if each.name == name and each.labels == labels), None)
+        if action == "fail":
+            return self._fail(found, name, form.get("fail", ""))
+        if not form.get("value"):
+            return error("value param required", 400)
+        value = parse_int(form["value"])
+        if value is None:
+            return error("value param must be an integer", 400)
+        if action == "create":
+            return self._create(ServedMetric(name, labels, value, form.get("fail") == "true"), found)
+        if found is None:
+            return error(f"metric {_key(name, labels)} not found", 404)
+        found.value = value
+        return _json({"status": "success", "metric": name, "value": value})
+
+    def _fail(self, found: ServedMetric | None, name: str, text: str) -> WebResponse:
+        if text not in ("true", "false"):
+            return error("fail param should be true or false", 400)
+        if found is None:
+            return error(f"metric {name} not found", 404)
+        found.fails = text == "true"
+        return _json({"status": "success", "metric": name, "labels": found.labels, "failing": text})
+
+    def _create(self, metric: ServedMetric, former: ServedMetric | None) -> WebResponse:
+        if former is not None:
+            self._metrics.remove(former)
+        if len(self._metrics) >= METRICS_MAX:
+            return error(f"there are {METRICS_MAX} metrics already", 507)
+        self._metrics.append(metric)
+        facts = {"metric": metric.name, "labels": metric.labels, "value": metric.value, "failing": metric.fails}
+        return _json({"status": "created", **facts}, 201)
+
+
+def _key(name: str, labels: Mapping[str, str]) -> str:
+    return f"{name}:{','.join(f'{key}={value}' for key, value in labels.items())}" if labels else name
+
+
+def _go_map(labels: Mapping[str, str]) -> str:
+    return f"map[{' '.join(f'{name}:{labels[name]}' for name in sorted(labels))}]"
+
+
+def _json(value: Any, status: int = 200) -> WebResponse:
+    return WebResponse(f"{json.dumps(value)}\n", status, {"Content-Type": "application/json"})
+
+
+def self_signed_context() -> ssl.SSLContext:
+    """A TLS context with a new key and a certificate for `localhost`."""
+    site.main()  # the program is started without site-packages, which have cryptography
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + CERTIFICATE_LIFE)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    formats = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile(prefix="certificate-") as file:
+        file.write(key.private_bytes(*formats) + certificate.public_bytes(serialization.Encoding.PEM))
+        file.flush()
+        context.load_cert_chain(Path(file.name))
+    return context
+
+
+def main(args: Sequence[str]) -> int:
+    """Serve; returns the exit status."""
+    parser = ArgumentParser(prog="external-metrics")
+    parser.add_flag("port", 6443)
+    parser.add_flag("service-name", "external-metrics-server")
+    parser.add_flag("service-namespace", "default")
+    options = parser.parse_args(args)
+    return serve(ExternalMetricsServer().respond, options.port, context=self_signed_context())

@@ -1,0 +1,297 @@
+"""`agnhost netexec`: an HTTP and a UDP server with endpoints that network tests use.
+
+`agnhost` runs it. The endpoints: /, /clientip, /dial, /echo, /envvar, /exit, /header, /healthz, /hostname, /hostName,
+/readyz, /redirect, /serverport, /shell, /shutdown. Commands of the UDP server: hostname, clientip, serverport,
+`echo TEXT`, `envvar NAME`.
+
+Source: test/images/agnhost/netexec of Kubernetes v1.37 (endpoints, flags, messages).
+Differs: no SCTP and no /upload; commands of /shell end after SHELL_S.
+"""
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import parse_qs, quote, urlsplit
+
+from podscaler.controlplane.kubelet.programs.web_server import (
+    ArgumentParser,
+    WebRequest,
+    WebResponse,
+    error,
+    host_name,
+    listen_address,
+    parse_int,
+    serve,
+)
+
+DIAL_S: Final = 5.0
+DIALS_MAX: Final = 1000
+SHELL_S: Final = 60.0
+WAIT_S_MAX: Final = 3600.0
+DATAGRAM_BYTES: Final = 2048
+_UNIT_S: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+@dataclass(slots=True)
+class ServerState:
+    """What the endpoints report of the server.
+
+    Attributes:
+        http_port: the port of the HTTP server.
+        is_ready: whether the UDP server runs.
+        is_ending: whether SIGTERM was received.
+    """
+
+    http_port: int
+    is_ready: bool = False
+    is_ending: bool = False
+
+
+class Netexec:
+    """Responds to the requests.
+
+    Args:
+        exit_process: ends the process with a status.
+    """
+
+    def __init__(self, state: ServerState, exit_process: Callable[[int], None] = os._exit) -> None:
+        self._state = state
+        self._exit = exit_process
+        self._endpoints: dict[str, Callable[[WebRequest], WebResponse]] = {
+            "/clientip": lambda request: WebResponse(f"{request.client[0]}:{request.client[1]}"),
+            "/dial": dial,
+            "/echo": _echo,
+            "/envvar": _environment_variable,
+            "/exit": self._exit_after,
+            "/header": _header,
+            "/healthz": lambda _: WebResponse("", 200 if state.is_ready else 412),
+            "/hostname": lambda _: WebResponse(host_name()),
+            "/hostName": lambda _: WebResponse(host_name()),
+            "/readyz": self._readiness,
+            "/redirect": _redirect,
+            "/serverport": lambda _: WebResponse(str(state.http_port)),
+            "/shell": _shell,
+            "/shutdown": lambda _: WebResponse("", finished=lambda: exit_process(0)),
+        }
+
+    def respond(self, request: WebRequest) -> WebResponse:
+        """The response of an endpoint; every other path gets the time."""
+        endpoint = self._endpoints.get(request.path)
+        if endpoint is None:
+            return WebResponse(f"NOW: {time.strftime('%Y-%m-%d %H:%M:%S %z %Z')}")
+        return endpoint(request)
+
+    def _readiness(self, request: WebRequest) -> WebResponse:
+        if self._state.is_ending:
+            return WebResponse("shutting down", 503)
+        return WebResponse("ok") if self._state.is_ready else WebResponse("", 412)
+
+    def _exit_after(self, request: WebRequest) -> WebResponse:
+        code, waits = request.form.get("code", ""), {}
+        for name in ("timeout", "wait"):
+            text = request.form.get(name, "")
+            waits[name] = parse_duration(text) if text else 0.0
+            if waits[name] is None:
+                return WebResponse(f"argument '{name}' must be a valid golang duration or empty, got \"{text}\"\n")
+        status = parse_int(code) if code else 0
+        if status is None:
+            return WebResponse(f"argument 'code' must be an integer [0-127] or empty, got \"{code}\"\n")
+        time.sleep(min(waits["wait"] or 0.0, WAIT_S_MAX))
+        if not waits["timeout"]:
+            self._exit(status)
+        return WebResponse("", finished=lambda: self._exit(status))
+
+
+def parse_duration(text: str) -> float | None:
+    """The seconds of a Go duration such as `1m30s`, None where it is none."""
+    if text == "0":
+        return 0.0
+    parts = re.findall(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|ms|s|m|h)", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        return None
+    return sum(float(number) * _UNIT_S[unit] for number, unit in parts)
+
+
+def _echo(request: WebRequest) -> WebResponse:
+    code = request.form.get("code", "")
+    status = parse_int(code) if code else 200
+    if status is None or not 100 <= status <= 999:
+        return WebResponse(f"argument 'code' must be an integer or empty, got \"{code}\"\n")
+    return WebResponse(request.form.get("msg", ""), status)
+
+
+def _environment_variable(request: WebRequest) -> WebResponse:
+    name = request.form.get("var", "")
+    if not name:
+        return error("'var' query parameter is required", 400)
+    if name not in os.environ:
+        return error(f'env var "{name}" is not set', 500)
+    return WebResponse(os.environ[name])
+
+
+def _header(request: WebRequest) -> WebResponse:
+    name = request.form.get("key", "")
+    if name:
+        return WebResponse(request.headers.get(name, ""))
+    names = dict.fromkeys(name.title() for name in request.headers)
+    return WebResponse(json.dumps({name: request.headers.get_all(name) for name in names if name != "Host"}))
+
+
+def _redirect(request: WebRequest) -> WebResponse:
+    code = request.form.get("code", "")
+    status = parse_int(code) if code else 302
+    if status is None or not 300 <= status <= 399:
+        return WebResponse(f"argument 'code' must be an integer or empty, got \"{code}\"\n")
+    location = quote(request.form.get("location", ""), safe=":/?#[]@!$&'()*+,;=%-._~")
+    return WebResponse("", status, {"Location": location})
+
+
+def _shell(request: WebRequest) -> WebResponse:
+    command = request.form.get("shellCommand") or request.form.get("cmd", "")
+    result: dict[str, str] = {}
+    try:
+        done = subprocess.run(  # noqa: S603  the endpoint is for commands of its caller, in the pod's own processes
+            ["/bin/sh", "-c", command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=SHELL_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        return WebResponse(json.dumps({"error": str(failure)}))
+    if done.stdout:
+        result["output"] = done.stdout.decode("utf-8", "replace")
+    if done.returncode:
+        result["error"] = f"exit status {done.returncode}"
+    return WebResponse(json.dumps(result))
+
+
+def dial(request: WebRequest) -> WebResponse:
+    """Send requests to another server; the response has their responses and errors."""
+    form = {name: values[0] for name, values in parse_qs(request.query, keep_blank_values=True).items()}
+    tries = parse_int(form.get("tries") or "1")
+    if tries is None or tries > DIALS_MAX:
+        return error(f'tries parameter is invalid. strconv.Atoi: parsing "{form.get("tries")}": invalid syntax', 400)
+    if not form.get("request"):
+        return error("request parameter not specified. <nil>", 400)
+    protocol = form.get("protocol", "").lower() or "http"
+    dialer = {"http": dial_http, "udp": dial_udp}.get(protocol)
+    if dialer is None:
+        return error(f"unsupported protocol. {protocol}", 400)
+    host, port = form.get("host", ""), parse_int(form.get("port", ""))
+    if port is None:
+        return error("host and/or port param are invalid. invalid port", 400)
+    responses, errors = [], []
+    for _ in range(tries):
+        try:
+            responses.append(dialer(host, port, form["request"]))
+        except (OSError, http.client.HTTPException) as failure:
+            errors.append(str(failure))
+    lists = {"responses": responses if any(responses) else [], "errors": errors}
+    return WebResponse(json.dumps({name: values for name, values in lists.items() if values}))
+
+
+def dial_http(host: str, port: int, request: str) -> str:
+    """The body of `GET /REQUEST`. Raises OSError, HTTPException."""
+    connection = http.client.HTTPConnection(host, port, timeout=DIAL_S)
+    try:
+        connection.request("GET", f"/{request}")
+        return connection.getresponse().read().decode("utf-8", "replace")
+    finally:
+        connection.close()
+
+
+def dial_udp(host: str, port: int, request: str) -> str:
+    """The datagram that a datagram is answered with. Raises OSError."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
+        connection.settimeout(DIAL_S)
+        connection.connect((host, port))
+        connection.send(request.encode())
+        return connection.recv(DATAGRAM_BYTES).decode("utf-8", "replace")
+
+
+def datagram_response(text: str, client: tuple[str, int], port: int) -> str | None:
+    """The response to a command of the UDP server on `port`, None for an unknown command."""
+    command, _, argument = text.strip().partition(" ")
+    match command.lower():
+        case "hostname":
+            return host_name()
+        case "clientip":
+            return f"{client[0]}:{client[1]}"
+        case "serverport":
+            return str(port)
+        case "echo":
+            return argument.lower()
+        case "envvar":
+            return os.environ.get(argument.strip(), "")
+    return None
+
+
+def serve_datagrams(port: int, state: ServerState) -> None:
+    """Serve UDP until the process ends; `state` is ready from then on. Ends the process where it cannot be bound."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        try:
+            server.bind((listen_address(), port))
+        except OSError as failure:
+            print(f"listen udp {listen_address()}:{port}: {failure.strerror}", flush=True)
+            os._exit(1)
+        state.is_ready = True
+        while True:
+            content, client = server.recvfrom(DATAGRAM_BYTES)
+            response = datagram_response(content.decode("utf-8", "replace"), client, port)
+            if response is not None:
+                server.sendto(response.encode(), client)
+
+
+def overridden(netexec: Netexec, target: str) -> Callable[[WebRequest], WebResponse]:
+    """A function that responds to every request as to `GET target`."""
+    url = urlsplit(target)
+    form = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
+
+    def respond(request: WebRequest) -> WebResponse:
+        return netexec.respond(replace(request, method="GET", path=url.path, query=url.query, form=form))
+
+    return respond
+
+
+def end_on_signal(state: ServerState, delay_s: float) -> None:
+    """Make SIGTERM end the process after a delay, during which it is not ready."""
+
+    def received(*_: object) -> None:
+        state.is_ending = True
+        timer = threading.Timer(delay_s, os._exit, (0,))
+        timer.daemon = True
+        timer.start()
+
+    signal.signal(signal.SIGTERM, received)
+
+
+def main(args: Sequence[str]) -> int:
+    """Serve; returns the exit status."""
+    parser = ArgumentParser(prog="netexec")
+    for name, default in {"http-port": 8080, "udp-port": 8081, "sctp-port": -1, "delay-shutdown": 0}.items():
+        parser.add_flag(name, default)
+    for name in ("tls-cert-file", "tls-private-key-file", "http-override", "udp-listen-addresses"):
+        parser.add_flag(name, "")
+    options = parser.parse_args(args)
+    state = ServerState(options.http_port)
+    end_on_signal(state, options.delay_shutdown)
+    if options.udp_port != -1:
+        threading.Thread(target=serve_datagrams, args=(options.udp_port, state), daemon=True).start()
+    netexec = Netexec(state)
+    respond = overridden(netexec, options.http_override) if options.http_override else netexec.respond
+    context = None
+    if options.tls_cert_file:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(options.tls_cert_file, options.tls_private_key_file or None)
+    return serve(respond, options.http_port, context=context)

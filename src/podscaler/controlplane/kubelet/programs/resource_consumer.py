@@ -1,0 +1,193 @@
+"""The image `resource-consumer`: uses CPU time, memory and values of metrics for a duration, as requests ask for.
+
+`agnhost` runs it. A request starts a process that uses one share and ends by itself, so that usages add up; at most
+CONSUMERS_MAX run at a time, and a further request is a 503. The processes end with the container.
+
+    POST /ConsumeCPU   millicores, durationSec
+    POST /ConsumeMem   megabytes, durationSec
+    POST /BumpMetric   metric, delta, durationSec
+    POST /GetCurrentStatus
+    GET  /metrics      the bumped metrics, in Prometheus' text format
+
+Source: test/images/resource-consumer of Kubernetes v1.37 (paths, parameters, messages).
+Differs: the number of processes is limited.
+"""
+
+import math
+import mmap
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from podscaler.controlplane.kubelet.programs.web_server import (
+    ArgumentParser,
+    WebRequest,
+    WebResponse,
+    error,
+    missing,
+    parse_int,
+    serve,
+)
+
+CONSUMERS_MAX: Final = 64
+METRICS_MAX: Final = 1000
+BURST_S: Final = 0.002
+PAUSE_S: Final = 0.01
+NOT_GIVEN: Final = "not given function argument"
+INCORRECT: Final = "incorrect function argument"
+_MEGABYTE: Final = 1024 * 1024
+
+
+def consume_cpu(millicores: int, duration_s: int) -> None:
+    """Use CPU time for `duration_s` seconds, `millicores` on the average since the start."""
+    started = time.monotonic()
+    while (elapsed := time.monotonic() - started) < duration_s:
+        if time.process_time() < elapsed * millicores / 1000:
+            _burn(BURST_S)
+        else:
+            time.sleep(PAUSE_S)
+
+
+def _burn(duration_s: float) -> None:
+    until = time.process_time() + duration_s
+    while time.process_time() < until:
+        for number in range(1000):
+            math.sqrt(number)
+
+
+def consume_memory(megabytes: int, duration_s: int) -> None:
+    """Hold `megabytes` MiB of resident memory for `duration_s` seconds."""
+    with mmap.mmap(-1, max(megabytes, 1) * _MEGABYTE) as memory:
+        for page in range(0, len(memory), mmap.PAGESIZE):
+            memory[page] = 1
+        time.sleep(duration_s)
+
+
+class Consumers:
+    """The processes that use CPU time or memory."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._lock = threading.Lock()
+
+    def start(self, function: str, amount: int, duration_s: int) -> bool:
+        """Start a process of `main`; False where too many run."""
+        with self._lock:
+            self._running = [process for process in self._running if process.poll() is None]
+            if len(self._running) >= CONSUMERS_MAX:
+                return False
+            argv = [*self._command, function, str(amount), str(duration_s)]
+            self._running.append(subprocess.Popen(argv))  # noqa: S603  this program, with numbers
+            return True
+
+
+class BumpedMetrics:
+    """The values of metrics, each the sum of the deltas that have not expired."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def bump(self, name: str, delta: float, duration_s: int) -> bool:
+        """Add `delta` for a duration; False where there are too many metrics."""
+        with self._lock:
+            if name not in self._values and len(self._values) >= METRICS_MAX:
+                return False
+            self._add(name, delta)
+        timer = threading.Timer(duration_s, self._expire, (name, delta))
+        timer.daemon = True
+        timer.start()
+        return True
+
+    def text(self) -> str:
+        """The metrics in Prometheus' text format."""
+        with self._lock:
+            return "".join(
+                f"# HELP {name} info message.\n# TYPE {name} gauge\n{name} {value:f}\n"
+                for name, value in self._values.items()
+            )
+
+    def _expire(self, name: str, delta: float) -> None:
+        with self._lock:
+            self._add(name, -delta)
+
+    def _add(self, name: str, delta: float) -> None:
+        self._values[name] = self._values.get(name, 0.0) + delta
+
+
+class ResourceConsumer:
+    """Responds to the requests."""
+
+    def __init__(self, consumers: Consumers) -> None:
+        self._consumers = consumers
+        self._metrics = BumpedMetrics()
+
+    def respond(self, request: WebRequest) -> WebResponse:
+        """The response to a request, which may start a process."""
+        if request.path == "/metrics":
+            return WebResponse(self._metrics.text())
+        if request.method != "POST":
+            return error("Bad request. Not a POST request", 400)
+        match request.path:
+            case "/ConsumeCPU":
+                return self._consume(request, "millicores")
+            case "/ConsumeMem":
+                return self._consume(request, "megabytes")
+            case "/BumpMetric":
+                return self._bump(request)
+            case "/GetCurrentStatus":
+                return WebResponse("Warning: not implemented!\nGetCurrentStatus")
+        return error(f"unknown function: {request.path}", 404)
+
+    def _consume(self, request: WebRequest, parameter: str) -> WebResponse:
+        form = request.form
+        if missing(form, (parameter, "durationSec")):
+            return error(NOT_GIVEN, 400)
+        amount, duration_s = parse_int(form[parameter]), parse_int(form["durationSec"])
+        if amount is None or duration_s is None:
+            return error(INCORRECT, 400)
+        if not self._consumers.start(parameter, amount, duration_s):
+            return error(f"more than {CONSUMERS_MAX} processes use resources already", 503)
+        return WebResponse(f"{request.path[1:]}\n{amount} {parameter}\n{duration_s} durationSec\n")
+
+    def _bump(self, request: WebRequest) -> WebResponse:
+        form = request.form
+        if missing(form, ("metric", "delta", "durationSec")):
+            return error(NOT_GIVEN, 400)
+        delta, duration_s = _parse_float(form["delta"]), parse_int(form["durationSec"])
+        if delta is None or duration_s is None:
+            return error(INCORRECT, 400)
+        if not self._metrics.bump(form["metric"], delta, duration_s):
+            return error(f"there are {METRICS_MAX} metrics already", 503)
+        return WebResponse(f"BumpMetric\n{form['metric']} metric\n{delta:g} delta\n{duration_s} durationSec\n")
+
+
+def _parse_float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def main(args: Sequence[str], command: Sequence[str]) -> int:
+    """Serve, or be one of the processes that use a resource; returns the exit status.
+
+    Args:
+        args: the flags of the server; or `millicores` or `megabytes`, the amount, and the seconds.
+        command: runs this function with further arguments in a process of its own.
+    """
+    if args[:1] == ["millicores"]:
+        consume_cpu(int(args[1]), int(args[2]))
+        return 0
+    if args[:1] == ["megabytes"]:
+        consume_memory(int(args[1]), int(args[2]))
+        return 0
+    parser = ArgumentParser(prog="consumer")
+    parser.add_flag("port", 8080)
+    options = parser.parse_args(args)
+    print(f"consumer: {sys.version.split()[0]}", flush=True)
+    return serve(ResourceConsumer(Consumers(command)).respond, options.port)

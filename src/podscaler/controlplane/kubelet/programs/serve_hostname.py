@@ -1,0 +1,111 @@
+"""`agnhost serve-hostname` and `agnhost test-webserver`: serve the pod's name, or the files of the machine's root.
+
+`agnhost` runs them. `serve-hostname` continues for a minute after SIGTERM, until the pod's grace period is over.
+
+Source: test/images/agnhost/serve-hostname and test-webserver of Kubernetes v1.37 (flags and defaults).
+Differs: `test-webserver` serves the container's own folder, as containers share the machine's root folder.
+"""
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from podscaler.controlplane.kubelet.programs.web_server import (
+    ArgumentParser,
+    WebRequest,
+    WebResponse,
+    error,
+    host_name,
+    listen_address,
+    serve,
+)
+
+ENDING_S: Final = 60.0
+DATAGRAM_BYTES: Final = 16
+FILE_BYTES_MAX: Final = 16 * 1024 * 1024
+
+
+def end_on_signal() -> None:
+    """Make SIGTERM end the process after ENDING_S; it serves until then."""
+
+    def received(*_: object) -> None:
+        timer = threading.Timer(ENDING_S, os._exit, (0,))
+        timer.daemon = True
+        timer.start()
+
+    signal.signal(signal.SIGTERM, received)
+
+
+def serve_streams(port: int) -> None:
+    """Send the host name to every TCP connection, until the process ends. Raises OSError."""
+    with socket.create_server((listen_address(), port)) as server:
+        while True:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(host_name().encode())
+
+
+def serve_datagrams(port: int) -> None:
+    """Send the host name for every UDP datagram, until the process ends. Raises OSError."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind((listen_address(), port))
+        while True:
+            _, client = server.recvfrom(DATAGRAM_BYTES)
+            server.sendto(host_name().encode(), client)
+
+
+def main(args: Sequence[str]) -> int:
+    """Serve the host name; returns the exit status."""
+    parser = ArgumentParser(prog="serve-hostname")
+    for name, default in {"tcp": False, "udp": False, "http": True, "close": False}.items():
+        parser.add_flag(name, default)
+    parser.add_flag("port", 9376)
+    options = parser.parse_args(args)
+    if options.http and (options.tcp or options.udp):
+        print("Can't server TCP/UDP mode and HTTP mode at the same time", flush=True)
+        return 1
+    end_on_signal()
+    for wanted, function in ((options.tcp, serve_streams), (options.udp, serve_datagrams)):
+        if wanted:
+            threading.Thread(target=function, args=(options.port,), daemon=True).start()
+    if options.http:
+        headers = {"Connection": "close"} if options.close else {}
+        return serve(lambda _: WebResponse(host_name(), headers=headers), options.port)
+    while True:
+        time.sleep(ENDING_S)
+
+
+def file_response(root: Path, request: WebRequest) -> WebResponse:
+    """A file below `root`, or the names of a folder there."""
+    path = (root / unquote(request.path).lstrip("/")).resolve()
+    if not path.is_relative_to(root.resolve()):
+        return error("404 page not found", 404)
+    try:
+        if path.is_dir():
+            names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in path.iterdir())
+            lines = (f'<a href="{escape(name)}">{escape(name)}</a>\n' for name in names)
+            headers = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "private"}
+            return WebResponse(f"<pre>\n{''.join(lines)}</pre>\n", headers=headers)
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+    except OSError:
+        return error("404 page not found", 404)
+    if len(content) > FILE_BYTES_MAX:
+        return error("file too large", 500)
+    return WebResponse(content.decode("utf-8", "replace"), headers={"Cache-Control": "private"})
+
+
+def web_server_main(args: Sequence[str]) -> int:
+    """Serve the files of the current folder; returns the exit status."""
+    parser = ArgumentParser(prog="test-webserver")
+    parser.add_flag("port", 80)
+    options = parser.parse_args(args)
+    folder = Path.cwd()
+    return serve(lambda request: file_response(folder, request), options.port)

@@ -1,0 +1,209 @@
+"""A small HTTP server for the test programs of the built-in images.
+
+`resource_consumer`, `netexec` and the other servers here define a function from request to response, and call `serve`.
+A request has a thread of its own; at most REQUESTS_AT_ONCE run at a time. The server listens on the pod's address.
+Request bodies above BODY_BYTES_MAX are a 413. SIGTERM ends the process at once, as it ends a Go program.
+"""
+
+import argparse
+import os
+import ssl
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+REQUESTS_AT_ONCE: Final = 256
+BODY_BYTES_MAX: Final = 16 * 1024 * 1024
+LINE_BYTES_MAX: Final = 8192
+IDLE_S: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class WebRequest:
+    """A request.
+
+    Attributes:
+        path: without the query, percent-encoded as it was sent.
+        query: as it was sent, without the question mark.
+        form: the first value of each parameter of the body, or else of the query.
+        headers: those of the request.
+        client: the address and port of the peer.
+    """
+
+    method: str
+    path: str
+    query: str
+    form: Mapping[str, str]
+    headers: Message
+    body: bytes
+    client: tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WebResponse:
+    """A response; `finished` runs after it was sent."""
+
+    text: str
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    finished: Callable[[], None] | None = None
+
+
+Respond = Callable[[WebRequest], WebResponse]
+
+
+def error(text: str, status: int) -> WebResponse:
+    """An error in the form of Go's `http.Error`: the text with a line feed."""
+    return WebResponse(f"{text}\n", status)
+
+
+def listen_address() -> str:
+    """The address of the pod, the only one on which a program of it listens."""
+    return os.environ.get("POD_IP", "127.0.0.1")
+
+
+def host_name() -> str:
+    """The pod's host name; the machine's own one is shared by all pods."""
+    return os.environ.get("HOSTNAME", "localhost")
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """Parses flags in Go's forms: `-port=80`, `--port=80`, `--port 80`, `--http`, `--http=false`."""
+
+    def add_flag(self, name: str, default: str | int | bool) -> None:
+        """Add a flag of the type of its default."""
+        flags = (f"-{name}", f"--{name}")
+        if isinstance(default, bool):
+            self.add_argument(*flags, default=default, nargs="?", const=True, type=parse_bool)
+        else:
+            self.add_argument(*flags, default=default, type=type(default))
+
+
+def parse_bool(text: str) -> bool:
+    """The value of a boolean flag. Raises ValueError."""
+    words = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
+    if text.lower() not in words:
+        raise ValueError(f"invalid boolean value {text!r}")
+    return words[text.lower()]
+
+
+def serve(respond: Respond, port: int, *, context: ssl.SSLContext | None = None) -> int:
+    """Serve HTTP, or HTTPS with `context`, until the process ends; returns 1 where the port cannot be bound."""
+    try:
+        server = new_server(respond, port, context=context)
+    except OSError as failure:
+        print(f"listen tcp {listen_address()}:{port}: {failure.strerror}", file=sys.stderr, flush=True)
+        return 1
+    print(f"listening on {listen_address()}:{server.server_address[1]}", flush=True)
+    server.serve_forever()
+    return 0
+
+
+def new_server(respond: Respond, port: int, *, context: ssl.SSLContext | None = None) -> ThreadingHTTPServer:
+    """A server that is bound, and not yet serving. Raises OSError."""
+    handler = type("Handler", (_Handler,), {"respond": staticmethod(respond), "context": context})
+    return _Server((listen_address(), port), handler)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Print the error in one line: a client that goes away is no error of the program."""
+        print(f"connection from {client_address}: {sys.exc_info()[1]!r}", file=sys.stderr, flush=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version = "agnhost"
+    timeout = IDLE_S
+    respond: Respond
+    context: ssl.SSLContext | None
+    slots = threading.BoundedSemaphore(REQUESTS_AT_ONCE)
+
+    def setup(self) -> None:
+        """Complete the TLS handshake in the connection's own thread."""
+        if self.context is not None:
+            self.request.settimeout(IDLE_S)
+            self.request = self.context.wrap_socket(self.request, server_side=True)
+        super().setup()
+
+    def do_GET(self) -> None:
+        """Respond to a request with any method."""
+        try:
+            body = self._body()
+        except ValueError:
+            self.close_connection = True
+            self._send(error("invalid body", 400))
+            return
+        if body is None:
+            self.close_connection = True
+            self._send(error("request body too large", 413))
+            return
+        with self.slots:
+            response = type(self).respond(self._request(body))
+        self._send(response)
+        if response.finished is not None:
+            self.wfile.flush()
+            response.finished()
+
+    do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_GET  # noqa: N815 - names of http.server
+
+    def _body(self) -> bytes | None:
+        """The body of the request, None where it is too large. Raises ValueError."""
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            length = int(self.headers.get("Content-Length") or 0)
+            return self.rfile.read(length) if 0 <= length <= BODY_BYTES_MAX else None
+        body = b""
+        while length := int(self.rfile.readline(LINE_BYTES_MAX).partition(b";")[0], 16):
+            if not 0 < length <= BODY_BYTES_MAX - len(body):
+                return None
+            body += self.rfile.read(length)
+            self.rfile.readline(LINE_BYTES_MAX)
+        while self.rfile.readline(LINE_BYTES_MAX).strip():
+            pass
+        return body
+
+    def _request(self, body: bytes) -> WebRequest:
+        url = urlsplit(self.path)
+        pairs = parse_qs(url.query, keep_blank_values=True)
+        if self.headers.get_content_type() == "application/x-www-form-urlencoded":
+            pairs |= parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+        form = {name: values[0] for name, values in pairs.items()}
+        host, port = self.client_address[:2]
+        return WebRequest(self.command, url.path, url.query, form, self.headers, body, (str(host), int(port)))
+
+    def _send(self, response: WebResponse) -> None:
+        content = response.text.encode()
+        self.send_response(response.status)
+        headers = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(content))}
+        for name, value in (headers | dict(response.headers)).items():
+            self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Print the method, the path without its query, and the status of each request."""
+        print(f"{self.command} {urlsplit(self.path).path} {code}", flush=True)
+
+
+def parse_int(text: str) -> int | None:
+    """The integer in `text`, None where it is none."""
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def missing(form: Mapping[str, str], names: Sequence[str]) -> bool:
+    """Whether a parameter is absent or empty."""
+    return any(not form.get(name) for name in names)
