@@ -52,6 +52,10 @@ PRIVATE_MOUNTS = Prerequisite(
     "no private mounts",
     "run the tests as root with CAP_SYS_ADMIN (docker run --cap-add=SYS_ADMIN), or allow user namespaces",
 )
+NETWORK_NAMESPACES = Prerequisite(
+    "no network namespaces for pods",
+    "apt-get install iproute2, and run the tests as root with CAP_NET_ADMIN and CAP_SYS_ADMIN",
+)
 PROMETHEUS = Prerequisite("no prometheus", "apt-get install prometheus")
 CHROMIUM = Prerequisite("no chromium", "apt-get install chromium")
 PROMTOOL = Prerequisite("no promtool", "apt-get install prometheus")

@@ -236,17 +236,6 @@ def test_an_unknown_image_without_a_command_waits_with_a_reason(up: Up) -> None:
     eventually(lambda: [m for name, _, m in up.events() if name == "unknown" and "example.com/nobody/knows:1" in m])
 
 
-def test_an_address_in_use_is_explained(up: Up) -> None:
-    """A container that cannot bind gets an event that names POD_IP."""
-    code = "import socket;s=socket.socket();s.bind(('127.0.0.1',int(__import__('os').environ['TAKEN'])))"
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        env = [{"name": "TAKEN", "value": str(taken.getsockname()[1])}]
-        up.create(PODS, pod("clash", python(code, env=env)))
-        eventually(lambda: [m for name, _, m in up.events() if name == "clash" and "POD_IP" in m])
-
-
 def test_logs_follow_and_tail(up: Up) -> None:
     """tailLines, timestamps, and follow until the container ends."""
     script = "for i in 1 2 3; do echo line $i; done; sleep 2; echo last"

@@ -1,21 +1,18 @@
 """exec, attach, cp, port-forward and `run -i --tty` with this machine's kubectl, and the official Python client."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import up_process
 from kubectl_terminal import Terminal
-from up_process import Up, eventually
+from up_process import Up, eventually, forwarding
 
 import prerequisites
 from patience import WITHIN_S
@@ -71,22 +68,6 @@ def run_web(up: Up, name: str) -> str:
 def sleeper(up: Up) -> str:
     """A pod with one container that does nothing."""
     return run(up, pod("sleeper", container("sleep 1000")))
-
-
-@contextmanager
-def forwarding(up: Up, target: str, port: int) -> Iterator[int]:
-    """A local port, chosen by kubectl, that it forwards."""
-    command = [up_process.KUBECTL or "", f"--kubeconfig={up.kubeconfig}", "port-forward", target, f":{port}"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert process.stdout is not None
-    try:
-        told = re.fullmatch(rf"Forwarding from 127\.0\.0\.1:(\d+) -> {port}\n", process.stdout.readline())
-        assert told is not None
-        yield int(told[1])
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
 
 def test_exit_codes_and_streams(up: Up, sleeper: str) -> None:

@@ -46,7 +46,7 @@ def python(code: str, **fields: Any) -> dict[str, Any]:
 
 
 class Node:
-    """A node agent over a real registry, in this process."""
+    """A node agent over a real registry, in this process; its pods share the machine's network."""
 
     def __init__(self, registry: Registry, folder: Path) -> None:
         self.registry = registry
@@ -57,7 +57,9 @@ class Node:
 
     async def start(self) -> None:
         self._block = addresses.claim_block(remember=self.folder / "block")
-        settings = KubeletSettings(self.folder / "node", node_name="here", log_max_bytes=200_000)
+        settings = KubeletSettings(
+            self.folder / "node", node_name="here", log_max_bytes=200_000, pod_network="loopback"
+        )
         self.agent = NodeAgent(self.registry, settings, SystemClock(), addresses=self._block)
         self._task = asyncio.create_task(self.agent.run())
 

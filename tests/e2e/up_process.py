@@ -7,12 +7,14 @@ import base64
 import http.client
 import json
 import os
+import re
 import signal
 import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -218,3 +220,19 @@ class Up:
         """(object's name, reason, message) of the namespace's events."""
         items = self.get(f"/api/v1/namespaces/{namespace}/events")["items"]
         return [(e["involvedObject"]["name"], e["reason"], e["message"]) for e in items]
+
+
+@contextmanager
+def forwarding(up: Up, target: str, port: int) -> Iterator[int]:
+    """A local port, chosen by kubectl, that it forwards to a port of `target`."""
+    command = [KUBECTL or "", f"--kubeconfig={up.kubeconfig}", "port-forward", target, f":{port}"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
+    try:
+        told = re.fullmatch(rf"Forwarding from 127\.0\.0\.1:(\d+) -> {port}\n", process.stdout.readline())
+        assert told is not None
+        yield int(told[1])
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

@@ -43,6 +43,7 @@ CHECKED = {
     "kubelet/programs/external_metrics.py:self_signed_context": "a temporary file of its own",
     "kubelet/programs/resource_consumer_controller.py:main": "flags of the container's own command",
     "kubelet/programs/serve_hostname.py:file_response": "resolved, and refused outside the root",
+    "network/pod_networks.py:_set_option": "names of options are constants, that of the bridge is made here",
     "kubelet/processes/cgroups.py:Cgroups.make": "ids of containers are made here (container_run), or constants",
     "kubelet/processes/cgroups.py:Cgroups.remove": "ids of containers are made here (container_run)",
     "kubelet/processes/cgroups.py:find": "/proc/self/cgroup, from the kernel",

@@ -55,7 +55,7 @@ from podscaler.controlplane.credentials.certificates import Certificates, Client
 from podscaler.controlplane.credentials.front_proxy import FrontProxy
 from podscaler.controlplane.credentials.request_signing import RequestSigner
 from podscaler.controlplane.credentials.signing_key import SigningKey
-from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
+from podscaler.controlplane.kubelet.processes.settings import KubeletSettings, PodNetworkMode
 from podscaler.controlplane.kubelet.server.node_access import NodeAccess
 from podscaler.controlplane.metrics.heapster import service as heapster_service
 from podscaler.controlplane.network import addresses, kubernetes_service
@@ -96,6 +96,7 @@ class UpSettings:
         audit_log: the file of the audit log, `-` for standard output; None: no audit log.
         serve_heapster: whether the node serves Heapster's API.
         dashboard_port: the port of the dashboard, 0: any free one; None: there is no dashboard.
+        pod_network: whether pods get network namespaces.
         is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
     """
 
@@ -116,6 +117,7 @@ class UpSettings:
     serve_heapster: bool = False
     is_new_cluster: bool = False
     dashboard_port: int | None = None
+    pod_network: PodNetworkMode = "auto"
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -379,7 +381,7 @@ class ControlPlane:
         auth: NodeAuth,
     ) -> Machine:
         settings = MachineSettings(
-            KubeletSettings(self._settings.data_dir / "node"),
+            KubeletSettings(self._settings.data_dir / "node", pod_network=self._settings.pod_network),
             certificates=self._settings.data_dir / "certificates",
             metric_resolution_s=self._settings.metric_resolution_s,
         )

@@ -48,6 +48,13 @@ METRIC_RESOLUTION = "metric-resolution"
     show_default=True,
     help="how often CPU and memory are read",
 )
+@click.option(
+    "--pod-network",
+    type=click.Choice(["auto", "namespaces", "loopback"]),
+    default="auto",
+    show_default=True,
+    help="a network namespace for each pod, or the machine's loopback; auto: namespaces where the machine allows them",
+)
 @click.option("--api-only", is_flag=True, help="run the API server alone, in which metrics are objects like others")
 @click.option("--without-autoscaler", is_flag=True, help="leave autoscaling to another controller")
 @click.option(
@@ -121,6 +128,7 @@ def command(
         anonymous_health=options["anonymous_health"],
         audit_log=options["audit_log"],
         token_file=options["token_auth_file"],
+        pod_network=options["pod_network"],
         is_new_cluster=options["new_cluster"],
         dashboard_port=None if options["without_dashboard"] else options["dashboard_port"],
     )

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from podscaler.base.clock import Clock
-from podscaler.base.errors import StatusError
+from podscaler.base.errors import StatusError, UsageError
 from podscaler.controlplane import scheduler
 from podscaler.controlplane.kubelet import node, startup, token_renewal
 from podscaler.controlplane.kubelet.containers import container_process
 from podscaler.controlplane.kubelet.containers.container_run import ContainerRun
-from podscaler.controlplane.kubelet.containers.dependencies import Dependencies
+from podscaler.controlplane.kubelet.containers.dependencies import Dependencies, release_address
 from podscaler.controlplane.kubelet.launching import images, process_limits
 from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
 from podscaler.controlplane.kubelet.launching.images import ImageCommand
@@ -38,7 +38,9 @@ from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.kubelet.startup import DetectedHost
 from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken
+from podscaler.controlplane.network import pod_networks
 from podscaler.controlplane.network.addresses import AddressBlock
+from podscaler.controlplane.network.pod_networks import PodNetworkError, PodNetworks
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.providers import PodLogs
 from podscaler.controlplane.registry.registry import Object, Registry
@@ -132,7 +134,8 @@ class NodeAgent:
         self._node_object: NodeObject | None = None
         self._recorders: list[EventRecorder] = []
         self._stops = False
-        self.connections = NodeConnections(self._find_run, self._has_processes, addresses)
+        self._networks: PodNetworks | None = None
+        self.connections = NodeConnections(self._find_run, self._has_processes, addresses, lambda: self._networks)
         self.logs: PodLogs = NodeLogs(self._threads, self._live_logs, self._paths, clock)
 
     @property
@@ -198,6 +201,8 @@ class NodeAgent:
         await self._handlers.close()
         if self._deps is not None and self._deps.port_translator is not None:
             self._deps.port_translator.close()
+        if self._networks is not None:
+            await self._threads.run(self._networks.close)
         self._threads.close()
 
     # --- start ----------------------------------------------------------------------------------------------------
@@ -210,6 +215,7 @@ class NodeAgent:
             _log.warning(ROOT_WARNING)
         if limitation := _low_port_limitation(found.capabilities):
             _log.warning("ports below %d: %s", found.capabilities.first_port, limitation)
+        self._networks, network_limitation = await self._open_networks()
         port = await self._start_endpoints(found.node_name) if self._start_endpoints is not None else 0
         machine = MachineInfo(
             name=found.node_name,
@@ -223,6 +229,7 @@ class NodeAgent:
                 node.PROCESS_LIMITS: found.capabilities.processes.limitation(cgroups.pids_error(found.cgroups)),
                 "PodAddresses": _address_limitation(self._addresses),
                 "LowPorts": _low_port_limitation(found.capabilities),
+                "PodNetworks": network_limitation,
             },
             endpoint_port=port,
             processes=found.capabilities.processes,
@@ -232,6 +239,21 @@ class NodeAgent:
         known = [pod["metadata"]["uid"] for pod in self._registry.list("pods")]
         await self._threads.run(startup.remove_orphaned_pods, self._paths, known)
         return self._make_dependencies(found), node_object
+
+    async def _open_networks(self) -> tuple[PodNetworks | None, str]:
+        """The network namespaces of pods, or None and the reason for it. Raises UsageError, PodNetworkError."""
+        mode = self._settings.pod_network
+        if mode == "loopback":
+            await self._threads.run(pod_networks.remove_leftovers, self._addresses)
+            return None, "pods share the machine's network, as --pod-network=loopback says"
+        networks = PodNetworks(self._addresses)
+        try:
+            await self._threads.run(networks.open)
+        except PodNetworkError as error:
+            if mode == "namespaces":
+                raise UsageError(f"--pod-network=namespaces: {error}") from error
+            return None, f"pods share the machine's network: {error}"
+        return networks, ""
 
     def _make_dependencies(self, found: DetectedHost) -> Dependencies:
         return Dependencies(
@@ -254,6 +276,7 @@ class NodeAgent:
             allocatable=found.capacity,
             cgroups=None if isinstance(found.cgroups, str) else found.cgroups,
             issue_token=self._issue_token,
+            pod_networks=self._networks,
             port_translator=self._make_translator(found.capabilities),
         )
 
@@ -339,7 +362,7 @@ class NodeAgent:
             except Exception:
                 _log.exception("the worker of pod %s failed; it is run again in %g s", uid, RETRY_S)
                 await self._clock.sleep(RETRY_S)
-        deps.addresses.release_pod(uid)
+        await release_address(deps, uid)
         _, worker = self._workers.pop(uid)
         del self._tasks[uid]
         if not self._stops and not isinstance(worker, SimulatedPod):

@@ -14,6 +14,7 @@ from typing import Final
 from podscaler.api import port_map
 from podscaler.controlplane.kubelet.containers.container_run import ContainerRun
 from podscaler.controlplane.network.addresses import AddressBlock
+from podscaler.controlplane.network.pod_networks import PodNetworks
 from podscaler.controlplane.registry.pod_connections import (
     ContainerSessions,
     PodPortConnection,
@@ -25,6 +26,7 @@ CONNECT_WITHIN_S: Final = 10.0
 CLOSE_WITHIN_S: Final = 1.0
 READ_BYTES: Final = 32 * 1024
 BUFFER_BYTES: Final = 64 * 1024
+LOCALHOST: Final = "127.0.0.1"
 
 
 class PortConnection:
@@ -65,6 +67,7 @@ class NodeConnections:
         find_run: returns the running container of a pod's uid and a container's name, or None.
         is_running: whether the pod with this uid has running containers.
         addresses: the addresses of the node and its pods.
+        networks: returns the network namespaces of pods, None where they have none.
     """
 
     def __init__(
@@ -72,10 +75,12 @@ class NodeConnections:
         find_run: Callable[[str, str], ContainerRun | None],
         is_running: Callable[[str], bool],
         addresses: AddressBlock,
+        networks: Callable[[], PodNetworks | None] = lambda: None,
     ) -> None:
         self._find_run = find_run
         self._is_running = is_running
         self._addresses = addresses
+        self._networks = networks
 
     def find_container(self, pod: Object, container: str) -> ContainerSessions | None:
         """The container, None unless it runs."""
@@ -93,13 +98,32 @@ class NodeConnections:
         host, real = place
         try:
             async with asyncio.timeout(CONNECT_WITHIN_S):
-                reader, writer = await asyncio.open_connection(host, real, limit=BUFFER_BYTES)
+                reader, writer = await self._open(host, real)
         except TimeoutError:
             raise SessionFailure(f"dial tcp4 {host}:{real}: i/o timeout") from None
         except OSError as error:
             reason = os.strerror(error.errno).lower() if error.errno else str(error)
             raise SessionFailure(f"dial tcp4 {host}:{real}: connect: {reason}") from error
         return PortConnection(reader, writer)
+
+    async def _open(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to a pod: in its network namespace to localhost, as kubelet does it, and then to its address.
+
+        Raises OSError.
+        """
+        networks = self._networks()
+        if networks is not None and networks.find(host):
+            inside = await asyncio.to_thread(networks.open_socket, host)
+            try:
+                inside.setblocking(False)
+                await asyncio.get_running_loop().sock_connect(inside, (LOCALHOST, port))
+                return await asyncio.open_connection(sock=inside, limit=BUFFER_BYTES)
+            except ConnectionRefusedError:
+                inside.close()
+            except BaseException:
+                inside.close()
+                raise
+        return await asyncio.open_connection(host, port, limit=BUFFER_BYTES)
 
     def locate(self, pod: Object, port: int) -> tuple[str, int] | None:
         """The address that the node gave the pod and where `port` of the manifest really is; None without address."""

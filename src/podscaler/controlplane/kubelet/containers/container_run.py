@@ -303,7 +303,7 @@ class ContainerRun:
         self._listener.container_ended(self.name, end)
 
     def _report_bind_error(self, ended: ContainerProcess, end: Terminated) -> None:
-        if end.finished_ns - ended.started_ns > SOON_S * NANOSECONDS:
+        if end.finished_ns - ended.started_ns > SOON_S * NANOSECONDS or self._config.network:
             return
         capabilities, user = self._deps.capabilities, self._config.user
         lowest = 1 if self._config.port_trap else capabilities.lowest_port(user.uid if user else None)

@@ -3,6 +3,7 @@
 `node_agent` makes one `Dependencies` and injects it into `PodWorker`, `SimulatedPod` and `ContainerRun`.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,8 +25,11 @@ from podscaler.controlplane.kubelet.processes.processes import Process
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken
 from podscaler.controlplane.network.addresses import AddressBlock
+from podscaler.controlplane.network.pod_networks import PodNetworkError, PodNetworks
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import Registry
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ class Dependencies:
         allocatable: the resources of the node as quantities: {"cpu": "4", "memory": "8Gi", "pods": "110"}.
         cgroups: enforces limits, None where no cgroup is delegated to `up`.
         issue_token: issues tokens of service accounts, None where the API server has none.
+        pod_networks: the network namespaces of pods; None: pods share the machine's network.
         port_translator: translates low ports in system calls of pods, None where not needed or not possible.
     """
 
@@ -115,4 +120,16 @@ class Dependencies:
     allocatable: Mapping[str, str] = field(default_factory=dict)
     cgroups: Cgroups | None = None
     issue_token: IssueToken | None = None
+    pod_networks: PodNetworks | None = None
     port_translator: PortTranslator | None = None
+
+
+async def release_address(deps: Dependencies, uid: str) -> None:
+    """Release the address of the pod `uid`, if it has one, after its network namespace is removed."""
+    address = deps.addresses.find_pod(uid)
+    if deps.pod_networks is not None and address is not None:
+        try:
+            await deps.pod_networks.discard(address)
+        except PodNetworkError as error:
+            _log.warning("the network namespace of the pod at %s cannot be removed: %s", address, error)
+    deps.addresses.release_pod(uid)

@@ -2,7 +2,8 @@
 
 `container_setup` makes a `ContainerConfig`, as the CRI's message of that name; `container_process` starts it, and
 `container_run` starts further commands beside it (exec probes, hooks, `kubectl exec`). The launcher (`launcher.py`) is
-needed for mounts, a cgroup, a limit of processes, a terminal or the translation of low ports. Pure.
+needed for mounts, a cgroup, a limit of processes, a terminal, a network of the pod or the translation of low ports.
+Pure.
 """
 
 import json
@@ -65,6 +66,8 @@ class ContainerConfig:
         port_map: declared port -> the port that is bound in its place, for ports that may not be bound.
         port_trap: translates the ports in its system calls, None where that is not needed or not possible.
         programs: path of a program in its image -> the command that runs in place of it, in exec too.
+        network: the file of the network namespace to join, empty for the machine's.
+        hostname: the host name in that namespace.
     """
 
     argv: tuple[str, ...]
@@ -81,11 +84,14 @@ class ContainerConfig:
     port_map: Mapping[int, int] = field(default_factory=dict)
     port_trap: PortTrap | None = None
     programs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    network: str = ""
+    hostname: str = ""
 
     @property
     def needs_launcher(self) -> bool:
         """Whether all its processes are started by the launcher."""
-        return bool(self.mounts or self.cgroup or self.max_processes is not None or self.port_trap)
+        needed = self.mounts or self.cgroup or self.max_processes is not None or self.port_trap or self.network
+        return bool(needed)
 
 
 def process_spec(config: ContainerConfig) -> ProcessSpec:
@@ -124,6 +130,8 @@ def _by_launcher(config: ContainerConfig, argv: tuple[str, ...], **more: Any) ->
         "has_own_folder": config.has_own_folder,
         **_ids(config),
         "cgroup": config.cgroup,
+        "network": config.network,
+        "hostname": config.hostname,
         "max_processes": config.max_processes,
         "mounts": [],
         "scratch": "",

@@ -10,6 +10,7 @@ PLAN is the descriptor of a file with JSON:
     has_own_folder     whether cwd is a folder of the node, in place of which / is used where a mount covers it
     user, group, groups  the ids to change to, or null
     cgroup             the directory of the cgroup to join, or ""
+    network, hostname  the network namespace to join and the host name in a UTS namespace, or "" for the machine's
     max_processes      RLIMIT_NPROC to set, or null
     mounts             [{"source", "sub_path", "target", "read_only"}]; parents before children
     scratch            an empty directory for a new root, needed where a target does not exist in `/`
@@ -51,7 +52,9 @@ else:
     import openat2
 
 CLONE_NEWNS = 0x0002_0000
+CLONE_NEWUTS = 0x0400_0000
 CLONE_NEWUSER = 0x1000_0000
+CLONE_NEWNET = 0x4000_0000
 MS_RDONLY = 1
 MS_NOSUID = 2
 MS_REMOUNT = 32
@@ -270,6 +273,16 @@ def enter_namespaces(pid: int) -> None:
     os.chroot(".")
 
 
+def join_network(path: str, hostname: str) -> None:
+    """Join the network namespace at `path`, with a host name of its own. Raises LaunchError, OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    checked(_libc.setns(descriptor, CLONE_NEWNET), "joining the pod's network namespace")
+    os.close(descriptor)
+    checked(_libc.unshare(CLONE_NEWUTS), "making a UTS namespace")
+    name = hostname.encode()
+    checked(_libc.sethostname(name, ctypes.c_size_t(len(name))), "setting the host name")
+
+
 def limit_processes(limit: int) -> None:
     """Set RLIMIT_NPROC of this process and its children, at most to the hard limit."""
     hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
@@ -346,6 +359,8 @@ def carry_out(plan: Mapping[str, Any]) -> None:
         write(os.path.join(plan["cgroup"], "cgroup.procs"), "0")
     if plan["max_processes"] is not None:
         limit_processes(plan["max_processes"])
+    if plan["network"]:
+        join_network(plan["network"], plan["hostname"])
     if plan["enter"]:
         enter_namespaces(plan["enter"])
     elif plan["mounts"]:

@@ -32,6 +32,8 @@ from podscaler.controlplane.registry.registry import Object
 
 IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
 MOUNTS_NOT_POSSIBLE: Final = "MountsNotPossible"
+ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104  told to programs in a network namespace of their pod
+HOST_NAME_MAX: Final = 63
 SERVICE_ACCOUNT_MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """The path at which client libraries read the token of their service account."""
 
@@ -56,7 +58,7 @@ async def prepare(
     """
     image = deps.resolve_image(container.get("image", ""))
     user = find_user(deps, pod, container)
-    ports = port_plan(deps, container, user)
+    ports = port_plan(deps, pod, container, user)
     env = _environment(deps, pod, container, place=place, ports=ports, user=user)
     container = _mountable(deps, container)
     marks = {process_identity.INSTANCE_VARIABLE: deps.instance, process_identity.CONTAINER_VARIABLE: container_id}
@@ -72,6 +74,8 @@ async def prepare(
         port_map=ports.mapped,
         port_trap=_port_trap(deps, pod, place),
         programs=image.programs if image else {},
+        network=deps.pod_networks.find(place.pod_ip) if deps.pod_networks else "",
+        hostname=host_name(pod),
     )
     names = _name_mounts(deps, pod, container, place)
     config = await deps.threads.run(_with_mounts, deps, pod, container, sources=sources, config=config, names=names)
@@ -137,10 +141,11 @@ def _environment(
     folders = [deps.settings.search_path, *([str(deps.paths.programs)] if image and image.brings_programs else [])]
     base = {
         "PATH": ":".join(folders),
-        "HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"],
+        "HOSTNAME": host_name(pod),
         "HOME": str(_work_folder(deps, pod, container)) if user is None else "/",
         "POD_IP": place.pod_ip,
         **(image.env if image else {}),
+        **({"LISTEN_ADDRESS": ALL_ADDRESSES} if image and has_own_network(deps, pod) else {}),
         **({} if ports.port_variable is None else {"PORT": str(ports.port_variable)}),
     }
     namespace = pod["metadata"]["namespace"]
@@ -175,10 +180,23 @@ def argv(container: Mapping[str, Any], image: ImageCommand | None, env: Mapping[
     return image.with_args(tuple(environment.expanded(word, env) for word in args))
 
 
-def port_plan(deps: Dependencies, container: Mapping[str, Any], user: ContainerUser | None) -> PortPlan:
+def has_own_network(deps: Dependencies, pod: Mapping[str, Any]) -> bool:
+    """Whether the pod has a network namespace of its own, in which every user may bind every port."""
+    return deps.pod_networks is not None and not pod["spec"].get("hostNetwork")
+
+
+def host_name(pod: Mapping[str, Any]) -> str:
+    """The pod's host name; a long one is cut, as kubelet does it."""
+    name = str(pod["spec"].get("hostname") or pod["metadata"]["name"])
+    return name if len(name) <= HOST_NAME_MAX else name[:HOST_NAME_MAX].rstrip("-.")
+
+
+def port_plan(
+    deps: Dependencies, pod: Mapping[str, Any], container: Mapping[str, Any], user: ContainerUser | None
+) -> PortPlan:
     """The ports of a container that runs as `user` (None: as `up`)."""
     image = deps.resolve_image(container.get("image", ""))
-    lowest = deps.capabilities.lowest_port(user.uid if user else None)
+    lowest = 1 if has_own_network(deps, pod) else deps.capabilities.lowest_port(user.uid if user else None)
     translated = deps.port_translator is not None
     return container_ports.port_plan(container, image, lowest_port=lowest, translated=translated)
 

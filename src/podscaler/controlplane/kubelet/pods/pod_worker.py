@@ -27,7 +27,7 @@ from podscaler.base.errors import PodscalerError, StatusError
 from podscaler.controlplane.kubelet.containers import container_state, pod_termination
 from podscaler.controlplane.kubelet.containers.container_run import ContainerRun
 from podscaler.controlplane.kubelet.containers.container_state import ContainerState, Terminated
-from podscaler.controlplane.kubelet.containers.dependencies import Dependencies
+from podscaler.controlplane.kubelet.containers.dependencies import Dependencies, release_address
 from podscaler.controlplane.kubelet.containers.pod_termination import PodTermination
 from podscaler.controlplane.kubelet.launching import container_ports
 from podscaler.controlplane.kubelet.pods import container_setup, pod_actions, restored_containers
@@ -194,7 +194,11 @@ class PodWorker:
         if actions.outcome is None or self._starting or self._outcome is not None:
             return
         self._outcome = "Failed" if self._termination and self._termination.reason else actions.outcome
-        self._deps.addresses.release_pod(self._pod["metadata"]["uid"])
+        uid = self._pod["metadata"]["uid"]
+        if self._deps.pod_networks is None:
+            self._deps.addresses.release_pod(uid)
+        else:
+            self._deps.background.start(release_address(self._deps, uid), f"release of the address of pod {uid}")
 
     async def _write(self) -> None:
         if self._is_removed or self._node_stops:
@@ -243,6 +247,8 @@ class PodWorker:
             await self._writer.annotate_port_map(mapped)
         else:  # keep the ports that a container has bound without declaring them
             await self._writer.extend_port_map(mapped)
+        if container_setup.has_own_network(self._deps, self._pod) and self._deps.pod_networks is not None:
+            await self._deps.pod_networks.ensure(place.pod_ip)
         container_id = secrets.token_hex(16)
         config = await container_setup.prepare(
             self._deps, self._pod, spec, place=place, sources=await self._volumes(place), container_id=container_id
@@ -274,7 +280,7 @@ class PodWorker:
             user = container_setup.find_user(self._deps, self._pod, spec)
         except ContainerConfigError:
             return container_ports.PortPlan()  # raised again when that container itself is started
-        return container_setup.port_plan(self._deps, spec, user)
+        return container_setup.port_plan(self._deps, self._pod, spec, user)
 
     async def _volumes(self, place: PodPlacement) -> Mapping[str, str]:
         """The paths of the pod's volumes, created once for all containers; a failure is retried at the next start."""

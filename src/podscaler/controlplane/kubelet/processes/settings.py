@@ -3,7 +3,9 @@
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
+PodNetworkMode = Literal["auto", "namespaces", "loopback"]
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -21,6 +23,7 @@ class KubeletSettings:
         max_pods: the capacity `pods` of the Node.
         nameserver: the address of the control plane's DNS server, empty where it has none.
         labels: labels of the Node, besides those that every node has.
+        pod_network: whether pods get network namespaces; `auto`: where the machine allows it.
     """
 
     data_dir: Path
@@ -32,3 +35,4 @@ class KubeletSettings:
     max_pods: int = 5000
     nameserver: str = ""
     labels: dict[str, str] = field(default_factory=dict)
+    pod_network: PodNetworkMode = "auto"

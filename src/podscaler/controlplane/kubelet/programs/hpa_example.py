@@ -4,7 +4,8 @@ It runs as a process of a pod and imports the standard library only. Every reque
 square roots, as in the image of that name, which takes some 50 ms of one core. On SIGTERM the server accepts
 connections for another half second, completes the requests that it has, and exits.
 
-Environment: POD_IP (the address to listen on), PORT (default 80), ITERATIONS (square roots for each request).
+Environment: LISTEN_ADDRESS or POD_IP (the address to listen on), PORT (default 80), ITERATIONS (square roots for each
+request).
 """
 
 import os
@@ -88,7 +89,8 @@ def drain(server: ExampleServer) -> None:
 def main() -> int:
     """Serve until SIGTERM; returns the exit status, 1 if the address cannot be bound."""
     LoadHandler.iterations = int(os.environ.get("ITERATIONS", LoadHandler.iterations))
-    address = (os.environ.get("POD_IP", "127.0.0.1"), int(os.environ.get("PORT", "80")))
+    host = os.environ.get("LISTEN_ADDRESS") or os.environ.get("POD_IP", "127.0.0.1")
+    address = (host, int(os.environ.get("PORT", "80")))
     try:
         server = ExampleServer(address, LoadHandler)
     except OSError as error:

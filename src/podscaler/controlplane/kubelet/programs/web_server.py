@@ -63,8 +63,8 @@ def error(text: str, status: int) -> WebResponse:
 
 
 def listen_address() -> str:
-    """The address of the pod, the only one on which a program of it listens."""
-    return os.environ.get("POD_IP", "127.0.0.1")
+    """The address to listen on: the pod's, the only one of a pod without a network namespace, or all of them."""
+    return os.environ.get("LISTEN_ADDRESS") or os.environ.get("POD_IP", "127.0.0.1")
 
 
 def host_name() -> str:

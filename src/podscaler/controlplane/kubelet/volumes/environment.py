@@ -3,7 +3,7 @@
 `container_setup` calls `environment` at each start of a container. Pure, except for lookups in the registry's memory.
 Later variables win:
 
-1. PATH, HOSTNAME, HOME, POD_IP, PORT for a built-in image, and the image's own variables;
+1. PATH, HOSTNAME, HOME, POD_IP, PORT and LISTEN_ADDRESS for a built-in image, and the image's own variables;
 2. the variables of Services (`service_variables`), then `envFrom`, then `env`;
 3. the marks of processes (`process_identity`), which `container_setup` adds.
 

@@ -1,0 +1,221 @@
+"""A network namespace for each pod, joined to the node by a veth pair and a bridge, where the machine allows it.
+
+`node_agent` opens one `PodNetworks` at its start; a pod's worker adds a namespace before it starts containers, and the
+launcher joins it. The addresses stay those of the address block (127.N.0.0/16), so that they are the same with and
+without namespaces:
+
+1. In the node's namespace, a route to the pod's /32 leads to the bridge. It is in the table `local`, where it is more
+   specific than 127.0.0.0/8. All other addresses of the block stay local: node, Services, addresses of no pod.
+2. In the pod's namespace, 127.N.0.0/16 leads to the bridge in the same way, and 127.0.0.1 is the pod's own.
+3. `route_localnet` is set on these interfaces only, so that they accept loopback addresses.
+4. A namespace has no name: `up` holds it open by a descriptor. After kill -9 the kernel removes it with its veth pair
+   when its last process has ended; the bridge with its routes is removed by the next `up` with that block, whatever
+   network it gives its pods.
+
+Source: network_namespaces(7), veth(4), ip-route(8); route_localnet in Documentation/networking/ip-sysctl.rst (Linux).
+"""
+
+import asyncio
+import ctypes
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, TypeVar
+
+from podscaler.base.errors import PodscalerError
+from podscaler.controlplane.network.addresses import AddressBlock
+
+CLONE_NEWNET: Final = 0x4000_0000
+COMMAND_TIMEOUT_S: Final = 30.0
+TRY_TIMEOUT_S: Final = 2.0
+SEARCH_PATH: Final = "/usr/sbin:/sbin:/usr/bin:/bin"
+_SYSTEM: Final = Path("/proc/sys/net/ipv4")
+
+Result = TypeVar("Result")
+
+
+class PodNetworkError(PodscalerError):
+    """The machine does not let `up` make a network namespace, or connect it."""
+
+
+class PodNetworks:
+    """The network namespaces of the pods of one node.
+
+    Args:
+        block: the addresses of node and pods, which this `up` has claimed.
+    """
+
+    def __init__(self, block: AddressBlock) -> None:
+        self._block = block
+        self._bridge = f"podscaler{block.number}"
+        self._namespaces: dict[str, int] = {}
+        self._lock = asyncio.Lock()
+
+    def open(self) -> None:
+        """Make the bridge, and try one namespace with a connection to the node. Blocks. Raises PodNetworkError."""
+        if sys.platform != "linux" or self._block.is_shared:
+            raise PodNetworkError("only Linux has network namespaces")
+        if os.geteuid() != 0:
+            raise PodNetworkError("only root may connect network namespaces to the machine")
+        remove_leftovers(self._block)
+        try:
+            _ip([f"link add name {self._bridge} type bridge", f"link set {self._bridge} up"])
+            _set_option(f"conf/{self._bridge}/route_localnet", 1)
+            self._try()
+        except (PodNetworkError, OSError) as error:
+            remove_leftovers(self._block)
+            raise PodNetworkError(f"network namespaces cannot be used here: {error}") from error
+
+    async def ensure(self, address: str) -> None:
+        """Make the namespace of the pod at `address` unless there is one. Raises PodNetworkError."""
+        async with self._lock:
+            if address not in self._namespaces:
+                await asyncio.to_thread(self.add, address)
+
+    async def discard(self, address: str) -> None:
+        """Remove the namespace of the pod at `address`, if there is one. Raises PodNetworkError."""
+        async with self._lock:
+            if address in self._namespaces:
+                await asyncio.to_thread(self.remove, address)
+
+    def find(self, address: str) -> str:
+        """The file of /proc by which the namespace of the pod at `address` is joined; empty: it has none."""
+        descriptor = self._namespaces.get(address)
+        return "" if descriptor is None else f"/proc/{os.getpid()}/fd/{descriptor}"
+
+    def open_socket(self, address: str) -> socket.socket:
+        """A TCP socket in the namespace of the pod at `address`, which has one. Blocks. Raises OSError."""
+        descriptor = self._namespaces[address]
+
+        def open_there() -> socket.socket:
+            _checked(_libc().setns(descriptor, CLONE_NEWNET))
+            return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+
+        return _in_own_thread(open_there)
+
+    def add(self, address: str) -> None:
+        """Make the namespace of the pod at `address`. Blocks. Raises PodNetworkError."""
+        try:
+            self._namespaces[address] = _in_own_thread(lambda: self._make_namespace(address))
+            _ip(
+                [
+                    f"link set {self._interface(address)} master {self._bridge} up",
+                    f"route replace table local {address}/32 dev {self._bridge} src {self._block.node_address}",
+                ]
+            )
+        except OSError as error:
+            raise PodNetworkError(f"the pod's network namespace cannot be made: {error.strerror or error}") from error
+
+    def remove(self, address: str) -> None:
+        """Remove the namespace of the pod at `address` with its interface and route. Blocks. Raises PodNetworkError."""
+        descriptor = self._namespaces.pop(address)
+        route = f"{address}/32 dev {self._bridge}"
+        try:  # before the descriptor is closed: the kernel removes the interface of a namespace some time after its end
+            _ip([f"link delete {self._interface(address)}", f"route delete table local {route}"])
+        finally:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """Remove all namespaces, and the bridge. Blocks. Raises PodNetworkError."""
+        try:
+            remove_leftovers(self._block)
+        finally:
+            for descriptor in self._namespaces.values():
+                os.close(descriptor)
+            self._namespaces.clear()
+
+    def _make_namespace(self, address: str) -> int:
+        """A namespace with its interface configured; returns its descriptor. The thread stays in it."""
+        _checked(_libc().unshare(CLONE_NEWNET))
+        _set_option("conf/all/route_localnet", 1)
+        _set_option("ip_unprivileged_port_start", 0)
+        _ip(
+            [
+                "link set lo up",
+                f"link add eth0 type veth peer name {self._interface(address)} netns {os.getpid()}",
+                f"address add {address}/32 dev eth0",
+                "link set eth0 up",
+                f"route add table local {self._block.cidr} dev eth0 src {address}",
+            ]
+        )
+        return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+    def _interface(self, address: str) -> str:
+        """The name of the node's end of the pod's veth pair; the kernel allows 15 characters."""
+        return _interface_prefix(self._block) + socket.inet_aton(address)[2:].hex()
+
+    def _try(self) -> None:
+        """Connect from a namespace to the node: a filter of packets or the kernel may prevent it."""
+        node = self._block.node_address
+        address = f"{node.rpartition('.')[0]}.2"
+        self.add(address)
+        with socket.create_server((node, 0)) as server, self.open_socket(address) as client:
+            client.settimeout(TRY_TIMEOUT_S)
+            client.connect(server.getsockname())
+        self.remove(address)
+
+
+def remove_leftovers(block: AddressBlock) -> None:
+    """Remove the interfaces that an earlier `up` has left for this block. Blocks. Raises PodNetworkError.
+
+    They would lead connections to pods of this block astray. Nothing happens where there are none.
+    """
+    try:
+        _ip(f"link delete {name}" for name in _own_interfaces(block))
+    except PodNetworkError:  # one may have gone meanwhile, with the last process of its namespace
+        if _own_interfaces(block):
+            raise
+
+
+def _own_interfaces(block: AddressBlock) -> list[str]:
+    names = [name for _, name in socket.if_nameindex()] if sys.platform == "linux" else []
+    return [name for name in names if name == f"podscaler{block.number}" or name.startswith(_interface_prefix(block))]
+
+
+def _interface_prefix(block: AddressBlock) -> str:
+    return f"ps{block.number}-"
+
+
+def _ip(lines: Iterable[str]) -> None:
+    """Run these commands of ip(8). Raises PodNetworkError."""
+    text = "".join(f"{line}\n" for line in lines)
+    if not text:
+        return
+    program = shutil.which("ip", path=SEARCH_PATH)
+    if program is None:
+        raise PodNetworkError("the program `ip` (package iproute2) is not installed")
+    command = [program, "-force", "-batch", "-"]  # -force: go on after an error, which the exit status tells
+    try:
+        done = subprocess.run(  # noqa: S603  no shell; the lines have addresses and names that are made here
+            command, input=text, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PodNetworkError(f"{program}: {error}") from error
+    if done.returncode != 0:
+        raise PodNetworkError(f"ip: {' '.join(done.stderr.split())}")
+
+
+def _set_option(name: str, value: int) -> None:
+    """Set an option of IPv4 in the network namespace of this thread. Raises OSError."""
+    (_SYSTEM / name).write_text(f"{value}\n", encoding="ascii")
+
+
+def _in_own_thread(work: Callable[[], Result]) -> Result:
+    """Run `work`, which may change the namespace of its thread, in a thread that ends after it."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(work).result()
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
