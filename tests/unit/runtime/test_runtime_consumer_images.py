@@ -168,3 +168,12 @@ def test_requests_that_the_controller_refuses(request_: WebRequest, status: int)
 def test_the_domain_of_the_cluster(text: str, domain: str) -> None:
     """The search list names it; cluster.local is the default."""
     assert cluster_domain(text) == domain
+
+
+def test_memory_includes_that_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory of the interpreter counts as a part of what is used, as the autoscaler sees both."""
+    seen: list[int] = []
+    monkeypatch.setattr(resource_consumer.time, "sleep", lambda _: seen.append(resource_consumer.resident_bytes()))
+    megabytes = (resource_consumer.resident_bytes() >> 20) + 64
+    resource_consumer.consume_memory(megabytes, 30)
+    assert [round(used / (1 << 20) / megabytes, 1) for used in seen] == [1.0]

@@ -58,9 +58,18 @@ def _burn(duration_s: float) -> None:
             math.sqrt(number)
 
 
+def resident_bytes() -> int:
+    """The resident memory of this process; 0 where the machine does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * mmap.PAGESIZE
+    except OSError:
+        return 0
+
+
 def consume_memory(megabytes: int, duration_s: int) -> None:
-    """Hold `megabytes` MiB of resident memory for `duration_s` seconds."""
-    with mmap.mmap(-1, max(megabytes, 1) * _MEGABYTE) as memory:
+    """Use `megabytes` MiB of resident memory, with those of this process itself, for `duration_s` seconds."""
+    with mmap.mmap(-1, max(megabytes * _MEGABYTE - resident_bytes(), mmap.PAGESIZE)) as memory:
         for page in range(0, len(memory), mmap.PAGESIZE):
             memory[page] = 1
         time.sleep(duration_s)
