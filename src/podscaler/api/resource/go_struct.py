@@ -42,7 +42,8 @@ def printed(obj: Object, message: str) -> Object:
     fields: Object = {}
     for field in schema.get_message(message).json_fields():
         if field.type == _EMBEDDED:
-            fields.update(obj.get(field.name) or {})
+            embedded = obj.get(field.name) or {}
+            fields.update({name: _elements(value, "") for name, value in embedded.items()})
         else:
             fields[_go_name(field.name)] = _value(obj.get(field.name), field)
     return fields
@@ -60,10 +61,12 @@ def _value(value: Any, field: Field) -> Any:
 
 
 def _elements(value: Any, message: str) -> Any:
-    if not value or not message:
+    if not value:
         return value
     if isinstance(value, dict):
-        return {key: printed(part, message) for key, part in sorted(value.items())}
+        return {key: printed(part, message) if message else part for key, part in sorted(value.items())}
+    if not message:
+        return value
     return [printed(part, message) for part in value]
 
 

@@ -10,7 +10,7 @@ import copy
 from dataclasses import replace
 from typing import Any
 
-from podscaler.api.kinds.apps import job, workload_spec
+from podscaler.api.kinds.apps import job, job_policies, workload_spec
 from podscaler.api.kinds.apps.cron_schedule import CronSchedule, ScheduleError, parse_zone
 from podscaler.api.kinds.pods import pod_defaults
 from podscaler.api.machinery import printing
@@ -31,7 +31,9 @@ def set_defaults(cron_job: Object) -> None:
     for name, value in defaults.items():
         if spec.get(name) in (None, ""):
             spec[name] = value
-    pod_defaults.set_template_defaults(spec.setdefault("jobTemplate", {}).setdefault("spec", {}))
+    job_spec = spec.setdefault("jobTemplate", {}).setdefault("spec", {})
+    job_policies.set_defaults(job_spec)
+    pod_defaults.set_template_defaults(job_spec)
     cron_job.setdefault("status", {})
 
 

@@ -6,11 +6,11 @@ kube-apiserver's validation messages.
 
 from typing import Any
 
-from podscaler.api.kinds.apps import workload_spec
+from podscaler.api.kinds.apps import job_policies, workload_spec
 from podscaler.api.kinds.pods import pod_defaults, pod_validation, pod_warnings
 from podscaler.api.machinery import instants, printing
-from podscaler.api.machinery.field import FieldError, invalid, not_supported, required, too_long
-from podscaler.api.resource import checks, go_struct, label_selector, references, semantics, status_subresource, tables
+from podscaler.api.machinery.field import FieldError, invalid, not_supported, required
+from podscaler.api.resource import checks, go_struct, label_selector, semantics, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _ORPHANING_WARNING = (
@@ -23,13 +23,14 @@ UID_LABEL = "batch.kubernetes.io/controller-uid"
 _NAME_LABEL = "batch.kubernetes.io/job-name"
 _INDEX_COUNTS = ("backoffLimitPerIndex", "maxFailedIndexes")
 _COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
-_MODES = ("Indexed", "NonIndexed")
+_MODES = ("NonIndexed", "Indexed")
 _RESTART_POLICIES = ("OnFailure", "Never")
-_REPLACEMENTS = ("Failed", "TerminatingOrFailed")
-_MANAGER_MAX_BYTES = 63
 _INDEXED_MAX = 100_000
 _IMMUTABLE = ("completions", "selector", "podFailurePolicy", "completionMode", "backoffLimitPerIndex", "managedBy")
 _IMMUTABLE_AFTER_TEMPLATE = ("successPolicy",)
+_STRUCTS = {"podFailurePolicy": "batch/v1.PodFailurePolicy", "successPolicy": "batch/v1.SuccessPolicy"}
+_SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
+"""The fields of a pod that may change in the template of a suspended Job, besides its node affinity."""
 
 
 def set_defaults(job: Object) -> None:
@@ -46,6 +47,7 @@ def set_defaults(job: Object) -> None:
     spec.setdefault("manualSelector", False)
     replaced = "Failed" if spec.get("podFailurePolicy") is not None else "TerminatingOrFailed"
     spec.setdefault("podReplacementPolicy", replaced)
+    job_policies.set_defaults(spec)
     pod_defaults.set_template_defaults(spec)
     job.setdefault("status", {})
 
@@ -144,14 +146,18 @@ def spec_errors(spec: Object, old_template: Object | None) -> list[FieldError]:
         old_template: the stored pod template; None for a new one.
     """
     errors = workload_spec.count_errors(spec, *_COUNTS, *_INDEX_COUNTS)
-    errors += _index_errors(spec)
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        errors.append(required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+    errors += job_policies.manager_errors(spec.get("managedBy"))
     errors += _mode_errors(spec)
-    errors += _policy_errors(spec)
+    errors += job_policies.policy_errors(spec)
     errors += pod_validation.validate_template(spec.get("template") or {}, "spec.template", old=old_template)
     path, pod_spec = "spec.template.spec.restartPolicy", (spec.get("template") or {}).get("spec") or {}
     policy = pod_spec.get("restartPolicy", "")
     if policy in ("", "Always"):
         errors.append(required(path, 'valid values: "OnFailure", "Never"'))
+    elif spec.get("podFailurePolicy") is not None and policy == "OnFailure":
+        errors.append(invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified'))
     else:
         errors += checks.one_of(policy, path, _RESTART_POLICIES)
     return errors
@@ -168,27 +174,8 @@ def _mode_errors(spec: Object) -> list[FieldError]:
     if spec.get("completions") is None:
         return [required("spec.completions", "when completion mode is Indexed")]
     message = f"must be less than or equal to {_INDEXED_MAX} when completion mode is Indexed"
-    return checks.holds(parallelism <= _INDEXED_MAX, "spec.parallelism", parallelism, message)
-
-
-def _index_errors(spec: Object) -> list[FieldError]:
-    failed, completions = spec.get("maxFailedIndexes"), spec.get("completions")
-    if failed is None:
-        return []
-    errors = []
-    if spec.get("backoffLimitPerIndex") is None:
-        errors.append(required("spec.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
-    if completions is not None and failed > completions:
-        errors.append(invalid("spec.maxFailedIndexes", failed, "must be less than or equal to completions"))
-    return errors
-
-
-def _policy_errors(spec: Object) -> list[FieldError]:
-    manager, replacement = spec.get("managedBy"), spec.get("podReplacementPolicy")
-    errors = [] if manager is None else references.domain_path_errors(manager, "spec.managedBy")
-    if manager is not None and len(manager.encode()) > _MANAGER_MAX_BYTES:
-        errors.append(too_long("spec.managedBy", _MANAGER_MAX_BYTES))
-    return errors + checks.optional_one_of(replacement, "spec.podReplacementPolicy", _REPLACEMENTS)
+    errors = checks.holds(parallelism <= _INDEXED_MAX, "spec.parallelism", parallelism, message)
+    return errors + job_policies.index_limit_errors(spec)
 
 
 def _selector_errors(spec: Object) -> list[FieldError]:
@@ -220,11 +207,43 @@ def _generated_errors(new: Object) -> list[FieldError]:
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
     errors = [error for name in _IMMUTABLE for error in _fixed_errors(name, new, old)]
-    template = new["spec"].get("template") or {}
-    if not semantics.same(template, old["spec"].get("template") or {}):
-        printed = go_struct.printed(template, "core/v1.PodTemplateSpec")
-        errors.append(invalid("spec.template", printed, checks.IMMUTABLE))
+    errors += _template_change_errors(new["spec"].get("template") or {}, old)
     return errors + [error for name in _IMMUTABLE_AFTER_TEMPLATE for error in _fixed_errors(name, new, old)]
+
+
+def _template_change_errors(template: Object, old: Object) -> list[FieldError]:
+    """The error of a changed template.
+
+    Labels, annotations, scheduling and resources may change in a suspended Job that has no pods, and either has never
+    started or has the condition Suspended.
+    """
+    old_template, status = old["spec"].get("template") or {}, old.get("status") or {}
+    conditions = status.get("conditions") or []
+    is_stopped = any(each.get("type") == "Suspended" and each.get("status") == "True" for each in conditions)
+    may_change = old["spec"].get("suspend") and (not status.get("startTime") or is_stopped) and not status.get("active")
+    if not may_change:
+        if semantics.same(template, old_template):
+            return []
+        printed = go_struct.printed(template, "core/v1.PodTemplateSpec")
+        return [invalid("spec.template", printed, checks.IMMUTABLE)]
+    pod = template.get("spec") or {}
+    if semantics.same(pod, _with_changeable(old_template.get("spec") or {}, pod)):
+        return []
+    return [invalid("spec.template.spec", go_struct.printed(pod, "core/v1.PodSpec"), checks.IMMUTABLE)]
+
+
+def _with_changeable(old: Object, new: Object) -> Object:
+    """The old spec of a pod with the new values of what may change in a suspended Job."""
+    result = {**old, **{name: new.get(name) for name in _SCHEDULING}}
+    affinity = {**(old.get("affinity") or {}), "nodeAffinity": (new.get("affinity") or {}).get("nodeAffinity")}
+    affinity = {name: value for name, value in affinity.items() if value is not None}
+    result["affinity"] = affinity if affinity or new.get("affinity") is not None else None
+    for group in ("containers", "initContainers"):
+        before, after = old.get(group) or [], new.get(group) or []
+        if [each.get("name") for each in before] == [each.get("name") for each in after]:
+            pairs = zip(before, after, strict=True)
+            result[group] = [{**one, "resources": other.get("resources")} for one, other in pairs]
+    return {name: value for name, value in result.items() if value is not None}
 
 
 def _fixed_errors(name: str, new: Object, old: Object) -> list[FieldError]:
@@ -233,7 +252,10 @@ def _fixed_errors(name: str, new: Object, old: Object) -> list[FieldError]:
     is_elastic = name == "completions" and spec.get("completionMode") == "Indexed"
     if is_elastic and spec.get("completions") is not None and spec.get("completions") == spec.get("parallelism"):
         return []
-    return workload_spec.immutable_errors(name, new, old)
+    errors = workload_spec.immutable_errors(name, new, old)
+    if errors and name in _STRUCTS and spec.get(name) is not None:
+        return [invalid(f"spec.{name}", go_struct.printed(spec[name], _STRUCTS[name]), checks.IMMUTABLE)]
+    return errors
 
 
 RESOURCE = Resource(
