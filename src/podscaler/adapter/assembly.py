@@ -14,10 +14,10 @@ from podscaler.adapter.prometheus.client import MetricsDatabase
 from podscaler.adapter.prometheus.telemetry import AdapterTelemetry, CountedDatabase
 from podscaler.adapter.providers.custom_metrics import CustomMetrics
 from podscaler.adapter.providers.external_metrics import ExternalMetrics
+from podscaler.adapter.providers.metric_relisting import MetricRelisting
 from podscaler.adapter.providers.object_values import Batching, ObjectValues
 from podscaler.adapter.providers.protocols import ExternalMetricsProvider
 from podscaler.adapter.providers.query_cache import QueryCache
-from podscaler.adapter.providers.relisting import MetricRelisting
 from podscaler.adapter.providers.resource_metrics import ResourceMetrics
 from podscaler.adapter.resource.kubelet_usage import KubeletUsage
 from podscaler.adapter.resource.usage_storage import UsageStorage

@@ -2,8 +2,8 @@
 
 import pytest
 
-from podscaler.cli.top import row_cells, text_plots
-from podscaler.cli.top.row_cells import ListView
+from podscaler.cli.top import list_rows, text_plots
+from podscaler.cli.top.list_rows import ListView
 from podscaler.cli.top.text_plots import TextBand, TextSeries, TimeWindow
 from podscaler.observe.views import MetricView
 from podscaler.testing import views
@@ -20,7 +20,7 @@ def test_cells_of_a_row() -> None:
     """The state has a sign beside its word; counts and metrics are as kubectl prints them."""
     row = views.row("shop", "web", state="AtMaximum", severity=2, desired=12, replicas=10, ready=None)
     expected = ("shop", "web", "! AtMaximum", "10 (12)", "-", "2-10", "cpu 63%/70%", "▄▆██", "60s")
-    assert row_cells.cells(row, NOW_MS) == expected
+    assert list_rows.cells(row, NOW_MS) == expected
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_cells_of_a_row() -> None:
 )
 def test_ages(age_ms: int, text: str) -> None:
     """Ages have one unit."""
-    assert row_cells.age(age_ms) == text
+    assert list_rows.age(age_ms) == text
 
 
 ROWS = [
@@ -53,7 +53,7 @@ ROWS = [
         pytest.param(ListView(order="replicas"), ["api", "web", "queue"], id="most replicas first"),
         pytest.param(ListView(order="changed"), ["web", "queue", "api"], id="latest change first"),
         pytest.param(ListView(namespace="shop"), ["api", "web"], id="of a namespace"),
-        pytest.param(ListView(has_problem=True), ["queue", "api"], id="problems only"),
+        pytest.param(ListView(only_problems=True), ["queue", "api"], id="problems only"),
         pytest.param(ListView(words=("SHOP", "max")), ["api"], id="every word counts"),
         pytest.param(ListView(words=("statefulset",)), ["queue"], id="a word of the target"),
         pytest.param(ListView(words=("nothing",)), [], id="no match"),
@@ -61,7 +61,7 @@ ROWS = [
 )
 def test_selection(view: ListView, names: list[str]) -> None:
     """A view has the rows that the user wants, in order."""
-    assert [row.name for row in row_cells.select(ROWS, view)] == names
+    assert [row.name for row in list_rows.select(ROWS, view)] == names
 
 
 @pytest.mark.parametrize(
@@ -77,20 +77,20 @@ def test_selection(view: ListView, names: list[str]) -> None:
 def test_metrics_fit_their_column(count: int, width: int, text: str) -> None:
     """Metrics that are left out are counted."""
     metrics = [MetricView(f"m{index}", "Pods", 63, 70, "percent", "63%/70%") for index in range(count)]
-    assert row_cells.metrics_text(metrics, width) == text
+    assert list_rows.metrics_text(metrics, width) == text
 
 
 def test_sparkline_keeps_peaks() -> None:
     """A column has the largest of its values."""
-    assert row_cells.sparkline([0, 8, 0, 0, 4, 0], 3) == "█▁▄"
-    assert row_cells.sparkline([], 5) == ""
+    assert list_rows.sparkline([0, 8, 0, 0, 4, 0], 3) == "█▁▄"
+    assert list_rows.sparkline([], 5) == ""
 
 
 def test_table_is_aligned() -> None:
     """`--once` prints columns."""
-    lines = row_cells.table([views.row("shop", "web")], NOW_MS).splitlines()
+    lines = list_rows.table([views.row("shop", "web")], NOW_MS).splitlines()
     assert [line.index(text) for line, text in zip(lines, ("NAME ", "web"), strict=True)] == [12, 12]
-    assert row_cells.table([], NOW_MS) == "no autoscalers"
+    assert list_rows.table([], NOW_MS) == "no autoscalers"
 
 
 def test_plot_joins_steps() -> None:

@@ -1,7 +1,7 @@
 """Compiles a rule of the configuration, so that it gives the metrics of its series and the queries for their values.
 
-`providers.relisting` compiles the rules of a configuration with `compile_rules`, again whenever the resources of the
-API server have changed. A rule that cannot be used is logged with its position and skipped; the others are used.
+`providers.metric_relisting` compiles the rules of a configuration with `compile_rules`, again whenever the resources of
+the API server have changed. A rule that cannot be used is logged with its position and skipped; the others are used.
 
 Source: prometheus-adapter v0.12.0. Differs: there, one rule that cannot be used ends the program.
 """

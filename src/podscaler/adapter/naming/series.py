@@ -1,7 +1,7 @@
 """Defines a kind of Prometheus' series: the name of series together with the names of their labels, without values.
 
-`providers.relisting` makes them from responses of /api/v1/series; a RuleNaming derives metrics from them. The series
-`up{pod="a"}` and `up{pod="b"}` are of one kind: `up` with the label `pod`.
+`providers.metric_relisting` makes them from responses of /api/v1/series; a RuleNaming derives metrics from them. The
+series `up{pod="a"}` and `up{pod="b"}` are of one kind: `up` with the label `pod`.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,8 +1,8 @@
 """Sends queries to Prometheus: instant queries, range queries, and lists of series.
 
-`providers.query_cache` and `providers.relisting` use it, and `podscaler.cli.simulate.range_queries` for range queries.
-At most AT_ONCE requests run at the same time; each has a time limit from the moment that it is sent. Failures are
-PrometheusErrors; nothing is retried here, because the next request of an autoscaler does so.
+`providers.query_cache` and `providers.metric_relisting` use it, and `podscaler.cli.simulate.range_queries` for range
+queries. At most AT_ONCE requests run at the same time; each has a time limit from the moment that it is sent. Failures
+are PrometheusErrors; nothing is retried here, because the next request of an autoscaler does so.
 
 Source: documentation of Prometheus' HTTP API; prometheus-adapter v0.12.0.
 """

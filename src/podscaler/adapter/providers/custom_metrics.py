@@ -20,9 +20,9 @@ from podscaler.adapter.naming.resource_labels import CLUSTER_SCOPED
 from podscaler.adapter.prometheus.responses import PrometheusError, PromSample
 from podscaler.adapter.providers import protocols
 from podscaler.adapter.providers.metric_registry import CustomMetric, MetricSeries
+from podscaler.adapter.providers.metric_relisting import MetricRelisting
 from podscaler.adapter.providers.object_values import ObjectValues
 from podscaler.adapter.providers.protocols import ObjectValue
-from podscaler.adapter.providers.relisting import MetricRelisting
 from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.machinery.selectors import Selector
 from podscaler.base.clock import NANOSECONDS

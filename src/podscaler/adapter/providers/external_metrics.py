@@ -12,9 +12,9 @@ from podscaler.adapter.naming.metric_names import RuleError
 from podscaler.adapter.naming.queries import SelectorNotSupported
 from podscaler.adapter.prometheus.responses import PrometheusError
 from podscaler.adapter.providers import protocols
+from podscaler.adapter.providers.metric_relisting import MetricRelisting
 from podscaler.adapter.providers.protocols import ExternalValue
 from podscaler.adapter.providers.query_cache import QueryCache
-from podscaler.adapter.providers.relisting import MetricRelisting
 from podscaler.api.machinery.selectors import Selector
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import StatusError

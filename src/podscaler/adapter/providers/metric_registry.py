@@ -1,7 +1,7 @@
 """Builds the registry of the metrics that the adapter serves, by name, with the rule and the series of each.
 
-`providers.relisting` builds a MetricRegistry from each list of series; `custom_metrics` and `external_metrics` look
-metrics up in it.
+`providers.metric_relisting` builds a MetricRegistry from each list of series; `custom_metrics` and `external_metrics`
+look metrics up in it.
 
 Source: prometheus-adapter v0.12.0: where several series give a metric of one name, the last one of the last rule
 counts.

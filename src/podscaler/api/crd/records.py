@@ -158,7 +158,7 @@ def schema_of(version: Object) -> Object:
 
 
 def _record(definition: _Definition, stored_version: _Definition) -> Resource:
-    """The record of the version `definition`."""
+    """Resource definition of the version `definition`."""
     names, name = definition.names, definition.version["name"]
     is_face = name != stored_version.version["name"]
     as_served = partial(_read, definition)

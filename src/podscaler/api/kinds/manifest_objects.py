@@ -19,7 +19,7 @@ _UID = "00000000-0000-0000-0000-000000000000"
 
 
 def find_record(api_version: str, kind: str) -> tuple[Resource, Version] | None:
-    """The record of a kind in that version, None for an unknown one."""
+    """Resource definition of a kind in that version, None for an unknown one."""
     return _records().get((api_version, kind))
 
 

@@ -35,7 +35,7 @@ class ConflictsError(Exception):
         return ConflictsError(rest) if rest else None
 
 
-def conflict_error(conflicts: ConflictsError) -> StatusError:
+def status_error(conflicts: ConflictsError) -> StatusError:
     """The API error 409, with a cause for each field."""
     conflicting_fields = [
         (_manager_text(manager), path_elements.shown(path))

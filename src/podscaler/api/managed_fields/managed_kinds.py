@@ -125,7 +125,7 @@ def _apply_unless_conflicts(
     except ConflictsError as error:
         remaining = _remaining(error, kind, live_object, application)
     if remaining is not None:
-        raise conflicts.conflict_error(remaining) from None
+        raise conflicts.status_error(remaining) from None
     return applying.applied(earlier_managers, live_object, config, writer, kind.versions, force=True)
 
 

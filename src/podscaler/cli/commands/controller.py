@@ -140,7 +140,7 @@ async def run(
         recorder = await stack.enter_async_context(recording.open_recording(file, clock))
         metrics = await stack.enter_async_context(heapster.open_metrics(client, settings, clock))
         controller = assembly.new_controller(client, settings, clock, metrics=metrics, recording=recorder)
-        request_metrics.count(client, controller.telemetry.registry, clock)
+        request_metrics.install(client, controller.telemetry.registry, clock)
         if (traces := await stack.enter_async_context(tracing.open_traces(otlp_endpoint))) is not None:
             traces.attach(client, controller)
         work: Working = NoElection(controller, client)

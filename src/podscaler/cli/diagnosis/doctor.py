@@ -1,6 +1,7 @@
 """`podscaler doctor`: what is wrong with one autoscaler, and what to do about it, the most important first.
 
-`examination` reads and judges; this module prints. Exit status: 0 healthy, 1 findings, 2 wrong use or no cluster.
+`examination` reads and judges; this module prints. Exit status: 0 healthy, 1 findings; 2 by `podscaler.cli.main` for
+wrong use or no cluster.
 """
 
 import asyncio
@@ -49,8 +50,8 @@ def command(
     """Say what is wrong with an autoscaler, and what to do about it.
 
     Examines its state, its metrics and the APIs behind them, the pods, other writers of the replicas, quotas and nodes,
-    recent events, and the lint rules. Works with any controller, and writes nothing. What you may not read is said.
-    Exit status: 0 healthy, 1 findings, 2 wrong use or no cluster.
+    recent events, and the lint rules. Works with any controller, and writes nothing. Names what you are not allowed to
+    read. Exit status: 0 healthy, 1 findings, 2 wrong use or no cluster.
     """
     from podscaler.cli.diagnosis import examination  # the client takes a while to import
     from podscaler.cli.explain import explain_cluster
@@ -60,6 +61,7 @@ def command(
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     named = explain_request.parse_name(name, namespace)
     request = ExplainRequest(name=named.name, namespace=named.namespace, kind=named.kind)
+    # the settings of the cluster's controller are not readable: its defaults are assumed, as by `explain`
     clock, settings = SystemClock(), ControllerSettings()
     history = explain_cluster.StoredHistory(settings.settings_namespace, clock)
     controller = explain_cluster.AssumedController(settings, history)

@@ -1,7 +1,7 @@
 """Shows one autoscaler in `podscaler top`: plots of replicas and metrics, and its details as tables.
 
 `top_app` opens it. It reads the autoscaler every two seconds while it is open. An autoscaler that disappears, and a
-cluster that cannot be read, are said in the first lines; the last state stays, and is read again.
+cluster that cannot be read, are stated in the first lines; the last state stays, and is read again.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Static, TabbedContent, TabPane
 
 from podscaler.base.errors import PodscalerError
-from podscaler.cli.top import row_cells, text_plots
+from podscaler.cli.top import list_rows, text_plots
 from podscaler.cli.top.text_plots import Cell, TextBand, TextSeries, TimeWindow
 from podscaler.cli.top.text_screens import plain
 from podscaler.observe.views import DecisionTimeline, Detail, Mark, PlottedMetric, ViewSource
@@ -125,9 +125,9 @@ class DetailScreen(Screen[None]):
         first = "  ".join(
             [
                 f"{row.namespace}/{row.name}",
-                f"{row_cells.SEVERITY_SIGNS[row.severity]} {row.state}",
-                f"{row.target}  {row_cells.replicas_text(row)} replicas ({row.min}-{row.max})",
-                row_cells.metrics_text(row.metrics, 40),
+                f"{list_rows.SEVERITY_SIGNS[row.severity]} {row.state}",
+                f"{row.target}  {list_rows.replicas_text(row)} replicas ({row.min}-{row.max})",
+                list_rows.metrics_text(row.metrics, 40),
             ]
         )
         lines = [first, row.reason, *detail.notes]
@@ -142,7 +142,7 @@ class DetailScreen(Screen[None]):
         for metric in detail.timeline.metrics:
             text.append("\n")
             text.append_text(metric_plot(metric, window, width))
-        span = row_cells.age(self._range_min * 60_000)
+        span = list_rows.age(self._range_min * 60_000)
         text.append(f"\n{f'{span} ago':<{width - 3}}now", style="bright_black")
         if not detail.timeline.at and detail.since_reason:
             text.append(f"\n{plain(detail.since_reason)}")
@@ -192,9 +192,9 @@ def tab_rows(detail: Detail) -> dict[str, list[TabRow]]:
     now_ms = detail.now
 
     def age(at_ms: int | None) -> str:
-        return row_cells.UNKNOWN if at_ms is None else row_cells.age(now_ms - at_ms)
+        return list_rows.UNKNOWN if at_ms is None else list_rows.age(now_ms - at_ms)
 
-    count = row_cells.count_text
+    count = list_rows.count_text
     return {
         "decisions": [
             (age(each.at), str(each.kind), f"{count(each.from_)}->{count(each.to)}", each.summary)
@@ -228,7 +228,7 @@ def _times(message: str, count: int) -> str:
 
 
 def _milli(value: int | None) -> str:
-    return row_cells.UNKNOWN if value is None else f"{value}m"
+    return list_rows.UNKNOWN if value is None else f"{value}m"
 
 
 def replicas_plot(timeline: DecisionTimeline, window: TimeWindow, width: int) -> Text:

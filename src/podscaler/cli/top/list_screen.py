@@ -17,8 +17,8 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
-from podscaler.cli.top import row_cells
-from podscaler.cli.top.row_cells import COLUMNS, ORDERS, ListView
+from podscaler.cli.top import list_rows
+from podscaler.cli.top.list_rows import COLUMNS, ORDERS, ListView
 from podscaler.cli.top.text_screens import plain
 from podscaler.observe.views import AutoscalerRow
 
@@ -99,8 +99,8 @@ class ListScreen(Screen[None]):
             table = self._table
         except NoMatches:  # between two screens
             return
-        selected = row_cells.select(self._rows, self.view)
-        cells_by_key = {(row.namespace, row.name): row_cells.cells(row, self._now_ms) for row in selected}
+        selected = list_rows.select(self._rows, self.view)
+        cells_by_key = {(row.namespace, row.name): list_rows.cells(row, self._now_ms) for row in selected}
         styles = {(row.namespace, row.name): STYLES[row.severity] for row in selected}
         if list(cells_by_key) == list(self._shown):
             self._update_cells(table, cells_by_key, styles)
@@ -137,7 +137,7 @@ class ListScreen(Screen[None]):
             parts.append(f"namespace {self.view.namespace}")
         if self.view.words:
             parts.append(f"filter {' '.join(self.view.words)}")
-        if self.view.has_problem:
+        if self.view.only_problems:
             parts.append("problems only")
         return "  ·  ".join([*parts, f"by {self.view.order}"])
 
@@ -159,11 +159,11 @@ class ListScreen(Screen[None]):
 
     def action_next_order(self) -> None:
         """Sort by the next order."""
-        self._change_view(order=row_cells.next_order(self.view.order))
+        self._change_view(order=list_rows.next_order(self.view.order))
 
     def action_toggle_problems(self) -> None:
         """Show problems only, or everything again."""
-        self._change_view(has_problem=not self.view.has_problem)
+        self._change_view(only_problems=not self.view.only_problems)
 
     def action_namespace(self, index: int) -> None:
         """Show one namespace, counted from 1 in alphabetical order; 0: all."""
@@ -175,7 +175,7 @@ class ListScreen(Screen[None]):
 
     def action_reset(self) -> None:
         """End the filter, and show everything."""
-        self._change_view(words=(), has_problem=False)
+        self._change_view(words=(), only_problems=False)
 
     def action_open(self, part: str) -> None:
         """Open a part of the autoscaler under the cursor."""
@@ -209,16 +209,16 @@ class ListScreen(Screen[None]):
             self.execute(event.value[1:])
 
     def execute(self, command: str) -> None:
-        """Execute a command of the prompt; one that does not exist is said."""
+        """Execute a command of the prompt; a message names one that does not exist."""
         match command.split():
             case ["q" | "quit"]:
                 self.app.exit()
             case ["ns" | "namespace", name]:
                 self._change_view(namespace=name)
             case ["all"]:
-                self._change_view(namespace="", words=(), has_problem=False)
+                self._change_view(namespace="", words=(), only_problems=False)
             case ["problems"]:
-                self._change_view(has_problem=True)
+                self._change_view(only_problems=True)
             case ["sort", order] if order in ORDERS:
                 self._change_view(order=order)
             case _:

@@ -18,8 +18,8 @@ from podscaler.cli.dashboard.cluster_watch import ClusterWatch, WatchOptions, gi
 from podscaler.cli.options import settings as flags
 from podscaler.cli.options.cluster_connection import parse_connection
 from podscaler.cli.options.flags import kubeconfig_options
-from podscaler.cli.top import row_cells
-from podscaler.cli.top.row_cells import ListView
+from podscaler.cli.top import list_rows
+from podscaler.cli.top.list_rows import ListView
 from podscaler.kube.client.connect import NamespacedTransport
 from podscaler.observe.views import Notice
 
@@ -45,7 +45,7 @@ Examples:
 @click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="read only this namespace  [default: all]")
 @click.option("--problems", is_flag=True, help="problems only")
 @click.option(
-    "--sort", type=click.Choice(list(row_cells.ORDERS)), default="problems", show_default=True, help="the first order"
+    "--sort", type=click.Choice(list(list_rows.ORDERS)), default="problems", show_default=True, help="the first order"
 )
 @click.option("--once", is_flag=True, help="print the list as text, and end")
 @kubeconfig_options
@@ -66,7 +66,7 @@ def command(ctx: click.Context, /, *, namespace: str, problems: bool, sort: str,
         options=options,
         given=given_flags(ctx),
     )
-    view = ListView(namespace=namespace, order=sort, has_problem=problems)
+    view = ListView(namespace=namespace, order=sort, only_problems=problems)
     asyncio.run(_print_once(watch, view) if once else _show(watch, view))
 
 
@@ -131,7 +131,7 @@ async def _print_once(options: WatchOptions, view: ListView) -> None:
             reasons = "; ".join([*live_cluster.faults(), *live_cluster.unready()]) or "not all autoscalers were synced"
             raise UsageError(f"no list within {LIST_WITHIN_S:.0f} s: {reasons}") from None
         now_ms = SystemClock().now_ns() // 1_000_000
-        click.echo(row_cells.table(row_cells.select(live_cluster.rows(), view), now_ms))
+        click.echo(list_rows.table(list_rows.select(live_cluster.rows(), view), now_ms))
 
 
 def _is_complete(live_cluster: "LiveCluster") -> bool:

@@ -15,8 +15,8 @@ from textual.widgets import Static
 from podscaler.base.clock import Clock
 from podscaler.base.errors import PodscalerError
 from podscaler.cli.top.detail_screen import DetailScreen
+from podscaler.cli.top.list_rows import ListView
 from podscaler.cli.top.list_screen import ListScreen
-from podscaler.cli.top.row_cells import ListView
 from podscaler.cli.top.text_screens import HELP, TextScreen, plain
 from podscaler.observe.views import Notice, ViewSource
 

@@ -200,7 +200,7 @@ class OwnAutoscaler:
                 controller = assembly.new_controller(
                     client, self._settings, self._clock, metrics=metrics, recording=self._recording
                 )
-                request_metrics.count(client, controller.telemetry.registry, self._clock)
+                request_metrics.install(client, controller.telemetry.registry, self._clock)
                 self._controller, self._telemetry = controller, controller.telemetry
                 if self._on_controller is not None:
                     self._on_controller(controller)

@@ -1,7 +1,10 @@
 """Collects the facts of one sync: the target's scale, its pods, and the metrics that the decision reads.
 
 The reconciler calls `Observer.observe` in each sync. Pods come from the cache; the scale and each metric may cost a
-request. The metrics of one autoscaler are queried concurrently.
+request. The decision is asked twice: with the facts that cost no metrics it says which metrics it needs
+(`decide.needed_metrics`), and the facts with these metrics are returned. The metrics of one autoscaler are queried
+concurrently. How autoscalers with the same target or pods conflict is decided by `core`; `AutoscalerStates` remembers
+which ones share.
 
 Source: docs/spec/decision.md 2 (Reconcile in order, steps 1 to 10), 3.1 (Selector checks), 7 (Metrics client).
 """
@@ -20,9 +23,8 @@ from podscaler.controller.reconcile.autoscaler_state import AutoscalerStates
 from podscaler.controller.recording.observed_sync import ObservedSync
 from podscaler.core import decide
 from podscaler.core.decide import Demand
-from podscaler.core.model import observation
 from podscaler.core.model.metric_spec import Metric
-from podscaler.core.model.observation import Failure, Observation, Scale
+from podscaler.core.model.observation import Failure, Measurement, Observation, Scale
 from podscaler.core.model.settings import Settings
 from podscaler.kube.informers.cache import Cache, Key
 from podscaler.metrics import metric_fetching
@@ -48,22 +50,23 @@ class SyncSources:
 
 
 class Observer:
-    """Collects the facts of syncs.
+    """Collects the facts of syncs, and notes in the states which pods an autoscaler selects.
 
     Args:
         sources: the sources of the facts.
-        states: has the selectors of the other autoscalers.
-        flags: the settings of decisions.
+        states: of all autoscalers: their selectors, and which of them were seen by a sync before.
+        clock: for the durations of queries.
+        settings: the settings of decisions.
     """
 
-    def __init__(self, sources: SyncSources, states: AutoscalerStates, clock: Clock, flags: Settings) -> None:
+    def __init__(self, sources: SyncSources, states: AutoscalerStates, clock: Clock, settings: Settings) -> None:
         self._targets = sources.targets
         self._pods = sources.pods
         self._metrics = sources.metrics
         self._find_conflicting = sources.find_conflicting
         self._states = states
         self._clock = clock
-        self._flags = flags
+        self._settings = settings
 
     async def observe(self, autoscaler: Autoscaler) -> ObservedSync:
         """The facts of one sync; a request that failed is a fact, too (`Failure`)."""
@@ -72,17 +75,17 @@ class Observer:
         conflicting = frozenset(self._find_conflicting(autoscaler))
         self._states.drop_conflicting(state, besides=conflicting)
         pods, pods_version = self._target_pods(autoscaler, scale), self._pods.version
-        observation = self._observation(autoscaler, scale, pods)
-        needed = decide.needed_metrics(autoscaler.spec, observation, self._flags)
-        if needed.selector is None:
-            return ObservedSync(observation, target, pods)
+        facts = self._observation(autoscaler, scale, pods)
+        needed = decide.needed_metrics(autoscaler.spec, facts, self._settings)
+        if needed.selector is None:  # the decision needs no metrics
+            return ObservedSync(facts, target, pods)
         self._states.keep_conflicting(state, conflicting, needed.selector)
         answers, durations_s = await self._answers(autoscaler.metadata.namespace, needed)
         if self._pods.version != pods_version:
             pods = self._target_pods(autoscaler, scale)  # as they are when the samples arrive
-        facts = tuple([answer.measurement if answer else None for answer in answers])
-        observation = self._observation(autoscaler, scale, pods, facts)
-        return ObservedSync(observation, target, pods, answers, durations_s)
+        measurements = tuple([answer.measurement if answer else None for answer in answers])
+        facts = self._observation(autoscaler, scale, pods, measurements)
+        return ObservedSync(facts, target, pods, answers, durations_s)
 
     async def _read_target(self, autoscaler: Autoscaler) -> tuple[ScaleTarget | None, Scale | Failure]:
         """The target, for the write, with its scale as a fact; None with the failure where it cannot be read."""
@@ -101,7 +104,7 @@ class Observer:
         autoscaler: Autoscaler,
         scale: Scale | Failure,
         pods: Sequence[CachedPod],
-        metrics: Sequence[observation.Measurement | None] = (),
+        metrics: Sequence[Measurement | None] = (),
     ) -> Observation:
         key = autoscaler.key
         return Observation(
@@ -139,6 +142,6 @@ class Observer:
             return None, 0.0
         started_s = self._clock.monotonic_s()
         answer = await metric_fetching.fetch(
-            self._metrics, metric, namespace=namespace, selector=selector, rules=self._flags.emulation
+            self._metrics, metric, namespace=namespace, selector=selector, rules=self._settings.emulation
         )
         return answer, self._clock.monotonic_s() - started_s

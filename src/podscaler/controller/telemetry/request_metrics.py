@@ -1,6 +1,6 @@
 """Counts the requests that the controller sends, with their results and durations, as Prometheus metrics.
 
-`podscaler controller` and the autoscaler of `podscaler up` call `count` for their clients. A watch is counted when its
+`podscaler controller` and the autoscaler of `podscaler up` call `install` for their client. A watch is counted when its
 response begins, and has no duration, as in client-go.
 
 Source: k8s.io/component-base/metrics/prometheus/restclient (names, labels, buckets).
@@ -17,7 +17,7 @@ from podscaler.kube.client.client import Client
 from podscaler.kube.transport.transport import Request, Response, ResponseStream, Transport, TransportError
 
 BUCKETS_S = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
-NO_ANSWER = "<error>"
+NO_RESPONSE = "<error>"
 """The label `code` of a request without a response, as client-go sets it."""
 
 
@@ -38,16 +38,17 @@ class ClientRequestMetrics:
             buckets=BUCKETS_S,
             registry=registry,
         )
-        self._count = cache(lambda code, method, host: requests.labels(code, method, host).inc)
-        self._observe = cache(lambda verb, host: durations_s.labels(verb, host).observe)
+        # cached: looking up the labels costs more than counting
+        self._counter = cache(requests.labels)
+        self._histogram = cache(durations_s.labels)
 
-    def answered(self, code: str, method: str, host: str) -> None:
-        """Count a request by the status code of its response, or NO_ANSWER."""
-        self._count(code, method, host)()
+    def count(self, code: str, method: str, host: str) -> None:
+        """Count a request by the status code of its response, or NO_RESPONSE."""
+        self._counter(code, method, host).inc()
 
-    def took(self, verb: str, host: str, duration_s: float) -> None:
+    def observe(self, verb: str, host: str, duration_s: float) -> None:
         """Record the duration of a request."""
-        self._observe(verb, host)(duration_s)
+        self._histogram(verb, host).observe(duration_s)
 
 
 class CountedTransport:
@@ -56,6 +57,7 @@ class CountedTransport:
     Args:
         transport: sends the requests; closed with this one.
         metrics: counts the requests.
+        clock: for their durations.
     """
 
     def __init__(self, transport: Transport, metrics: ClientRequestMetrics, clock: Clock) -> None:
@@ -70,14 +72,14 @@ class CountedTransport:
 
     async def request(self, request: Request) -> Response:
         """As in Transport. Raises TransportError."""
-        began_s, code = self._clock.monotonic_s(), NO_ANSWER
+        began_s, code = self._clock.monotonic_s(), NO_RESPONSE
         try:
             answer = await self._transport.request(request)
             code = str(answer.status)
             return answer
-        finally:
-            self._metrics.took(request.method, self._host, self._clock.monotonic_s() - began_s)
-            self._metrics.answered(code, request.method, self._host)
+        finally:  # a cancelled request has no response either
+            self._metrics.observe(request.method, self._host, self._clock.monotonic_s() - began_s)
+            self._metrics.count(code, request.method, self._host)
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
@@ -86,18 +88,18 @@ class CountedTransport:
         try:
             async with self._transport.stream(request) as stream:
                 opened = True
-                self._metrics.answered(str(stream.status), request.method, self._host)
+                self._metrics.count(str(stream.status), request.method, self._host)
                 yield stream
         except TransportError:
             if not opened:
-                self._metrics.answered(NO_ANSWER, request.method, self._host)
+                self._metrics.count(NO_RESPONSE, request.method, self._host)
             raise
 
     async def close(self) -> None:
         await self._transport.close()
 
 
-def count(client: Client, registry: CollectorRegistry, clock: Clock) -> None:
-    """Count all requests of a client from now on; call it before the first."""
+def install(client: Client, registry: CollectorRegistry, clock: Clock) -> None:
+    """Make a client count all its requests from now on; called once for a registry, before the first request."""
     metrics = ClientRequestMetrics(registry)
     client.wrap_transport(lambda transport: CountedTransport(transport, metrics, clock))

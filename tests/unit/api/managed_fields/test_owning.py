@@ -229,7 +229,7 @@ def test_many_updaters_become_one() -> None:
 def test_conflicts_name_subresources() -> None:
     """A conflict tells through which subresource the other wrote."""
     owner = managers.updater("kubectl-edit", "apps/v1", "scale")
-    error = conflicts.conflict_error(conflicts.ConflictsError({owner: {"f:spec": {"f:replicas": {}}}}))
+    error = conflicts.status_error(conflicts.ConflictsError({owner: {"f:spec": {"f:replicas": {}}}}))
     assert error.causes[0].message == 'conflict with "kubectl-edit" with subresource "scale" using apps/v1'
 
 

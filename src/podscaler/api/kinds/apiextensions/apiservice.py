@@ -1,9 +1,9 @@
-"""The record of APIService (apiregistration.k8s.io/v1), which names the server of an API group and version.
+"""Resource definition of APIService (apiregistration.k8s.io/v1), which names the server of an API group and version.
 
 `podscaler.controlplane.controllers.cluster.apiservices` creates one for each group and version of the API server
 itself; `podscaler.controlplane.aggregator` proxies the requests for those that name a Service.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: kube-aggregator: defaults,
+`api.kinds.catalog` lists it for the API server. Source: kube-aggregator: defaults,
 validation, the Table.
 """
 

@@ -1,8 +1,8 @@
-"""The record of CustomResourceDefinition (apiextensions.k8s.io/v1).
+"""Resource definition of CustomResourceDefinition (apiextensions.k8s.io/v1).
 
 `podscaler.controlplane.controllers.cluster.custom_resources` serves the custom resources that a definition defines.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of
+`api.kinds.catalog` lists it for the API server. Source: the API reference of
 apiextensions.k8s.io/v1; docs/spec/api.md 5 (Scale subresource); tests/conformance/golden/scale.jsonl.
 """
 

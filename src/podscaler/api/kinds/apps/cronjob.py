@@ -1,4 +1,4 @@
-"""The record of CronJob (batch/v1): defaults, validation, table.
+"""Resource definition of CronJob (batch/v1): defaults, validation, table.
 
 `api.kinds.catalog` lists it. The template is checked like the spec of a Job, with a Job's defaults,
 which it does not get itself.

@@ -1,9 +1,9 @@
-"""The record of DaemonSet (apps/v1): defaults, validation, the template generation, table.
+"""Resource definition of DaemonSet (apps/v1): defaults, validation, the template generation, table.
 
 The annotation GENERATION_ANNOTATION replaces a field that apps/v1 removed. Only the server changes it, and
 PartialObjectMetadata does not have it.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of apps/v1;
+`api.kinds.catalog` lists it for the API server. Source: the API reference of apps/v1;
 kube-apiserver's conversion, strategy and validation messages.
 """
 

@@ -1,6 +1,6 @@
-"""The record of Deployment (apps/v1): defaults, validation, scale, table.
+"""Resource definition of Deployment (apps/v1): defaults, validation, scale, table.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: golden captures; the API reference
+`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
 of apps/v1.
 """
 

@@ -1,6 +1,6 @@
-"""The record of Job (batch/v1): defaults, the generated selector, validation, table.
+"""Resource definition of Job (batch/v1): defaults, the generated selector, validation, table.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of batch/v1;
+`api.kinds.catalog` lists it for the API server. Source: the API reference of batch/v1;
 kube-apiserver's validation messages.
 """
 

@@ -1,6 +1,6 @@
-"""The record of PodTemplate (core/v1): a pod template by itself, which nothing here uses.
+"""Resource definition of PodTemplate (core/v1): a pod template by itself, which nothing here uses.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of core/v1.
+`api.kinds.catalog` lists it for the API server. Source: the API reference of core/v1.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
-"""The record of HorizontalPodAutoscaler: the versions autoscaling/v2, which is stored, and v1, with their hooks.
+"""Resource definition of HorizontalPodAutoscaler: the versions autoscaling/v2 (stored) and v1, with their hooks.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: docs/spec/api.md.
+`api.kinds.catalog` lists it for the API server. Source: docs/spec/api.md.
 """
 
 from collections.abc import Callable

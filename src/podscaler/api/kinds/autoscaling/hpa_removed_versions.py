@@ -30,7 +30,7 @@ def _deprecation(api_version: str, since: str, removed_in: str) -> str:
 
 
 def _version(module: Any, default: Callable[[Object], None], *, since: str, removed_in: str) -> Version:
-    """The record of a version.
+    """Resource definition of a version.
 
     Args:
         module: the module of its conversion, with API_VERSION, MESSAGE, `to_v2` and `from_v2`.

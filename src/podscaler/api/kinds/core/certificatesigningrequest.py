@@ -1,6 +1,6 @@
-"""The record of CertificateSigningRequest (certificates.k8s.io/v1): validation, approval, and table.
+"""Resource definition of CertificateSigningRequest (certificates.k8s.io/v1): validation, approval, and table.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Admission fills in the user and the times of
+`api.kinds.catalog` lists it for the API server. Admission fills in the user and the times of
 conditions (`controlplane.admission.certificate_requests`); a controller signs. Requests are parsed with the package
 cryptography, which is imported when the first one is validated.
 

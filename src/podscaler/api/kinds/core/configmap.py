@@ -1,6 +1,6 @@
-"""The record of ConfigMap (core/v1), and the checks of keys, size and immutability that Secrets share.
+"""Resource definition of ConfigMap (core/v1), and the checks of keys, size and immutability that Secrets share.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: golden captures; the API reference
+`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
 of core/v1.
 """
 

@@ -1,6 +1,6 @@
-"""The record of Lease (coordination.k8s.io/v1).
+"""Resource definition of Lease (coordination.k8s.io/v1).
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: golden captures; the API reference
+`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
 of coordination.k8s.io/v1.
 """
 

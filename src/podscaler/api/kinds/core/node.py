@@ -1,6 +1,6 @@
-"""The record of Node (core/v1): defaults, the taint of a new node, the columns of `kubectl get nodes`.
+"""Resource definition of Node (core/v1): defaults, the taint of a new node, the columns of `kubectl get nodes`.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: golden captures; the API reference
+`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
 of core/v1.
 """
 

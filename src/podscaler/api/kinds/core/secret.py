@@ -1,9 +1,9 @@
-"""The record of Secret (core/v1): defaults, validation, and the warning about a certificate that does not fit its key.
+"""Resource definition of Secret (core/v1): defaults, validation, and the warning about a certificate of another key.
 
 Reading order: SECRET at the end ties the functions together. A new type of Secret with required keys: add it to
 `_REQUIRED_KEYS`.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: golden captures; the API reference
+`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
 of core/v1; messages of Go's crypto/tls, which kube-apiserver returns as the warning.
 """
 

@@ -1,6 +1,6 @@
-"""The record of Endpoints (core/v1), which Kubernetes has deprecated in favour of EndpointSlice.
+"""Resource definition of Endpoints (core/v1), which Kubernetes has deprecated in favour of EndpointSlice.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of core/v1;
+`api.kinds.catalog` lists it for the API server. Source: the API reference of core/v1;
 kube-apiserver's messages, as recorded.
 Differs: Endpoints of the control plane may have loopback addresses, since pods and API server have no others here.
 """

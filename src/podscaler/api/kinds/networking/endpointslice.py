@@ -1,6 +1,6 @@
-"""The record of EndpointSlice (discovery.k8s.io/v1).
+"""Resource definition of EndpointSlice (discovery.k8s.io/v1).
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of
+`api.kinds.catalog` lists it for the API server. Source: the API reference of
 discovery.k8s.io/v1.
 """
 

@@ -1,6 +1,6 @@
-"""The record of Ingress (networking.k8s.io/v1): defaults, validation, table; no controller here serves ingresses.
+"""Resource definition of Ingress (networking.k8s.io/v1): defaults, validation, table; no controller here serves it.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of
+`api.kinds.catalog` lists it for the API server. Source: the API reference of
 networking.k8s.io/v1; kube-apiserver's validation messages.
 """
 

@@ -1,7 +1,7 @@
-"""The record of IngressClass (networking.k8s.io/v1), which names the controller of ingresses; none runs here.
+"""Resource definition of IngressClass (networking.k8s.io/v1): the name of a controller of ingresses.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of
-networking.k8s.io/v1; kube-apiserver's validation messages.
+No controller of ingresses runs in the control plane. `api.kinds.catalog` lists it for the API server. Source: the API
+reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any
@@ -26,9 +26,9 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of an IngressClass to be stored; its controller never changes."""
     spec = new.get("spec") or {}
     controller, parameters = spec.get("controller", ""), spec.get("parameters")
-    errors = references.domain_path_errors(controller, "spec.controller")
-    if len(controller.encode()) > CONTROLLER_MAX_BYTES:
-        errors.insert(0, too_long("spec.controller", CONTROLLER_MAX_BYTES))
+    is_long = len(controller.encode()) > CONTROLLER_MAX_BYTES
+    errors = [too_long("spec.controller", CONTROLLER_MAX_BYTES)] if is_long else []
+    errors += references.domain_path_errors(controller, "spec.controller")
     errors += checks.optional(parameters, "spec.parameters", _parameter_errors)
     if old is not None and controller != (old.get("spec") or {}).get("controller", ""):
         errors.append(invalid("spec.controller", controller, checks.IMMUTABLE))

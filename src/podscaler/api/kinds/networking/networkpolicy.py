@@ -1,6 +1,6 @@
-"""The record of NetworkPolicy (networking.k8s.io/v1): defaults, validation, table; no traffic is filtered here.
+"""Resource definition of NetworkPolicy (networking.k8s.io/v1): defaults, validation, table; nothing is filtered here.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of
+`api.kinds.catalog` lists it for the API server. Source: the API reference of
 networking.k8s.io/v1; kube-apiserver's validation messages.
 """
 

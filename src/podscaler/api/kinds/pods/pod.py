@@ -1,6 +1,6 @@
-"""The record of Pod (core/v1): hooks of writes, fields that an update may change, deletion, selectable fields.
+"""Resource definition of Pod (core/v1): hooks of writes, fields that an update may change, deletion, selectable fields.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: golden captures; the API reference
+`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
 of core/v1; kube-apiserver's messages.
 """
 

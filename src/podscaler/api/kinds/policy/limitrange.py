@@ -1,6 +1,6 @@
-"""The record of LimitRange (core/v1); `podscaler.controlplane.admission.limit_ranges` applies it to new pods.
+"""Resource definition of LimitRange (core/v1); `podscaler.controlplane.admission.limit_ranges` applies it to new pods.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: kube-apiserver's messages; the API
+`api.kinds.catalog` lists it for the API server. Source: kube-apiserver's messages; the API
 reference of core/v1.
 """
 

@@ -1,8 +1,8 @@
-"""The record of PodDisruptionBudget (policy/v1): defaults, validation, table.
+"""Resource definition of PodDisruptionBudget (policy/v1): defaults, validation, table.
 
 The disruption controller writes its status; an eviction reduces `disruptionsAllowed`.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of policy/v1;
+`api.kinds.catalog` lists it for the API server. Source: the API reference of policy/v1;
 kube-apiserver's validation messages.
 """
 

@@ -1,6 +1,6 @@
-"""The record of PriorityClass (scheduling.k8s.io/v1), whose value pods get as priority; scheduling here ignores it.
+"""Resource definition of PriorityClass (scheduling.k8s.io/v1), the priority of pods, which scheduling here ignores.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of
+`api.kinds.catalog` lists it for the API server. Source: the API reference of
 scheduling.k8s.io/v1; kube-apiserver's validation messages.
 """
 

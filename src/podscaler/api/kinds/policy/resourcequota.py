@@ -1,6 +1,6 @@
-"""The record of ResourceQuota (core/v1): validation and table; `quota_usage` measures what objects use of one.
+"""Resource definition of ResourceQuota (core/v1): validation and table; `quota_usage` measures what objects use of one.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of core/v1;
+`api.kinds.catalog` lists it for the API server. Source: the API reference of core/v1;
 kube-apiserver's validation messages.
 """
 

@@ -1,6 +1,6 @@
-"""The record of RuntimeClass (node.k8s.io/v1): the container runtime, overhead and nodes of pods of the class.
+"""Resource definition of RuntimeClass (node.k8s.io/v1): the container runtime, overhead and nodes of pods of the class.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of node.k8s.io/v1.
+`api.kinds.catalog` lists it for the API server. Source: the API reference of node.k8s.io/v1.
 """
 
 from podscaler.api.machinery import names

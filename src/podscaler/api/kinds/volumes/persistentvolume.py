@@ -1,6 +1,6 @@
-"""The record of PersistentVolume (core/v1): defaults, validation, table; nothing here binds or provides volumes.
+"""Resource definition of PersistentVolume (core/v1): defaults, validation, table; nothing here binds one.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of core/v1;
+`api.kinds.catalog` lists it for the API server. Source: the API reference of core/v1;
 kube-apiserver's validation messages. Differs: of the sources of a volume, hostPath, local, nfs and csi are validated;
 the terms of a node affinity are not.
 """

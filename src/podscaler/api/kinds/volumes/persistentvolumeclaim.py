@@ -1,6 +1,6 @@
-"""The record of PersistentVolumeClaim (core/v1): defaults, hooks of writes, table; claims are never bound here.
+"""Resource definition of PersistentVolumeClaim (core/v1): defaults, hooks of writes, table; none is bound here.
 
-`api.kinds.catalog` lists it, and the API server serves the listed records. Source: the API reference of core/v1;
+`api.kinds.catalog` lists it for the API server. Source: the API reference of core/v1;
 kube-apiserver's validation messages.
 """
 

@@ -1,7 +1,8 @@
 """Serves the metrics APIs (custom.metrics.k8s.io, external.metrics.k8s.io): discovery entries and GET requests.
 
-`discovery` and `dispatch` call it. Their resources are metrics (`pods/http_requests`), which appear and disappear with
-the measured objects; so they have no routes. A `registry.providers.MetricApis` has the values.
+`discovery` and `dispatch` call it. The resources of these APIs are metrics (`pods/http_requests`), which appear and
+disappear with the objects that they describe; so they have no routes, and their GET stands here beside their discovery.
+A `registry.providers.MetricApis` has the values.
 
 Source: the custom metrics API server library: `pods/http_requests` and the like in discovery, GET only.
 """
@@ -44,13 +45,15 @@ async def get(apis: MetricApis, request: web.BaseRequest, path: ResourcePath, qu
             metric_label_selector=query.text("metricLabelSelector"),
         )
     )
+    # only the encoding counts: metrics have no Tables, whatever the request prefers
     return await responses.encode_object(values, Form(form.encoding))
 
 
 def discovery_resources(apis: MetricApis, group: str) -> Sequence[DiscoveryResource]:
     """The discovery entries of a group: external metrics as resources, others as subresources of the described kind.
 
-    Source: aggregators list the described resources without a kind, as nothing else is known about them.
+    In aggregated discovery, the entry of a described kind has no kind, singular or verbs of its own: only its metrics
+    belong to this group. Source: kube-apiserver's aggregated discovery of such a group.
     """
     kind = apis.list_kinds[group]
     subresources: dict[tuple[str, bool], list[Subresource]] = {}
@@ -62,5 +65,6 @@ def discovery_resources(apis: MetricApis, group: str) -> Sequence[DiscoveryResou
         else:
             entries.append(DiscoveryResource(resource.metric, "", kind, resource.namespaced, ("get",)))
     for (subject, namespaced), metrics in subresources.items():
-        entries.append(DiscoveryResource(subject, "", "", namespaced, (), subresources=tuple(metrics)))
+        described = DiscoveryResource(subject, "", "", namespaced, (), subresources=tuple(metrics))
+        entries.append(described)
     return entries

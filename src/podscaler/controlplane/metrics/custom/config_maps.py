@@ -23,8 +23,8 @@ LABEL: Final = "podscaler.dev/metrics"
 APIS: Final = ("custom", "external")
 COMPONENT: Final = "metric-values"
 REASON: Final = "InvalidMetric"
-REPORTED_MAX: Final = 10
-"""How many problems of one version of a ConfigMap are reported one by one."""
+REPORTED_MAX: Final = 9
+"""How many problems of one version of a ConfigMap are reported one by one, before a last one that counts the rest."""
 
 _log = logging.getLogger(__name__)
 
@@ -77,13 +77,13 @@ class ConfigMaps:
             text = f"{shown(api)} is no metrics API: it must be {' or '.join(APIS)}"
             return (), [EntryProblem(f"metadata.labels[{LABEL}]", text)]
         metadata = config_map["metadata"]
-        place = EntryContext(
+        context = EntryContext(
             api=cast(Literal["custom", "external"], api),
             namespace=metadata["namespace"],
             start_ns=instants.parse(metadata["creationTimestamp"]),
             kinds=self._kinds,
         )
-        outcomes = [await _outcome(key, text, place) for key, text in (config_map.get("data") or {}).items()]
+        outcomes = [await _outcome(key, text, context) for key, text in (config_map.get("data") or {}).items()]
         problems = [problem for outcome in outcomes for problem in outcome.problems]
         if binary := sorted(config_map.get("binaryData") or {}):
             problems.append(EntryProblem("binaryData", f"{listed(binary)} cannot be read: metrics are texts, in data"))
@@ -92,21 +92,22 @@ class ConfigMaps:
     def _report(self, config_map: Object, owner: Owner, problems: Sequence[EntryProblem]) -> None:
         """Report the problems that the previous version did not have."""
         new = [problem for problem in problems if problem not in self._reported.get(owner, ())]
-        self._reported[owner] = frozenset(problems)
-        if not problems:
-            del self._reported[owner]
-        if len(new) > REPORTED_MAX:
-            rest = EntryProblem("data", f"{len(new) - REPORTED_MAX + 1} more entries cannot be used")
-            new = [*new[: REPORTED_MAX - 1], rest]
+        if problems:
+            self._reported[owner] = frozenset(problems)
+        else:
+            self._reported.pop(owner, None)
+        if len(new) > REPORTED_MAX + 1:
+            rest = EntryProblem("data", f"{len(new) - REPORTED_MAX} more entries cannot be used")
+            new = [*new[:REPORTED_MAX], rest]
         for problem in new:
             text = f"{problem.path}: {problem.text}"
             _log.warning("configmap %s/%s: %s", *owner, text)
             self._events.event(_reference(config_map), "Warning", REASON, text, field_path=problem.path)
 
 
-async def _outcome(key: str, text: str, place: EntryContext) -> ParsedEntry:
+async def _outcome(key: str, text: str, context: EntryContext) -> ParsedEntry:
     await asyncio.sleep(0)  # let other tasks run between two entries: a ConfigMap may have a megabyte of them
-    return parse_entry(key, text, place)
+    return parse_entry(key, text, context)
 
 
 def _reference(config_map: Object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Formats rows of autoscalers: the cells of the list, filters, the order, ages, and the table that `--once` prints.
+"""Selects, orders and formats rows of autoscalers, for the list on the screen and the table that `--once` prints.
 
 `list_screen` and `podscaler top --once` call it. Example: a row with a metric of 63 of 70 percent gives the cell
 `cpu 63%/70%`, and one with 4 replicas whose metrics want 6 the cell `4 (6)`.
@@ -15,6 +15,7 @@ from podscaler.observe.views import AutoscalerRow, MetricView
 COLUMNS = ("NAMESPACE", "NAME", "STATE", "REPLICAS (WANTED)", "READY", "MIN-MAX", "METRICS", "LAST 30 MIN", "CHANGED")
 SEVERITY_SIGNS = ("ok", "i", "!", "!!")
 """By severity; beside the word of the state, so that colour is not needed."""
+PROBLEM_SEVERITY = 2
 BARS = "▁▂▃▄▅▆▇█"
 METRICS_WIDTH = 34
 SPARKLINE_WIDTH = 15
@@ -28,13 +29,13 @@ class ListView(msgspec.Struct, frozen=True, kw_only=True):
         namespace: only this one; empty: all.
         words: each must be in a row's namespace, name, state, target or metrics.
         order: a name of ORDERS.
-        has_problem: only rows of severity 2 and above.
+        only_problems: only rows of PROBLEM_SEVERITY and above.
     """
 
     namespace: str = ""
     words: tuple[str, ...] = ()
     order: str = "problems"
-    has_problem: bool = False
+    only_problems: bool = False
 
 
 _Sorting = Callable[[AutoscalerRow], tuple[Any, ...]]
@@ -59,7 +60,7 @@ def next_order(order: str) -> str:
 
 
 def _is_selected(row: AutoscalerRow, view: ListView) -> bool:
-    if (view.namespace and row.namespace != view.namespace) or (view.has_problem and row.severity < 2):
+    if (view.namespace and row.namespace != view.namespace) or (view.only_problems and row.severity < PROBLEM_SEVERITY):
         return False
     metrics = " ".join(each.name for each in row.metrics)
     text = f"{row.namespace}/{row.name} {row.state} {row.target} {metrics}".lower()
@@ -94,7 +95,10 @@ def count_text(count: int | None) -> str:
 
 
 def metrics_text(metrics: Sequence[MetricView], width: int) -> str:
-    """The metrics against their targets, in at most `width` characters; how many are left out is said."""
+    """The metrics against their targets, in at most `width` characters: `cpu 63%/70%, +2` has two more metrics.
+
+    Where not even the first metric has room, its name is left out, and then its end.
+    """
     texts = [f"{each.name} {each.text}" for each in metrics]
     for count in range(len(texts), 0, -1):
         rest = f" +{len(texts) - count}" if count < len(texts) else ""
@@ -122,7 +126,7 @@ def sparkline(values: Sequence[int], width: int) -> str:
 
 
 def age(age_ms: int) -> str:
-    """A duration as kubectl prints ages, from the largest unit: `45s`, `12m`, `5h`, `3d`; negative: `0s`."""
+    """A duration in the largest unit of which there are at least two: `119s`, `12m`, `5h`, `3d`; negative: `0s`."""
     seconds = max(age_ms, 0) // 1000
     if seconds < 120:
         return f"{seconds}s"

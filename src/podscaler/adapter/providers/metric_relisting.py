@@ -1,13 +1,13 @@
 """Lists the series of Prometheus periodically, and keeps the registry of metrics up to date.
 
-`adapter.assembly` runs it. Rules:
+`adapter.assembly` runs it. Behaviour:
 
-1. Rules with the same `seriesQuery` share one request.
+1. Rules of the configuration with the same `seriesQuery` share one request.
 2. Where a request fails, the series of that query stay as they were listed last; the others are renewed.
 3. The resources of the API server are read again every DISCOVERY_S, and in each period while a rule cannot be used;
-   where that changes them, rules are compiled again.
-4. Errors are logged once, and again when they change. Until the first list has succeeded, a list is tried again with
-   back-off.
+   where that changes them, rules are compiled again. A failed reading is repeated in the next period.
+4. A new error is logged as ERROR, and as DEBUG while it lasts. Until the first list has succeeded, a list is tried
+   again with back-off.
 
 Source: prometheus-adapter v0.12.0. Differs: there, one query that fails leaves all series as they were.
 """
@@ -36,7 +36,7 @@ DISCOVERY_S = 600.0
 
 
 class MetricRelisting:
-    """The periodic list of series and the registry of metrics that it fills, by the module's rules.
+    """The periodic list of series and the registry of metrics that it fills.
 
     Args:
         config: has the rules.
@@ -50,7 +50,8 @@ class MetricRelisting:
         registry: of the last list.
         errors: of rules and of the last list, as sentences.
         has_tried: whether a list has ended, also with errors.
-        has_listed: whether every query that Prometheus does not reject has been listed.
+        has_listed: whether a list has ever been complete: the resources were read, and no query failed but those that
+            Prometheus rejects.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class MetricRelisting:
         self._clock = clock
         self._interval_s = interval_s
         self._max_age_s = max_age_s
-        self._compiled_for: ServedResources | None = None
+        self._compiled_mapping: ServedResources | None = None
         self._rules: Sequence[RuleNaming] = ()
         self._external_rules: Sequence[RuleNaming] = ()
         self._rule_errors: list[str] = []
@@ -89,12 +90,12 @@ class MetricRelisting:
     async def update(self) -> None:
         """List once."""
         discovery_errors = await self._refresh_resources()
-        self._compile()
+        self._compile_if_changed()
         queries = dict.fromkeys(each.rule.series_query for each in (*self._rules, *self._external_rules))
         errors = await asyncio.gather(*(self._list(query) for query in queries))
         failed = {query: error for query, error in zip(queries, errors, strict=True) if error is not None}
         self._listed = {query: kinds for query, kinds in self._listed.items() if query in queries}
-        self.registry = metric_registry.build(self._of(self._rules), self._of(self._external_rules))
+        self.registry = metric_registry.build(self._with_series(self._rules), self._with_series(self._external_rules))
         is_complete = not discovery_errors and all(error.kind in REJECTED for error in failed.values())
         self.has_tried, self.has_listed = True, self.has_listed or is_complete
         texts = [f"the series of {query} cannot be listed: {error}" for query, error in failed.items()]
@@ -112,16 +113,16 @@ class MetricRelisting:
         self._discovered_s = now_s
         return []
 
-    def _compile(self) -> None:
+    def _compile_if_changed(self) -> None:
         """Compile the rules for the resources of the API server, if these have changed."""
-        if self._compiled_for == self._mapper.mapping:
+        if self._compiled_mapping == self._mapper.mapping:
             return
-        self._compiled_for = self._mapper.mapping
-        self._rules, errors = self._compiled(self._config.rules)
-        self._external_rules, more = self._compiled(self._config.external_rules)
+        self._compiled_mapping = self._mapper.mapping
+        self._rules, errors = self._compile_rules(self._config.rules)
+        self._external_rules, more = self._compile_rules(self._config.external_rules)
         self._rule_errors = [*errors, *more]
 
-    def _compiled(self, rules: Sequence[DiscoveryRule]) -> tuple[Sequence[RuleNaming], Sequence[str]]:
+    def _compile_rules(self, rules: Sequence[DiscoveryRule]) -> tuple[Sequence[RuleNaming], Sequence[str]]:
         return rule_naming.compile_rules(rules, self._mapper.mapping)
 
     async def _list(self, query: str) -> PrometheusError | None:
@@ -133,7 +134,7 @@ class MetricRelisting:
         self._listed[query] = series.distinct(listed_series)
         return None
 
-    def _of(self, rules: Sequence[RuleNaming]) -> list[tuple[RuleNaming, Sequence[SeriesKind]]]:
+    def _with_series(self, rules: Sequence[RuleNaming]) -> list[tuple[RuleNaming, Sequence[SeriesKind]]]:
         return [(each, self._listed.get(each.rule.series_query, [])) for each in rules]
 
     def _report(self, errors: list[str]) -> None:
