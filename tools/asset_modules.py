@@ -128,6 +128,17 @@ MODULES = (
         is_ecosystem=True,
     ),
     AssetModule(
+        "keda",
+        {
+            "keda-operator": "github.com/kedacore/keda/v2/cmd/operator",
+            "keda-adapter": "github.com/kedacore/keda/v2/cmd/adapter",
+            "keda-webhooks": "github.com/kedacore/keda/v2/cmd/webhooks",
+        },
+        {},
+        manifests=("github.com/kedacore/keda/v2", "config"),
+        is_ecosystem=True,
+    ),
+    AssetModule(
         "vpa",
         {"vpa-recommender": "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender"},
         {},

@@ -235,3 +235,78 @@ def test_files_of_a_volume_stay_in_it(tmp_path: Path) -> None:
     volume_files.write(tmp_path / "v", VolumeFile("file", b"new", 0o640), group=None)
     assert (tmp_path / "kept").read_text() == "kept"
     assert tree(str(tmp_path / "v")) == {"file": (b"new", "0o640")}
+
+
+TOKEN = {"serviceAccountToken": {"path": "token"}}
+REFRESHED: Any = [
+    pytest.param(
+        {"secret": {"secretName": "late", "optional": True}},
+        (None, {"data": {"key": "aGlkZGVu"}}),
+        {"key": (b"hidden", "0o644")},
+        id="an optional secret that comes later",
+    ),
+    pytest.param(
+        {"secret": {"secretName": "late", "items": [{"key": "a", "path": "x/a", "mode": 0o600}]}},
+        ({"data": {"a": "MQ=="}}, {"data": {"a": "Mg==", "b": "Mg=="}}),
+        {"x/a": (b"2", "0o600")},
+        id="a changed key at its path",
+    ),
+    pytest.param(
+        {"secret": {"secretName": "late"}},
+        ({"data": {"a": "MQ==", "b": "Mg=="}}, {"data": {"b": "Mg=="}}),
+        {"b": (b"2", "0o644")},
+        id="a removed key",
+    ),
+    pytest.param(
+        {"projected": {"sources": [TOKEN, {"secret": {"name": "late"}}]}},
+        ({"data": {"a": "MQ=="}}, {"data": {"b": "Mg=="}}),
+        {"b": (b"2", "0o644"), "token": (b"token-1", "0o644")},
+        id="a token stays as it is",
+    ),
+    pytest.param(
+        {"configMap": {"name": "late", "optional": True}},
+        (None, {"data": {"a": "MQ=="}}),
+        {},
+        id="a configMap of the same name is another object",
+    ),
+]
+
+
+@pytest.mark.parametrize(("volume", "versions", "expected"), REFRESHED)
+async def test_a_changed_secret_reaches_the_volumes(
+    tmp_path: Path, threads: ThreadPool, volume: Any, versions: Any, expected: Any
+) -> None:
+    """The files of a running pod are those of the present Secret; a token is not issued again."""
+    objects: dict[tuple[str, str], Any] = {("secrets", "late"): versions[0]}
+    tokens = iter(("token-1", "token-2"))
+    known: Any = {
+        "find": lambda resource, _, name: objects.get((resource, name)),
+        "paths": NodePaths(tmp_path),
+        "threads": threads,
+    }
+    owner = pod({"name": "v", **volume})
+    sources = await volumes.prepare(owner, PLACE, **known, issue=lambda *_: next(tokens))
+    objects["secrets", "late"] = versions[1]
+    await volumes.refresh(owner, PLACE, ("secrets", "late"), **known)
+    assert tree(sources["v"]) == expected
+
+
+async def test_a_deleted_secret_leaves_the_volumes(tmp_path: Path, threads: ThreadPool) -> None:
+    """The files stay, and the caller gets the error."""
+    owner = pod({"name": "v", "secret": {"secretName": "sec"}})
+    sources = await volumes.prepare(owner, PLACE, find=find, paths=NodePaths(tmp_path), threads=threads)
+    with pytest.raises(ContainerConfigError, match='secret "sec" not found'):
+        await volumes.refresh(
+            owner, PLACE, ("secrets", "sec"), find=lambda *_: None, paths=NodePaths(tmp_path), threads=threads
+        )
+    assert tree(sources["v"]) == {"key": (b"hidden", "0o644")}
+
+
+async def test_an_equal_file_is_not_written_again(tmp_path: Path, threads: ThreadPool) -> None:
+    """A file keeps its inode, so that programs which watch it do not read it again."""
+    owner = pod({"name": "v", "secret": {"secretName": "sec"}})
+    sources = await volumes.prepare(owner, PLACE, find=find, paths=NodePaths(tmp_path), threads=threads)
+    file = Path(sources["v"]) / "key"
+    former = file.stat().st_ino
+    await volumes.refresh(owner, PLACE, ("secrets", "sec"), find=find, paths=NodePaths(tmp_path), threads=threads)
+    assert file.stat().st_ino == former

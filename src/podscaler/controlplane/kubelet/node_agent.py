@@ -173,6 +173,8 @@ class NodeAgent:
             group.create_task(self._heartbeat(node_object))
             group.create_task(self._watch_nodes(binder))
             group.create_task(self._watch_pods(deps, binder))
+            for resource in ("configmaps", "secrets"):
+                group.create_task(self._watch_volume_objects(resource))
             if deps.port_translator is not None:
                 group.create_task(self._watch_services(deps.port_translator))
             if deps.issue_token is not None:
@@ -312,6 +314,14 @@ class NodeAgent:
                 self._background.start(self._bind(binder, pod), "binding of a pod")
             elif node_name == deps.node_name:
                 self._dispatch(deps, pod)
+
+    async def _watch_volume_objects(self, resource: str) -> None:
+        """Write changed ConfigMaps or Secrets into the volumes of the pods that have them."""
+        async for change in self._registry.watch_renewed(resource):
+            meta = change.object["metadata"]
+            for pod, worker in list(self._workers.values()):
+                if isinstance(worker, PodWorker) and pod["metadata"]["namespace"] == meta["namespace"]:
+                    await worker.refresh_volumes(resource, meta["name"])
 
     async def _watch_services(self, translator: PortTranslator) -> None:
         """Keep the ports of Services in the translator up to date."""

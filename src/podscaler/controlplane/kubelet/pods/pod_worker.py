@@ -309,6 +309,32 @@ class PodWorker:
             if self._sources is task and task.done() and (task.cancelled() or task.exception() is not None):
                 self._sources = None
 
+    async def refresh_volumes(self, resource: str, name: str) -> None:
+        """Write the present content of a ConfigMap or Secret into the pod's volumes. A failure is logged.
+
+        Args:
+            resource: `configmaps` or `secrets`.
+        """
+        task = None if self._termination else self._sources
+        if task is None or not any(volume_files.has_object(each, resource, name) for each in self._pod_volumes()):
+            return  # the first start of a container finds the present content
+        deps = self._deps
+        try:
+            await asyncio.shield(task)
+            await volumes.refresh(
+                self._pod,
+                self._placement(),
+                (resource, name),
+                find=deps.registry.find,
+                paths=deps.paths,
+                threads=deps.threads,
+            )
+        except (ContainerConfigError, OSError) as error:
+            _log.warning("volumes of pod %s keep the former content of %s: %s", pod_text(self._pod), name, error)
+
+    def _pod_volumes(self) -> list[Mapping[str, Any]]:
+        return self._pod["spec"].get("volumes") or []
+
     def _report_mount_error(self, task: "asyncio.Task[dict[str, str]]", error: ContainerConfigError) -> None:
         """Record one event, however many containers wait for the volumes."""
         if self._sources is task:

@@ -1,7 +1,7 @@
 """The files of configMap, secret, downwardAPI and projected volumes, and writing them into a volume.
 
-`volumes` and `token_renewal` call it. All functions but `write` and `status` are pure, except for lookups in the
-registry's memory. An object or key that is missing is a ContainerConfigError.
+`volumes` and `token_renewal` call it. All functions but `write`, `write_changed` and `status` are pure, except
+for lookups in the registry's memory. An object or key that is missing is a ContainerConfigError.
 
 Source: Volumes, Projected Volumes (Kubernetes documentation).
 Differs: persistentVolumeClaim, csi and network volumes are not supported.
@@ -9,7 +9,7 @@ Differs: persistentVolumeClaim, csi and network volumes are not supported.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +69,13 @@ def files(
             return make(source)
     kinds = ", ".join(sorted(set(volume) - {"name"}))
     raise mount_error(f'volume "{volume["name"]}" is of a kind that this node does not have: {kinds}')
+
+
+def has_object(volume: Mapping[str, Any], resource: str, name: str) -> bool:
+    """Whether a volume has files of a ConfigMap or Secret; `resource` is `configmaps` or `secrets`."""
+    kind, key = ("secret", "secretName") if resource == "secrets" else ("configMap", "name")
+    sources = (volume.get("projected") or {}).get("sources") or ()
+    return name in ((volume.get(kind) or {}).get(key), *((entry.get(kind) or {}).get("name") for entry in sources))
 
 
 def token_file(source: Mapping[str, Any], pod: Mapping[str, Any], issue: IssueToken, mode: int) -> VolumeFile:
@@ -188,6 +195,37 @@ def write(folder: Path, file: VolumeFile, *, group: int | None) -> None:
             if group is not None:
                 os.fchown(target.fileno(), -1, group)
         os.replace(draft, name, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+def write_changed(folder: Path, content: Sequence[VolumeFile], *, kept: Collection[str], group: int | None) -> None:
+    """Write the files that differ into the volume at `folder`, and remove files that are not in `content`. Blocks.
+
+    Args:
+        kept: paths of files that stay as they are.
+        group: as for `write`.
+
+    Raises ContainerConfigError, OSError.
+    """
+    for file in content:
+        if not _has_data(folder, file):
+            write(folder, file, group=group)
+    expected = {os.path.normpath(path) for path in (*kept, *(file.path for file in content))}
+    for parent, _, names, descriptor in os.fwalk(folder):
+        for name in names:
+            if os.path.relpath(os.path.join(parent, name), folder) not in expected:
+                os.unlink(name, dir_fd=descriptor)
+
+
+def _has_data(folder: Path, file: VolumeFile) -> bool:
+    """Whether the volume at `folder` has the file with this content; False where it cannot be read."""
+    above, _, name = safe_path(file.path).rpartition("/")
+    with _opened(folder, above) as parent:
+        try:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            with open(os.open(name, flags, dir_fd=parent), "rb") as former:
+                return former.read(len(file.data) + 1) == file.data
+        except OSError:
+            return False  # it is written, and the error of that is raised
 
 
 def status(folder: Path, path: str) -> os.stat_result | None:

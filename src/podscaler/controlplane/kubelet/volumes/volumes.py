@@ -1,10 +1,11 @@
 """Creates the volumes of a pod on disk, and lists the mounts of each container.
 
-`pod_worker` calls `prepare` before the first container starts; `container_setup` calls `mounts` for each start. The
-content of configMap, secret and downwardAPI volumes is written once; tokens are renewed (`token_renewal`).
+`pod_worker` calls `prepare` before the first container starts, and `refresh` when a ConfigMap or Secret has changed;
+`container_setup` calls `mounts` for each start. Tokens are renewed (`token_renewal`).
 
 Source: Volumes (Kubernetes documentation); Volume, VolumeMount, HostPathVolumeSource (API reference).
-Differs: a later change of a ConfigMap or Secret reaches only pods that start later.
+Differs: a change of a ConfigMap or Secret reaches a volume at once, file by file, and not up to a minute later with a
+symbolic link to a folder; a change of labels or annotations does not reach downwardAPI volumes.
 """
 
 import errno
@@ -40,7 +41,6 @@ async def prepare(
     Raises ContainerConfigError, OSError.
     """
     used = {mount["name"] for container in _containers(pod) for mount in container.get("volumeMounts") or []}
-    group = (pod["spec"].get("securityContext") or {}).get("fsGroup")
     sources: dict[str, str] = {}
     for volume in pod["spec"].get("volumes") or []:
         name = volume["name"]
@@ -51,9 +51,51 @@ async def prepare(
             continue
         folder = paths.volume(pod["metadata"]["uid"], name)
         content = None if "emptyDir" in volume else volume_files.files(volume, pod, place, find, issue)
-        await threads.run(_make, folder, content, group if os.geteuid() == 0 else None)
+        await threads.run(_make, folder, content, _group(pod))
         sources[name] = str(folder)
     return sources
+
+
+async def refresh(
+    pod: Mapping[str, Any],
+    place: PodPlacement,
+    changed: tuple[str, str],
+    *,
+    find: FindObject,
+    paths: NodePaths,
+    threads: ThreadPool,
+) -> None:
+    """Write the present content of a ConfigMap or Secret into the pod's volumes; files of removed keys are removed.
+
+    Mounts of a subPath that is a file keep the former content. Tokens stay.
+
+    Args:
+        changed: `configmaps` or `secrets`, and the name of the object in the pod's namespace.
+
+    Raises ContainerConfigError (the object is gone and not optional: the volume keeps its content), OSError.
+    """
+    for volume in pod["spec"].get("volumes") or []:
+        folder = paths.volume(pod["metadata"]["uid"], volume["name"])
+        if not volume_files.has_object(volume, *changed) or not await threads.run(folder.exists):
+            continue
+        others, tokens = _without_tokens(volume)
+        content = volume_files.files(others, pod, place, find)
+        await threads.run(volume_files.write_changed, folder, content, kept=tokens, group=_group(pod))
+
+
+def _without_tokens(volume: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
+    """The volume without its serviceAccountToken sources, and the paths of these."""
+    if "projected" not in volume:
+        return volume, []
+    entries = volume["projected"].get("sources") or []
+    others = [entry for entry in entries if "serviceAccountToken" not in entry]
+    tokens = [entry["serviceAccountToken"]["path"] for entry in entries if "serviceAccountToken" in entry]
+    return {**volume, "projected": {**volume["projected"], "sources": others}}, tokens
+
+
+def _group(pod: Mapping[str, Any]) -> int | None:
+    """The group that owns the pod's volumes, None for that of `up`."""
+    return (pod["spec"].get("securityContext") or {}).get("fsGroup") if os.geteuid() == 0 else None
 
 
 def _containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
