@@ -28,6 +28,12 @@ _RULES: dict[str, str] = {
 }
 """Cases of the family `rules`."""
 
+WEBHOOK_GAPS: dict[str, str] = {
+    "a patch": "upstream computes managedFields before webhooks change the object, so that nobody owns their fields",
+    "a patch that does not apply": "the error does not say which operation failed",
+}
+"""The reason by case of `webhook_cases`."""
+
 RECORDED_GAPS: dict[str, str] = {
     f"kinds:{name}": reason for reason, names in _KINDS.items() for name in names.split()
 } | _RULES

@@ -18,6 +18,8 @@ from podscaler.controlplane.admission import certificate_requests, limit_ranges,
 from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.apiserver.app import ApiServer
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
+from podscaler.controlplane.apiserver.webhooks.conversion_webhooks import ConversionWebhooks
+from podscaler.controlplane.apiserver.webhooks.webhook_admission import WebhookAdmission
 from podscaler.controlplane.auth import policy_index
 from podscaler.controlplane.auth.account_tokens import AccountTokens
 from podscaler.controlplane.auth.authenticator import Authenticator
@@ -84,11 +86,14 @@ def serving(
         cluster_ips = ClusterIPs(Registry(objects), clock, AddressBlock(200))
         objects.set_allocator("services", cluster_ips.allocate)
         objects.listen(cluster_ips.on_commit)
+        objects.admission = admission = WebhookAdmission(objects)
+        objects.converter = ConversionWebhooks(admission.client)
         server = ApiServer(objects, served, authenticator=users, tls=tls, clock=clock, parts=parts)
         ports.append(await server.start("127.0.0.1", 0))
         started.set()
         await asyncio.to_thread(stop.wait)
         await server.stop()
+        await admission.client.close()
         await store.close()
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)

@@ -1,11 +1,11 @@
-"""A fake webhook (HTTPS on a loopback port) with scripted responses, for tests of admission.
+"""A fake webhook (HTTPS on a loopback port) with scripted responses, for tests of admission and of conversion.
 
-It runs in the test's event loop and records the AdmissionReviews that it gets.
+It runs in the test's event loop and records the AdmissionReviews and ConversionReviews that it gets.
 """
 
 import base64
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,9 @@ from podscaler.testing import extension_server
 
 Object = dict[str, Any]
 Respond = Callable[[Object], Object]
-"""From the request of an AdmissionReview to the response without uid."""
+"""From the request of a review to the response without uid."""
+Rewrite = Callable[[Object], Object | bytes]
+"""From the review that responds to the body that is sent: another one, or bytes."""
 
 HOST = "127.0.0.1"
 STOP_TIMEOUT_S = 0.1
@@ -36,6 +38,20 @@ def patch_response(*operations: Object) -> Object:
     return {"allowed": True, "patchType": "JSONPatch", "patch": patch}
 
 
+def converted(request: Object, convert: Callable[[Object, str], None]) -> Object:
+    """The response to a ConversionReview.
+
+    Args:
+        request: its request.
+        convert: converts an object, in place, to an apiVersion, which is set afterwards.
+    """
+    objects = msgspec.json.decode(msgspec.json.encode(request["objects"]))
+    for obj in objects:
+        convert(obj, request["desiredAPIVersion"])
+        obj["apiVersion"] = request["desiredAPIVersion"]
+    return {"convertedObjects": objects, "result": {"status": "Success"}}
+
+
 @dataclass
 class WebhookServer:
     """A webhook.
@@ -44,13 +60,24 @@ class WebhookServer:
         authority: the PEM of its certificate.
         port: the port at which it listens.
         respond: makes the responses.
-        requests: the requests of all AdmissionReviews, in order.
+        rewrite: changes the responses.
+        status: the HTTP status of the responses.
+        delay: awaited before each response.
+        reviews: all reviews, in order.
     """
 
     authority: bytes
     port: int = 0
     respond: Respond = allow
-    requests: list[Object] = field(default_factory=list)
+    rewrite: Rewrite = lambda review: review
+    status: int = 200
+    delay: Callable[[], Awaitable[object]] | None = None
+    reviews: list[Object] = field(default_factory=list)
+
+    @property
+    def requests(self) -> list[Object]:
+        """The requests of all reviews, in order."""
+        return [review["request"] for review in self.reviews]
 
     def client_config(self) -> Object:
         """The clientConfig of a webhook at this server."""
@@ -58,11 +85,15 @@ class WebhookServer:
         return {"url": f"https://{HOST}:{self.port}/review", "caBundle": bundle}
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """The HTTP response to an AdmissionReview."""
+        """The HTTP response to a review."""
         review = msgspec.json.decode(await request.content.read())
-        self.requests.append(review["request"])
+        self.reviews.append(review)
+        if self.delay is not None:
+            await self.delay()
         response = {"uid": review["request"]["uid"], **self.respond(review["request"])}
-        return web.json_response({**review, "request": None, "response": response})
+        body = self.rewrite({**review, "request": None, "response": response})
+        body = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        return web.Response(body=body, status=self.status, content_type="application/json")
 
 
 @asynccontextmanager

@@ -6,13 +6,15 @@ Called by the API server whenever a definition changes. The storage version has 
 stored; every other served version has a record (a face) with its own schema, columns and subresources, which reads and
 writes the same objects. `served` is the version of a request throughout, `stored_version` the storage version.
 
-Invariants: conversion changes only the apiVersion (strategy `None`); an object that is read or written in a version is
-pruned by the schema of that version, as in kube-apiserver.
+Invariants: an object that is read or written in a version is pruned by the schema of that version, as in
+kube-apiserver. With the conversion strategy `None` conversion changes only the apiVersion, and the hooks of all
+versions get objects in the storage version. With `Webhook` they get them in their own version: `webhook_conversion`
+converts before and after.
 
 Source: the API documentation of CustomResourceDefinition v1.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,6 +32,7 @@ from podscaler.api.crd import (
     scale,
     structural,
     validation,
+    webhook_conversion,
 )
 from podscaler.api.crd.structural import ABSENT, META_FIELDS, Structural
 from podscaler.api.crd.version_order import sort_key
@@ -113,6 +116,12 @@ class _Definition:
     def has_status(self) -> bool:
         return "status" in self.subresources
 
+    @property
+    def webhook(self) -> Object | None:
+        """`spec.conversion.webhook`; None with the strategy `None`."""
+        conversion = self.crd["spec"].get("conversion") or {}
+        return conversion["webhook"] if conversion.get("strategy") == "Webhook" else None
+
 
 def names_of(crd: Object) -> Object:
     """The names under which objects are served: status.acceptedNames, or those of the spec before they are accepted."""
@@ -161,13 +170,13 @@ def _record(definition: _Definition, stored_version: _Definition) -> Resource:
     """Resource definition of the version `definition`."""
     names, name = definition.names, definition.version["name"]
     is_face = name != stored_version.version["name"]
-    as_served = partial(_read, definition)
+    as_served = partial(_from_storage, definition)
     return Resource(
         group=definition.group,
         plural=names["plural"],
         singular=names.get("singular", ""),
         kind=names["kind"],
-        versions=(_version(definition, stored_version),),
+        versions=(_version(definition),),
         storage_version=stored_version.version["name"],
         printer=columns.printer(definition.version.get("additionalPrinterColumns") or (), as_served),
         namespaced=definition.crd["spec"]["scope"] == "Namespaced",
@@ -204,17 +213,18 @@ def _field_text(values: list[Any]) -> str:
     return str(first).lower() if isinstance(first, bool) else str(first)
 
 
-def _version(definition: _Definition, stored_version: _Definition) -> Version:
+def _version(definition: _Definition) -> Version:
     return Version(
         definition.version["name"],
         "",
         default=lambda obj: defaulting.set_defaults(obj, definition.schema),
-        to_storage=partial(_to_storage, definition, stored_version),
-        from_storage=partial(_from_storage, definition, stored_version),
+        to_storage=partial(_check_type, definition),
+        from_storage=partial(_from_storage, definition),
         deprecation=deprecation(definition.crd, definition.version),
         decode=lambda value: decoding.decoded(value, definition.group, definition.schemas),
         openapi=partial(_components, definition),
         fields_type=structural_types.of_kind(definition.schema.source),
+        find_missing=partial(_find_missing, definition) if definition.webhook else None,
     )
 
 
@@ -252,34 +262,46 @@ def _check_type(definition: _Definition, obj: Object) -> Object:
     return obj
 
 
-def _from_storage(definition: _Definition, stored_version: _Definition, obj: Object) -> Object:
-    _check_conversion(definition, stored_version)
-    return _read(definition, obj)
+def _from_storage(definition: _Definition, obj: Object) -> Object:
+    """Convert an object of any version, in place. Raises ConversionNeeded."""
+    if definition.webhook is None or obj.get("apiVersion", definition.api_version) == definition.api_version:
+        return _read(definition, obj)
+    _complete(definition, obj)
+    _convert(definition, obj)
+    pruning.prune(obj, definition.schema)
+    return obj
 
 
-def _to_storage(definition: _Definition, stored_version: _Definition, obj: Object) -> Object:
-    checked = _check_type(definition, obj)
-    _check_conversion(definition, stored_version)
-    return checked
+def _convert(definition: _Definition, obj: Object) -> None:
+    """Convert an object of any version, in place, by a webhook. Raises ConversionNeeded."""
+    if obj.setdefault("apiVersion", definition.api_version) != definition.api_version:
+        assert definition.webhook is not None, "without a webhook versions differ in their apiVersion only"
+        converted = webhook_conversion.convert(definition.webhook, obj, definition.api_version)
+        obj.clear()
+        obj.update(converted)
+    obj.setdefault("kind", definition.kind)
 
 
-def _check_conversion(definition: _Definition, stored_version: _Definition) -> None:
-    """Raise StatusError 500 where a webhook would have to convert objects."""
-    strategy = (definition.crd["spec"].get("conversion") or {}).get("strategy")
-    if strategy == "Webhook" and definition.api_version != stored_version.api_version:
-        why = "this server does not call conversion webhooks"
-        raise StatusError(
-            f"conversion webhook for {stored_version.api_version}, Kind={stored_version.kind} failed: {why}", code=500
-        )
+def _find_missing(definition: _Definition, objects: Iterable[Object]) -> Exception | None:
+    """The ConversionNeeded to raise before `_from_storage` can convert all objects, which are changed in place."""
+    assert definition.webhook is not None, "only webhooks have to be called"
+    completed = [_complete(definition, obj) for obj in objects]
+    return webhook_conversion.find_missing(definition.webhook, completed, definition.api_version)
 
 
-def _read(definition: _Definition, obj: Object) -> Object:
-    """Convert a stored object to the version, in place: the present schemas apply to objects of older ones, too."""
+def _complete(definition: _Definition, obj: Object) -> Object:
+    """Prune and default an object, in place, by the present schema of its version."""
     schema_of_version = definition.schemas.get(obj.get("apiVersion", ""), definition.schema)
     pruning.prune(obj, schema_of_version)
     defaulting.drop_nulls(obj, schema_of_version)
     defaulting.set_defaults(obj, schema_of_version)
-    if schema_of_version is not definition.schema:  # removes defaults of the version that was stored
+    return obj
+
+
+def _read(definition: _Definition, obj: Object) -> Object:
+    """Convert a stored object to the version, in place: the present schemas apply to objects of older ones, too."""
+    version = _complete(definition, obj).get("apiVersion", "")
+    if version in definition.schemas and version != definition.api_version:  # removes defaults of the stored version
         pruning.prune(obj, definition.schema)
     obj["apiVersion"] = definition.api_version
     return obj
@@ -295,6 +317,7 @@ def _strategy(definition: _Definition, stored_version: _Definition) -> Strategy:
         has_generation=True,
         spec_of=partial(_content, definition),
         stored_form=partial(_stored_form, stored_version),
+        convert=partial(_convert, definition) if definition.webhook else None,
         allows_bare_finalizers=True,
         allows_unconditional_update=False,
         warnings=partial(_warnings, definition),
@@ -387,7 +410,12 @@ def _typed(definition: _Definition, obj: Object) -> Object:
 
 
 def _stored_form(stored_version: _Definition, obj: Object) -> Object:
-    """The object as it is stored, changed in place: pruned by the storage version's schema, as in kube-apiserver."""
+    """The object as it is stored, changed in place: pruned by the storage version's schema, as in kube-apiserver.
+
+    Raises ConversionNeeded.
+    """
+    if stored_version.webhook:
+        _convert(stored_version, obj)
     pruning.prune(obj, stored_version.schema)
     obj["metadata"] = canonical.canonical(obj["metadata"], decoding.OBJECT_META)
     return obj
@@ -396,7 +424,8 @@ def _stored_form(stored_version: _Definition, obj: Object) -> Object:
 def _warnings(definition: _Definition, new: Object, old: Object | None) -> list[str]:
     """The warnings about rules that unchanged values violate, and about added finalizers without a domain."""
     broken: list[str] = []
-    if definition.rules is not None and old is not None:
+    is_converted = definition.webhook is not None and new["apiVersion"] != definition.api_version
+    if definition.rules is not None and old is not None and not is_converted:
         results = definition.rules.evaluate(_typed(definition, new), _typed(definition, old))
         broken = [str(error) for error in results.warnings]
     return broken + _finalizer_warnings(new, old)

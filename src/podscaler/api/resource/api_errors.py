@@ -31,21 +31,22 @@ _STORAGE_PATHS = {
 
 def not_found(resource: Resource, name: str) -> StatusError:
     """404: there is no such object."""
-    message = f"{resource.key} {quoting.quoted(name)} not found"
+    message = f"{resource.name_in_messages} {quoting.quoted(name)} not found"
     return StatusError(message, code=404, reason="NotFound", details=_details(resource, name))
 
 
 def already_exists(resource: Resource, name: str, *, is_being_deleted: bool = False) -> StatusError:
     """409: there is an object of that name; `is_being_deleted`: its deletion waits for finalizers."""
-    message = f'{"object is being deleted: " if is_being_deleted else ""}{resource.key} "{name}" already exists'
+    message = (
+        f'{"object is being deleted: " if is_being_deleted else ""}{resource.name_in_messages} "{name}" already exists'
+    )
     return StatusError(message, code=409, reason="AlreadyExists", details=_details(resource, name))
 
 
 def no_unique_name(resource: Resource, name: str) -> StatusError:
     """409: every name generated from generateName exists; `name` is the last one tried."""
-    message = (
-        f'{resource.key} "{name}" already exists, the server was not able to generate a unique name for the object'
-    )
+    why = "already exists, the server was not able to generate a unique name for the object"
+    message = f'{resource.name_in_messages} "{name}" {why}'
     details = _details(resource, name) | {"retryAfterSeconds": 1}
     headers = {"Retry-After": "1"}
     return StatusError(message, code=409, reason="AlreadyExists", details=details, headers=headers)
@@ -53,7 +54,7 @@ def no_unique_name(resource: Resource, name: str) -> StatusError:
 
 def conflict(resource: Resource, name: str, reason: str = MODIFIED) -> StatusError:
     """409: the request has another resourceVersion (or what `reason` says) than the stored object."""
-    message = f'Operation cannot be fulfilled on {resource.key} "{name}": {reason}'
+    message = f'Operation cannot be fulfilled on {resource.name_in_messages} "{name}": {reason}'
     return StatusError(message, code=409, reason="Conflict", details=_details(resource, name))
 
 
@@ -67,6 +68,15 @@ def unsafe_delete_conflict(resource: Resource, key: str, name: str) -> StatusErr
     """409: an unsafe delete of an object that can be read. `key` is `namespace/name`."""
     detail = "unsafe deletion is not allowed because the object is decodable from storage"
     return conflict(resource, name, _storage_error(resource, key, detail))
+
+
+def undecodable(resource: Resource, key: str, revision: int, why: str) -> StatusError:
+    """500: a stored object that cannot be read in the requested version. `key` is `namespace/name`."""
+    detail = f"object not decodable revision={revision}: {why}"
+    place = f"/{resource.group}/{resource.plural}/{key}"
+    return internal_error(
+        f"StorageError: corrupt object, Code: 7, Key: {place}, ResourceVersion: 0, AdditionalErrorMsg: {detail}"
+    )
 
 
 def _storage_error(resource: Resource, key: str, detail: str) -> str:
@@ -94,7 +104,7 @@ def delete_conflict(resource: Resource, name: str, reason: str) -> StatusError:
 
 def forbidden(resource: Resource, name: str, reason: str, *, cause: Cause | None = None) -> StatusError:
     """403: admission rejects the request."""
-    message = f'{resource.key} "{name}" is forbidden: {reason}'
+    message = f'{resource.name_in_messages} "{name}" is forbidden: {reason}'
     causes = [cause] if cause else []
     return StatusError(message, code=403, reason="Forbidden", details=_details(resource, name), causes=causes)
 

@@ -6,7 +6,7 @@ functions in records neither read the clock nor make random values (the server s
 resourceVersion and generated names).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,8 @@ class Version:
         decode: decodes a parsed body of a kind without schema. Raises `json_text.DecodeError`.
         openapi: makes the OpenAPI schemas of a kind without schema, by name.
         fields_type: the type of objects in server-side apply; None: the type that the schema of `message` defines.
+        find_missing: for kinds that a webhook converts: the exception to raise before `from_storage` can convert all of
+            the given objects, None if it can; None for other kinds.
     """
 
     version: str
@@ -71,6 +73,7 @@ class Version:
     decode: Callable[[Any], Decoded] | None = None
     openapi: Callable[[], Mapping[str, Object]] | None = None
     fields_type: FieldType | None = None
+    find_missing: Callable[[Iterable[Object]], Exception | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,9 @@ class Strategy:
     """Whether a PUT without resourceVersion replaces any stored version of the object (False for Lease)."""
     stored_form: Callable[[Object], Object] = _same
     """For kinds without schema: the form in which a valid object is stored (may return its argument)."""
+    convert: Callable[[Object], None] | None = None
+    """For kinds that a webhook converts: converts an object of any version, in place, to that of the record, in which
+    the other hooks get it. None: they get objects in the storage version."""
     allows_bare_finalizers: bool = False
     """Whether finalizers other than Kubernetes' own may lack a domain (custom resources: with a warning)."""
     warnings: Callable[[Object, Object | None], list[str]] = _no_warnings
@@ -237,6 +243,10 @@ class Resource:
 
     @property
     def key(self) -> str:
-        """The group-resource text that identifies the record in code and messages: `pods`, `deployments.apps`."""
-        name = f"{self.plural}.{self.group}" if self.group else self.plural
-        return f"{name}@{self.face}" if self.face else name
+        """The group-resource text that identifies the record in code: `pods`, `deployments.apps`."""
+        return f"{self.name_in_messages}@{self.face}" if self.face else self.name_in_messages
+
+    @property
+    def name_in_messages(self) -> str:
+        """The group-resource text in messages; records of several versions of a kind share it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural

@@ -42,6 +42,7 @@ from podscaler.controlplane.admission import (
 from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.apiserver.app import ApiServer
 from podscaler.controlplane.apiserver.http.resource_request import NO_PARTS, ServerParts
+from podscaler.controlplane.apiserver.webhooks.conversion_webhooks import ConversionWebhooks
 from podscaler.controlplane.apiserver.webhooks.webhook_admission import WebhookAdmission
 from podscaler.controlplane.auth import audit_log, authenticator, policy_index, token_file
 from podscaler.controlplane.auth.account_tokens import AccountTokens
@@ -278,7 +279,7 @@ class ControlPlane:
         neighbours = replace(
             machine_parts, accounts=accounts, authorizer=authorizer, audit_log=audit, aggregation=aggregation
         )
-        webhooks = self._admit_by_webhooks(objects)
+        webhooks = self._call_webhooks(objects)
         server = self._make_server(objects, access, authenticated, neighbours)
         server.custom_kinds.listen(kinds.notify)
         port = await self._listen(server, access.last_port)
@@ -312,10 +313,11 @@ class ControlPlane:
         if self._settings.autoscaler is not None:
             self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, recorder, heapster_url))
 
-    def _admit_by_webhooks(self, objects: Objects) -> WebhookAdmission:
+    def _call_webhooks(self, objects: Objects) -> WebhookAdmission:
         webhooks = WebhookAdmission(objects)
         self._exit.push_async_callback(webhooks.client.close)
         objects.admission = webhooks
+        objects.converter = ConversionWebhooks(webhooks.client)
         return webhooks
 
     def _allocate_cluster_ips(self, registry: Registry, objects: Objects, block: addresses.AddressBlock) -> ClusterIPs:

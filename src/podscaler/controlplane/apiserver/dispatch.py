@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 
 from aiohttp import web
 
+from podscaler.api.crd import webhook_conversion
 from podscaler.api.machinery import duration
 from podscaler.api.machinery import names as name_rules
 from podscaler.api.resource import api_errors
@@ -204,7 +205,8 @@ class Dispatcher:
         remote_admission.begin(WriteContext(served.api_version, context.warnings))
         if _is_watch(target, method, context.query) and served.resource.stored:
             return await self._streams.watch(self._server, request)
-        return await _handler(request)(self._server, request)
+        with webhook_conversion.scope(is_new=True):
+            return await _handler(request)(self._server, request)
 
     async def _to_unrouted(self, context: RequestContext, target: ResourcePath, user: User) -> Response:
         """Serve the paths that are in no route: metrics APIs, reviews and the deprecated collection of bindings."""

@@ -87,9 +87,12 @@ class FieldManagers:
         return ManagedKind(versions, partial(_empty_object, find), subresource)
 
     def entries_of_new(self, resource: Resource, obj: Object, author: Author, now_ns: int) -> Entries:
-        """The entries of a new object (decoded, defaulted, storage version), including those that the client sent."""
+        """The entries of a new object (decoded, defaulted, with its apiVersion), including those that the client sent.
+
+        Raises ConversionNeeded.
+        """
         kind = self.kind(resource)
-        stored = self.storage_version(resource)
+        stored = str(obj["apiVersion"])
         version = author.api_version or stored
         sent = obj["metadata"].get("managedFields")
         new = _stored_form(self._find(resource, stored), obj)

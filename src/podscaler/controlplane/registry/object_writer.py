@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
+from podscaler.api.crd.webhook_conversion import ConversionNeeded
 from podscaler.api.machinery.field import FieldError
-from podscaler.api.resource import api_errors
+from podscaler.api.resource import api_errors, semantics
 from podscaler.api.resource.resources import Object, Resource
 from podscaler.base.errors import Cause
 from podscaler.controlplane.registry import deletion, field_managers, generated_names, object_preparation
@@ -145,7 +146,7 @@ class ObjectWriter:
         """
         stored = self._get(transaction, resource, key)
         self._check_preconditions(resource, stored, options)
-        old, new = stored.decode(), _changed(stored, change)
+        old, new = self.prepared(resource, stored), self._changed(resource, stored, change)
         live, sent = field_managers.take_entries(old), field_managers.take_entries(new)
         if sent == live:
             sent = None
@@ -165,9 +166,10 @@ class ObjectWriter:
                 transaction.remove(stored)
                 return entries.from_object(resource.storage_key, new, stored.revision)
             seen = seen_by_managers(new)
-            update = field_managers.Update(old, new, seen, live or [], sent, transaction.now_ns, options.subresource)
+            before, is_outdated = self._in_storage_version(resource, old, stored)
+            update = field_managers.Update(before, new, seen, live or [], sent, transaction.now_ns, options.subresource)
             managed, changed = self.field_managers.entries_after(resource, update, options.author)
-            if not (changed or allocation.spec):
+            if not (changed or allocation.spec or is_outdated):
                 return stored
             if allocation.spec:  # after the managers: allocated fields belong to none of them
                 new = object_preparation.stored_form(self.stored_kind(resource), allocation.applied_to(new), old)
@@ -192,6 +194,31 @@ class ObjectWriter:
         if plan.gone:
             newest = transaction.remove(newest)
         return Deleted(newest, plan.gone)
+
+    def prepared(self, resource: Resource, stored: Entry) -> Object:
+        """A copy of a stored object in the version in which the hooks of a kind get it. Raises ConversionNeeded."""
+        obj = stored.decode()
+        if resource.strategy.convert is not None:
+            try:
+                resource.strategy.convert(obj)
+            except ConversionNeeded as needed:
+                needed.stored_revision = stored.revision
+                raise
+        return obj
+
+    def _changed(self, resource: Resource, stored: Entry, change: Change) -> Object:
+        if isinstance(change, Replacement):
+            change.replaced = stored
+            return change.wanted if resource.strategy.convert is None else semantics.copied(change.wanted)
+        return change(self.prepared(resource, stored))
+
+    def _in_storage_version(self, resource: Resource, old: Object, stored: Entry) -> tuple[Object, bool]:
+        """The old object in the storage version without managedFields, and whether it is stored in another version."""
+        if resource.strategy.convert is None:
+            return old, False
+        before = self.prepared(self.stored_kind(resource), stored)
+        field_managers.take_entries(before)
+        return before, before["apiVersion"] != stored.decode()["apiVersion"]
 
     def _get(self, transaction: Transaction, resource: Resource, key: str) -> Entry:
         namespace, _, name = key.rpartition("/")
@@ -235,7 +262,13 @@ class ObjectWriter:
             raise api_errors.already_exists(resource, metadata["name"], is_being_deleted=is_going)
 
     def _set_type(self, resource: Resource, obj: Object) -> None:
-        """Set kind and apiVersion of the storage version, as the first fields of the object."""
+        """Set kind and apiVersion of the storage version, as the first fields of the object.
+
+        Of kinds that a webhook converts, those of the kind's own version. Raises ConversionNeeded.
+        """
+        if resource.strategy.convert is not None:
+            resource.strategy.convert(obj)
+            return
         stored = self.stored_kind(resource)
         version = f"{stored.group}/{stored.storage_version}" if stored.group else stored.storage_version
         if obj.get("kind") == stored.kind and obj.get("apiVersion") == version:
@@ -274,13 +307,6 @@ def _put(transaction: Transaction, resource: Resource, new: Object, allocation: 
         allocation.commit()
         transaction.on_failure(allocation.undo)
     return entry
-
-
-def _changed(stored: Entry, change: Change) -> Object:
-    if isinstance(change, Replacement):
-        change.replaced = stored
-        return change.wanted
-    return change(stored.decode())
 
 
 def _is_version(text: str) -> bool:

@@ -13,7 +13,13 @@ from random import Random
 
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource
-from podscaler.controlplane.registry import deletion, remote_admission, scale_field_managers, scale_objects
+from podscaler.controlplane.registry import (
+    deletion,
+    remote_admission,
+    remote_conversion,
+    scale_field_managers,
+    scale_objects,
+)
 from podscaler.controlplane.registry.allocation import Allocator
 from podscaler.controlplane.registry.field_managers import FieldManagers
 from podscaler.controlplane.registry.object_writer import (
@@ -25,6 +31,7 @@ from podscaler.controlplane.registry.object_writer import (
     Replacement,
 )
 from podscaler.controlplane.registry.remote_admission import AdmitsNothing, AdmittedWrite, AsyncAdmission, UpdateSteps
+from podscaler.controlplane.registry.remote_conversion import ConvertsNothing, RemoteConverter, Result
 from podscaler.controlplane.storage import entries, listing, watching
 from podscaler.controlplane.storage.change_log import StoreEvent
 from podscaler.controlplane.storage.entries import Entry
@@ -60,6 +67,7 @@ class Objects:
 
     Attributes:
         admission: admission that may wait, called besides the plugins of `admit`.
+        converter: calls the webhooks that convert objects of a kind.
     """
 
     def __init__(self, store: Store, resources: Iterable[Resource], *, random: Random | None = None) -> None:
@@ -68,6 +76,7 @@ class Objects:
         self._writer = ObjectWriter(self._resources, random or Random())
         self._watchers = Watchers(store)
         self.admission: AsyncAdmission = AdmitsNothing()
+        self.converter: RemoteConverter = ConvertsNothing()
 
     def set_allocator(self, resource: str, allocator: Allocator) -> None:
         """Call `allocator` whenever an object of a kind is created or updated."""
@@ -162,9 +171,30 @@ class Objects:
         return await self._create(kind, author, obj, "", dry_run)
 
     async def _create(self, kind: Resource, author: Author | None, obj: Object, uid: str, dry_run: bool) -> Entry:
-        return await self._store.write(
-            lambda transaction: self._writer.create(transaction, kind, obj, author, uid), dry_run=dry_run
-        )
+        def create(transaction: Transaction) -> Entry:
+            if kind.strategy.convert is None:
+                return self._writer.create(transaction, kind, obj, author, uid)
+            new = remote_admission.copied(obj)
+            try:
+                return self._writer.create(transaction, kind, new, author, uid)
+            finally:  # the next attempt has the same generated name
+                obj["metadata"] = {**obj["metadata"], "name": new["metadata"].get("name", "")}
+
+        return await self._write(kind, create, dry_run)
+
+    async def _write(self, kind: Resource, decide: Callable[[Transaction], Result], dry_run: bool) -> Result:
+        """The result of a write, which is decided again after each conversion that it needs."""
+        if kind.strategy.convert is None:
+            return await self._store.write(decide, dry_run=dry_run)
+        return await remote_conversion.settled(self.converter, lambda: self._store.write(decide, dry_run=dry_run))
+
+    async def converted(self, step: Callable[[], Result]) -> Result:
+        """The result of `step`, which may need conversions. Raises StatusError 500; every error of `step`."""
+
+        async def run() -> Result:
+            return step()
+
+        return await remote_conversion.settled(self.converter, run)
 
     async def _create_admitted(self, kind: Resource, obj: Object, author: Author | None, dry_run: bool) -> Entry:
         self._writer.admit(kind, obj, None)
@@ -189,8 +219,8 @@ class Objects:
             new = change({})
             new["metadata"].pop("resourceVersion", None)
             return await self.create(resource, new, dry_run=options.dry_run, author=options.author), True
-        return await self._store.write(
-            lambda transaction: self._writer.apply(transaction, kind, key, change, options), dry_run=options.dry_run
+        return await self._write(
+            kind, lambda transaction: self._writer.apply(transaction, kind, key, change, options), options.dry_run
         )
 
     async def update(
@@ -207,8 +237,8 @@ class Objects:
         return await self._update(kind, entries.key_of(namespace, name), change, options)
 
     async def _update(self, kind: Resource, key: str, change: Change, options: UpdateOptions) -> Entry:
-        return await self._store.write(
-            lambda transaction: self._writer.update(transaction, kind, key, change, options), dry_run=options.dry_run
+        return await self._write(
+            kind, lambda transaction: self._writer.update(transaction, kind, key, change, options), options.dry_run
         )
 
     async def _update_admitted(self, kind: Resource, key: str, change: Change, options: UpdateOptions) -> Entry:
@@ -217,7 +247,8 @@ class Objects:
         def changed(stored: Entry) -> tuple[Object, Object]:
             if isinstance(change, Replacement):
                 change.replaced = stored
-            old, new = stored.decode(), remote_admission.copied(change(stored.decode()))
+            old, new = (self._writer.prepared(kind, stored) for _ in range(2))
+            new = remote_admission.copied(change(new))
             if not options.subresource:
                 self._writer.admit(kind, new, old)
             return old, new
@@ -230,7 +261,9 @@ class Objects:
             entry = await self._update(kind, key, lambda _stored: new, own)
             return entry, entry.decode()
 
-        steps = UpdateSteps(partial(self.get, kind.key, namespace, name), changed, store)
+        steps = UpdateSteps(
+            partial(self.get, kind.key, namespace, name), lambda stored: self.converted(partial(changed, stored)), store
+        )
         write = AdmittedWrite(
             kind, "UPDATE", options.subresource, namespace, name, new=None, old=None, is_dry=options.dry_run
         )
@@ -272,8 +305,9 @@ class Objects:
         return replace(page, revision=self.revision)
 
     def get_scale(self, resource: str, namespace: str, name: str) -> Object:
-        """The autoscaling/v1 Scale of an object. Raises StatusError 404."""
-        return scale_objects.served_scale(self._resources[resource], self.get(resource, namespace, name).decode())
+        """The autoscaling/v1 Scale of an object. Raises StatusError 404, ConversionNeeded."""
+        kind = self._resources[resource]
+        return scale_objects.served_scale(kind, self._writer.prepared(kind, self.get(resource, namespace, name)))
 
     async def update_scale(
         self, resource: str, namespace: str, name: str, change: Change, *, options: UpdateOptions = PLAIN_UPDATE
@@ -282,23 +316,27 @@ class Objects:
         kind = self._resources[resource]
         key = entries.key_of(namespace, name)
         if not self.admission.selects(kind, "UPDATE", "scale"):
-            entry = await self._rescale(kind, key, change, options)
-            return scale_objects.scale_of(kind, entry.decode())
+            return await self._scale_of(kind, await self._rescale(kind, key, change, options))
 
         def changed(stored: Entry) -> tuple[Object, Object]:
-            old = scale_field_managers.scale_with_managers(self.field_managers, kind, stored.decode())
+            obj = self._writer.prepared(kind, stored)
+            old = scale_field_managers.scale_with_managers(self.field_managers, kind, obj)
             return old, change(remote_admission.copied(old))
 
         async def store(new: Object, revision: int, dry_run: bool) -> tuple[Entry, Object]:
             preconditions = replace(options.preconditions, resource_version=str(revision))
             own = replace(options, preconditions=preconditions, dry_run=dry_run)
             entry = await self._rescale(kind, key, lambda _scale: new, own)
-            return entry, scale_objects.scale_of(kind, entry.decode())
+            return entry, await self._scale_of(kind, entry)
 
-        steps = UpdateSteps(partial(self.get, resource, namespace, name), changed, store)
+        steps = UpdateSteps(
+            partial(self.get, resource, namespace, name), lambda stored: self.converted(partial(changed, stored)), store
+        )
         write = AdmittedWrite(kind, "UPDATE", "scale", namespace, name, new=None, old=None, is_dry=options.dry_run)
-        entry = await remote_admission.admitted_update(self.admission, write, steps)
-        return scale_objects.scale_of(kind, entry.decode())
+        return await self._scale_of(kind, await remote_admission.admitted_update(self.admission, write, steps))
+
+    async def _scale_of(self, kind: Resource, entry: Entry) -> Object:
+        return await self.converted(lambda: scale_objects.scale_of(kind, self._writer.prepared(kind, entry)))
 
     async def _rescale(self, kind: Resource, key: str, change: Change, options: UpdateOptions) -> Entry:
         rescaled = partial(scale_field_managers.apply_scale_change, self.field_managers, kind, change, options.author)

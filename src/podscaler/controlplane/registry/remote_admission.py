@@ -124,7 +124,7 @@ class UpdateSteps:
     """
 
     read: Callable[[], Entry]
-    change: Callable[[Entry], tuple[Object, Object]]
+    change: Callable[[Entry], Awaitable[tuple[Object, Object]]]
     store: Callable[[Object, int, bool], Awaitable[tuple[Entry, Object]]]
 
 
@@ -158,7 +158,7 @@ async def admitted_update(admission: AsyncAdmission, write: AdmittedWrite, steps
     """
     for attempt in range(1, ATTEMPTS_MAX + 1):
         stored = steps.read()
-        old, changed = steps.change(stored)
+        old, changed = await steps.change(stored)
         new = await admission.mutate(replace(write, new=changed, old=copied(old))) or {}
         try:
             entry, preview = await steps.store(copied(new), stored.revision, True)

@@ -26,6 +26,10 @@ async def get(server: ServerContext, request: ResourceRequest) -> EncodedRespons
         raise http_errors.bad_request("the export parameter, deprecated since v1.14, is no longer supported")
     version = request.query.text("resourceVersion")
     entry = server.objects.get(request.key, path.namespace, path.name, resource_version=version)
+    try:
+        await object_responses.prepare(server, request, [entry])
+    except StatusError as error:
+        raise api_errors.undecodable(request.served.resource, entry.key, entry.revision, error.message) from error
     return await object_responses.one(server, request, entry)
 
 

@@ -36,7 +36,8 @@ async def get(server: ServerContext, request: ResourceRequest) -> EncodedRespons
     """The response with the scale of an object. Raises StatusError 400, 404, 406."""
     path = request.path
     name_checks.check_path_name(path.name)
-    return await _scale_response(server, request, server.objects.get_scale(request.key, path.namespace, path.name))
+    scale = await server.objects.converted(lambda: server.objects.get_scale(request.key, path.namespace, path.name))
+    return await _scale_response(server, request, scale)
 
 
 async def replace(server: ServerContext, request: ResourceRequest) -> EncodedResponse:

@@ -4,7 +4,7 @@ The handlers of reads, writes, scales and deletes call it. `response_encoder` ha
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from podscaler.api.resource.resources import Object, Printer
@@ -32,6 +32,7 @@ async def one(server: ServerContext, request: ResourceRequest, entry: Entry, *, 
     """
     served, form = request.served, request.form
     response_encoder.check_single(served, form)
+    await prepare(server, request, [entry])
     if form.encoding == "protobuf" and form.shape == "object":
         return responses.from_protobuf(server.encoder.protobuf_body(served, entry), status)
     body = server.encoder.body(served, entry)
@@ -40,6 +41,23 @@ async def one(server: ServerContext, request: ResourceRequest, entry: Entry, *, 
         printer = served.resource.printer
         body = _table_or_partial(request, body, version, printer, lambda: table_row(server, request, entry))
     return await responses.from_json(body, form, status=status)
+
+
+async def prepare(server: ServerContext, request: ResourceRequest, entries: Iterable[Entry]) -> None:
+    """Call the webhook that converts entries to the version served, if there is one: once for all of them.
+
+    Raises StatusError 500.
+    """
+    find_missing = request.served.version.find_missing
+    if find_missing is None:
+        return
+
+    def check() -> None:
+        missing = find_missing(entry.decode() for entry in entries)
+        if missing is not None:
+            raise missing
+
+    await server.objects.converted(check)
 
 
 def _table_or_partial(
@@ -56,6 +74,7 @@ def _table_or_partial(
 async def page(server: ServerContext, request: ResourceRequest, listed: ListPage) -> EncodedResponse:
     """A response with a list. Raises as `one`, with 406 for a form that only single objects have."""
     response_encoder.check_list(request.served, request.form)
+    await prepare(server, request, listed.entries)
     if request.form.shape == "table":
         printer = request.served.resource.printer
         rows = await _encode_in_slices(lambda entry: table_row(server, request, entry), listed.entries)

@@ -16,6 +16,7 @@ from random import Random
 
 from aiohttp import web
 
+from podscaler.api.crd import webhook_conversion
 from podscaler.api.resource.resources import Object
 from podscaler.api.schema import canonical, schema
 from podscaler.api.text import json_text
@@ -147,11 +148,15 @@ async def _run(
 
 
 async def _send_events(stream: StreamingResponse, encoder: "_EventEncoder", subscription: Subscription) -> None:
-    subscription.receiver = _Receiver(stream, encoder)
+    if encoder.is_direct:
+        subscription.receiver = _Receiver(stream, encoder)
     with _BookmarkTimer(subscription) as bookmarks:
         while True:
             batch = await subscription.batch()
-            for piece in encoder.pieces(batch):
+            with webhook_conversion.scope(is_new=True):
+                await encoder.prepare(batch)
+                pieces = encoder.pieces(batch)
+            for piece in pieces:
                 await stream.write(piece)
             if bookmarks.is_due and not batch.events:
                 bookmarks.restart()
@@ -214,6 +219,16 @@ class _EventEncoder:
         self._marks_initial = self._sends_bookmarks and options.send_initial_events is not False
         self._cache_key = f"{request.served.api_version} {request.form}"
         self._columns: list[Object] | None = response_encoder.columns(request.served.resource.printer)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether events can be encoded without calling a webhook."""
+        return self._request.served.version.find_missing is None
+
+    async def prepare(self, batch: EventBatch) -> None:
+        """Call the webhook that converts the objects of a batch, if there is one. Raises StatusError 500."""
+        if not self.is_direct:
+            await object_responses.prepare(self._server, self._request, [event.entry for event in batch.events])
 
     def pieces(self, batch: EventBatch) -> list[bytes]:
         """The encoded events of a batch, joined into pieces of about `WRITE_MAX_BYTES`."""

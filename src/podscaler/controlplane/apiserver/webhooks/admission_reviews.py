@@ -5,6 +5,7 @@
 
 import base64
 import binascii
+import re
 import uuid
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,18 +15,25 @@ import msgspec
 from podscaler.api.kinds.policy.webhook_validation import REVIEW_VERSIONS
 from podscaler.api.resource.resources import Object
 from podscaler.base.errors import PodscalerError, StatusError
+from podscaler.controlplane.apiserver.webhooks import webhook_client
 from podscaler.controlplane.apiserver.webhooks.configurations import Webhook
 from podscaler.controlplane.apiserver.webhooks.matching import ServedVersion
+from podscaler.controlplane.apiserver.webhooks.webhook_client import CallError
 from podscaler.controlplane.registry.remote_admission import AdmittedWrite
 from podscaler.controlplane.registry.users import User
 
 GROUP = "admission.k8s.io"
 STATUS_MIN = 400
+_BASE64 = re.compile("[A-Za-z0-9+/]*")
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
 
 class InvalidReview(PodscalerError):
     """The response of a webhook is invalid; the text says why."""
+
+
+class UndecodablePatch(PodscalerError):
+    """The patch of a webhook is no JSON patch; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +96,9 @@ def review_of(webhook: Webhook, request: Object, new: Object | None, old: Object
 
 
 def parse_response(body: bytes, review: Object, *, is_mutating: bool) -> WebhookVerdict:
-    """The verdict in the response to `review`. Raises InvalidReview."""
-    try:
-        document = msgspec.json.decode(body)
-    except msgspec.MsgspecError as error:
-        raise InvalidReview(f"couldn't get version/kind; json parse error: {error}") from error
-    response = document.get("response") if isinstance(document, dict) else None
+    """The verdict in the response to `review`. Raises InvalidReview, UndecodablePatch, CallError."""
+    document = webhook_client.parse_review(body, "AdmissionReview", GROUP, REVIEW_VERSIONS)
+    response = document.get("response")
     if not isinstance(response, dict):
         raise InvalidReview("webhook response was absent")
     if review["apiVersion"] == f"{GROUP}/v1":
@@ -101,6 +106,9 @@ def parse_response(body: bytes, review: Object, *, is_mutating: bool) -> Webhook
     status = response.get("status") if isinstance(response.get("status"), dict) else {}
     warnings = [each for each in response.get("warnings") or [] if isinstance(each, str)]
     patch = _patch(response["patch"]) if is_mutating and response.get("patch") else []
+    patch_type = response.get("patchType") or "JSONPatch"
+    if patch and patch_type != "JSONPatch":
+        raise UndecodablePatch(f'unsupported patch type "{patch_type}"')
     return WebhookVerdict(response.get("allowed") is True, patch, status or {}, warnings)
 
 
@@ -119,18 +127,21 @@ def _check_v1(document: Object, response: Object, review: Object, *, is_mutating
         raise InvalidReview("webhook returned response.patch but not response.patchType")
     if not patch and patch_type is not None:
         raise InvalidReview("webhook returned response.patchType but not response.patch")
-    if patch_type not in (None, "JSONPatch"):
+    if patch_type == "":
         raise InvalidReview(f'webhook returned invalid response.patchType of "{patch_type}"')
 
 
 def _patch(text: str) -> list[Any]:
     try:
-        operations = msgspec.json.decode(base64.b64decode(text))
-    except (binascii.Error, msgspec.MsgspecError, TypeError) as error:
-        raise InvalidReview(f"received undecodable patch in webhook response: {error}") from error
-    if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
-        raise InvalidReview("received undecodable patch in webhook response: it is no list of operations")
-    return operations
+        body = base64.b64decode(text, validate=True)
+    except (binascii.Error, TypeError, ValueError) as error:
+        valid = _BASE64.match(str(text))
+        raise CallError(f"illegal base64 data at input byte {valid.end() if valid else 0}") from error
+    try:
+        return msgspec.json.decode(body, type=list[dict[str, Any]])
+    except msgspec.MsgspecError as error:
+        why = "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+        raise UndecodablePatch(f"received undecodable patch in webhook response: {why}") from error
 
 
 def rejection(name: str, status: Object) -> StatusError:

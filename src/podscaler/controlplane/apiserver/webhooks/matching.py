@@ -14,7 +14,7 @@ from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource, Version
 from podscaler.controlplane.apiserver.webhooks.configurations import Webhook
 from podscaler.controlplane.registry.objects import Objects
-from podscaler.controlplane.registry.remote_admission import AdmittedWrite
+from podscaler.controlplane.registry.remote_admission import AdmittedWrite, copied
 
 NAMESPACES = "namespaces"
 _SCALE_API_VERSION = "autoscaling/v1"
@@ -39,10 +39,10 @@ class ServedVersion:
         return f"{group}/{self.version.version}" if group else self.version.version
 
     def converted(self, obj: Object | None, subresource: str) -> Object | None:
-        """An object of the storage version in this version; a Scale is not converted."""
+        """A stored object in this version; a Scale is not converted. Raises ConversionNeeded."""
         if obj is None or subresource == "scale":
             return obj
-        found = self.version.from_storage(obj)
+        found = self.version.from_storage(copied(obj) if self.resource.is_custom else obj)
         rest = {name: value for name, value in found.items() if name not in ("kind", "apiVersion")}
         return {"kind": self.resource.kind, "apiVersion": self.api_version, **rest}
 

@@ -23,7 +23,7 @@ from podscaler.controlplane.apiserver.handlers import json_patch
 from podscaler.controlplane.apiserver.http import request_bodies
 from podscaler.controlplane.apiserver.http.request_bodies import BodyKind
 from podscaler.controlplane.apiserver.webhooks import admission_reviews, configurations, matching
-from podscaler.controlplane.apiserver.webhooks.admission_reviews import InvalidReview, WebhookVerdict
+from podscaler.controlplane.apiserver.webhooks.admission_reviews import InvalidReview, UndecodablePatch, WebhookVerdict
 from podscaler.controlplane.apiserver.webhooks.configurations import Webhook
 from podscaler.controlplane.apiserver.webhooks.matching import ServedVersion
 from podscaler.controlplane.apiserver.webhooks.webhook_client import CallError, WebhookClient
@@ -97,7 +97,7 @@ class WebhookAdmission:
         if write.new is None:
             why = "attempted to modify the object, which is not supported for this operation"
             raise api_errors.internal_error(f'admission webhook "{webhook.name}" {why}')
-        return _patched(verdict.patch, write, sent)
+        return await self._objects.converted(lambda: _patched(verdict.patch, write, sent))
 
     async def _validate(self, webhook: Webhook, write: AdmittedWrite) -> None:
         found = await self._verdict(webhook, write, is_mutating=False)
@@ -119,7 +119,9 @@ class WebhookAdmission:
         if sent is None:
             return None
         request = admission_reviews.request_of(write, sent, versions[0], acting_user.current())
-        new, old = (sent.converted(obj, write.subresource) for obj in (write.new, write.old))
+        new, old = await self._objects.converted(
+            lambda: [sent.converted(obj, write.subresource) for obj in (write.new, write.old)]
+        )
         if webhook.source.get("matchConditions"):
             namespace = matching.find_namespace(write, self._objects)
             variables = {"object": new, "oldObject": old, "request": request, "namespaceObject": namespace}
@@ -144,10 +146,11 @@ class WebhookAdmission:
             body = await self.client.post(
                 source["clientConfig"], webhook.authority, msgspec.json.encode(review), timeout_s
             )
+            return admission_reviews.parse_response(body, review, is_mutating=is_mutating)
         except CallError as error:
             raise CallError(f"failed to call webhook: {error}") from error
-        try:
-            return admission_reviews.parse_response(body, review, is_mutating=is_mutating)
+        except UndecodablePatch as error:
+            raise CallError(str(error)) from error
         except InvalidReview as error:
             raise CallError(f"received invalid webhook response: {error}") from error
 

@@ -9,12 +9,14 @@ Source: kube-apiserver's webhook clients and their errors.
 import asyncio
 import ssl
 from collections import OrderedDict
+from collections.abc import Iterable
 
 import aiohttp
 import msgspec
 from yarl import URL
 
 from podscaler.api.resource.resources import Object
+from podscaler.api.text import quoting
 from podscaler.base.errors import PodscalerError
 from podscaler.controlplane.aggregator import network_errors, service_resolver
 from podscaler.controlplane.aggregator.service_resolver import Address, Unreachable
@@ -30,8 +32,16 @@ _TEXT_BY_STATUS = {
     400: "the server rejected our request for an unknown reason",
     401: "the server has asked for the client to provide credentials",
     404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    429: "the server has received too many requests and has asked us to try again later",
     503: "the server is currently unable to handle the request",
 }
+_BODY_MAX_CHARS = 2048
+_NO_OBJECT = (
+    "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type "
+    r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+)
+_GO_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
 
 class CallError(PodscalerError):
@@ -118,7 +128,7 @@ class WebhookClient:
         if len(content) > RESPONSE_MAX_BYTES:
             raise CallError(f"the response has more than {RESPONSE_MAX_BYTES} bytes")
         if not 200 <= response.status < 300:
-            raise CallError(_status_text(response.status, content))
+            raise CallError(_status_text(response.status, content, response.content_type))
         return content
 
     async def _session(self, identity: tuple[bytes, str]) -> aiohttp.ClientSession:
@@ -150,7 +160,25 @@ def _target(client: Object, timeout_s: int) -> tuple[URL, str, str]:
     return url.with_query({"timeout": f"{timeout_s}s"}), shown, name
 
 
-def _status_text(status: int, body: bytes) -> str:
+def parse_review(body: bytes, kind: str, group: str, versions: Iterable[str]) -> Object:
+    """The review in the body of a response; one without kind and apiVersion is left to the caller.
+
+    Raises CallError for a body that is no object, and for another kind or version.
+    """
+    try:
+        document = msgspec.json.decode(body)
+    except msgspec.MsgspecError:
+        document = ""
+    if not isinstance(document, dict):
+        raise CallError(_NO_OBJECT)
+    found, api_version = document.get("kind"), document.get("apiVersion")
+    is_known = found == kind and api_version in {f"{group}/{version}" for version in versions}
+    if found and api_version and not is_known:
+        raise CallError(f'no kind "{found}" is registered for version "{api_version}" {_GO_SCHEME}')
+    return document
+
+
+def _status_text(status: int, body: bytes, content_type: str) -> str:
     """The message of client-go for a response that is no success."""
     try:
         message = msgspec.json.decode(body)["message"]
@@ -158,9 +186,11 @@ def _status_text(status: int, body: bytes) -> str:
             return message
     except (msgspec.MsgspecError, KeyError, TypeError, IndexError):
         pass
+    text = body[:_BODY_MAX_CHARS].decode("utf-8", "replace").strip() if content_type.startswith("text/") else ""
     if status == 500:
-        text = body[:2048].decode("utf-8", "replace").strip().replace('"', '\\"')
-        return f'an error on the server ("{text or "unknown"}") has prevented the request from succeeding'
+        return f"an error on the server ({quoting.quoted(text or 'unknown')}) has prevented the request from succeeding"
+    if status == 403:
+        return text or "unknown"
     other = f"the server responded with the status code {status} but did not return more information"
     return _TEXT_BY_STATUS.get(status, other)
 
