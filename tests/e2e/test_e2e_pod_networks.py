@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from up_process import KUBECTL, QUICK, Up, eventually, forwarding
+from up_process import KUBECTL, QUICK, Up, eventually, forwarding, require_pod_networks
 
 import prerequisites
-from podscaler.controlplane.network import addresses
-from podscaler.controlplane.network.pod_networks import PodNetworkError, PodNetworks
 
 pytestmark = [pytest.mark.e2e, prerequisites.KUBECTL.mark(is_there=KUBECTL is not None)]
 
@@ -27,25 +25,10 @@ h.ThreadingHTTPServer((os.environ['HOST'] or os.environ['POD_IP'], int(os.enviro
 """
 
 
-def _why_not() -> str:
-    """Why this machine cannot give pods network namespaces; empty where it can. Tries it."""
-    block = addresses.claim_block()
-    networks = PodNetworks(block)
-    try:
-        networks.open()
-        networks.close()
-    except PodNetworkError as error:
-        return str(error)
-    finally:
-        block.close()
-    return ""
-
-
 @pytest.fixture(scope="module")
 def namespaces_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """An `up` whose pods have network namespaces."""
-    if _why_not():
-        prerequisites.NETWORK_NAMESPACES.skip()
+    require_pod_networks()
     instance = Up(tmp_path_factory.mktemp("namespaces") / "data", (*QUICK, "--pod-network=namespaces")).start()
     yield instance
     assert instance.stop() == 0, instance.log.read_text()

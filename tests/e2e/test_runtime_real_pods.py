@@ -18,6 +18,7 @@ from patience import WITHIN_S
 from podscaler.api.kinds import catalog
 from podscaler.base.clock import SystemClock
 from podscaler.base.errors import StatusError
+from podscaler.base.version import __version__
 from podscaler.controlplane.kubelet.launching import capabilities
 from podscaler.controlplane.kubelet.node_agent import NodeAgent
 from podscaler.controlplane.kubelet.processes import process_identity
@@ -237,6 +238,34 @@ async def test_containers_run_as_who_they_are_told(node: Node) -> None:
     )
     await node.until("p", "Succeeded")
     assert await node.log("p") == "4321\n4322\nmine\n"
+
+
+@as_root
+@needs_mounts
+async def test_a_built_in_image_runs_as_another_user(node: Node) -> None:
+    """Its interpreter may lie in the closed home of `up`; nothing else of that home is seen."""
+    container = {"name": "c", "image": "podscaler", "args": ["--version"]}
+    context = {"runAsNonRoot": True}
+    await node.create("p", container, restartPolicy="Never", securityContext=context)
+    await node.until("p", "Succeeded")
+    assert await node.log("p") == f"podscaler, version {__version__}\n"
+
+
+@as_root
+async def test_a_program_below_a_closed_folder_is_explained(node: Node, tmp_path: Path) -> None:
+    """The state of the container names the folder that its user may not search."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    program = closed / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    container = {"name": "c", "image": "any", "command": [str(program)]}
+    await node.create("p", container, restartPolicy="Never", securityContext={"runAsUser": 4321})
+    await node.until("p", "Failed")
+    message = node.container("p")["state"]["terminated"]["message"]
+    assert f"it is below {closed}, which user 4321 may not search" in message
 
 
 @as_root

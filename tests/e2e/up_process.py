@@ -22,7 +22,10 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
+import prerequisites
 from patience import COMMAND_WITHIN_S, WITHIN_S
+from podscaler.controlplane.network import addresses
+from podscaler.controlplane.network.pod_networks import PodNetworkError, PodNetworks
 from real_programs import installed_kubectl
 
 T = TypeVar("T")
@@ -236,3 +239,16 @@ def forwarding(up: Up, target: str, port: int) -> Iterator[int]:
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def require_pod_networks() -> None:
+    """Skip the test where this machine cannot give pods network namespaces; tries it."""
+    block = addresses.claim_block()
+    networks = PodNetworks(block)
+    try:
+        networks.open()
+        networks.close()
+    except PodNetworkError:
+        prerequisites.NETWORK_NAMESPACES.skip()
+    finally:
+        block.close()

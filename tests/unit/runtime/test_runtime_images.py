@@ -1,6 +1,7 @@
 """The table of image names."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -67,3 +68,20 @@ def test_arguments_of_an_image(image: str, args: tuple[str, ...], line: list[str
     command = images.resolve(image)
     assert command is not None
     assert list(command.with_args(args)[4:]) == line
+
+
+@pytest.mark.parametrize("image", ["podscaler", "podscaler:0.1.0", "docker.io/library/podscaler@sha256:1234"])
+def test_the_image_of_the_chart_is_the_program_that_runs(image: str) -> None:
+    """The chart's image stands for the running podscaler."""
+    found = images.resolve(image)
+    assert found is not None
+    assert found.with_args(("controller",)) == (sys.executable, "-m", "podscaler", "controller")
+
+
+def test_folders_below_a_closed_one() -> None:
+    """The folders of the interpreter are listed with the first folder above that a user may not search."""
+    prefix = Path(sys.base_prefix).resolve()
+    closed = prefix.parents[0]
+    found = images.closed_folders(lambda folder: folder != closed)
+    assert (str(closed), str(prefix)) in found
+    assert images.closed_folders(lambda folder: True) == ()

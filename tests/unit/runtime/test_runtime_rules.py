@@ -120,6 +120,9 @@ def ids(
         ({"runAsUser": 4321, "runAsGroup": 7}, {}, ContainerUser(4321, 7)),
         ({"fsGroup": 9, "supplementalGroups": [8], "runAsUser": 4321}, {}, ContainerUser(4321, 4321, (8, 9))),
         ({"runAsGroup": 7}, {}, ContainerUser(0, 7)),
+        ({"runAsNonRoot": True}, {}, ContainerUser(65532, 65532)),
+        ({"runAsNonRoot": True, "runAsGroup": 7}, {}, ContainerUser(65532, 7)),
+        ({"runAsNonRoot": True, "runAsUser": 4321}, {}, ContainerUser(4321, 4321)),
     ],
 )
 def test_users(pod: dict[str, Any], container: dict[str, Any], expected: ContainerUser | None) -> None:
@@ -132,7 +135,6 @@ def test_users(pod: dict[str, Any], container: dict[str, Any], expected: Contain
     [
         ({"runAsUser": 1}, 501, "runAsUser 1 is not possible here: `podscaler up` runs as user 501"),
         ({"runAsGroup": 1}, 501, "runAsGroup 1 is not possible here"),
-        ({"runAsNonRoot": True}, 0, 'container "c" has runAsNonRoot and would run as root'),
         ({"runAsNonRoot": True, "runAsUser": 0}, 0, 'container "c" has runAsNonRoot and would run as root'),
     ],
 )

@@ -58,6 +58,7 @@ class ContainerConfig:
         has_own_folder: whether `cwd` is a folder that the node made for the container; one that a mount covers is `/`.
         user: None for the user of `up`.
         mounts: parents before children.
+        revealed: (closed, folder): folders that its program needs below folders that its user may not search.
         scratch: an existing empty directory, needed with mounts.
         cgroup: the directory of the cgroup to join, empty for none.
         tty: whether its standard streams are a terminal.
@@ -76,6 +77,7 @@ class ContainerConfig:
     has_own_folder: bool = False
     user: ContainerUser | None = None
     mounts: tuple[Mount, ...] = ()
+    revealed: tuple[tuple[str, str], ...] = ()
     scratch: str = ""
     cgroup: str = ""
     tty: bool = False
@@ -90,15 +92,21 @@ class ContainerConfig:
     @property
     def needs_launcher(self) -> bool:
         """Whether all its processes are started by the launcher."""
-        needed = self.mounts or self.cgroup or self.max_processes is not None or self.port_trap or self.network
-        return bool(needed)
+        is_limited = bool(self.cgroup) or self.max_processes is not None or self.port_trap is not None
+        return self.has_mounts or is_limited or bool(self.network)
+
+    @property
+    def has_mounts(self) -> bool:
+        """Whether it has a mount namespace."""
+        return bool(self.mounts or self.revealed)
 
 
 def process_spec(config: ContainerConfig) -> ProcessSpec:
     """How to start the container's main process."""
     if config.needs_launcher or config.tty:
         mounts = [asdict(mount) for mount in config.mounts]
-        return _by_launcher(config, config.argv, mounts=mounts, scratch=config.scratch, tty=config.tty)
+        paths = {"mounts": mounts, "revealed": config.revealed, "scratch": config.scratch}
+        return _by_launcher(config, config.argv, **paths, tty=config.tty)
     return _directly(config, config.argv)
 
 
@@ -106,7 +114,7 @@ def exec_spec(config: ContainerConfig, argv: tuple[str, ...], *, pid: int, tty: 
     """How to start a command in the container whose main process is `pid`; `tty`: its streams are a terminal."""
     argv = config.programs.get(argv[0], argv[:1]) + argv[1:] if argv else argv
     if config.needs_launcher or tty:
-        return _by_launcher(config, argv, enter=pid if config.mounts else 0, tty=tty)
+        return _by_launcher(config, argv, enter=pid if config.has_mounts else 0, tty=tty)
     return _directly(config, argv)
 
 
@@ -134,6 +142,7 @@ def _by_launcher(config: ContainerConfig, argv: tuple[str, ...], **more: Any) ->
         "hostname": config.hostname,
         "max_processes": config.max_processes,
         "mounts": [],
+        "revealed": [],
         "scratch": "",
         "enter": 0,
         "tty": False,

@@ -11,7 +11,7 @@ docs/pods.md has the table for users.
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -41,6 +41,11 @@ class ImageCommand:
     brings_programs: bool = False
     default_args: tuple[str, ...] = ()
     programs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def needs_interpreter(self) -> bool:
+        """Whether its program is run by the Python that runs `up`."""
+        return self.argv[:1] == (sys.executable,)
 
     def with_args(self, args: tuple[str, ...]) -> tuple[str, ...]:
         """The command line of a container without `command`, and with these `args`."""
@@ -77,9 +82,26 @@ _KNOWN: Final[Mapping[str, ImageCommand]] = {
     "k8s.gcr.io/hpa-example": _HPA_EXAMPLE,
     "gcr.io/google_containers/hpa-example": _HPA_EXAMPLE,
     "registry.k8s.io/pause": ImageCommand(_program("pause.py")),
+    "podscaler": ImageCommand((sys.executable, "-m", "podscaler")),
     "busybox": _BUSYBOX,
     **_e2e_images(),
 }
+
+
+def closed_folders(may_search: Callable[[Path], bool]) -> tuple[tuple[str, str], ...]:
+    """Of the folders of the interpreter and of podscaler, those below a closed folder: (closed, folder). Blocks.
+
+    Args:
+        may_search: whether a container's user may search a folder of this machine.
+    """
+    package = Path(__file__).parents[4]
+    folders = dict.fromkeys(Path(each).resolve() for each in (sys.base_prefix, sys.prefix, package))
+    found = []
+    for folder in folders:
+        closed = next((above for above in reversed(folder.parents) if not may_search(above)), None)
+        if closed is not None:
+            found.append((str(closed), str(folder)))
+    return tuple(found)
 
 
 def resolve(image: str) -> ImageCommand | None:

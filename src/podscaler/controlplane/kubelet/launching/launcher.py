@@ -13,6 +13,7 @@ PLAN is the descriptor of a file with JSON:
     network, hostname  the network namespace to join and the host name in a UTS namespace, or "" for the machine's
     max_processes      RLIMIT_NPROC to set, or null
     mounts             [{"source", "sub_path", "target", "read_only"}]; parents before children
+    revealed           [[CLOSED, FOLDER]]: folders that the program needs, below a closed folder (rule 4)
     scratch            an empty directory for a new root, needed where a target does not exist in `/`
     tty                whether standard input is a terminal that becomes the controlling terminal
     enter              the pid of a running container whose namespaces are joined (exec), or 0; without mounts then
@@ -27,6 +28,8 @@ An error is written to the descriptor REPORT, which is closed on exec. Rules for
    Inside a volume it is created in the volume.
 3. Containers that share a volume can change it meanwhile: a path in a volume is opened once, without leaving the volume
    or following a symbolic link, and used by its descriptor.
+4. A container's user may not search CLOSED on this machine, such as the home of `up`. CLOSED is covered by a tmpfs that
+   has nothing but FOLDER, read-only.
 
 Source: mount_namespaces(7), user_namespaces(7), mount(2), setns(2).
 """
@@ -148,6 +151,16 @@ class Tree:
         os.close(covered)
         os.close(opened)
         self._volumes.append(place)
+
+    def reveal(self, closed: str, opened: int, folder: str) -> None:
+        """Cover the folder `closed`, and mount `opened` at its former path `folder` below it (rule 4).
+
+        Raises LaunchError, OSError.
+        """
+        if closed not in self._own:
+            os.close(self._covered_by_memory(closed, 0o755))
+            self._own.add(closed)
+        self.add(opened, folder, read_only=True)
 
     def enter(self) -> None:
         """chroot(2) to the new root, if one was built."""
@@ -348,7 +361,24 @@ def become(plan: Mapping[str, Any]) -> None:
         raise LaunchError(f'exec: "{program}": {where}') from error
     except OSError as error:
         reason = error.strerror or str(error)
-        raise LaunchError(f'exec: "{program}": {reason[:1].lower()}{reason[1:]}') from error
+        text = f'exec: "{program}": {reason[:1].lower()}{reason[1:]}'
+        raise LaunchError(text + _closed_hint(program, error)) from error
+
+
+def _closed_hint(program: str, error: OSError) -> str:
+    """What to do where a folder above the program is closed to this user; empty where it is not."""
+    path = os.path.realpath(program)
+    if error.errno != errno.EACCES or "/" not in program:
+        return ""
+    while path != "/":
+        above = os.path.dirname(path)
+        if not os.path.lexists(path) and os.path.isdir(above) and not os.access(above, os.X_OK):
+            return (
+                f": it is below {above}, which user {os.geteuid()} may not search; use another program, or allow it "
+                f"(chmod o+x {above})"
+            )
+        path = above
+    return ""
 
 
 def carry_out(plan: Mapping[str, Any]) -> None:
@@ -363,11 +393,14 @@ def carry_out(plan: Mapping[str, Any]) -> None:
         join_network(plan["network"], plan["hostname"])
     if plan["enter"]:
         enter_namespaces(plan["enter"])
-    elif plan["mounts"]:
+    elif plan["mounts"] or plan["revealed"]:
         make_namespace()
         tree = Tree(plan["scratch"])
         # a mount, such as one on /tmp, may cover the sources and the scratch directory, which are used before it
         sources = [_opened(entry["source"], entry["sub_path"]) for entry in plan["mounts"]]
+        needed = [(closed, _opened(folder, ""), folder) for closed, folder in plan["revealed"]]
+        for closed, opened, folder in needed:
+            tree.reveal(closed, opened, folder)
         targets = [entry["target"] for entry in plan["mounts"]]
         for opened, target in zip(sources, targets, strict=True):
             if not any(target.startswith(f"{parent.rstrip('/')}/") for parent in targets):

@@ -11,6 +11,7 @@ that user's own, not 0.
 
 import os
 import pwd
+import stat
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from podscaler.controlplane.kubelet.containers.dependencies import Dependencies
-from podscaler.controlplane.kubelet.launching import container_ports
+from podscaler.controlplane.kubelet.launching import container_ports, images
 from podscaler.controlplane.kubelet.launching.container_config import ContainerConfig, ContainerUser, Mount
 from podscaler.controlplane.kubelet.launching.container_ports import PortPlan
 from podscaler.controlplane.kubelet.launching.images import ImageCommand
@@ -34,6 +35,8 @@ IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
 MOUNTS_NOT_POSSIBLE: Final = "MountsNotPossible"
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104  told to programs in a network namespace of their pod
 HOST_NAME_MAX: Final = 63
+NON_ROOT_USER: Final = 65532
+"""The user of containers with `runAsNonRoot` and without `runAsUser`, where `up` is root; `nonroot` of many images."""
 SERVICE_ACCOUNT_MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """The path at which client libraries read the token of their service account."""
 
@@ -77,6 +80,9 @@ async def prepare(
         network=deps.pod_networks.find(place.pod_ip) if deps.pod_networks else "",
         hostname=host_name(pod),
     )
+    if user is not None and image is not None and image.needs_interpreter and not deps.capabilities.mount_error:
+        may_search = partial(_may_search, user)
+        config = replace(config, revealed=await deps.threads.run(images.closed_folders, may_search))
     names = _name_mounts(deps, pod, container, place)
     config = await deps.threads.run(_with_mounts, deps, pod, container, sources=sources, config=config, names=names)
     if deps.cgroups is None:
@@ -104,6 +110,8 @@ def container_user(
     pod_context = pod["spec"].get("securityContext") or {}
     context = {**pod_context, **(container.get("securityContext") or {})}
     wanted, group = context.get("runAsUser"), context.get("runAsGroup")
+    if context.get("runAsNonRoot") and wanted is None and user == 0 and may_change:
+        wanted = NON_ROOT_USER
     effective = user if wanted is None else wanted
     if context.get("runAsNonRoot") and effective == 0:
         raise ContainerConfigError(f'container "{container["name"]}" has runAsNonRoot and would run as root')
@@ -118,6 +126,16 @@ def container_user(
     if pod_context.get("fsGroup") is not None:
         groups += (pod_context["fsGroup"],)
     return ContainerUser(effective, group if group is not None else own_group(effective), groups)
+
+
+def _may_search(user: ContainerUser, folder: Path) -> bool:
+    """Whether the ids permit to search a folder of this machine. Blocks. Raises OSError."""
+    found = folder.stat()
+    if user.uid in (0, found.st_uid):
+        return user.uid == 0 or bool(found.st_mode & stat.S_IXUSR)
+    if found.st_gid in (user.gid, *user.groups):
+        return bool(found.st_mode & stat.S_IXGRP)
+    return bool(found.st_mode & stat.S_IXOTH)
 
 
 def own_group(user: int) -> int:
