@@ -7,7 +7,7 @@ part runs as a task until the control plane is stopped; a part that fails is sta
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -56,6 +56,7 @@ from podscaler.controlplane.credentials.certificates import Certificates, Client
 from podscaler.controlplane.credentials.front_proxy import FrontProxy
 from podscaler.controlplane.credentials.request_signing import RequestSigner
 from podscaler.controlplane.credentials.signing_key import SigningKey
+from podscaler.controlplane.kubelet.launching.image_map import Table
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings, PodNetworkMode
 from podscaler.controlplane.kubelet.server.node_access import NodeAccess
 from podscaler.controlplane.metrics.heapster import service as heapster_service
@@ -97,6 +98,7 @@ class UpSettings:
         audit_log: the file of the audit log, `-` for standard output; None: no audit log.
         serve_heapster: whether the node serves Heapster's API.
         dashboard_port: the port of the dashboard, 0: any free one; None: there is no dashboard.
+        images: the table of `--image`.
         pod_network: whether pods get network namespaces.
         is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
     """
@@ -119,6 +121,7 @@ class UpSettings:
     is_new_cluster: bool = False
     dashboard_port: int | None = None
     pod_network: PodNetworkMode = "auto"
+    images: Table = field(default_factory=dict)
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -386,6 +389,7 @@ class ControlPlane:
             KubeletSettings(self._settings.data_dir / "node", pod_network=self._settings.pod_network),
             certificates=self._settings.data_dir / "certificates",
             metric_resolution_s=self._settings.metric_resolution_s,
+            images=self._settings.images,
         )
         return Machine(settings, registry, kinds, self._clock, block=block, auth=auth)
 

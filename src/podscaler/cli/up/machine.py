@@ -5,7 +5,7 @@ Made by `podscaler.cli.up.control_plane`, except with `--api-only`. A further ba
 
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from podscaler.api.resource.resources import Resource
@@ -13,6 +13,7 @@ from podscaler.base.clock import Clock
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
 from podscaler.controlplane.auth.account_tokens import AccountTokens
 from podscaler.controlplane.credentials import certificates
+from podscaler.controlplane.kubelet.launching.image_map import ImageMap, Table
 from podscaler.controlplane.kubelet.node_agent import NodeAgent, NodeServices
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.kubelet.server import cadvisor_metrics, kubelet_pages, resource_metrics, stats_summary
@@ -41,11 +42,13 @@ class MachineSettings:
         kubelet: the agent's settings; `Machine` fills in the address of the name server.
         certificates: the folder with the authority, for the certificate of the node's endpoints.
         metric_resolution_s: seconds between readings of CPU and memory, and between scrapes.
+        images: the table of `--image`.
     """
 
     kubelet: KubeletSettings
     certificates: Path
     metric_resolution_s: float
+    images: Table = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ class Machine:
             replace(settings.kubelet, nameserver=self._names.address),
             clock,
             addresses=block,
+            images=ImageMap(settings.images),
             services=NodeServices(auth.accounts.issue_for_pod, self._endpoints.start),
         )
         metric_resolution_s = settings.metric_resolution_s

@@ -22,6 +22,7 @@ from podscaler.cli.options.flags import DURATION
 from podscaler.cli.up.control_plane import ControlPlane, UpSettings
 from podscaler.cli.up.garbage_collection import OldGenerationCollector
 from podscaler.controller.telemetry import current_sync
+from podscaler.controlplane.kubelet.launching import image_map
 
 METRIC_RESOLUTION = "metric-resolution"
 
@@ -47,6 +48,13 @@ METRIC_RESOLUTION = "metric-resolution"
     default="15s",
     show_default=True,
     help="how often CPU and memory are read",
+)
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="the program, OCI bundle or root file system that an image name stands for (docs/pods.md); repeatable",
 )
 @click.option(
     "--pod-network",
@@ -129,6 +137,7 @@ def command(
         audit_log=options["audit_log"],
         token_file=options["token_auth_file"],
         pod_network=options["pod_network"],
+        images=image_map.read([image_map.parse_flag(each) for each in options["images"]]),
         is_new_cluster=options["new_cluster"],
         dashboard_port=None if options["without_dashboard"] else options["dashboard_port"],
     )

@@ -7,7 +7,7 @@ node gets a worker. A worker that fails is started again; a failure of one pod d
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,9 +18,9 @@ from podscaler.controlplane.kubelet import node, startup, token_renewal
 from podscaler.controlplane.kubelet.containers import container_process
 from podscaler.controlplane.kubelet.containers.container_run import ContainerRun
 from podscaler.controlplane.kubelet.containers.dependencies import Dependencies, release_address
-from podscaler.controlplane.kubelet.launching import images, process_limits
+from podscaler.controlplane.kubelet.launching import image_map, process_limits
 from podscaler.controlplane.kubelet.launching.capabilities import Capabilities
-from podscaler.controlplane.kubelet.launching.images import ImageCommand
+from podscaler.controlplane.kubelet.launching.image_map import ImageMap
 from podscaler.controlplane.kubelet.launching.port_translation import PortTranslator
 from podscaler.controlplane.kubelet.logs.container_log import ContainerLogManager
 from podscaler.controlplane.kubelet.logs.log_reader import NodeLogs
@@ -99,7 +99,7 @@ class NodeAgent:
 
     Args:
         addresses: the address block of this `up`; the caller closes it after `stop`.
-        resolve_image: the command of an image name, None for an unknown image.
+        images: the commands of image names; by default of the built-in images, and of the ConfigMap.
         services: what other parts of the control plane do for the node.
 
     Attributes:
@@ -113,14 +113,14 @@ class NodeAgent:
         clock: Clock,
         *,
         addresses: AddressBlock,
-        resolve_image: Callable[[str], ImageCommand | None] = images.resolve,
+        images: ImageMap | None = None,
         services: NodeServices = NO_SERVICES,
     ) -> None:
         self._registry = registry
         self._settings = settings
         self._clock = clock
         self._addresses = addresses
-        self._resolve_image = resolve_image
+        self._image_map = images or ImageMap({})
         self._issue_token = services.issue_token
         self._start_endpoints = services.start_endpoints
         self._threads = ThreadPool()
@@ -270,7 +270,7 @@ class NodeAgent:
             orphans=OrphanKiller(self._threads, self._clock),
             paths=self._paths,
             capabilities=found.capabilities,
-            resolve_image=self._resolve_image,
+            resolve_image=self._image_map.resolve,
             start_process=container_process.start,
             run_handler=self._handlers.run,
             instance=found.instance,
@@ -316,12 +316,18 @@ class NodeAgent:
                 self._dispatch(deps, pod)
 
     async def _watch_volume_objects(self, resource: str) -> None:
-        """Write changed ConfigMaps or Secrets into the volumes of the pods that have them."""
+        """Write changed ConfigMaps or Secrets into the volumes of pods, and follow the ConfigMap of images."""
         async for change in self._registry.watch_renewed(resource):
             meta = change.object["metadata"]
+            if (resource, meta["namespace"], meta["name"]) == ("configmaps", image_map.NAMESPACE, image_map.NAME):
+                await self._update_images({} if change.type == "DELETED" else change.object.get("data") or {})
             for pod, worker in list(self._workers.values()):
                 if isinstance(worker, PodWorker) and pod["metadata"]["namespace"] == meta["namespace"]:
                     await worker.refresh_volumes(resource, meta["name"])
+
+    async def _update_images(self, data: Mapping[str, str]) -> None:
+        for error in await self._threads.run(self._image_map.update, data):
+            _log.warning("configmap %s/%s: %s", image_map.NAMESPACE, image_map.NAME, error)
 
     async def _watch_services(self, translator: PortTranslator) -> None:
         """Keep the ports of Services in the translator up to date."""

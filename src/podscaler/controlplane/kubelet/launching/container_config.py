@@ -58,6 +58,7 @@ class ContainerConfig:
         has_own_folder: whether `cwd` is a folder that the node made for the container; one that a mount covers is `/`.
         user: None for the user of `up`.
         mounts: parents before children.
+        root: the folder with the root file system of its image; empty: it sees the machine's.
         revealed: (closed, folder): folders that its program needs below folders that its user may not search.
         scratch: an existing empty directory, needed with mounts.
         cgroup: the directory of the cgroup to join, empty for none.
@@ -77,6 +78,7 @@ class ContainerConfig:
     has_own_folder: bool = False
     user: ContainerUser | None = None
     mounts: tuple[Mount, ...] = ()
+    root: str = ""
     revealed: tuple[tuple[str, str], ...] = ()
     scratch: str = ""
     cgroup: str = ""
@@ -98,14 +100,19 @@ class ContainerConfig:
     @property
     def has_mounts(self) -> bool:
         """Whether it has a mount namespace."""
-        return bool(self.mounts or self.revealed)
+        return bool(self.mounts or self.revealed or self.root)
 
 
 def process_spec(config: ContainerConfig) -> ProcessSpec:
     """How to start the container's main process."""
     if config.needs_launcher or config.tty:
         mounts = [asdict(mount) for mount in config.mounts]
-        paths = {"mounts": mounts, "revealed": config.revealed, "scratch": config.scratch}
+        paths = {
+            "mounts": mounts,
+            "revealed": config.revealed,
+            "scratch": config.scratch,
+            "root": config.root,
+        }
         return _by_launcher(config, config.argv, **paths, tty=config.tty)
     return _directly(config, config.argv)
 
@@ -143,6 +150,7 @@ def _by_launcher(config: ContainerConfig, argv: tuple[str, ...], **more: Any) ->
         "max_processes": config.max_processes,
         "mounts": [],
         "revealed": [],
+        "root": "",
         "scratch": "",
         "enter": 0,
         "tty": False,

@@ -9,6 +9,7 @@ PATH, so that the machine's own programs win.
 docs/pods.md has the table for users.
 """
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -32,6 +33,10 @@ class ImageCommand:
         args_replace: whether a container's `args` replace argv (an image with CMD alone) or follow it (ENTRYPOINT).
         default_args: the arguments that follow argv where the container has no `args` (CMD beside ENTRYPOINT).
         programs: path of a program in the image -> the command that runs in place of it.
+        program_name: the name of the only program of the image: a `command` with this last part runs argv.
+        root: the folder with the image's root file system; empty: containers see the machine's.
+        user: the numeric id of the image's user, None for that of `up`.
+        working_dir: empty for the default.
     """
 
     argv: tuple[str, ...]
@@ -41,6 +46,10 @@ class ImageCommand:
     brings_programs: bool = False
     default_args: tuple[str, ...] = ()
     programs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    program_name: str = ""
+    root: str = ""
+    user: int | None = None
+    working_dir: str = ""
 
     @property
     def needs_interpreter(self) -> bool:
@@ -55,7 +64,11 @@ class ImageCommand:
 
     def replaced(self, command: tuple[str, ...]) -> tuple[str, ...]:
         """`command`, with a program of the image replaced by the command that runs in its place."""
-        return self.programs.get(command[0], command[:1]) + command[1:] if command else command
+        if not command:
+            return command
+        if self.program_name and os.path.basename(command[0]) == self.program_name:
+            return self.argv + command[1:]
+        return self.programs.get(command[0], command[:1]) + command[1:]
 
 
 def _program(name: str, *args: str) -> tuple[str, ...]:
@@ -106,16 +119,21 @@ def closed_folders(may_search: Callable[[Path], bool]) -> tuple[tuple[str, str],
 
 def resolve(image: str) -> ImageCommand | None:
     """The command of `image` (`[registry/]name[:tag][@digest]`), None for a name that is not in the table."""
-    return _KNOWN.get(_normalised(image))
+    return _KNOWN.get(without_default_registry(without_tag(image)))
 
 
-def _normalised(image: str) -> str:
+def without_tag(image: str) -> str:
+    """An image name without tag and digest."""
     name = image.partition("@")[0]
     head, slash, last = name.rpartition("/")
-    name = f"{head}{slash}{last.partition(':')[0]}"
+    return f"{head}{slash}{last.partition(':')[0]}"
+
+
+def without_default_registry(image: str) -> str:
+    """An image name without the registry and folder that it has by default."""
     for prefix in ("docker.io/", "index.docker.io/", "library/"):
-        name = name.removeprefix(prefix)
-    return name
+        image = image.removeprefix(prefix)
+    return image
 
 
 def write_programs(folder: Path) -> None:

@@ -14,7 +14,8 @@ PLAN is the descriptor of a file with JSON:
     max_processes      RLIMIT_NPROC to set, or null
     mounts             [{"source", "sub_path", "target", "read_only"}]; parents before children
     revealed           [[CLOSED, FOLDER]]: folders that the program needs, below a closed folder (rule 4)
-    scratch            an empty directory for a new root, needed where a target does not exist in `/`
+    scratch            an empty directory for a new root, needed where a target does not exist in `/`, and with root
+    root               the folder with the root file system of the image, or "" (rule 5)
     tty                whether standard input is a terminal that becomes the controlling terminal
     enter              the pid of a running container whose namespaces are joined (exec), or 0; without mounts then
     trap               {"filter", "call"} of `seccomp.plan`, or null; a further argument SOCKET is then the descriptor
@@ -30,6 +31,8 @@ An error is written to the descriptor REPORT, which is closed on exec. Rules for
    or following a symbolic link, and used by its descriptor.
 4. A container's user may not search CLOSED on this machine, such as the home of `up`. CLOSED is covered by a tmpfs that
    has nothing but FOLDER, read-only.
+5. The root file system of an image is never changed: an overlay keeps in memory what the container writes to it. It has
+   the machine's /dev, /proc and /sys.
 
 Source: mount_namespaces(7), user_namespaces(7), mount(2), setns(2).
 """
@@ -122,11 +125,12 @@ class Tree:
 
     Args:
         scratch: an empty directory, on which a new root is built if need be.
+        root: the folder of a root file system that the container may change; empty: it sees the machine's.
     """
 
-    def __init__(self, scratch: str) -> None:
+    def __init__(self, scratch: str, root: str = "") -> None:
         self._scratch = os.path.realpath(scratch)
-        self._root = ""
+        self._root = self._own_root = root
         self._own: set[str] = set()
         self._volumes: list[str] = []
 
@@ -221,6 +225,8 @@ class Tree:
         return mounted
 
     def _is_ours(self, folder: str) -> bool:
+        if self._own_root:
+            return True
         return folder in self._own or any(folder == v or folder.startswith(v + "/") for v in self._volumes)
 
     def _mirror(self, folder: str) -> str:
@@ -240,6 +246,24 @@ class Tree:
         if folder == "/":
             self._root = copy
         return copy
+
+
+def overlay_root(scratch: str, root: str) -> str:
+    """Mount an overlay over the folder `root`, whose changes are in memory, below `scratch` (rule 5); returns its path.
+
+    Raises LaunchError, OSError.
+    """
+    if not os.path.isdir(root):
+        raise LaunchError(f"the root file system of the image is no folder: {root}")
+    mount("tmpfs", scratch, "tmpfs", MS_NOSUID, "mode=755")
+    os.chdir(scratch)  # a colon or comma in a path would have a meaning: by relative paths, and by descriptor
+    for folder in ("upper", "work", "root"):
+        os.mkdir(folder, 0o755)
+    lower = os.open(root, os.O_PATH | os.O_DIRECTORY)
+    options = f"lowerdir={_path_of(lower)},upperdir=upper,workdir=work"
+    mount("overlay", "root", "overlay", 0, options, shown=root)
+    os.close(lower)
+    return os.path.join(scratch, "root")
 
 
 def _opened(source: str, sub_path: str) -> int:
@@ -393,11 +417,11 @@ def carry_out(plan: Mapping[str, Any]) -> None:
         join_network(plan["network"], plan["hostname"])
     if plan["enter"]:
         enter_namespaces(plan["enter"])
-    elif plan["mounts"] or plan["revealed"]:
+    elif plan["mounts"] or plan["revealed"] or plan["root"]:
         make_namespace()
-        tree = Tree(plan["scratch"])
         # a mount, such as one on /tmp, may cover the sources and the scratch directory, which are used before it
         sources = [_opened(entry["source"], entry["sub_path"]) for entry in plan["mounts"]]
+        tree = Tree(plan["scratch"], overlay_root(plan["scratch"], plan["root"]) if plan["root"] else "")
         needed = [(closed, _opened(folder, ""), folder) for closed, folder in plan["revealed"]]
         for closed, opened, folder in needed:
             tree.reveal(closed, opened, folder)

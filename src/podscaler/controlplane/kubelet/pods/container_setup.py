@@ -27,6 +27,7 @@ from podscaler.controlplane.kubelet.launching.port_translation import PortTrap
 from podscaler.controlplane.kubelet.pods.pod_writer import PodWriter
 from podscaler.controlplane.kubelet.processes import process_identity
 from podscaler.controlplane.kubelet.processes.cgroups import Cgroups
+from podscaler.controlplane.kubelet.processes.settings import DEFAULT_PATH
 from podscaler.controlplane.kubelet.volumes import environment, name_files, service_variables, volumes
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
 from podscaler.controlplane.registry.registry import Object
@@ -35,6 +36,8 @@ IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
 MOUNTS_NOT_POSSIBLE: Final = "MountsNotPossible"
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104  told to programs in a network namespace of their pod
 HOST_NAME_MAX: Final = 63
+MACHINE_FOLDERS: Final = ("/dev", "/proc", "/sys")
+"""The folders of the machine in the root file system of an image."""
 NON_ROOT_USER: Final = 65532
 """The user of containers with `runAsNonRoot` and without `runAsUser`, where `up` is root; `nonroot` of many images."""
 SERVICE_ACCOUNT_MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -65,11 +68,13 @@ async def prepare(
     env = _environment(deps, pod, container, place=place, ports=ports, user=user)
     container = _mountable(deps, container)
     marks = {process_identity.INSTANCE_VARIABLE: deps.instance, process_identity.CONTAINER_VARIABLE: container_id}
+    folder = _image_folder(deps, container, image)
     config = ContainerConfig(
         argv=argv(container, image, env),
         env=env | marks,
-        cwd=container.get("workingDir") or str(_work_folder(deps, pod, container)),
-        has_own_folder=not container.get("workingDir"),
+        cwd=folder or str(_work_folder(deps, pod, container)),
+        has_own_folder=not folder,
+        root=image.root if image else "",
         user=user,
         tty=bool(container.get("tty")),
         stdin=bool(container.get("stdin")),
@@ -90,26 +95,49 @@ async def prepare(
     return replace(config, cgroup=await deps.threads.run(_make_cgroup, deps, deps.cgroups, container, container_id))
 
 
+def _image_folder(deps: Dependencies, container: Mapping[str, Any], image: ImageCommand | None) -> str:
+    """The working directory that container or image name; empty: one of the node. Raises ContainerConfigError."""
+    if image is None or not image.root:
+        return container.get("workingDir") or (image.working_dir if image else "")
+    if not deps.capabilities.may_change_user or deps.capabilities.mount_error:
+        reason = deps.capabilities.mount_error or "`podscaler up` does not run as root"
+        raise ContainerConfigError(f"the root file system of the image cannot be entered: {reason}")
+    return container.get("workingDir") or image.working_dir or "/"
+
+
 def find_user(deps: Dependencies, pod: Mapping[str, Any], container: Mapping[str, Any]) -> ContainerUser | None:
     """The ids that the container runs with, None for those of `up`. Raises ContainerConfigError."""
     capabilities = deps.capabilities
-    return container_user(pod, container, user=capabilities.user, may_change=capabilities.may_change_user)
+    image = deps.resolve_image(container.get("image", ""))
+    return container_user(
+        pod,
+        container,
+        user=capabilities.user,
+        may_change=capabilities.may_change_user,
+        of_image=image.user if image else None,
+    )
 
 
 def container_user(
-    pod: Mapping[str, Any], container: Mapping[str, Any], *, user: int, may_change: bool
+    pod: Mapping[str, Any],
+    container: Mapping[str, Any],
+    *,
+    user: int,
+    may_change: bool,
+    of_image: int | None = None,
 ) -> ContainerUser | None:
     """The ids that the container runs with, None for those of `up`.
 
     Args:
         user: the numeric id that `up` runs as.
         may_change: whether containers may run as another user.
+        of_image: the id of the image's user, where the container names none.
 
     Raises ContainerConfigError.
     """
     pod_context = pod["spec"].get("securityContext") or {}
     context = {**pod_context, **(container.get("securityContext") or {})}
-    wanted, group = context.get("runAsUser"), context.get("runAsGroup")
+    wanted, group = context.get("runAsUser", of_image), context.get("runAsGroup")
     if context.get("runAsNonRoot") and wanted is None and user == 0 and may_change:
         wanted = NON_ROOT_USER
     effective = user if wanted is None else wanted
@@ -156,11 +184,12 @@ def _environment(
     user: ContainerUser | None,
 ) -> dict[str, str]:
     image = deps.resolve_image(container.get("image", ""))
-    folders = [deps.settings.search_path, *([str(deps.paths.programs)] if image and image.brings_programs else [])]
+    search_path = DEFAULT_PATH if image and image.root else deps.settings.search_path
+    folders = [search_path, *([str(deps.paths.programs)] if image and image.brings_programs else [])]
     base = {
         "PATH": ":".join(folders),
         "HOSTNAME": host_name(pod),
-        "HOME": str(_work_folder(deps, pod, container)) if user is None else "/",
+        "HOME": str(_work_folder(deps, pod, container)) if user is None and not (image and image.root) else "/",
         "POD_IP": place.pod_ip,
         **(image.env if image else {}),
         **({"LISTEN_ADDRESS": ALL_ADDRESSES} if image and has_own_network(deps, pod) else {}),
@@ -189,10 +218,13 @@ def argv(container: Mapping[str, Any], image: ImageCommand | None, env: Mapping[
     if command:
         line = tuple(environment.expanded(word, env) for word in [*command, *args])
         return image.replaced(line) if image else line
+    if image is not None and not image.argv:
+        raise ContainerConfigError(f'the image "{container["image"]}" has no entry point, and the container no command')
     if image is None:
         raise ContainerConfigError(
             f'the image "{container.get("image", "")}" is none of those that podscaler knows (docs/pods.md), and the '
-            "container has no command: podscaler pulls no images, it runs programs of this machine",
+            "container has no command: podscaler pulls no images, it runs programs of this machine. `podscaler up "
+            "--image NAME=PATH` names one",
             reason=IMAGE_NOT_KNOWN,
         )
     return image.with_args(tuple(environment.expanded(word, env) for word in args))
@@ -279,7 +311,8 @@ def _with_mounts(
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if config.user is not None and deps.capabilities.may_change_user:
         os.chown(folder, config.user.uid, config.user.gid)
-    mounts = volumes.mounts(pod, container, sources, config.env)
+    machine = () if not config.root else tuple(Mount(path, path, read_only=False) for path in MACHINE_FOLDERS)
+    mounts = machine + volumes.mounts(pod, container, sources, config.env)
     if names is not None:
         mounts += names([mount.target for mount in mounts])
     if not mounts:

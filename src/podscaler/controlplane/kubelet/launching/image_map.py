@@ -1,0 +1,141 @@
+"""Maps image names to programs and root file systems of this machine, by `--image` and by a ConfigMap.
+
+`node_agent` makes one `ImageMap`, and updates it when the ConfigMap `kube-system/podscaler-images` changes; containers
+are started with the command that `resolve` returns. A name with a tag or digest is that one only, a name without one is
+every tag. The order is: the ConfigMap, `--image`, the built-in images. A path is
+
+* a program: it runs where the container has no `command`, and in place of a `command` whose last part is its name;
+* an OCI bundle: a folder with `config.json` (args, env, cwd and uid of its process) and the root file system that it
+  names;
+* any other folder: a root file system without an entry point.
+
+Source: bundle.md and config.md of the OCI runtime specification 1.2.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from podscaler.api.text import yaml_text
+from podscaler.api.text.json_text import DecodeError
+from podscaler.base.errors import UsageError
+from podscaler.controlplane.kubelet.launching import images
+from podscaler.controlplane.kubelet.launching.images import ImageCommand
+
+NAMESPACE: Final = "kube-system"
+NAME: Final = "podscaler-images"
+_BUNDLE_CONFIG: Final = "config.json"
+_BUNDLE_BYTES_MAX: Final = 1 << 20
+
+Table = Mapping[str, ImageCommand]
+
+
+class ImageEntry(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """One entry of the ConfigMap; what is None comes from the path.
+
+    Attributes:
+        image: the name.
+        path: absolute, on this machine.
+        command, env, user, working_dir: of the image's process; `user` is a numeric id.
+    """
+
+    image: str
+    path: str
+    command: list[str] | None = None
+    env: dict[str, str] | None = None
+    user: int | None = None
+    working_dir: str | None = None
+
+
+def parse_flag(text: str) -> ImageEntry:
+    """The entry of `--image NAME=PATH`. Raises UsageError."""
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise UsageError(f"--image {text}: it must be NAME=PATH")
+    return ImageEntry(name, str(Path(path).expanduser().absolute()))
+
+
+def read(entries: Sequence[ImageEntry]) -> dict[str, ImageCommand]:
+    """The table of entries: name with its tag, if it has one -> command. Blocks. Raises UsageError."""
+    return {images.without_default_registry(entry.image): _command_of(entry) for entry in entries}
+
+
+def _command_of(entry: ImageEntry) -> ImageCommand:
+    path = Path(entry.path)
+    if not path.is_absolute():
+        raise UsageError(f"the path of the image {entry.image} is not absolute: {path}")
+    if path.is_dir():
+        found = _read_bundle(path) if (path / _BUNDLE_CONFIG).is_file() else ImageCommand((), root=str(path.resolve()))
+    elif os.access(path, os.X_OK):
+        found = ImageCommand((str(path),), program_name=path.name)
+    else:
+        raise UsageError(f"the path of the image {entry.image} is no folder and no program: {path}")
+    return replace(
+        found,
+        argv=found.argv if entry.command is None else tuple(entry.command),
+        env=found.env if entry.env is None else entry.env,
+        user=found.user if entry.user is None else entry.user,
+        working_dir=found.working_dir if entry.working_dir is None else entry.working_dir,
+    )
+
+
+def _read_bundle(folder: Path) -> ImageCommand:
+    path = folder / _BUNDLE_CONFIG
+    try:
+        with path.open("rb") as file:
+            config = json.loads(file.read(_BUNDLE_BYTES_MAX))
+        process = config.get("process") or {}
+        root = (folder / config["root"]["path"]).resolve(strict=True)
+        env = dict(line.partition("=")[::2] for line in process.get("env") or [])
+        return ImageCommand(
+            tuple(process.get("args") or ()),
+            env=env,
+            args_replace=True,
+            root=str(root),
+            user=(process.get("user") or {}).get("uid"),
+            working_dir=process.get("cwd") or "",
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path} is no configuration of an OCI bundle: {error!r}") from error
+
+
+class ImageMap:
+    """The command of every image name.
+
+    Args:
+        flags: the table of `--image`.
+    """
+
+    def __init__(self, flags: Table) -> None:
+        self._flags = flags
+        self._configured: Table = {}
+
+    def resolve(self, image: str) -> ImageCommand | None:
+        """The command of an image name, None for an unknown image."""
+        exact = images.without_default_registry(image)
+        plain = images.without_tag(exact)
+        for table in (self._configured, self._flags):
+            found = table.get(exact) or table.get(plain)
+            if found is not None:
+                return found
+        return images.resolve(image)
+
+    def update(self, data: Mapping[str, str]) -> list[str]:
+        """Take over the data of the ConfigMap, each a YAML text; returns the errors of entries, which are left out.
+
+        Blocks.
+        """
+        table: dict[str, ImageCommand] = {}
+        errors = []
+        for key, text in data.items():
+            try:
+                table |= read([msgspec.convert(yaml_text.parse(text.encode()).value, ImageEntry)])
+            except (UsageError, DecodeError, msgspec.ValidationError) as error:
+                errors.append(f"data[{key}]: {error}")
+        self._configured = table
+        return errors
