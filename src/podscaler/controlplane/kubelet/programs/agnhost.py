@@ -18,6 +18,7 @@ from typing import Final
 PACKAGE: Final = "podscaler.controlplane.kubelet.programs"
 SUBCOMMANDS: Final = {
     "external-metrics": ("external_metrics", "main"),
+    "guestbook": ("guestbook", "main"),
     "logs-generator": ("logs_generator", "main"),
     "netexec": ("netexec", "main"),
     "resource-consumer-controller": ("resource_consumer_controller", "main"),
