@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 CORE = "/api/v1/namespaces/default"
 REGISTRY = "registry.k8s.io/e2e-test-images"
+ISSUER_ROLE = "system:service-account-issuer-discovery"
 
 
 def running_address(up: Up, name: str, container: dict[str, Any]) -> str:
@@ -66,3 +67,26 @@ def test_external_metrics(up: Up) -> None:
     )
     path = "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/http_requests_total"
     assert '"value": "500"' in fetch(f"https://{address}:6443{path}")
+
+
+def test_a_token_is_verified_by_the_issuer_s_documents(up: Up) -> None:
+    """A pod finds the documents by the name of the issuer, and its account may read them."""
+    subject = {"kind": "ServiceAccount", "name": "default", "namespace": "default"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ISSUER_ROLE}
+    binding = {"metadata": {"name": "issuer"}, "subjects": [subject], "roleRef": role}
+    up.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+    token = {"serviceAccountToken": {"path": "token", "audience": "test"}}
+    container = {
+        "name": "c",
+        "image": f"{REGISTRY}/agnhost",
+        "args": ["test-service-account-issuer-discovery", "--token-path=/tokens/token", "--audience=test"],
+        "volumeMounts": [{"name": "tokens", "mountPath": "/tokens"}],
+    }
+    volume = {"name": "tokens", "projected": {"sources": [token]}}
+    spec = {"restartPolicy": "Never", "containers": [container], "volumes": [volume]}
+    up.create(f"{CORE}/pods", {"metadata": {"name": "verifier"}, "spec": spec})
+    phase = eventually(
+        lambda: up.get(f"{CORE}/pods/verifier")["status"].get("phase"),
+        until=lambda found: found in ("Succeeded", "Failed"),
+    )
+    assert phase == "Succeeded"

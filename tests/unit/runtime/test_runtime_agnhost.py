@@ -268,8 +268,9 @@ def test_files(tmp_path: Path, path: str, status: int) -> None:
 
 def test_an_unknown_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
     """The message names those that exist."""
-    assert agnhost.run(["python"], ["guestbook"]) == 1
+    assert agnhost.run(["python"], ["porter"]) == 1
     assert capsys.readouterr().err == (
-        'Error: unknown command "guestbook" for "app": podscaler has external-metrics, netexec, pause, '
-        "resource-consumer, resource-consumer-controller, serve-hostname, test-webserver\n"
+        'Error: unknown command "porter" for "app": podscaler has external-metrics, guestbook, logs-generator, '
+        "netexec, pause, resource-consumer, resource-consumer-controller, serve-hostname, test-service-account-"
+        "issuer-discovery, test-webserver\n"
     )

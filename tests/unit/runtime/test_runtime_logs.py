@@ -66,6 +66,16 @@ def test_a_reader_stops_at_its_time() -> None:
     assert (shown, renderer.is_done) == (b"early\n", True)
 
 
+@pytest.mark.parametrize(
+    ("is_followed", "shown", "is_done"), [(False, b"early\n", True), (True, b"early\nlate\n", False)]
+)
+def test_lines_behind_the_tail(is_followed: bool, shown: bytes, is_done: bool) -> None:
+    """What is printed after the tail was found is shown to those who follow alone."""
+    renderer = log_reader.Renderer(LogOptions("c", tail_lines=1, follow=is_followed))
+    lines = renderer.render([T1 + b" stdout F early", T1 + b" stdout F late"])
+    assert (lines, renderer.is_done) == (shown, is_done)
+
+
 def pod(**status: Any) -> dict[str, Any]:
     return {
         "metadata": {"name": "web", "namespace": "default", "uid": "u1"},

@@ -28,7 +28,8 @@ class Renderer:
     """Renders stored lines as `kubectl logs` shows them.
 
     Args:
-        options: `timestamps`, `since_ns` and `limit_bytes` are used.
+        options: `timestamps`, `since_ns` and `limit_bytes` are used, and without `follow` `tail_lines`: lines that are
+            stored after the tail was found are not shown.
         until_ns: later lines are not shown, so that reading ends though the container prints on; None: no end.
     """
 
@@ -37,18 +38,21 @@ class Renderer:
         self._until = log_format.stamp(until_ns) if until_ns is not None else b"~"
         self._since = log_format.stamp(options.since_ns) if options.since_ns is not None else b""
         self._left = options.limit_bytes
+        self._lines_left = None if options.follow else options.tail_lines
         self._at_start = True
         self._is_past_end = False
 
     @property
     def is_done(self) -> bool:
-        """Whether `limit_bytes` or `until_ns` has been reached."""
-        return self._left == 0 or self._is_past_end
+        """Whether `limit_bytes`, `tail_lines` or `until_ns` has been reached."""
+        return self._left == 0 or self._lines_left == 0 or self._is_past_end
 
     def render(self, stored: list[bytes]) -> bytes:
         """The output for these lines; empty where none of them is shown."""
         parts = []
         for entry in stored:
+            if self._lines_left == 0:
+                break
             line = log_format.parse(entry)
             if line is None or line.stamp < self._since:
                 continue
@@ -57,6 +61,8 @@ class Renderer:
                 break
             parts.append(log_format.shown(line, timestamps=self._timestamps, at_start=self._at_start))
             self._at_start = line.is_complete
+            if self._lines_left is not None:
+                self._lines_left -= 1
         return self._cut(b"".join(parts))
 
     def _cut(self, data: bytes) -> bytes:

@@ -18,9 +18,12 @@ from typing import Final
 PACKAGE: Final = "podscaler.controlplane.kubelet.programs"
 SUBCOMMANDS: Final = {
     "external-metrics": ("external_metrics", "main"),
+    "guestbook": ("guestbook", "main"),
+    "logs-generator": ("logs_generator", "main"),
     "netexec": ("netexec", "main"),
     "resource-consumer-controller": ("resource_consumer_controller", "main"),
     "serve-hostname": ("serve_hostname", "main"),
+    "test-service-account-issuer-discovery": ("issuer_discovery", "main"),
     "test-webserver": ("serve_hostname", "web_server_main"),
 }
 """The name of a subcommand -> its module and the function that takes its flags and returns the exit status."""

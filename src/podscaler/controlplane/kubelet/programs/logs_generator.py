@@ -1,0 +1,59 @@
+"""`agnhost logs-generator`: writes a number of log lines to stderr, evenly over a duration, then ends.
+
+`agnhost` runs it. The lines have the form of klog and look like requests to an API server.
+
+Source: test/images/agnhost/logs-generator of Kubernetes v1.37 (flags, form of the lines).
+"""
+
+import os
+import random
+import string
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final, TextIO
+
+from podscaler.controlplane.kubelet.programs.netexec import parse_duration
+from podscaler.controlplane.kubelet.programs.web_server import ArgumentParser
+
+METHODS: Final = ("GET", "POST", "PUT")
+NAMESPACES: Final = ("kube-system", "default", "ns")
+
+
+def request_line(number: int, chance: random.Random) -> str:
+    """The text of the line with this number: a request to a pod with a name of 3 or 4 letters, and its status."""
+    name = "".join(chance.choices(string.ascii_lowercase, k=chance.randrange(3, 5)))
+    path = f"/api/v1/namespaces/{chance.choice(NAMESPACES)}/pods/{name}"
+    return f"{number} {chance.choice(METHODS)} {path} {chance.randrange(200, 600)}"
+
+
+def klog_line(text: str, at: datetime, process_id: int) -> str:
+    """A line of information in the form of klog, with a line feed."""
+    return f"I{at:%m%d %H:%M:%S.%f} {process_id:>7} logs_generator.go:76] {text}\n"
+
+
+def write_lines(lines: int, pause_s: float, output: TextIO, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Write the lines, and sleep for `pause_s` after each."""
+    chance = random.Random()  # noqa: S311 - made-up requests in a log
+    for number in range(lines):
+        output.write(klog_line(request_line(number, chance), datetime.now(UTC), os.getpid()))
+        output.flush()
+        sleep(pause_s)
+
+
+def main(args: Sequence[str]) -> int:
+    """Write the lines; returns the exit status, 255 where a flag is missing or not above zero."""
+    parser = ArgumentParser(prog="logs-generator")
+    parser.add_argument("-t", "--log-lines-total", type=int, default=0)
+    parser.add_argument("-d", "--run-duration", default="0")
+    options = parser.parse_args(args)
+    duration_s = parse_duration(options.run_duration) or 0
+    if options.log_lines_total <= 0:
+        print(f"Invalid total number of lines: {options.log_lines_total}", file=sys.stderr)
+        return 255
+    if duration_s <= 0:
+        print(f"Invalid duration: {options.run_duration}", file=sys.stderr)
+        return 255
+    write_lines(options.log_lines_total, duration_s / options.log_lines_total, sys.stderr)
+    return 0
