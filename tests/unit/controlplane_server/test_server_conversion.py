@@ -244,3 +244,24 @@ async def test_a_table_has_the_columns_of_its_version(tmp_path: Path, path: str)
         reply = await plane.running.get(V2 + path, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})
     assert (reply.status, reply.body["rows"][0]["cells"][0]) == (200, "a")
     assert plane.calls == [("v2", ["a"])]
+
+
+async def test_a_patch_in_the_former_storage_version_is_accepted(tmp_path: Path) -> None:
+    """Also without a webhook; the object is then stored in the new one."""
+    async with running_server(tmp_path / "data") as running:
+        definitions = [definition({}, stored=version) for version in ("v1", "v2")]
+        for crd in definitions:
+            crd["spec"]["conversion"] = {"strategy": "None"}
+        await running.create(DEFINITIONS, definitions[0])
+        await passes(lambda: running.objects.knows("gears.example.com"))
+        await running.create(V1, gear("v1", {"name": "a"}, size="1"))
+        await running.request("PATCH", f"{DEFINITIONS}/gears.example.com", json=definitions[1], headers=MERGE)
+        await passes(lambda: running.objects.resource("gears.example.com").storage_version == "v2")
+        replies = [
+            await running.request("PATCH", f"{path}/a", json={"spec": spec}, headers=MERGE)
+            for path, spec in ((V1, {"size": "2"}), (V2, {"count": 3}))
+        ]
+    assert [(reply.status, reply.body["apiVersion"]) for reply in replies] == [
+        (200, "example.com/v1"),
+        (200, "example.com/v2"),
+    ]

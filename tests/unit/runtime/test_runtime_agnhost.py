@@ -270,6 +270,7 @@ def test_an_unknown_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
     """The message names those that exist."""
     assert agnhost.run(["python"], ["guestbook"]) == 1
     assert capsys.readouterr().err == (
-        'Error: unknown command "guestbook" for "app": podscaler has external-metrics, netexec, pause, '
-        "resource-consumer, resource-consumer-controller, serve-hostname, test-webserver\n"
+        'Error: unknown command "guestbook" for "app": podscaler has crd-conversion-webhook, '
+        "external-metrics, netexec, pause, "
+        "resource-consumer, resource-consumer-controller, serve-hostname, test-webserver, webhook\n"
     )

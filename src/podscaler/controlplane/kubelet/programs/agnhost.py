@@ -17,11 +17,13 @@ from typing import Final
 
 PACKAGE: Final = "podscaler.controlplane.kubelet.programs"
 SUBCOMMANDS: Final = {
+    "crd-conversion-webhook": ("webhooks", "main"),
     "external-metrics": ("external_metrics", "main"),
     "netexec": ("netexec", "main"),
     "resource-consumer-controller": ("resource_consumer_controller", "main"),
     "serve-hostname": ("serve_hostname", "main"),
     "test-webserver": ("serve_hostname", "web_server_main"),
+    "webhook": ("webhooks", "main"),
 }
 """The name of a subcommand -> its module and the function that takes its flags and returns the exit status."""
 CONSUMER: Final = "resource-consumer"
