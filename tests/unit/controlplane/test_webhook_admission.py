@@ -11,7 +11,9 @@ from podscaler.api.kinds import catalog
 from podscaler.base.clock import SystemClock
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.webhooks.webhook_admission import WebhookAdmission
+from podscaler.controlplane.registry import acting_user, remote_admission, users
 from podscaler.controlplane.registry.registry import Registry
+from podscaler.controlplane.registry.remote_admission import WriteContext
 from podscaler.testing import registry as registries
 from podscaler.testing import webhook_server
 from podscaler.testing.webhook_server import WebhookServer, patch_response, serve_webhook
@@ -25,12 +27,12 @@ RULE = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resource
 
 
 @asynccontextmanager
-async def plane(tmp_path: Path) -> AsyncIterator[tuple[Registry, WebhookServer]]:
-    """A registry whose writes call webhooks, and a webhook."""
+async def plane(tmp_path: Path, *names: str) -> AsyncIterator[tuple[Registry, WebhookServer]]:
+    """A registry whose writes call webhooks, and a webhook with a certificate for 127.0.0.1 and `names`."""
     clock = SystemClock()
     async with (
         registries.open_registry(tmp_path / "data", catalog.RESOURCES, clock) as opened,
-        serve_webhook(tmp_path) as server,
+        serve_webhook(tmp_path, *names) as server,
     ):
         admission = WebhookAdmission(opened.objects)
         opened.objects.admission = admission
@@ -159,3 +161,150 @@ async def test_this_api_server_is_never_called(tmp_path: Path) -> None:
         with pytest.raises(StatusError, match="the webhook is this API server"):
             await registry.create("configmaps", CONFIG_MAP)
     assert server.requests == []
+
+
+async def test_a_webhook_is_called_again_after_a_later_one_changed_the_object(tmp_path: Path) -> None:
+    """Once, with the policy IfNeeded; it sees the change."""
+    async with plane(tmp_path) as (registry, server):
+        seen = []
+
+        def respond(request: Object) -> Object:
+            seen.append(sorted(request["object"]["data"]))
+            return patch_response({"op": "add", "path": f"/data/y{len(seen)}", "value": "1"})
+
+        server.respond = respond
+        first = configuration(server, reinvocationPolicy="IfNeeded")
+        second = configuration(server, name="second.example.com")
+        first["webhooks"] += second["webhooks"]
+        await registry.create(MUTATING, first)
+        stored = await registry.create("configmaps", CONFIG_MAP)
+    assert seen == [["x"], ["x", "y1"], ["x", "y1", "y2"]]
+    assert sorted(stored["data"]) == ["x", "y1", "y2", "y3"]
+
+
+async def test_a_webhook_is_not_called_again_if_nothing_changed(tmp_path: Path) -> None:
+    """By a later one."""
+    async with plane(tmp_path) as (registry, server):
+        config = configuration(server, reinvocationPolicy="IfNeeded")
+        config["webhooks"] += configuration(server, name="second.example.com")["webhooks"]
+        await registry.create(MUTATING, config)
+        await registry.create("configmaps", CONFIG_MAP)
+    assert len(server.requests) == 2
+
+
+async def test_reviews_have_the_first_known_version(tmp_path: Path) -> None:
+    """v1beta1 neither needs the uid nor the type of a patch."""
+    async with plane(tmp_path) as (registry, server):
+        server.respond = lambda _request: {**patch_response({"op": "remove", "path": "/data/x"}), "uid": "other"}
+        server.rewrite = lambda review: {"response": {**review["response"], "patchType": None}}
+        versions = {"admissionReviewVersions": ["v9", "v1beta1", "v1"]}
+        await registry.create(MUTATING, configuration(server, **versions))
+        stored = await registry.create("configmaps", CONFIG_MAP)
+    assert [review["apiVersion"] for review in server.reviews] == ["admission.k8s.io/v1beta1"]
+    assert not stored.get("data")
+
+
+async def test_warnings_are_collected_once(tmp_path: Path) -> None:
+    """Of all webhooks of a request, also of those that allow it."""
+    async with plane(tmp_path) as (registry, server):
+        server.respond = lambda _request: {"allowed": True, "warnings": ["first", "second", "first"]}
+        config = configuration(server)
+        config["webhooks"] += configuration(server, name="second.example.com")["webhooks"]
+        await registry.create(VALIDATING, config)
+        context = WriteContext("v1")
+        remote_admission.begin(context)
+        await registry.create("configmaps", CONFIG_MAP)
+        remote_admission.begin(WriteContext())
+    assert context.warnings == ["first", "second"]
+
+
+@pytest.mark.parametrize("effects", ["None", "NoneOnDryRun"])
+async def test_a_dry_run_is_reviewed_as_such(tmp_path: Path, effects: str) -> None:
+    """And nothing is stored."""
+    async with plane(tmp_path) as (registry, server):
+        await registry.create(VALIDATING, configuration(server, sideEffects=effects))
+        with acting_user.as_user(users.SYSTEM):
+            await registry._objects.create("configmaps", dict(CONFIG_MAP), dry_run=True)
+        assert registry.find("configmaps", "default", "a") is None
+    (request,) = server.requests
+    assert (request["dryRun"], request["options"]["dryRun"]) == (True, ["All"])
+
+
+async def test_a_webhook_is_reached_at_an_endpoint_of_its_service(tmp_path: Path) -> None:
+    """Its certificate is for the name of the Service."""
+    async with plane(tmp_path, "hooks.default.svc") as (registry, server):
+        port = {"name": "https", "port": 443, "targetPort": server.port, "protocol": "TCP"}
+        await registry.create(
+            "services", {"metadata": {"name": "hooks", "namespace": "default"}, "spec": {"ports": [port]}}
+        )
+        metadata = {"name": "hooks-1", "namespace": "default", "labels": {"kubernetes.io/service-name": "hooks"}}
+        endpoints = [{"addresses": ["127.0.0.1"], "conditions": {"ready": True}}]
+        ports = [{"name": "https", "port": server.port, "protocol": "TCP"}]
+        slice_of_hooks = {"metadata": metadata, "addressType": "IPv4", "endpoints": endpoints, "ports": ports}
+        await registry.create("endpointslices.discovery.k8s.io", slice_of_hooks)
+        service = {"service": {"name": "hooks", "namespace": "default", "path": "/review", "port": 443}}
+        client = {**service, "caBundle": server.client_config()["caBundle"]}
+        await registry.create(VALIDATING, configuration(server, clientConfig=client))
+        await registry.create("configmaps", CONFIG_MAP)
+    assert len(server.requests) == 1
+
+
+async def test_a_service_that_is_missing_is_a_failed_call(tmp_path: Path) -> None:
+    """With the URL of the Service in the message."""
+    async with plane(tmp_path) as (registry, server):
+        client = {"service": {"name": "hooks", "namespace": "default"}}
+        await registry.create(VALIDATING, configuration(server, clientConfig=client))
+        url = "https://hooks.default.svc:443/?timeout=10s"
+        with pytest.raises(StatusError) as caught:
+            await registry.create("configmaps", CONFIG_MAP)
+    text = f'failed to call webhook: Post "{url}": service "hooks" not found'
+    assert caught.value.message == f'Internal error occurred: failed calling webhook "check.example.com": {text}'
+
+
+DEPLOYMENT = {
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "app", "image": "none"}]},
+        },
+    },
+}
+
+
+async def test_a_scale_is_reviewed_as_a_scale(tmp_path: Path) -> None:
+    """The patch of a mutating webhook applies to the Scale."""
+    rule = {**RULE, "apiGroups": ["apps"], "resources": ["deployments/scale"]}
+    async with plane(tmp_path) as (registry, server):
+        server.respond = lambda _request: patch_response({"op": "replace", "path": "/spec/replicas", "value": 5})
+        await registry.create(MUTATING, configuration(server, rules=[rule]))
+        await registry.create("deployments.apps", DEPLOYMENT)
+        with acting_user.as_user(users.SYSTEM):
+            scale = await registry._objects.update_scale(
+                "deployments.apps", "default", "web", lambda scale: {**scale, "spec": {"replicas": 3}}
+            )
+    (request,) = server.requests
+    assert (request["kind"]["kind"], request["subResource"], request["requestSubResource"]) == (
+        "Scale",
+        "scale",
+        "scale",
+    )
+    assert [request[name]["spec"] for name in ("oldObject", "object")] == [{"replicas": 1}, {"replicas": 3}]
+    assert scale["spec"] == {"replicas": 5}
+
+
+async def test_a_status_is_reviewed_with_the_whole_object(tmp_path: Path) -> None:
+    """Rules for the object itself do not match."""
+    rules = [{**RULE, "apiGroups": ["apps"], "resources": [name]} for name in ("deployments", "deployments/status")]
+    async with plane(tmp_path) as (registry, server):
+        await registry.create("deployments.apps", DEPLOYMENT)
+        await registry.create(VALIDATING, configuration(server, rules=[rules[1]]))
+        await registry.update("deployments.apps", {**DEPLOYMENT, "status": {"replicas": 1}}, subresource="status")
+        await registry.update(
+            "deployments.apps", {**DEPLOYMENT, "metadata": DEPLOYMENT["metadata"] | {"labels": {"a": "b"}}}
+        )
+    (request,) = server.requests
+    assert (request["subResource"], request["object"]["status"]) == ("status", {"replicas": 1})
+    assert request["object"]["spec"]["replicas"] == 1

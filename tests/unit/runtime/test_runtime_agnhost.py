@@ -270,7 +270,8 @@ def test_an_unknown_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
     """The message names those that exist."""
     assert agnhost.run(["python"], ["porter"]) == 1
     assert capsys.readouterr().err == (
-        'Error: unknown command "porter" for "app": podscaler has external-metrics, guestbook, logs-generator, '
-        "netexec, pause, resource-consumer, resource-consumer-controller, serve-hostname, test-service-account-"
-        "issuer-discovery, test-webserver\n"
+        'Error: unknown command "porter" for "app": podscaler has crd-conversion-webhook, external-metrics, guestbook, '
+        "logs-generator, netexec, pause, resource-consumer, resource-consumer-controller, serve-hostname, "
+        "test-service-account-issuer-discovery, test-webserver, webhook
+"
     )

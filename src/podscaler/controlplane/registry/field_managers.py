@@ -123,10 +123,18 @@ class FieldManagers:
         version = author.api_version or stored
         old, new = update.old, update.seen
         if version != stored:
-            old, new = (kind.versions.convert(each, stored, version) for each in (old, new))
+            old, new = (self._in_version(resource, each, version) for each in (old, new))
         return managed_kinds.updated(
             kind, old, new, before, kind.writer(author.manager, version, rfc3339(update.now_ns))
         )
+
+    def _in_version(self, resource: Resource, obj: Object, version: str) -> Object:
+        """An object in `version`; it may have been stored when another one was the storage version."""
+        own = str(obj["apiVersion"])
+        if self._find(resource, own) is None:
+            own = self.storage_version(resource)
+            obj = {**obj, "apiVersion": own}
+        return obj if own == version else self.kind(resource).versions.convert(obj, own, version)
 
     def stored_object(self, resource: Resource, obj: Object, version: str) -> Object:
         """A stored object in `version`, without managedFields. Raises KeyError for a version that is not served."""

@@ -136,7 +136,7 @@ class WebhookAdmission:
                 raise api_errors.internal_error(text) from error
             _log.warning("%s; the failure is ignored", text)
             return None
-        context.warnings += [each for each in verdict.warnings if each not in context.warnings]
+        context.warnings += [each for each in dict.fromkeys(verdict.warnings) if each not in context.warnings]
         return verdict, sent
 
     async def _call(self, webhook: Webhook, review: Object, *, is_mutating: bool) -> WebhookVerdict:

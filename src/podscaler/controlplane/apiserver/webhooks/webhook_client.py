@@ -132,13 +132,14 @@ class WebhookClient:
         return content
 
     async def _session(self, identity: tuple[bytes, str]) -> aiohttp.ClientSession:
-        session = self._sessions.get(identity)
-        if session is None:
+        if identity not in self._sessions:
             context = await asyncio.to_thread(_ssl_context, identity[0])
-            session = self._sessions.setdefault(identity, _new_session(context))
-            if len(self._sessions) > SESSIONS_MAX:
-                await self._sessions.popitem(last=False)[1].close()
+            if identity not in self._sessions:  # another call may have opened it meanwhile
+                self._sessions[identity] = _new_session(context)
+        session = self._sessions[identity]
         self._sessions.move_to_end(identity)
+        if len(self._sessions) > SESSIONS_MAX:
+            await self._sessions.popitem(last=False)[1].close()
         return session
 
     async def close(self) -> None:

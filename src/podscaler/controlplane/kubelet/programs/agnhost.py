@@ -17,6 +17,7 @@ from typing import Final
 
 PACKAGE: Final = "podscaler.controlplane.kubelet.programs"
 SUBCOMMANDS: Final = {
+    "crd-conversion-webhook": ("webhooks", "main"),
     "external-metrics": ("external_metrics", "main"),
     "guestbook": ("guestbook", "main"),
     "logs-generator": ("logs_generator", "main"),
@@ -25,6 +26,7 @@ SUBCOMMANDS: Final = {
     "serve-hostname": ("serve_hostname", "main"),
     "test-service-account-issuer-discovery": ("issuer_discovery", "main"),
     "test-webserver": ("serve_hostname", "web_server_main"),
+    "webhook": ("webhooks", "main"),
 }
 """The name of a subcommand -> its module and the function that takes its flags and returns the exit status."""
 CONSUMER: Final = "resource-consumer"

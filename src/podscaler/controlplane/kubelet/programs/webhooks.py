@@ -1,0 +1,164 @@
+"""`agnhost webhook` and `agnhost crd-conversion-webhook`: HTTPS servers for tests of admission and of conversion.
+
+`agnhost` runs them. `ANSWERS` says which path decides about which objects; `/crdconvert` converts the kind of the test.
+
+Source: test/images/agnhost/webhook and crd-conversion-webhook of Kubernetes v1.37 (flags, paths, labels, messages).
+"""
+
+import base64
+import json
+import ssl
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from podscaler.controlplane.kubelet.programs.web_server import ArgumentParser, WebRequest, WebResponse, error, serve
+
+Object = dict[str, Any]
+Answer = Callable[[Object], Object]
+"""From the request of a review to the response without uid."""
+DELAY_S: Final = 5.0
+FOREVER_S: Final = 3600.0
+V1, V2 = "stable.example.com/v1", "stable.example.com/v2"
+ALLOWED: Final[Object] = {"allowed": True}
+
+
+def _denied(**status: str) -> Object:
+    return {"allowed": False, "status": status}
+
+
+def _added(path: str, value: Any) -> Object:
+    operations = json.dumps([{"op": "add", "path": path, "value": value}])
+    return {**ALLOWED, "patchType": "JSONPatch", "patch": base64.b64encode(operations.encode()).decode()}
+
+
+def _label(request: Object) -> str:
+    """The label by which upstream's test marks objects."""
+    return str((request["object"]["metadata"].get("labels") or {}).get("webhook-e2e-test", ""))
+
+
+def _allow_later(_request: Object) -> Object:
+    time.sleep(DELAY_S)
+    return ALLOWED
+
+
+def _add_label(request: Object) -> Object:
+    labels = request["object"]["metadata"].get("labels")
+    if not labels:
+        return _added("/metadata/labels", {"added-label": "yes"})
+    return ALLOWED if labels.get("added-label") == "yes" else _added("/metadata/labels/added-label", "yes")
+
+
+def _admit_pod(request: Object) -> Object:
+    label = _label(request)
+    if label == "wait-forever":
+        time.sleep(FOREVER_S)
+    why = ["the pod contains unwanted label;"] if label == "webhook-disallow" else []
+    names = [container["name"] for container in request["object"]["spec"]["containers"]]
+    why += ["the pod contains unwanted container name;" for name in names if "webhook-disallow" in name]
+    return _denied(message=" ".join(why)) if why else ALLOWED
+
+
+def _admit_attach(request: Object) -> Object:
+    options, is_tested = request["object"], request.get("name") == "to-be-attached-pod"
+    if is_tested and options.get("stdin") and options.get("container") == "container1":
+        return _denied(message="attaching to pod 'to-be-attached-pod' is not allowed")
+    return ALLOWED
+
+
+def _add_init_container(request: Object) -> Object:
+    obj, name = request["object"], "webhook-added-init-container"
+    present = [container["name"] for container in obj["spec"].get("initContainers") or ()]
+    if obj["metadata"].get("name") != "webhook-to-be-mutated" or name in present:
+        return ALLOWED
+    return _added("/spec/initContainers", [{"image": "webhook-added-image", "name": name, "resources": {}}])
+
+
+def _admit_data(noun: str, unwanted: str, request: Object) -> Object:
+    operation = request["operation"]
+    obj = request["oldObject"] if operation == "DELETE" else request["object"]
+    value = (obj.get("data") or {}).get("webhook-e2e-test")
+    if value == "webhook-disallow" and operation in ("CREATE", "UPDATE"):
+        return _denied(reason=f"the {noun} contains unwanted {unwanted}")
+    if value == "webhook-nondeletable" and operation == "DELETE":
+        return _denied(reason=f"the {noun} cannot be deleted because it contains unwanted key and value")
+    return ALLOWED
+
+
+def _add_stage(request: Object) -> Object:
+    data = request["object"].get("data") or {}
+    if data.get("mutation-stage-1") == "yes":
+        return _added("/data/mutation-stage-2", "yes")
+    return _added("/data/mutation-stage-1", "yes") if data.get("mutation-start") == "yes" else ALLOWED
+
+
+def _admit_definition(request: Object) -> Object:
+    is_unwanted = _label(request) == "webhook-disallow"
+    return _denied(message="the crd contains unwanted label") if is_unwanted else ALLOWED
+
+
+def _converted(obj: Object, version: str) -> Object:
+    """A converted copy: v1 has `hostPort`, v2 `host` and `port`. Raises ValueError for other versions and values."""
+    result = {**obj, "apiVersion": version}
+    if version not in (V1, V2):
+        raise ValueError(f'unexpected conversion version "{version}"')
+    if version == V2 and "hostPort" in result:
+        host, colon, port = result.pop("hostPort").partition(":")
+        if not colon or ":" in port:
+            raise ValueError(f"invalid hostPort value `{obj['hostPort']}`")
+        result |= {"host": host, "port": port}
+    elif version == V1 and ("host" in result or "port" in result):
+        result["hostPort"] = f"{result.pop('host', '')}:{result.pop('port', '')}"
+    return result
+
+
+def _convert(request: Object) -> Object:
+    try:
+        objects = [_converted(obj, request["desiredAPIVersion"]) for obj in request["objects"]]
+    except ValueError as failure:
+        return {"result": {"status": "Failure", "message": str(failure)}}
+    return {"convertedObjects": objects, "result": {"status": "Success"}}
+
+
+ANSWERS: Final[Mapping[str, Answer]] = {
+    "/always-allow-delay-5s": _allow_later,
+    "/always-deny": lambda _request: _denied(message="this webhook denies all requests"),
+    "/add-label": _add_label,
+    "/pods": _admit_pod,
+    "/pods/attach": _admit_attach,
+    "/mutating-pods": _add_init_container,
+    "/configmaps": partial(_admit_data, "configmap", "key and value"),
+    "/mutating-configmaps": _add_stage,
+    "/custom-resource": partial(_admit_data, "custom resource", "data"),
+    "/mutating-custom-resource": _add_stage,
+    "/crd": _admit_definition,
+    "/crdconvert": _convert,
+}
+
+
+def respond(request: WebRequest) -> WebResponse:
+    """The response to a review, or to a probe; 404 for another path, 400 for a body that is no review."""
+    if request.path == "/readyz":
+        return WebResponse("ok")
+    if request.path not in ANSWERS:
+        return error("404 page not found", 404)
+    try:
+        review = json.loads(request.body)
+        response = {"uid": review["request"]["uid"], **ANSWERS[request.path](review["request"])}
+    except (ValueError, KeyError, TypeError, AttributeError) as failure:
+        return error(f"Request could not be decoded: {failure!r}", 400)
+    body = {"kind": review["kind"], "apiVersion": review["apiVersion"], "response": response}
+    return WebResponse(json.dumps(body), headers={"Content-Type": "application/json"})
+
+
+def main(args: Sequence[str]) -> int:
+    """Serve webhooks over HTTPS; returns the exit status. Raises OSError for a certificate that cannot be read."""
+    parser = ArgumentParser(prog="webhook")
+    for name in ("tls-cert-file", "tls-private-key-file"):
+        parser.add_flag(name, "")
+    parser.add_flag("port", 443)
+    options, _ = parser.parse_known_args(args)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(options.tls_cert_file, options.tls_private_key_file)
+    return serve(respond, options.port, context=context)
