@@ -1,4 +1,4 @@
-"""Helm installs, upgrades, rolls back and removes a chart on our plane as it is."""
+"""Helm installs, tests, upgrades, rolls back and removes charts with and without hooks on our plane as it is."""
 
 import json
 import subprocess
@@ -15,6 +15,7 @@ from real_programs import real_program
 pytestmark = [pytest.mark.e2e, pytest.mark.real]
 
 DEPLOYMENT = "/apis/apps/v1/namespaces/charts/deployments/web"
+JOBS = "/apis/batch/v1/namespaces/charts/jobs"
 AUTOSCALERS = "/apis/autoscaling/v2/namespaces/charts/horizontalpodautoscalers"
 CHART = {
     "Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\n",
@@ -49,29 +50,99 @@ spec:
 {{- end }}
 """,
 }
+HOOKED = {
+    "Chart.yaml": "apiVersion: v2\nname: hooked\nversion: 0.1.0\n",
+    "values.yaml": "migration: 'true'\n",
+    "templates/server.yaml": """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: hooked}
+spec:
+  selector: {matchLabels: {app: hooked}}
+  template:
+    metadata: {labels: {app: hooked}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: main
+        image: registry.k8s.io/e2e-test-images/agnhost:2.53
+        args: [netexec, --http-port=8080]
+        readinessProbe: {httpGet: {path: /hostname, port: 8080}, periodSeconds: 1}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: hooked}
+spec: {selector: {app: hooked}, ports: [{port: 80, targetPort: 8080}]}
+""",
+    "templates/jobs.yaml": """
+{{- range $hook, $deletion := dict "pre-install" "before-hook-creation" "post-install" "hook-succeeded" "pre-delete" "" }}
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ $hook }}
+  annotations:
+    helm.sh/hook: {{ $hook }}
+    {{- with $deletion }}
+    helm.sh/hook-delete-policy: {{ . }}
+    {{- end }}
+spec:
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: busybox, command: ["true"]}]
+{{- end }}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migration, annotations: {helm.sh/hook: pre-upgrade}}
+spec:
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: busybox, command: [sh, -c, {{ .Values.migration | quote }}]}]
+""",
+    "templates/tests/answers.yaml": """
+apiVersion: v1
+kind: Pod
+metadata: {name: answers, annotations: {helm.sh/hook: test}}
+spec:
+  restartPolicy: Never
+  containers: [{name: main, image: busybox, command: [wget, -q, -O, "-", "http://hooked/echo?msg=through-the-service"]}]
+""",
+}
+"""Hooks before and after the installation, before an upgrade and before the removal, and a test of the Service."""
+FAILS = "exit 3"
 Helm = Callable[..., str]
+
+
+def written(folder: Path, files: dict[str, str]) -> Path:
+    """The folder with the files of a chart."""
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return folder
 
 
 @pytest.fixture
 def chart(tmp_path: Path) -> Path:
     """A chart of a Deployment with an autoscaler, where the cluster knows autoscaling/v2."""
-    for name, text in CHART.items():
-        file = tmp_path / "web" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    return tmp_path / "web"
+    return written(tmp_path / "web", CHART)
 
 
 @pytest.fixture
 def helm(up: Up, tmp_path: Path) -> Helm:
-    """Runs helm in the namespace `charts`; gives what it prints."""
+    """Runs helm in the namespace `charts`; gives what it prints, with `fails` its errors."""
 
-    def run(*args: str) -> str:
+    def run(*args: str, fails: bool = False) -> str:
         command = [real_program("helm"), *args, "--namespace=charts", f"--kubeconfig={up.kubeconfig}"]
         environment = {"HOME": str(tmp_path), "PATH": "/nowhere"}
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=COMMAND_WITHIN_S)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert (done.returncode != 0) == fails, done.stderr
+        return done.stderr if fails else done.stdout
 
     return run
 
@@ -102,3 +173,17 @@ def maximum(up: Up) -> int:
     """The autoscaler's maxReplicas."""
     found: int = up.get(f"{AUTOSCALERS}/web")["spec"]["maxReplicas"]
     return found
+
+
+def test_hooks_run_in_their_order(up: Up, helm: Helm, tmp_path: Path) -> None:
+    """Jobs end before and after the installation and before the removal, and a failing one stops an upgrade."""
+    chart = str(written(tmp_path / "hooked", HOOKED))
+    helm("install", "hooked", chart, "--create-namespace", "--wait", "--timeout=120s")
+    first = up.get(f"{JOBS}/pre-install")["status"]["completionTime"]
+    assert first <= up.get("/apis/apps/v1/namespaces/charts/deployments/hooked")["metadata"]["creationTimestamp"]
+    assert up.find(f"{JOBS}/post-install") is None
+    assert "through-the-service" in helm("test", "hooked", "--logs", "--timeout=120s")
+    assert "pre-upgrade hooks failed" in helm("upgrade", "hooked", chart, f"--set=migration={FAILS}", fails=True)
+    helm("rollback", "hooked", "1", "--wait", "--timeout=120s")
+    helm("uninstall", "hooked", "--wait", "--timeout=120s")
+    assert up.get(f"{JOBS}/pre-delete")["status"]["succeeded"] == 1

@@ -19,7 +19,7 @@ CORE = "/api/v1/namespaces/default"
 REDIS_PORT = 6379
 WORKERS = "/apis/apps/v1/namespaces/default/deployments/workers"
 LISTENING = ("--metrics-bind-address=$(POD_IP):8080", "--health-probe-bind-address=$(POD_IP):8081")
-ARGUMENTS = {
+ARGUMENTS = {  # the program, and where pods share one network the addresses that it listens on
     "keda-operator": ("keda-operator", *LISTENING, "--metrics-service-bind-address=$(POD_IP):9666"),
     "keda-metrics-apiserver": ("keda-adapter", "--bind-address=$(POD_IP)", "--port=0"),
     "keda-admission": ("keda-webhooks", *LISTENING),
@@ -92,10 +92,11 @@ def test_a_list_scales_from_zero_and_back(up: Up, programs: dict[str, Path], red
 def deploy_keda(up: Up, programs: dict[str, Path]) -> None:
     """Apply KEDA's own manifests, and wait until its three programs are ready."""
     objects = ecosystem_programs.kustomized(ecosystem_programs.manifests("keda", "default"))
+    has_networks = up.pods_have_networks()
     deployments = [ecosystem_programs.of_kind(objects, "Deployment", name) for name in ARGUMENTS]
     for deployment in deployments:
         program, *arguments = ARGUMENTS[deployment["metadata"]["name"]]
-        ecosystem_programs.run_program(deployment, programs[program], *arguments)
+        ecosystem_programs.run_program(deployment, programs[program], *(() if has_networks else arguments))
     first = ("Namespace", "CustomResourceDefinition")
     ecosystem_programs.apply(up, [each for each in objects if each["kind"] in first])
     ecosystem_programs.apply(up, objects)

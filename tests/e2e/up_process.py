@@ -219,6 +219,11 @@ class Up:
         node: Object = found
         return node
 
+    def pods_have_networks(self) -> bool:
+        """Whether each pod has a network namespace of its own."""
+        node = eventually(self.node, until=lambda found: "conditions" in found["status"])
+        return any((each["type"], each["status"]) == ("PodNetworks", "True") for each in node["status"]["conditions"])
+
     def events(self, namespace: str = "default") -> list[tuple[str, str, str]]:
         """(object's name, reason, message) of the namespace's events."""
         items = self.get(f"/api/v1/namespaces/{namespace}/events")["items"]
