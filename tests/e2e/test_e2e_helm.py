@@ -75,7 +75,8 @@ metadata: {name: hooked}
 spec: {selector: {app: hooked}, ports: [{port: 80, targetPort: 8080}]}
 """,
     "templates/jobs.yaml": """
-{{- range $hook, $deletion := dict "pre-install" "before-hook-creation" "post-install" "hook-succeeded" "pre-delete" "" }}
+{{- $deletions := dict "pre-install" "before-hook-creation" "post-install" "hook-succeeded" "pre-delete" "" }}
+{{- range $hook, $deletion := $deletions }}
 ---
 apiVersion: batch/v1
 kind: Job

@@ -272,6 +272,5 @@ def test_an_unknown_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == (
         'Error: unknown command "porter" for "app": podscaler has crd-conversion-webhook, external-metrics, guestbook, '
         "logs-generator, netexec, pause, resource-consumer, resource-consumer-controller, serve-hostname, "
-        "test-service-account-issuer-discovery, test-webserver, webhook
-"
+        "test-service-account-issuer-discovery, test-webserver, webhook\n"
     )
