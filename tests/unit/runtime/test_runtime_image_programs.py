@@ -1,4 +1,4 @@
-"""The programs that the image busybox brings: a wget for machines that have none."""
+"""The programs that the images busybox and agnhost bring, for machines that have none: wget and nc."""
 
 import os
 import socket
@@ -77,3 +77,60 @@ def test_failures(tmp_path: Path, url: str) -> None:
         "",
         "wget: can't connect to remote host (127.0.0.1): Connection refused\n",
     )
+
+
+def nc(folder: Path, *args: str, sent: str = "") -> tuple[int, str, str]:
+    """Exit status, output and errors of `nc` with this standard input."""
+    images.write_programs(folder / "programs")
+    done = subprocess.run(
+        ["nc", *args],
+        executable=folder / "programs/nc",
+        input=sent,
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ["PATH"]},
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_nc_sends_and_prints(tmp_path: Path, url: str) -> None:
+    """Standard input is sent, and the response printed until the server closes."""
+    host, port = url.split(":")
+    code, output, errors = nc(tmp_path, "-v", "-t", "-w", "5", host, port, sent="GET / HTTP/1.0\r\n\r\n")
+    assert (code, errors) == (0, f"Connection to {host} {port} port succeeded!\n")
+    assert output.splitlines()[0].startswith("HTTP/1.0 200")
+    assert output.endswith("OK!")
+
+
+def test_nc_connects_only(tmp_path: Path, url: str) -> None:
+    """`-z` sends nothing; a port where nobody listens is an error."""
+    host, port = url.split(":")
+    assert nc(tmp_path, "-z", host, port) == (0, "", "")
+    with socket.create_server((host, 0)) as server:
+        closed = str(server.getsockname()[1])
+    assert nc(tmp_path, "-z", host, closed) == (1, "", f"nc: connect to {host} port {closed}: Connection refused\n")
+
+
+def test_nc_over_udp(tmp_path: Path) -> None:
+    """A datagram is sent, and the reply printed until nothing more arrives."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+
+        def reply() -> None:
+            data, client = server.recvfrom(100)
+            server.sendto(data.upper(), client)
+
+        thread = threading.Thread(target=reply)
+        thread.start()
+        assert nc(tmp_path, "-u", "-w", "1", "127.0.0.1", str(server.getsockname()[1]), sent="hello") == (
+            0,
+            "HELLO",
+            "",
+        )
+        thread.join()
+
+
+def test_nc_without_a_port(tmp_path: Path) -> None:
+    """The usage is printed."""
+    assert nc(tmp_path, "127.0.0.1") == (1, "", "usage: nc [-tuvz] [-w SECONDS] HOST PORT\n")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-BROUGHT_PROGRAMS: Final = ("wget",)
+BROUGHT_PROGRAMS: Final = ("wget", "nc")
 _PROGRAMS: Final = Path(__file__).parent.parent / "programs"
 
 
