@@ -274,3 +274,19 @@ def test_an_unknown_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
         "logs-generator, netexec, pause, resource-consumer, resource-consumer-controller, serve-hostname, "
         "test-service-account-issuer-discovery, test-webserver, webhook\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("request_", "line"),
+    [
+        (get("/echo", msg="prestop"), "GET /echo?msg=prestop&code="),
+        (get("/echo", msg="two\nlines"), "GET /echo?msg=two\\nlines&code="),
+        (get("/shell", cmd="ls"), "GET /shell?cmd=ls"),
+        (get("/hostname"), "GET /hostname"),
+        (get("/other"), "GET /"),
+    ],
+)
+def test_netexec_logs_requests(request_: WebRequest, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The log of the container has one line for each request."""
+    Netexec(ServerState(8080)).respond(request_)
+    assert capsys.readouterr().out == f"{line}\n"

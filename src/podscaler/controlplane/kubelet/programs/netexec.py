@@ -18,7 +18,7 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import parse_qs, quote, urlsplit
@@ -57,6 +57,16 @@ class ServerState:
     is_ending: bool = False
 
 
+LOGGED_PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "/dial": ("host", "protocol", "port", "request", "tries"),
+    "/echo": ("msg", "code"),
+    "/envvar": ("var",),
+    "/exit": ("code", "timeout", "wait"),
+    "/shell": ("cmd",),
+}
+"""The parameters that the log has, by path; conformance tests look for them."""
+
+
 class Netexec:
     """Responds to the requests.
 
@@ -85,8 +95,9 @@ class Netexec:
         }
 
     def respond(self, request: WebRequest) -> WebResponse:
-        """The response of an endpoint; every other path gets the time."""
+        """The response of an endpoint; every other path gets the time. The request is logged."""
         endpoint = self._endpoints.get(request.path)
+        print(logged_line(request, is_known=endpoint is not None), flush=True)
         if endpoint is None:
             return WebResponse(f"NOW: {time.strftime('%Y-%m-%d %H:%M:%S %z %Z')}")
         return endpoint(request)
@@ -110,6 +121,14 @@ class Netexec:
         if not waits["timeout"]:
             self._exit(status)
         return WebResponse("", finished=lambda: self._exit(status))
+
+
+def logged_line(request: WebRequest, *, is_known: bool) -> str:
+    """The line of the log about a request: `GET /echo?msg=hello&code=`; unknown paths are `GET /`."""
+    names = LOGGED_PARAMETERS.get(request.path, ())
+    parameters = "&".join(f"{name}={request.form.get(name, '')}" for name in names)
+    line = f"GET {request.path if is_known else '/'}" + (f"?{parameters}" if names else "")
+    return line.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def parse_duration(text: str) -> float | None:
