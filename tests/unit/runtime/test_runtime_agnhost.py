@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -133,6 +134,15 @@ def port() -> Iterator[int]:
         yield int(server.server_address[1])
         server.shutdown()
         thread.join()
+
+
+def test_a_line_that_is_no_request(port: int) -> None:
+    """`echo hostName | nc` has a response: tests of Services look for any."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(b"hostName\n")
+        connection.shutdown(socket.SHUT_WR)
+        with connection.makefile("rb") as response:
+            assert b"Bad request syntax" in response.read()
 
 
 @pytest.mark.parametrize(

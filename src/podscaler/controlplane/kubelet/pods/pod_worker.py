@@ -20,7 +20,7 @@ import logging
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import PodscalerError, StatusError
@@ -41,6 +41,9 @@ from podscaler.controlplane.kubelet.processes.processes import StartFailure
 from podscaler.controlplane.kubelet.volumes import volume_files, volumes
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
 from podscaler.controlplane.registry.registry import Object
+
+VISIBLE_NS: Final = NANOSECONDS // 2
+"""How long a pod that is deleted with a grace period is kept at least, however soon its processes end."""
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +67,7 @@ class PodWorker:
         self._sources: asyncio.Task[dict[str, str]] | None = None
         self._initialized = False
         self._termination: PodTermination | None = None
+        self._deleted_at_ns: int | None = None
         self._is_removed = False
         self._node_stops = False
         self._pod_ip = ""
@@ -214,7 +218,15 @@ class PodWorker:
         )
         await self._writer.write_status(list(self._containers.values()), facts)
         if self._outcome is not None and pod_termination.deletion_grace_s(self._pod) is not None:
+            await self._await_visibility()
             await self._writer.remove()
+
+    async def _await_visibility(self) -> None:
+        """Wait until clients have had time to see that a pod is being deleted, which takes kubelet longer."""
+        has_run = any(container.ran for container in self._containers.values())
+        if has_run and self._deleted_at_ns is not None and pod_termination.deletion_grace_s(self._pod):
+            left_ns = self._deleted_at_ns + VISIBLE_NS - self._now_ns()
+            await self._deps.clock.sleep(max(left_ns, 0) / NANOSECONDS)
 
     # --- starting -------------------------------------------------------------------------------------------------
 
@@ -362,6 +374,8 @@ class PodWorker:
     def _apply_deletion(self) -> None:
         grace_s = pod_termination.deletion_grace_s(self._pod)
         if grace_s is not None:
+            if self._deleted_at_ns is None:
+                self._deleted_at_ns = self._now_ns()
             self._terminate(grace_s)
 
     def _terminate(self, grace_s: float, reason: str = "", message: str = "") -> None:

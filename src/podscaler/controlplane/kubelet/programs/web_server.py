@@ -192,8 +192,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Print the method, the path without its query, and the status of each request."""
-        print(f"{self.command} {urlsplit(self.path).path} {code}", flush=True)
+        """Print the method, the path without its query, and the status of each request, which may be no HTTP."""
+        path = getattr(self, "path", "")
+        print(f"{self.command} {urlsplit(path).path} {code}" if path else f"invalid request {code}", flush=True)
 
 
 def parse_int(text: str) -> int | None:
