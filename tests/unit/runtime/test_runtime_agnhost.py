@@ -271,6 +271,6 @@ def test_an_unknown_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
     assert agnhost.run(["python"], ["porter"]) == 1
     assert capsys.readouterr().err == (
         'Error: unknown command "porter" for "app": podscaler has external-metrics, guestbook, logs-generator, '
-        "netexec, pause, resource-consumer, resource-consumer-controller, serve-hostname, test-service-account-"
-        "issuer-discovery, test-webserver\n"
+        "mounttest, netexec, pause, resource-consumer, resource-consumer-controller, serve-hostname, test-service-"
+        "account-issuer-discovery, test-webserver\n"
     )

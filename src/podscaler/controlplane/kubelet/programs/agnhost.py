@@ -20,6 +20,7 @@ SUBCOMMANDS: Final = {
     "external-metrics": ("external_metrics", "main"),
     "guestbook": ("guestbook", "main"),
     "logs-generator": ("logs_generator", "main"),
+    "mounttest": ("mounttest", "main"),
     "netexec": ("netexec", "main"),
     "resource-consumer-controller": ("resource_consumer_controller", "main"),
     "serve-hostname": ("serve_hostname", "main"),
