@@ -47,6 +47,14 @@ def test_age_is_bounded() -> None:
     assert (log.compacted_revision, [event.revision for event in log.after("g", 0)]) == (2, [3, 4])
 
 
+@pytest.mark.parametrize(("age_s", "is_kept"), [(300, True), (600, False)], ids=["five minutes", "ten minutes"])
+def test_age_is_bounded_as_by_compactions_of_etcd(age_s: int, is_kept: bool) -> None:
+    """Events are kept for five minutes at least, and for less than ten."""
+    log = log_of(created(2, at_s=0))
+    log.trim(age_s * NANOSECONDS)
+    assert (len(log) == 1) is is_kept
+
+
 def test_superseded_bytes_are_bounded() -> None:
     """Only versions that nobody but the log holds count; so creations cost nothing, changes do."""
     versions = [version(revision) for revision in range(2, 12)]

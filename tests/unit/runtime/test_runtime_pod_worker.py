@@ -221,7 +221,7 @@ async def test_a_forced_deletion(played: Any, container: Make) -> None:
 
 
 async def test_a_deleted_pod_is_seen(played: Any, container: Make) -> None:
-    """A pod whose processes end at once is kept for half a second, with its deletion; one without a grace period not."""
+    """A pod whose processes end at once is kept for half a second, so that clients see its deletion."""
     await played.begin(containers=[container()])
     await played.delete()
     assert played.stage.processes["c"].exited.done()

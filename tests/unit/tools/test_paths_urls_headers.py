@@ -44,6 +44,8 @@ CHECKED = {
     "kubelet/programs/issuer_discovery.py:fetch_with_account": "https alone, and the cluster's authority, in a pod",
     "kubelet/programs/issuer_discovery.py:main": "flags of the container's own command",
     "kubelet/programs/logs_generator.py:main": "flags of the container's own command",
+    "kubelet/programs/mounttest.py:file_system": "mount points as the kernel prints them; nothing is opened",
+    "kubelet/programs/mounttest.py:print_content": "flags of the container's own command",
     "kubelet/programs/resource_consumer_controller.py:main": "flags of the container's own command",
     "kubelet/programs/serve_hostname.py:file_response": "resolved, and refused outside the root",
     "network/pod_networks.py:_set_option": "names of options are constants, that of the bridge is made here",

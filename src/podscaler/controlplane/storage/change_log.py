@@ -20,16 +20,17 @@ _CACHED_EVENTS = 256
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """The bounds of the change log: a watcher may resume after ten minutes, as with etcd's compaction every five.
+    """The bounds of the change log.
 
     Attributes:
         count: the most events.
-        age_s: the age of the oldest event.
+        age_s: the age of the oldest event. kube-apiserver compacts etcd every five minutes, to the revision of the time
+            before, so that its events are dropped when they are five to ten minutes old; clients may rely on both.
         superseded_bytes: the most bytes of old versions, in memory and on disk.
     """
 
     count: int = 20_000
-    age_s: float = 600.0
+    age_s: float = 450.0
     superseded_bytes: int = 32 * 1024 * 1024
 
 

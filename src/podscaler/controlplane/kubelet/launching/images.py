@@ -81,7 +81,12 @@ def _e2e_images() -> dict[str, ImageCommand]:
     agnhost, consumer = _program("agnhost.py"), _program("agnhost.py", "resource-consumer")
     registries = ("registry.k8s.io/e2e-test-images", "gcr.io/k8s-staging-e2e-test-images")
     images = {
-        "agnhost": ImageCommand(agnhost, default_args=("pause",), programs={"/agnhost": agnhost}, brings_programs=True),
+        "agnhost": ImageCommand(
+            agnhost,
+            default_args=("pause",),
+            programs={"/agnhost": agnhost, "/agnhost-2": agnhost},
+            brings_programs=True,
+        ),
         "resource-consumer": ImageCommand(consumer, programs={"/consumer": consumer}),
         "busybox": _BUSYBOX,
     }

@@ -18,9 +18,12 @@ from typing import Final
 PACKAGE: Final = "podscaler.controlplane.kubelet.programs"
 SUBCOMMANDS: Final = {
     "crd-conversion-webhook": ("webhooks", "main"),
+    "entrypoint-tester": ("agnhost", "print_arguments"),
     "external-metrics": ("external_metrics", "main"),
     "guestbook": ("guestbook", "main"),
+    "liveness": ("serve_hostname", "liveness_main"),
     "logs-generator": ("logs_generator", "main"),
+    "mounttest": ("mounttest", "main"),
     "netexec": ("netexec", "main"),
     "resource-consumer-controller": ("resource_consumer_controller", "main"),
     "serve-hostname": ("serve_hostname", "main"),
@@ -47,6 +50,12 @@ def pause() -> int:
             Path(path).write_text(message, encoding="utf-8")
     print(message, end="", flush=True)
     return PAUSE_STATUS[received]
+
+
+def print_arguments(args: Sequence[str]) -> int:
+    """Print the command line as Go prints a list; returns 0."""
+    print(f"[{' '.join(('/agnhost', 'entrypoint-tester', *args))}]", flush=True)
+    return 0
 
 
 def run(command: Sequence[str], args: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""`agnhost serve-hostname` and `agnhost test-webserver`: serve the pod's name, or the files of the machine's root.
+"""`agnhost serve-hostname`, `test-webserver` and `liveness`: serve the pod's name, files, or a health that ends.
 
 `agnhost` runs them. `serve-hostname` continues for a minute after SIGTERM, until the pod's grace period is over.
 
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from podscaler.controlplane.kubelet.programs.web_server import (
     ArgumentParser,
@@ -28,6 +28,7 @@ from podscaler.controlplane.kubelet.programs.web_server import (
 )
 
 ENDING_S: Final = 60.0
+HEALTHY_S: Final = 10.0
 DATAGRAM_BYTES: Final = 16
 FILE_BYTES_MAX: Final = 16 * 1024 * 1024
 
@@ -109,3 +110,22 @@ def web_server_main(args: Sequence[str]) -> int:
     options = parser.parse_args(args)
     folder = Path.cwd()
     return serve(lambda request: file_response(folder, request), options.port)
+
+
+def liveness_main(args: Sequence[str]) -> int:
+    """Respond 200 for HEALTHY_S seconds, and then 500 with the age; returns the exit status."""
+    started_s = time.monotonic()
+
+    def respond(request: WebRequest) -> WebResponse:
+        age_s = time.monotonic() - started_s
+        if request.path == "/started":
+            return WebResponse(f"{age_s}s")
+        if request.path == "/redirect":
+            location = quote(unquote(request.form.get("loc", "")), safe=":/?#[]@!$&'()*+,;=%-._~")
+            return WebResponse("", 302, {"Location": location})
+        if request.path != "/healthz":
+            return error("404 page not found", 404)
+        return WebResponse("ok") if age_s <= HEALTHY_S else WebResponse(f"error: {age_s}", 500)
+
+    ArgumentParser(prog="liveness").parse_args(args)
+    return serve(respond, 8080)

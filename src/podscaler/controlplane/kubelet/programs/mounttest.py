@@ -1,0 +1,139 @@
+"""`agnhost mounttest`: writes files and prints contents, owners, modes and file systems, as its flags say, then ends.
+
+`agnhost` runs it, so that a test reads in a pod's log what the pod sees of its volumes.
+
+Source: test/images/agnhost/mounttest of Kubernetes v1.37 (flags, their order, texts).
+Differs: file systems are named as in mountinfo, all of them; upstream prints numbers for most.
+"""
+
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from podscaler.controlplane.kubelet.programs.web_server import ArgumentParser
+
+INITIAL_CONTENT: Final = "mount-tester new file\n"
+PAUSE_S: Final = 2
+MOUNTS: Final = Path("/proc/self/mountinfo")
+NEW_FILES: Final = ("0644", "0666", "0660", "0777")
+_KINDS: Final = (
+    (stat.S_ISDIR, "d"),
+    (stat.S_ISBLK, "D"),
+    (stat.S_ISFIFO, "p"),
+    (stat.S_ISSOCK, "S"),
+    (stat.S_ISCHR, "Dc"),
+)
+_BITS: Final = ((stat.S_ISUID, "u"), (stat.S_ISGID, "g"), (stat.S_ISVTX, "t"))
+
+
+def mode_text(mode: int) -> str:
+    """A mode as Go prints it: `-rw-r--r--`, `drwxr-xr-x`, `dtrwxrwxrwx`."""
+    letters = "".join(letter for is_kind, letter in _KINDS if is_kind(mode))
+    letters += "".join(letter for bit, letter in _BITS if mode & bit)
+    return (letters or "-") + stat.filemode(mode & 0o777)[1:]
+
+
+def file_system(path: str, mounts: str) -> str:
+    """The type of the file system at `path`, by the text of mountinfo; empty where none is mounted above it."""
+    real, found, depth = Path(path).resolve(), "", -1
+    for line in mounts.splitlines():
+        fields, _, rest = line.partition(" - ")
+        place = Path(fields.split(" ")[4].replace("\\040", " "))
+        if len(place.parts) >= depth and real.is_relative_to(place):
+            found, depth = rest.split(" ")[0], len(place.parts)
+    return found
+
+
+def print_content(path: str) -> str:
+    """Print and return the content of a file. Raises OSError."""
+    content = Path(path).read_text(encoding="utf-8", errors="replace")
+    print(f"content of file {json.dumps(path)}: {content}", flush=True)
+    return content
+
+
+def _print_content(path: str) -> None:
+    print_content(path)
+
+
+def _print_file_system(path: str) -> None:
+    kind = file_system(path, MOUNTS.read_text(encoding="utf-8", errors="replace"))
+    print(f"mount type of {json.dumps(path)}: {kind}")
+
+
+def _print_mode(path: str) -> None:
+    print(f"mode of file {json.dumps(path)}: {mode_text(os.stat(path).st_mode)}")
+
+
+def _print_permissions(path: str) -> None:
+    print(f"perms of file {json.dumps(path)}: {mode_text(os.stat(path).st_mode & 0o777)}")
+
+
+def _print_owner(path: str) -> None:
+    found = os.stat(path)
+    print(f"owner UID of {json.dumps(path)}: {found.st_uid}\nowner GID of {json.dumps(path)}: {found.st_gid}")
+
+
+def _write(mode: int) -> Callable[[str], None]:
+    def write(path: str) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with open(os.open(path, flags, mode), "w", encoding="utf-8") as file:
+            file.write(INITIAL_CONTENT)
+        print_content(path)
+
+    return write
+
+
+def print_repeatedly(path: str, tries: int, until_expected: bool, sleep: Callable[[float], None] = time.sleep) -> bool:
+    """Print the content every two seconds; returns whether it could be read at last.
+
+    Args:
+        until_expected: whether it ends when the content is that of a new file.
+    """
+    is_readable = True
+    for _ in range(tries):
+        try:
+            content = print_content(path)
+        except OSError as failure:
+            is_readable = False
+            print(f"Error reading file {path}: {failure}, retrying", flush=True)
+        else:
+            is_readable = True
+            if until_expected and content == INITIAL_CONTENT:
+                break
+            if until_expected:
+                print(f"Unexpected content. Expected: {INITIAL_CONTENT}. Retrying", flush=True)
+        sleep(PAUSE_S)
+    return is_readable
+
+
+def main(args: Sequence[str]) -> int:
+    """Do what the flags say, in a fixed order; returns 1 where one of them failed."""
+    actions: dict[str, Callable[[str], None]] = {"fs_type": _print_file_system}
+    actions |= {f"new_file_{mode}": _write(int(mode, 8)) for mode in NEW_FILES}
+    actions |= {"file_mode": _print_mode, "file_perm": _print_permissions, "file_owner": _print_owner}
+    actions["file_content"] = _print_content
+    parser = ArgumentParser(prog="mounttest")
+    for name in (*actions, "file_content_in_loop"):
+        parser.add_flag(name, "")
+    parser.add_flag("retry_time", 180)
+    parser.add_flag("break_on_expected_content", True)
+    options = parser.parse_args(args)
+    os.umask(0)
+    status = 0
+    for name, action in actions.items():
+        path = getattr(options, name)
+        try:
+            if path:
+                action(path)
+        except OSError as failure:
+            print(f"error of {name} {json.dumps(path)}: {failure}")
+            status = 1
+    path = options.file_content_in_loop
+    tries = -(-options.retry_time // PAUSE_S)
+    if path and not print_repeatedly(path, tries, options.break_on_expected_content):
+        status = 1
+    return status
