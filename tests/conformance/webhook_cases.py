@@ -22,6 +22,8 @@ Prepare = Callable[[WebhookServer], None]
 GROUP = "webhooks.example.com"
 GEARS = f"/apis/{GROUP}/{{}}/namespaces/default/gears"
 MAPS = "/api/v1/namespaces/default/configmaps"
+PODS = "/api/v1/namespaces/default/pods"
+_RULE = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _REVISION = re.compile(r"revision=\d+")
 _SERVED_WITHIN = 100
@@ -106,11 +108,10 @@ def definition(client_config: Object, **fields: Any) -> Object:
 
 def configuration(kind: str, client_config: Object, **fields: Any) -> Object:
     """An admission webhook for ConfigMaps of the namespace default."""
-    rule = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
     webhook = {
         "name": "check.example.com",
         "clientConfig": client_config,
-        "rules": [rule],
+        "rules": [_RULE],
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}},
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
@@ -141,8 +142,9 @@ async def play(case: Case, send: Send, server: WebhookServer) -> list[Object]:
                 answer["warnings"] = warnings
             calls = [each for each in server.requests if "operation" in each]
             if calls:
-                names = ("operation", "dryRun", "subResource")
+                names = ("operation", "dryRun", "subResource", "kind", "options")
                 answer["calls"] = [{name: each[name] for name in names if name in each} for each in calls]
+                answer["connections"] = [each["object"] for each in calls if each["operation"] == "CONNECT"]
             answers.append(_normalised(answer, server.port))
         return answers
     finally:
@@ -387,6 +389,17 @@ CASES = [
             ("DELETE", f"{MAPS}/a?dryRun=All", None),
             ("DELETE", f"{MAPS}/a", None),
         ],
+    ),
+    Case(
+        "connections",
+        "validating",
+        [
+            ("GET", f"{PODS}/a/attach?stdin=true&container=c", None),
+            ("GET", f"{PODS}/a/exec?command=ls&command=-l&stdout=true&stderr=true", None),
+            ("GET", f"{PODS}/a/proxy/x", None),
+        ],
+        _rewritten(allowed=False, status={"message": "no"}),
+        fields={"rules": [_RULE, {**_RULE, "operations": ["CONNECT"], "resources": ["pods/*"]}]},
     ),
     Case(
         "never called: dry run with side effects",

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +81,18 @@ def definition(client: Object, *, stored: str = "v1") -> Object:
         "conversion": {"strategy": "Webhook", "webhook": webhook},
     }
     return {"metadata": {"name": "gears.example.com"}, "spec": spec}
+
+
+def configuration(client: Object, rule: Object) -> Object:
+    """A configuration of one admission webhook."""
+    webhook = {
+        "name": "check.example.com",
+        "clientConfig": client,
+        "rules": [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    return {"metadata": {"name": "checks"}, "webhooks": [webhook]}
 
 
 async def passes(check: Callable[[], bool]) -> None:
@@ -216,15 +228,8 @@ async def test_admission_webhooks_get_their_version(tmp_path: Path) -> None:
     """A mutating webhook for v1 changes an object that is written as v2."""
     async with serving(tmp_path) as plane:
         rule = {"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["gears"]}
-        webhook = {
-            "name": "check.example.com",
-            "clientConfig": plane.webhook.client_config(),
-            "rules": [rule],
-            "sideEffects": "None",
-            "admissionReviewVersions": ["v1"],
-        }
         path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-        await plane.running.create(path, {"metadata": {"name": "checks"}, "webhooks": [webhook]})
+        await plane.running.create(path, configuration(plane.webhook.client_config(), rule))
         plane.webhook.respond = lambda request: (
             patch_response({"op": "replace", "path": "/spec/size", "value": "7"})
             if "operation" in request
@@ -246,8 +251,15 @@ async def test_a_table_has_the_columns_of_its_version(tmp_path: Path, path: str)
     assert plane.calls == [("v2", ["a"])]
 
 
-async def test_a_patch_in_the_former_storage_version_is_accepted(tmp_path: Path) -> None:
-    """Also without a webhook; the object is then stored in the new one."""
+@pytest.mark.parametrize(
+    "order",
+    [((V1, {"size": "2"}), (V2, {"count": 3})), ((V2, {"count": 3}), (V1, {"size": "2"}))],
+    ids=["the former one first", "the new one first"],
+)
+async def test_objects_are_patched_after_a_change_of_the_storage_version(
+    tmp_path: Path, order: Sequence[tuple[str, Object]]
+) -> None:
+    """In both versions, without a webhook."""
     async with running_server(tmp_path / "data") as running:
         definitions = [definition({}, stored=version) for version in ("v1", "v2")]
         for crd in definitions:
@@ -258,10 +270,26 @@ async def test_a_patch_in_the_former_storage_version_is_accepted(tmp_path: Path)
         await running.request("PATCH", f"{DEFINITIONS}/gears.example.com", json=definitions[1], headers=MERGE)
         await passes(lambda: running.objects.resource("gears.example.com").storage_version == "v2")
         replies = [
-            await running.request("PATCH", f"{path}/a", json={"spec": spec}, headers=MERGE)
-            for path, spec in ((V1, {"size": "2"}), (V2, {"count": 3}))
+            await running.request("PATCH", f"{path}/a", json={"spec": spec}, headers=MERGE) for path, spec in order
         ]
-    assert [(reply.status, reply.body["apiVersion"]) for reply in replies] == [
-        (200, "example.com/v1"),
-        (200, "example.com/v2"),
-    ]
+    assert [reply.status for reply in replies] == [200, 200]
+
+
+async def test_a_webhook_denies_a_connection(tmp_path: Path) -> None:
+    """It gets the options of the connection."""
+    async with serving(tmp_path) as plane:
+        rule = {"operations": ["CONNECT"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/exec"]}
+        path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+        await plane.running.create(path, configuration(plane.webhook.client_config(), rule))
+        plane.webhook.reviews.clear()
+        plane.webhook.respond = lambda _request: {"allowed": False, "status": {"message": "no"}}
+        query = "command=ls&command=-l&stdin=true&container=c"
+        reply = await plane.running.get(f"/api/v1/namespaces/default/pods/a/exec?{query}")
+    (request,) = plane.webhook.requests
+    options = {"kind": "PodExecOptions", "apiVersion": "v1", "stdin": True, "container": "c", "command": ["ls", "-l"]}
+    assert request["object"] == options
+    assert (request["operation"], request["kind"]["kind"]) == ("CONNECT", "PodExecOptions")
+    assert (reply.status, reply.body["message"]) == (
+        400,
+        'admission webhook "check.example.com" denied the request: no',
+    )

@@ -19,6 +19,7 @@ from podscaler.api.crd import webhook_conversion
 from podscaler.api.machinery import duration
 from podscaler.api.machinery import names as name_rules
 from podscaler.api.resource import api_errors
+from podscaler.api.resource.resources import Object
 from podscaler.api.text import json_text
 from podscaler.controlplane.aggregator.remote_versions import Remote
 from podscaler.controlplane.apiserver.auth_filter import AuthFilter
@@ -55,9 +56,10 @@ from podscaler.controlplane.apiserver.http.routes import PROXY_METHODS, Routes, 
 from podscaler.controlplane.apiserver.non_resource_handlers import NonResourceHandlers
 from podscaler.controlplane.apiserver.streaming import pod_logs, pod_ports, pod_sessions
 from podscaler.controlplane.apiserver.streaming.watch_streams import OpenStreams
+from podscaler.controlplane.apiserver.webhooks import matching
 from podscaler.controlplane.auth.authorizer import Attributes
 from podscaler.controlplane.registry import remote_admission
-from podscaler.controlplane.registry.remote_admission import WriteContext
+from podscaler.controlplane.registry.remote_admission import CONNECTED_SUBRESOURCES, WriteContext
 from podscaler.controlplane.registry.users import User
 from podscaler.controlplane.storage import field_selectors
 
@@ -206,7 +208,21 @@ class Dispatcher:
         if _is_watch(target, method, context.query) and served.resource.stored:
             return await self._streams.watch(self._server, request)
         with webhook_conversion.scope(is_new=True):
+            if target.subresource in CONNECTED_SUBRESOURCES:
+                await self._admit_connection(request)
             return await _handler(request)(self._server, request)
+
+    async def _admit_connection(self, request: ResourceRequest) -> None:
+        path, resource, query = request.path, request.served.resource, request.query
+        options: Object = {"kind": matching.OPTIONS_KINDS[path.subresource, resource.plural], "apiVersion": "v1"}
+        options |= {name: True for name in ("stdin", "stdout", "stderr", "tty") if query.flag(name)}
+        rest = request_paths.split(request.http.raw_path)[0].partition(f"/{path.name}/{path.subresource}")[2]
+        given = {"container": query.text("container"), "command": query.texts("command"), "path": rest}
+        options |= {name: value for name, value in given.items() if value}
+        place = path.namespace, path.name
+        await remote_admission.admit_connection(
+            self._server.objects.admission, resource, path.subresource, place, options
+        )
 
     async def _to_unrouted(self, context: RequestContext, target: ResourcePath, user: User) -> Response:
         """Serve the paths that are in no route: metrics APIs, reviews and the deprecated collection of bindings."""

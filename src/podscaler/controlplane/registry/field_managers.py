@@ -119,11 +119,8 @@ class FieldManagers:
 
     def _updated(self, resource: Resource, update: Update, before: Sequence[Any], author: Author) -> Entries:
         kind = self.kind(resource, update.subresource)
-        stored = self.storage_version(resource)
-        version = author.api_version or stored
-        old, new = update.old, update.seen
-        if version != stored:
-            old, new = (self._in_version(resource, each, version) for each in (old, new))
+        version = author.api_version or self.storage_version(resource)
+        old, new = (self._in_version(resource, each, version) for each in (update.old, update.seen))
         return managed_kinds.updated(
             kind, old, new, before, kind.writer(author.manager, version, rfc3339(update.now_ns))
         )
@@ -131,10 +128,12 @@ class FieldManagers:
     def _in_version(self, resource: Resource, obj: Object, version: str) -> Object:
         """An object in `version`; it may have been stored when another one was the storage version."""
         own = str(obj["apiVersion"])
+        if own == version:
+            return obj
         if self._find(resource, own) is None:
             own = self.storage_version(resource)
             obj = {**obj, "apiVersion": own}
-        return obj if own == version else self.kind(resource).versions.convert(obj, own, version)
+        return self.kind(resource).versions.convert(obj, own, version)
 
     def stored_object(self, resource: Resource, obj: Object, version: str) -> Object:
         """A stored object in `version`, without managedFields. Raises KeyError for a version that is not served."""

@@ -22,9 +22,11 @@ ATTEMPTS_MAX = 10
 """How often a write starts again because the object was changed meanwhile."""
 ADMITTED_SUBRESOURCES = frozenset({"", "status", "scale", "finalize"})
 """The subresources whose updates are admitted."""
+CONNECTED_SUBRESOURCES = frozenset({"attach", "exec", "portforward", "proxy"})
+"""The subresources whose connections are admitted."""
 _CONFLICT = 409
 
-Operation = Literal["CREATE", "UPDATE", "DELETE"]
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
 @dataclass(slots=True)
@@ -63,8 +65,9 @@ class AdmittedWrite:
         subresource: `status`, `scale`, `finalize`; empty for the object itself.
         namespace: empty for cluster-scoped objects.
         name: empty for a new object whose name is generated.
-        new: the object as it would be stored, in the storage version (of `scale` a Scale); None for a delete.
-        old: the stored object; None for a create.
+        new: the object as it would be stored, in the storage version (of `scale` a Scale); None for a delete; the
+            options of a connection.
+        old: the stored object; None for a create and a connection.
         is_dry: whether nothing will be stored.
     """
 
@@ -168,6 +171,16 @@ async def admitted_update(admission: AsyncAdmission, write: AdmittedWrite, steps
             if error.code != _CONFLICT or attempt == ATTEMPTS_MAX or steps.read().revision == stored.revision:
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+async def admit_connection(
+    admission: AsyncAdmission, resource: Resource, subresource: str, place: tuple[str, str], options: Object
+) -> None:
+    """Admit a connection to a subresource of the object at `place` (namespace, name). Raises StatusError."""
+    if admission.selects(resource, "CONNECT", subresource):
+        write = AdmittedWrite(resource, "CONNECT", subresource, *place, new=options, old=None, is_dry=False)
+        await admission.mutate(write)
+        await admission.validate(write)
 
 
 def copied(obj: Any) -> Any:

@@ -62,9 +62,10 @@ def request_of(write: AdmittedWrite, sent: ServedVersion, requested: ServedVersi
         requested: the version of the request.
         user: who writes.
     """
-    options: Object = {"kind": _OPTIONS[write.operation], "apiVersion": "meta.k8s.io/v1"}
-    if write.is_dry:
-        options["dryRun"] = ["All"]
+    options: Object | None = None
+    if write.operation in _OPTIONS:
+        options = {"kind": _OPTIONS[write.operation], "apiVersion": "meta.k8s.io/v1"}
+        options |= {"dryRun": ["All"]} if write.is_dry else {}
     request: Object = {
         "kind": sent.kind_json(write.subresource),
         "resource": sent.resource_json(),

@@ -14,10 +14,19 @@ from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource, Version
 from podscaler.controlplane.apiserver.webhooks.configurations import Webhook
 from podscaler.controlplane.registry.objects import Objects
-from podscaler.controlplane.registry.remote_admission import AdmittedWrite, copied
+from podscaler.controlplane.registry.remote_admission import CONNECTED_SUBRESOURCES, AdmittedWrite, copied
 
 NAMESPACES = "namespaces"
-_SCALE_API_VERSION = "autoscaling/v1"
+OPTIONS_KINDS = {
+    ("attach", "pods"): "PodAttachOptions",
+    ("exec", "pods"): "PodExecOptions",
+    ("portforward", "pods"): "PodPortForwardOptions",
+    ("proxy", "nodes"): "NodeProxyOptions",
+    ("proxy", "pods"): "PodProxyOptions",
+    ("proxy", "services"): "ServiceProxyOptions",
+}
+"""The core/v1 kind of the options of a connection, by subresource and kind."""
+_UNCONVERTED = frozenset({"scale", *CONNECTED_SUBRESOURCES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +48,8 @@ class ServedVersion:
         return f"{group}/{self.version.version}" if group else self.version.version
 
     def converted(self, obj: Object | None, subresource: str) -> Object | None:
-        """A stored object in this version; a Scale is not converted. Raises ConversionNeeded."""
-        if obj is None or subresource == "scale":
+        """A stored object in this version; Scales and options are not converted. Raises ConversionNeeded."""
+        if obj is None or subresource in _UNCONVERTED:
             return obj
         found = self.version.from_storage(copied(obj) if self.resource.is_custom else obj)
         rest = {name: value for name, value in found.items() if name not in ("kind", "apiVersion")}
@@ -50,6 +59,8 @@ class ServedVersion:
         """The GroupVersionKind of the objects."""
         if subresource == "scale":
             return {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+        if subresource in CONNECTED_SUBRESOURCES:
+            return {"group": "", "version": "v1", "kind": OPTIONS_KINDS[subresource, self.resource.plural]}
         return {"group": self.resource.group, "version": self.version.version, "kind": self.resource.kind}
 
     def resource_json(self) -> Object:

@@ -30,7 +30,12 @@ from podscaler.controlplane.apiserver.webhooks.webhook_client import CallError, 
 from podscaler.controlplane.registry import acting_user, remote_admission
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.registry import Registry
-from podscaler.controlplane.registry.remote_admission import ADMITTED_SUBRESOURCES, AdmittedWrite, Operation
+from podscaler.controlplane.registry.remote_admission import (
+    ADMITTED_SUBRESOURCES,
+    CONNECTED_SUBRESOURCES,
+    AdmittedWrite,
+    Operation,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -53,12 +58,12 @@ class WebhookAdmission:
         self.client = WebhookClient(Registry(objects, "kube-apiserver"))
 
     def selects(self, resource: Resource, operation: Operation, subresource: str) -> bool:
-        """Whether there are webhooks at all for writes of such a kind."""
-        del operation
+        """Whether there are webhooks at all for writes of such a kind, or connections to it."""
         index = self._index
         if not index.mutating and not index.validating:
             return False
-        return resource.group != webhookconfiguration.GROUP and subresource in ADMITTED_SUBRESOURCES
+        admitted = CONNECTED_SUBRESOURCES if operation == "CONNECT" else ADMITTED_SUBRESOURCES
+        return resource.group != webhookconfiguration.GROUP and subresource in admitted
 
     async def mutate(self, write: AdmittedWrite) -> Object | None:
         """The object after all mutating webhooks. Raises StatusError for a rejected write."""
@@ -92,7 +97,7 @@ class WebhookAdmission:
         verdict, sent = found
         if not verdict.allowed:
             raise admission_reviews.rejection(webhook.name, verdict.status)
-        if not verdict.patch:
+        if not verdict.patch or write.operation == "CONNECT":
             return None
         if write.new is None:
             why = "attempted to modify the object, which is not supported for this operation"
