@@ -52,7 +52,10 @@ spec:
 }
 HOOKED = {
     "Chart.yaml": "apiVersion: v2\nname: hooked\nversion: 0.1.0\n",
-    "values.yaml": "migration: 'true'\n",
+    "values.yaml": """
+migration: "true"
+hooks: {pre-install: before-hook-creation, post-install: hook-succeeded, pre-delete: ""}
+""",
     "templates/server.yaml": """
 apiVersion: apps/v1
 kind: Deployment
@@ -75,7 +78,7 @@ metadata: {name: hooked}
 spec: {selector: {app: hooked}, ports: [{port: 80, targetPort: 8080}]}
 """,
     "templates/jobs.yaml": """
-{{- range $hook, $deletion := dict "pre-install" "before-hook-creation" "post-install" "hook-succeeded" "pre-delete" "" }}
+{{- range $hook, $deletion := .Values.hooks }}
 ---
 apiVersion: batch/v1
 kind: Job
