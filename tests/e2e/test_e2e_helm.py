@@ -52,10 +52,7 @@ spec:
 }
 HOOKED = {
     "Chart.yaml": "apiVersion: v2\nname: hooked\nversion: 0.1.0\n",
-    "values.yaml": """
-migration: "true"
-hooks: {pre-install: before-hook-creation, post-install: hook-succeeded, pre-delete: ""}
-""",
+    "values.yaml": "migration: 'true'\n",
     "templates/server.yaml": """
 apiVersion: apps/v1
 kind: Deployment
@@ -78,7 +75,8 @@ metadata: {name: hooked}
 spec: {selector: {app: hooked}, ports: [{port: 80, targetPort: 8080}]}
 """,
     "templates/jobs.yaml": """
-{{- range $hook, $deletion := .Values.hooks }}
+{{- $deletions := dict "pre-install" "before-hook-creation" "post-install" "hook-succeeded" "pre-delete" "" }}
+{{- range $hook, $deletion := $deletions }}
 ---
 apiVersion: batch/v1
 kind: Job
