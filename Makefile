@@ -77,7 +77,7 @@ soak: $(READY) ## 2,000 autoscalers under faults for SOAK_MINUTES (30), then ten
 assets: ## build etcd, the real control plane, kubectl and client-go's informers once into a cache (needs Go; minutes)
 	$(PYTHON) tools/build_assets.py
 
-ecosystem: ## build KEDA, kube-state-metrics and VPA's recommender once into the same cache (needs Go; some three minutes)
+ecosystem: ## build KEDA, Argo Rollouts, kube-state-metrics and VPA's recommender once into the same cache (needs Go; some ten minutes)
 	$(PYTHON) tools/build_assets.py ecosystem
 
 lock: ## renew requirements.lock and those of the image from pyproject.toml (needs uv)

@@ -89,7 +89,7 @@ def built_program(name: str) -> Prerequisite:
     return Prerequisite(f"no {name}", "make assets (needs Go)")
 
 
-ECOSYSTEM = Prerequisite("no programs of other projects", "make ecosystem (needs Go)")
+ECOSYSTEM = Prerequisite("no programs of other projects", "make assets ecosystem (needs Go)")
 REAL_PLANE = built_program("real control plane")
 
 

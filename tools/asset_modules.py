@@ -117,9 +117,19 @@ MODULES = (
         replaceable=True,
     ),
     AssetModule("informers", {"informers": "."}, {}),
-    AssetModule("metrics_server", {"metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server"}, {}),
+    AssetModule(
+        "metrics_server",
+        {"metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server"},
+        {},
+        manifests=("sigs.k8s.io/metrics-server", "manifests"),
+    ),
     AssetModule("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}, _helm_stamps()),
-    AssetModule("prometheus_adapter", {"prometheus-adapter": "sigs.k8s.io/prometheus-adapter/cmd/adapter"}, {}),
+    AssetModule(
+        "prometheus_adapter",
+        {"prometheus-adapter": "sigs.k8s.io/prometheus-adapter/cmd/adapter"},
+        {},
+        manifests=("sigs.k8s.io/prometheus-adapter", "deploy/manifests"),
+    ),
     AssetModule(
         "kube_state_metrics",
         {"kube-state-metrics": "k8s.io/kube-state-metrics/v2"},
@@ -139,6 +149,13 @@ MODULES = (
         is_ecosystem=True,
     ),
     AssetModule(
+        "argo_rollouts",
+        {"argo-rollouts": "github.com/argoproj/argo-rollouts/cmd/rollouts-controller"},
+        {},
+        manifests=("github.com/argoproj/argo-rollouts", "manifests"),
+        is_ecosystem=True,
+    ),
+    AssetModule(
         "vpa",
         {"vpa-recommender": "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/recommender"},
         {},
@@ -155,7 +172,7 @@ def cache() -> Path:
 
 
 def find_manifests(name: str) -> Path | None:
-    """The folder with the manifests of the module `name`, None where `make ecosystem` has not built it."""
+    """The folder with the manifests of the module `name`, None where it is not built."""
     module = next(each for each in MODULES if each.name == name)
     return module.manifests_folder if module.is_built() else None
 

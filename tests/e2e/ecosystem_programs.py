@@ -25,7 +25,7 @@ NOBODY = 65534
 
 @contextmanager
 def shared_programs(*names: str) -> Iterator[dict[str, Path]]:
-    """Copies of programs that every user may run; skips the test where `make ecosystem` has not built one."""
+    """Copies of programs that every user may run; skips the test where one is not built."""
     found = {name: asset_modules.find_program(name) for name in names}
     if not all(found.values()):
         prerequisites.ECOSYSTEM.skip()
@@ -76,16 +76,17 @@ def run_program(deployment: Object, program: Path, *arguments: str) -> Object:
     return deployment
 
 
-def apply(up: Up, objects: Iterable[Object]) -> None:
-    """Apply objects with kubectl, as a user does."""
-    up.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(objects))
+def apply(up: Up, objects: Iterable[Object], *, namespace: str | None = None) -> None:
+    """Apply objects with kubectl, as a user does; with `namespace`, none of them names another one."""
+    place = [f"--namespace={namespace}"] if namespace else []
+    up.kubectl("apply", *place, "--server-side", "-f", "-", stdin=yaml.safe_dump_all(objects))
 
 
-def await_ready(up: Up, deployment: Object) -> None:
-    """Wait until the only pod of a Deployment is ready."""
+def await_ready(up: Up, deployment: Object, *, replicas: int = 1) -> None:
+    """Wait until the pods of a Deployment are ready."""
     metadata = deployment["metadata"]
     path = f"/apis/apps/v1/namespaces/{metadata['namespace']}/deployments/{metadata['name']}"
-    eventually(lambda: up.get(path)["status"].get("readyReplicas"), until=lambda count: count == 1)
+    eventually(lambda: up.get(path)["status"].get("readyReplicas"), until=lambda count: count == replicas)
 
 
 def of_kind(objects: Sequence[Object], kind: str, name: str) -> Object:

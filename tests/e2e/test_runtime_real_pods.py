@@ -216,6 +216,19 @@ async def test_volumes_are_shared_and_private(node: Node) -> None:
 
 
 @needs_mounts
+async def test_a_late_secret_reaches_a_running_container(node: Node) -> None:
+    """An optional Secret that is created while the container runs becomes a file of its volume, and follows changes."""
+    volume = {"name": "s", "secret": {"secretName": "late", "optional": True}}
+    show = "until grep -qs second /secret/key; do sleep 0.05; done; ls /secret; sleep 1000"
+    await node.create("p", shell(show, volumeMounts=[{"name": "s", "mountPath": "/secret"}]), volumes=[volume])
+    await node.pid("p")
+    secret = {"metadata": {"name": "late", "namespace": "default"}, "data": {"key": "Zmlyc3Q=", "old": ""}}
+    created = await node.registry.create("secrets", secret)
+    await node.registry.update("secrets", {**created, "data": {"key": "c2Vjb25k"}})
+    assert await node.logged("p", "\n") == "key\n"
+
+
+@needs_mounts
 async def test_a_volume_covers_the_folder_of_the_node(node: Node) -> None:
     """It does not hide the volumes that are mounted after it; the container starts in / then."""
     await node.registry.create(

@@ -473,3 +473,29 @@ async def test_a_full_disk_passes(played: Any, container: Make, monkeypatch: pyt
     assert (tries, played.state("c"), played.state("d")) == ([0, 1, 3], "running", "running")
     message = "MountVolume.SetUp failed: /volume/a: No space left on device"
     assert (await played.events())[0] == ("FailedMount", message)
+
+
+async def test_a_deleted_secret_keeps_its_files(played: Any, container: Make, caplog: pytest.LogCaptureFixture) -> None:
+    """The volume of a running container keeps the content, and the log says so."""
+    await played.registry.create("secrets", {"metadata": {"name": "s", "namespace": "default"}, "data": {"a": "MQ=="}})
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    await played.begin(
+        containers=[container(volumeMounts=mounts)], volumes=[{"name": "v", "secret": {"secretName": "s"}}]
+    )
+    await played.registry.delete("secrets", "default", "s")
+    await played.worker.refresh_volumes("secrets", "s")
+    assert played.stage.host.paths.volume(played.pod["metadata"]["uid"], "v").joinpath("a").read_text() == "1"
+    assert 'keep the former content of s: secret "s" not found' in caplog.text
+
+
+async def test_volumes_that_are_not_there_yet(played: Any, container: Make) -> None:
+    """A Secret that comes before the first start of a container is written by that start."""
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    await played.begin(
+        containers=[container(volumeMounts=mounts)], volumes=[{"name": "v", "secret": {"secretName": "s"}}]
+    )
+    await played.registry.create("secrets", {"metadata": {"name": "s", "namespace": "default"}, "data": {"a": "MQ=="}})
+    await played.worker.refresh_volumes("secrets", "s")
+    before = played.state()
+    await played.clock.advance(1)
+    assert (before, played.state()) == ("ContainerCreating", "running")
