@@ -1,5 +1,6 @@
 """What core/v1 shows of a pod."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -185,3 +186,14 @@ def test_init_containers_and_sidecars_have_their_own_list() -> None:
     status = pod_status.pod_status(pod, [done, sidecar, RUNNING], facts(), now_ns=0)
     shown = [(entry["name"], entry["ready"], entry["started"]) for entry in status["initContainerStatuses"]]
     assert shown == [("init", True, False), ("side", True, True)]
+
+
+async def test_a_deleted_pod_is_seen(played: Any, container: Callable[..., dict[str, Any]]) -> None:
+    """A pod whose processes end at once is kept for half a second, so that clients see its deletion."""
+    await played.begin(containers=[container()])
+    await played.delete()
+    assert played.stage.processes["c"].exited.done()
+    await played.clock.advance(0.4)
+    assert played.pod["metadata"]["deletionTimestamp"]
+    await played.clock.advance(0.1)
+    assert played.is_gone

@@ -220,17 +220,6 @@ async def test_a_forced_deletion(played: Any, container: Make) -> None:
     assert played.stage.processes["c"].signals == [("SIGTERM", 0), ("SIGKILL", 1)]
 
 
-async def test_a_deleted_pod_is_seen(played: Any, container: Make) -> None:
-    """A pod whose processes end at once is kept for half a second, so that clients see its deletion."""
-    await played.begin(containers=[container()])
-    await played.delete()
-    assert played.stage.processes["c"].exited.done()
-    await played.clock.advance(0.4)
-    assert played.pod["metadata"]["deletionTimestamp"]
-    await played.clock.advance(0.1)
-    assert played.is_gone
-
-
 async def test_a_pod_is_deleted_before_it_runs(played: Any, container: Make) -> None:
     """A container that waits for its ConfigMap does not hold the object."""
     source = [{"configMapRef": {"name": "none"}}]
