@@ -78,6 +78,8 @@ def test_a_command_with_the_name_of_the_program_runs_it(program: Path) -> None:
         pytest.param("server", "it must be NAME=PATH", id="no path"),
         pytest.param("=/bin/sh", "it must be NAME=PATH", id="no name"),
         pytest.param("server=/nowhere/server", "is no folder and no program", id="missing"),
+        pytest.param("server=/" + "x" * 300, "cannot be used: .*File name too long", id="too long"),
+        pytest.param("server=~no-such-user/server", "Could not determine home directory", id="unknown home"),
     ],
 )
 def test_wrong_flags(flag: str, message: str) -> None:
@@ -92,12 +94,31 @@ def test_wrong_flags(flag: str, message: str) -> None:
         pytest.param("{}", id="no root"),
         pytest.param('{"root": {"path": "elsewhere"}}', id="missing root"),
         pytest.param('{"root": {"path": "rootfs"}, "process": {"env": [1]}}', id="wrong type"),
+        pytest.param('{"root": {"path": "rootfs"}, "process": {"args": [1]}}', id="a number as argument"),
+        pytest.param('{"root": {"path": "rootfs"}, "process": {"cwd": 5}}', id="a number as folder"),
+        pytest.param('{"root": {"path": "rootfs"}, "process": {"user": {"uid": "app"}}}', id="a name as user"),
+        pytest.param('{"root": {"path": "root\\u0000fs"}}', id="zero byte"),
+        pytest.param('{"root": {"path": "rootfs"}, "x": ' + "[" * 100_000, id="too deep"),
     ],
 )
 def test_wrong_bundles(bundle: Path, config: str) -> None:
     (bundle / "config.json").write_text(config)
     with pytest.raises(UsageError, match="is no configuration of an OCI bundle"):
         mapped(f"app={bundle}")
+
+
+def test_a_link_to_itself_is_no_root(bundle: Path) -> None:
+    (bundle / "loop").symlink_to("loop")
+    (bundle / "config.json").write_text('{"root": {"path": "loop"}}')
+    with pytest.raises(UsageError, match="is no configuration of an OCI bundle"):
+        mapped(f"app={bundle}")
+
+
+def test_nulls_of_a_bundle_are_absent(bundle: Path) -> None:
+    process = {"args": None, "env": None, "user": None}
+    (bundle / "config.json").write_text(json.dumps({"process": process, "root": {"path": "rootfs"}}))
+    expected = ImageCommand((), args_replace=True, root=str(bundle / "rootfs"))
+    assert mapped(f"app={bundle}").resolve("app") == expected
 
 
 def test_the_config_map_wins_until_it_is_gone(program: Path, tmp_path: Path) -> None:
@@ -112,9 +133,16 @@ def test_the_config_map_wins_until_it_is_gone(program: Path, tmp_path: Path) -> 
 
 def test_wrong_entries_are_left_out(tmp_path: Path) -> None:
     images_of = ImageMap({})
-    data = {"a": "image: [", "b": "image: x", "c": "image: x\npath: there", "d": f"image: good\npath: {tmp_path}"}
+    data = {
+        "a": "image: [",
+        "b": "image: x",
+        "c": "image: x\npath: there",
+        "d": f"image: x\npath: /{'x' * 300}",
+        "e": 'image: x\npath: "/a\\0b"',
+        "f": f"image: good\npath: {tmp_path}",
+    }
     errors = images_of.update(data)
-    assert [each.split(":")[0] for each in errors] == ["data[a]", "data[b]", "data[c]"]
+    assert [each.split(":")[0] for each in errors] == ["data[a]", "data[b]", "data[c]", "data[d]", "data[e]"]
     assert images_of.resolve("good") is not None
 
 

@@ -12,7 +12,6 @@ every tag. The order is: the ConfigMap, `--image`, the built-in images. A path i
 Source: bundle.md and config.md of the OCI runtime specification 1.2.
 """
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -52,12 +51,43 @@ class ImageEntry(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     working_dir: str | None = None
 
 
+class BundleRoot(msgspec.Struct):
+    """`root` of an OCI bundle's configuration; `path` is relative to the bundle."""
+
+    path: str
+
+
+class BundleUser(msgspec.Struct):
+    """`process.user` of an OCI bundle's configuration; a uid of None: the user of `up`."""
+
+    uid: int | None = None
+
+
+class BundleProcess(msgspec.Struct):
+    """`process` of an OCI bundle's configuration; `env` has lines NAME=VALUE."""
+
+    args: list[str] | None = None
+    env: list[str] | None = None
+    cwd: str | None = None
+    user: BundleUser | None = None
+
+
+class BundleConfig(msgspec.Struct):
+    """What is read of the `config.json` of an OCI bundle."""
+
+    root: BundleRoot
+    process: BundleProcess | None = None
+
+
 def parse_flag(text: str) -> ImageEntry:
     """The entry of `--image NAME=PATH`. Raises UsageError."""
     name, equals, path = text.partition("=")
     if not (name and equals and path):
         raise UsageError(f"--image {text}: it must be NAME=PATH")
-    return ImageEntry(name, str(Path(path).expanduser().absolute()))
+    try:
+        return ImageEntry(name, str(Path(path).expanduser().absolute()))
+    except RuntimeError as error:  # the home of an unknown user
+        raise UsageError(f"--image {text}: {error}") from error
 
 
 def read(entries: Sequence[ImageEntry]) -> dict[str, ImageCommand]:
@@ -66,7 +96,13 @@ def read(entries: Sequence[ImageEntry]) -> dict[str, ImageCommand]:
 
 
 def _command_of(entry: ImageEntry) -> ImageCommand:
-    path = Path(entry.path)
+    try:
+        return _from_path(entry, Path(entry.path))
+    except (OSError, ValueError) as error:  # a name that is too long, a zero byte
+        raise UsageError(f"the path of the image {entry.image} cannot be used: {error}") from error
+
+
+def _from_path(entry: ImageEntry, path: Path) -> ImageCommand:
     if not path.is_absolute():
         raise UsageError(f"the path of the image {entry.image} is not absolute: {path}")
     if path.is_dir():
@@ -88,20 +124,19 @@ def _read_bundle(folder: Path) -> ImageCommand:
     path = folder / _BUNDLE_CONFIG
     try:
         with path.open("rb") as file:
-            config = json.loads(file.read(_BUNDLE_BYTES_MAX))
-        process = config.get("process") or {}
-        root = (folder / config["root"]["path"]).resolve(strict=True)
-        env = dict(line.partition("=")[::2] for line in process.get("env") or [])
-        return ImageCommand(
-            tuple(process.get("args") or ()),
-            env=env,
-            args_replace=True,
-            root=str(root),
-            user=(process.get("user") or {}).get("uid"),
-            working_dir=process.get("cwd") or "",
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path} is no configuration of an OCI bundle: {error!r}") from error
+            config = msgspec.json.decode(file.read(_BUNDLE_BYTES_MAX), type=BundleConfig)
+        root = (folder / config.root.path).resolve(strict=True)
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links that form a loop, JSON that is too deep
+        raise UsageError(f"{path} is no configuration of an OCI bundle: {error}") from error
+    process = config.process or BundleProcess()
+    return ImageCommand(
+        tuple(process.args or ()),
+        env=dict(line.partition("=")[::2] for line in process.env or ()),
+        args_replace=True,
+        root=str(root),
+        user=process.user.uid if process.user else None,
+        working_dir=process.cwd or "",
+    )
 
 
 class ImageMap:
