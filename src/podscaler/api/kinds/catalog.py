@@ -20,6 +20,7 @@ from podscaler.api.kinds.core import (
 from podscaler.api.kinds.networking import endpoints, endpointslice, ingress, ingressclass, networkpolicy, service
 from podscaler.api.kinds.pods import pod
 from podscaler.api.kinds.policy import (
+    admission_policy,
     limitrange,
     poddisruptionbudget,
     priorityclass,
@@ -50,6 +51,8 @@ RESOURCES: tuple[Resource, ...] = (
     service.RESOURCE,
     webhookconfiguration.MUTATING,
     webhookconfiguration.VALIDATING,
+    admission_policy.POLICY,
+    admission_policy.BINDING,
     apiservice.RESOURCE,
     customresourcedefinition.RESOURCE,
     statefulset.CONTROLLER_REVISION,

@@ -184,14 +184,14 @@ def _review_version_errors(versions: Sequence[str], path: str) -> list[FieldErro
     return found + checks.holds(is_known, path, versions, f"must include at least one of {accepted}")
 
 
-def condition_errors(conditions: Sequence[Object], path: str) -> list[FieldError]:
-    """The field errors of match conditions."""
+def condition_errors(conditions: Sequence[Object], path: str, *, has_params: bool = False) -> list[FieldError]:
+    """The field errors of match conditions; `has_params`: whether there is the variable `params`."""
     found = [too_many(path, len(conditions), CONDITIONS_MAX)] if len(conditions) > CONDITIONS_MAX else []
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         name, expression = condition.get("name", ""), (condition.get("expression") or "").strip()
         place = f"{path}[{index}]"
-        message = _find_condition_error(expression) if expression else None
+        message = _find_condition_error(expression, has_params=has_params) if expression else None
         found += checks.present(expression, f"{place}.expression")
         found += [invalid(f"{place}.expression", expression, message)] if message else []
         found += checks.required_form(name, f"{place}.name", names.label_key_errors)
@@ -199,7 +199,7 @@ def condition_errors(conditions: Sequence[Object], path: str) -> list[FieldError
     return found
 
 
-def _find_condition_error(expression: str) -> str | None:
+def _find_condition_error(expression: str, *, has_params: bool) -> str | None:
     from podscaler.api.kinds.policy import admission_expressions  # the language takes a while to import
 
-    return admission_expressions.find_condition_error(expression)
+    return admission_expressions.PolicyCompiler(has_params=has_params).find_error(expression, "bool")

@@ -1,4 +1,4 @@
-"""Calls the admission webhooks of writes: mutating ones in sequence, then validating ones at the same time.
+"""Admits writes: by mutating webhooks in sequence, then policies, then validating webhooks at the same time.
 
 `podscaler up` sets it as the admission of `registry.objects`. Webhooks are not called for webhook configurations
 themselves, and never for writes that no rule matches. A call that fails rejects the write, unless the failurePolicy is
@@ -23,6 +23,7 @@ from podscaler.controlplane.apiserver.handlers import json_patch
 from podscaler.controlplane.apiserver.http import request_bodies
 from podscaler.controlplane.apiserver.http.request_bodies import BodyKind
 from podscaler.controlplane.apiserver.webhooks import admission_reviews, configurations, matching
+from podscaler.controlplane.apiserver.webhooks.admission_policies import PolicyAdmission
 from podscaler.controlplane.apiserver.webhooks.admission_reviews import InvalidReview, UndecodablePatch, WebhookVerdict
 from podscaler.controlplane.apiserver.webhooks.configurations import Webhook
 from podscaler.controlplane.apiserver.webhooks.matching import ServedVersion
@@ -55,12 +56,13 @@ class WebhookAdmission:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._index = configurations.watch_webhooks(objects)
+        self._policies = PolicyAdmission(objects)
         self.client = WebhookClient(Registry(objects, "kube-apiserver"))
 
     def selects(self, resource: Resource, operation: Operation, subresource: str) -> bool:
-        """Whether there are webhooks at all for writes of such a kind, or connections to it."""
+        """Whether there are webhooks or policies at all for writes of such a kind, or connections to it."""
         index = self._index
-        if not index.mutating and not index.validating:
+        if not index.mutating and not index.validating and not self._policies.is_needed:
             return False
         admitted = CONNECTED_SUBRESOURCES if operation == "CONNECT" else ADMITTED_SUBRESOURCES
         return resource.group != webhookconfiguration.GROUP and subresource in admitted
@@ -83,7 +85,9 @@ class WebhookAdmission:
         return write.new
 
     async def validate(self, write: AdmittedWrite) -> None:
-        """Call all validating webhooks. Raises StatusError for a rejected write."""
+        """Apply the admission policies, and call all validating webhooks. Raises StatusError for a rejected write."""
+        if self._policies.is_needed:
+            await self._policies.validate(write)
         calls = [self._validate(webhook, write) for webhook in self._index.validating]
         for result in await asyncio.gather(*calls, return_exceptions=True):
             if isinstance(result, BaseException):

@@ -1,0 +1,270 @@
+"""Resource definitions of ValidatingAdmissionPolicy and its binding (admissionregistration.k8s.io/v1).
+
+`api.kinds.catalog` lists them; `controlplane.apiserver.webhooks.admission_policies` applies them. Expressions are
+compiled by `admission_expressions`.
+
+Source: kube-apiserver's defaults and validation of the group. Differs: expressions that an update keeps are checked
+again; types of the expressions are not checked against the schemas of objects (`status.typeChecking` stays empty).
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from podscaler.api.kinds.policy import webhook_validation
+from podscaler.api.kinds.policy.webhookconfiguration import GROUP
+from podscaler.api.machinery import names
+from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, required
+from podscaler.api.resource import checks, label_selector, status_subresource, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
+
+UNSET: Final = "<unset>"
+AUDIT_ANNOTATIONS_MAX: Final = 20
+VALUE_EXPRESSION_MAX_BYTES: Final = 5 * 1024
+REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
+ACTIONS: Final = ("Audit", "Deny", "Warn")
+_LINE_BREAKS: Final = re.compile(r"[\n\r]")
+_IDENTIFIER: Final = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
+
+
+def set_match_defaults(resources: Object | None) -> None:
+    """API defaults of MatchResources, in place."""
+    if resources is None:
+        return
+    resources.setdefault("matchPolicy", "Equivalent")
+    resources.setdefault("namespaceSelector", {})
+    resources.setdefault("objectSelector", {})
+    for name in ("resourceRules", "excludeResourceRules"):
+        for rule in resources.get(name) or []:
+            rule.setdefault("scope", "*")
+
+
+def _set_policy_defaults(policy: Object) -> None:
+    spec = policy.setdefault("spec", {})
+    spec.setdefault("failurePolicy", "Fail")
+    set_match_defaults(spec.get("matchConstraints"))
+    policy.setdefault("status", {})
+
+
+def _set_binding_defaults(binding: Object) -> None:
+    set_match_defaults(binding.setdefault("spec", {}).get("matchResources"))
+
+
+def _validate_policy(new: Object, old: Object | None) -> list[FieldError]:
+    spec, constraints = new["spec"], new["spec"].get("matchConstraints")
+    found = checks.one_of(spec.get("failurePolicy"), "spec.failurePolicy", ("Fail", "Ignore"))
+    found += checks.optional(spec.get("paramKind"), "spec.paramKind", _param_kind_errors)
+    if constraints is None:
+        found.append(required("spec.matchConstraints"))
+    else:
+        found += _match_errors(constraints, "spec.matchConstraints")
+        found += checks.present(constraints.get("resourceRules"), "spec.matchConstraints.resourceRules")
+    conditions = spec.get("matchConditions") or []
+    if old is None or conditions != (old["spec"].get("matchConditions") or []):
+        has_params = spec.get("paramKind") is not None
+        found += webhook_validation.condition_errors(conditions, "spec.matchConditions", has_params=has_params)
+    return found + _expression_errors(new["metadata"].get("name", ""), spec)
+
+
+def _param_kind_errors(kind: Object, path: str) -> list[FieldError]:
+    api_version, name = kind.get("apiVersion", ""), kind.get("kind", "")
+    if not api_version:
+        found = [required(f"{path}.apiVersion")]
+    else:
+        group, _, version = api_version.rpartition("/")
+        found = checks.well_formed_if_set(group, f"{path}.apiVersion", names.dns_subdomain_errors)
+        found += checks.well_formed(version, f"{path}.apiVersion", names.dns_1035_label_errors)
+    if not name:
+        return [*found, required(f"{path}.kind")]
+    messages = names.dns_1035_label_errors(name.lower())
+    text = "may have mixed case, but should otherwise match: " + ",".join(messages)
+    return [*found, invalid(f"{path}.kind", name, text)] if messages else found
+
+
+def _match_errors(resources: Object, path: str) -> list[FieldError]:
+    found = checks.one_of(resources.get("matchPolicy"), f"{path}.matchPolicy", ("Equivalent", "Exact"))
+    for name in ("namespaceSelector", "objectSelector"):
+        found += label_selector.validate(resources.get(name) or {}, f"{path}.{name}")
+    for name in ("resourceRules", "excludeResourceRules"):
+        found += checks.each(resources.get(name), f"{path}.{name}", _rule_errors)
+    return found
+
+
+def _rule_errors(rule: Object, path: str) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, name in enumerate(rule.get("resourceNames") or []):
+        place = f"{path}.resourceNames[{index}]"
+        found += checks.well_formed(name, place, names.path_segment_errors) + checks.not_repeated(name, place, seen)
+    return found + webhook_validation.rule_errors(rule, path)
+
+
+def _expression_errors(policy_name: str, spec: Object) -> list[FieldError]:
+    """The field errors of variables, validations and audit annotations."""
+    from podscaler.api.kinds.policy.admission_expressions import PolicyCompiler  # the language takes a while to import
+
+    compiler = PolicyCompiler(has_params=spec.get("paramKind") is not None, is_composed=bool(spec.get("variables")))
+    found: list[FieldError] = []
+    for index, variable in enumerate(spec.get("variables") or []):
+        found += _variable_errors(variable, f"spec.variables[{index}]", compiler)
+    validations, annotations = spec.get("validations") or [], spec.get("auditAnnotations") or []
+    if not validations and not annotations:
+        text = "validations or auditAnnotations must contain at least one item"
+        return [*found, required("spec.validations", text), required("spec.auditAnnotations", text)]
+    found += checks.each(validations, "spec.validations", lambda each, path: _validation_errors(each, path, compiler))
+    if len(annotations) > AUDIT_ANNOTATIONS_MAX:
+        text = f"must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations"
+        found.append(invalid("spec.auditAnnotations", annotations, text))
+    keys: set[str] = set()
+    for index, annotation in enumerate(annotations):
+        path, key = f"spec.auditAnnotations[{index}]", annotation.get("key", "")
+        found += checks.well_formed(f"{policy_name}/{key}", f"{path}.key", names.label_key_errors)
+        found += _value_errors(annotation.get("valueExpression", ""), f"{path}.valueExpression", compiler)
+        found += [duplicate(f"{path}.key", key)] if key in keys else []
+        keys.add(key)
+    return found
+
+
+def _variable_errors(variable: Object, path: str, compiler: Any) -> list[FieldError]:
+    name, expression = variable.get("name", ""), variable.get("expression", "")
+    if not name.strip():
+        found = [required(f"{path}.name", "name is not specified")]
+    else:
+        is_valid = _IDENTIFIER.fullmatch(name) is not None
+        found = checks.holds(is_valid, f"{path}.name", name, "must be a valid CEL identifier")
+    if not expression.strip():
+        return [*found, required(f"{path}.expression", "expression is not specified")]
+    message = compiler.add_variable(name, expression)
+    return [*found, invalid(f"{path}.expression", expression, message)] if message else found
+
+
+def _validation_errors(validation: Object, path: str, compiler: Any) -> list[FieldError]:
+    expression, message = validation.get("expression", ""), validation.get("message", "")
+    computed, reason = validation.get("messageExpression", ""), validation.get("reason")
+    found: list[FieldError] = []
+    if not expression.strip():
+        found.append(required(f"{path}.expression", "expression is not specified"))
+    elif error := compiler.find_error(expression, "bool"):
+        found.append(invalid(f"{path}.expression", expression, error))
+    if computed and not computed.strip():
+        found.append(invalid(f"{path}.messageExpression", computed, "must be non-empty if specified"))
+    elif computed and (error := compiler.find_error(computed, "string")):
+        found.append(invalid(f"{path}.messageExpression", computed, error))
+    if message and not message.strip():
+        found.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+    elif _LINE_BREAKS.search(message.strip()):
+        found.append(invalid(f"{path}.message", message, "must not contain line breaks"))
+    return found + checks.optional_one_of(reason, f"{path}.reason", REASONS)
+
+
+def _value_errors(expression: str, path: str, compiler: Any) -> list[FieldError]:
+    if not expression.strip():
+        return [required(path, "valueExpression is not specified")]
+    if len(expression.strip().encode()) > VALUE_EXPRESSION_MAX_BYTES:
+        return [required(path, f"must not exceed {VALUE_EXPRESSION_MAX_BYTES} bytes in length")]
+    error = compiler.find_error(expression.strip(), "string", "null")
+    return [invalid(path, expression, error)] if error else []
+
+
+def _validate_binding(new: Object, old: Object | None) -> list[FieldError]:
+    del old
+    spec = new["spec"]
+    found = checks.required_form(spec.get("policyName", ""), "spec.policyName", names.dns_subdomain_errors)
+    found += checks.optional(spec.get("paramRef"), "spec.paramRef", _param_ref_errors)
+    found += checks.optional(spec.get("matchResources"), "spec.matchResources", _match_errors)
+    return found + _action_errors(spec.get("validationActions") or [], "spec.validationActions")
+
+
+def _param_ref_errors(reference: Object, path: str) -> list[FieldError]:
+    name, selector, action = (
+        reference.get("name", ""),
+        reference.get("selector"),
+        reference.get("parameterNotFoundAction"),
+    )
+    found: list[FieldError] = []
+    if name:
+        found += checks.well_formed(name, f"{path}.name", names.path_segment_errors)
+        found += [forbidden(f"{path}.name", "name and selector are mutually exclusive")] if selector is not None else []
+    if selector is not None:
+        found += label_selector.validate(selector, f"{path}.selector")
+        found += [forbidden(f"{path}.selector", "name and selector are mutually exclusive")] if name else []
+    if not name and selector is None:
+        found.append(required(path, "one of name or selector must be specified"))
+    return found + checks.required_one_of(action, f"{path}.parameterNotFoundAction", ("Deny", "Allow"))
+
+
+def _action_errors(actions: Sequence[str], path: str) -> list[FieldError]:
+    if not actions:
+        return [required(path)]
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, action in enumerate(actions):
+        found += checks.one_of(action, f"{path}[{index}]", ACTIONS)
+        found += checks.not_repeated(action, f"{path}[{index}]", seen)
+    text = (
+        "must not contain both Deny and Warn (repeating the same validation failure information in the API response "
+        "and headers serves no purpose)"
+    )
+    return found + checks.holds(not {"Deny", "Warn"} <= seen, path, actions, text)
+
+
+def _prepare_create(policy: Object) -> None:
+    policy["status"] = {}
+
+
+def _policy_cells(policy: Object, _now_ns: int) -> list[Any]:
+    kind = policy["spec"].get("paramKind")
+    return [len(policy["spec"].get("validations") or []), f"{kind['apiVersion']}/{kind['kind']}" if kind else UNSET]
+
+
+def _binding_cells(binding: Object, _now_ns: int) -> list[Any]:
+    reference = binding["spec"].get("paramRef")
+    if reference is None:
+        return [binding["spec"]["policyName"], UNSET]
+    name = reference.get("name") or label_selector.text(reference.get("selector"))
+    namespace = reference.get("namespace")
+    return [binding["spec"]["policyName"], f"{namespace}/{name}" if namespace else name]
+
+
+POLICY = Resource(
+    group=GROUP,
+    plural="validatingadmissionpolicies",
+    kind="ValidatingAdmissionPolicy",
+    versions=(Version("v1", "admissionregistration/v1.ValidatingAdmissionPolicy", default=_set_policy_defaults),),
+    namespaced=False,
+    categories=("api-extensions",),
+    has_status=True,
+    strategy=Strategy(
+        prepare_create=_prepare_create,
+        prepare_update=status_subresource.keep_status,
+        prepare_status_update=status_subresource.keep_spec,
+        validate=_validate_policy,
+        has_generation=True,
+        allows_unconditional_update=False,
+    ),
+    printer=tables.named(
+        "policy",
+        Column("Validations", "integer", description="The number of its validations."),
+        Column("ParamKind", description="The kind of its parameters."),
+        cells=_policy_cells,
+        note="",
+    ),
+)
+BINDING = Resource(
+    group=GROUP,
+    plural="validatingadmissionpolicybindings",
+    kind="ValidatingAdmissionPolicyBinding",
+    versions=(
+        Version("v1", "admissionregistration/v1.ValidatingAdmissionPolicyBinding", default=_set_binding_defaults),
+    ),
+    namespaced=False,
+    categories=("api-extensions",),
+    strategy=Strategy(validate=_validate_binding, has_generation=True, allows_unconditional_update=False),
+    printer=tables.named(
+        "binding",
+        Column("PolicyName", description="The policy that it binds."),
+        Column("ParamRef", description="The parameters that the policy gets."),
+        cells=_binding_cells,
+        note="",
+    ),
+)
