@@ -1,4 +1,4 @@
-"""KEDA's operator and its metrics server scale a Deployment of `podscaler up` by a Redis list, from 0 and back."""
+"""KEDA, by its own manifests: a Redis list scales a Deployment of `podscaler up` from 0 and back, and starts Jobs."""
 
 import shutil
 import socket
@@ -40,14 +40,15 @@ DEPLOYMENT: Object = {
 }
 
 
-@pytest.fixture
-def programs() -> Iterator[dict[str, Path]]:
-    """The operator and the metrics server."""
-    with ecosystem_programs.shared_programs("keda-operator", "keda-adapter", "keda-webhooks") as found:
-        yield found
+@pytest.fixture(scope="module")
+def keda(up: Up) -> Iterator[None]:
+    """KEDA's three programs, ready."""
+    with ecosystem_programs.shared_programs("keda-operator", "keda-adapter", "keda-webhooks") as programs:
+        deploy_keda(up, programs)
+        yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def redis_host(up: Up) -> str:
     """The address of a pod that runs Redis."""
     program = shutil.which("redis-server")
@@ -76,9 +77,9 @@ def redis(host: str, *words: str) -> str:
         return ""
 
 
-def test_a_list_scales_from_zero_and_back(up: Up, programs: dict[str, Path], redis_host: str) -> None:
+@pytest.mark.usefixtures("keda")
+def test_a_list_scales_from_zero_and_back(up: Up, redis_host: str) -> None:
     """Twelve entries, five for each replica, want three replicas; an empty list wants none."""
-    deploy_keda(up, programs)
     up.create("/apis/apps/v1/namespaces/default/deployments", DEPLOYMENT)
     ecosystem_programs.apply(up, [scaled_object()])
     eventually(lambda: up.find("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers/keda-hpa-workers"))
@@ -87,6 +88,18 @@ def test_a_list_scales_from_zero_and_back(up: Up, programs: dict[str, Path], red
     eventually(lambda: up.get(WORKERS)["spec"]["replicas"], until=lambda count: count == 3)
     redis(redis_host, "DEL", "jobs")
     eventually(lambda: up.get(WORKERS)["spec"]["replicas"], until=lambda count: count == 0)
+
+
+@pytest.mark.usefixtures("keda")
+def test_a_list_starts_jobs(up: Up, redis_host: str) -> None:
+    """A ScaledJob starts Jobs until they have taken all entries."""
+    redis(redis_host, "RPUSH", "tasks", "a", "b", "c")
+    ecosystem_programs.apply(up, [scaled_job()])
+    eventually(lambda: redis(redis_host, "LLEN", "tasks"), until=lambda reply: reply == ":0")
+    path = "/apis/batch/v1/namespaces/default/jobs?labelSelector=scaledjob.keda.sh%2Fname%3Dtakers"
+    eventually(
+        lambda: sum(each["status"].get("succeeded", 0) for each in up.get(path)["items"]), until=lambda n: n >= 3
+    )
 
 
 def deploy_keda(up: Up, programs: dict[str, Path]) -> None:
@@ -121,5 +134,22 @@ def scaled_object() -> Object:
             "maxReplicaCount": 10,
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": window}},
             "triggers": [{"type": "redis", "metadata": metadata}],
+        },
+    }
+
+
+def scaled_job() -> Object:
+    """A Job for each entry of the list `tasks`, two at a time; each takes one."""
+    address = f"redis.default.svc.cluster.local:{REDIS_PORT}"
+    take = {"name": "main", "image": "redis", "command": ["redis-cli", "-h", "redis", "lpop", "tasks"]}
+    return {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledJob",
+        "metadata": {"name": "takers", "namespace": "default"},
+        "spec": {
+            "jobTargetRef": {"template": {"spec": {"restartPolicy": "Never", "containers": [take]}}},
+            "pollingInterval": 1,
+            "maxReplicaCount": 2,
+            "triggers": [{"type": "redis", "metadata": {"address": address, "listName": "tasks", "listLength": "1"}}],
         },
     }
