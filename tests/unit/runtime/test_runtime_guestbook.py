@@ -32,6 +32,7 @@ def get(path: str, **form: str) -> WebRequest:
 def pods(monkeypatch: pytest.MonkeyPatch) -> Pods:
     """A primary with a text, and a replica of it."""
     monkeypatch.setenv("POD_IP", "127.0.0.1")
+    monkeypatch.setenv("LISTEN_ADDRESS", "0.0.0.0")
     found = Pods()
     found.send("agnhost-primary", "/set", {"key": "old", "value": "1"})
     found.books["agnhost-replica"].register("agnhost-primary")

@@ -8,6 +8,7 @@ Source: test/images/agnhost/guestbook of Kubernetes v1.37 (flags, paths, texts, 
 
 import http.client
 import json
+import os
 import sys
 import threading
 import time
@@ -20,7 +21,6 @@ from podscaler.controlplane.kubelet.programs.web_server import (
     WebRequest,
     WebResponse,
     error,
-    listen_address,
     serve,
 )
 
@@ -63,7 +63,8 @@ class Guestbook:
 
     def register(self, primary: str) -> None:
         """Become a replica of `primary`. Raises OSError, HTTPException, ValueError where it does not succeed."""
-        response = json.loads(self._send(primary, "/register", {"host": listen_address()}))
+        address = os.environ.get("POD_IP", "127.0.0.1")  # not that to listen on, which may be all addresses
+        response = json.loads(self._send(primary, "/register", {"host": address}))
         texts = response.get("data") if isinstance(response, dict) else None
         if not isinstance(texts, dict):
             raise ValueError("the response of the primary has no data")
