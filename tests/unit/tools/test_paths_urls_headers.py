@@ -48,6 +48,7 @@ CHECKED = {
     "kubelet/programs/mounttest.py:print_content": "flags of the container's own command",
     "kubelet/programs/resource_consumer_controller.py:main": "flags of the container's own command",
     "kubelet/programs/serve_hostname.py:file_response": "resolved, and refused outside the root",
+    "network/pod_networks.py:_await_forwarding": "the name of the interface is made here",
     "network/pod_networks.py:_set_option": "names of options are constants, that of the bridge is made here",
     "kubelet/launching/image_map.py:_command_of": "the operator's own flag, or a ConfigMap of kube-system; absolute",
     "kubelet/launching/image_map.py:_read_bundle": "below a folder that the operator named; config.json is his",

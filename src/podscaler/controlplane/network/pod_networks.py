@@ -22,6 +22,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,7 +35,12 @@ CLONE_NEWNET: Final = 0x4000_0000
 COMMAND_TIMEOUT_S: Final = 30.0
 TRY_TIMEOUT_S: Final = 2.0
 SEARCH_PATH: Final = "/usr/sbin:/sbin:/usr/bin:/bin"
+FORWARDING_TIMEOUT_S: Final = 10.0
+POLL_S: Final = 0.001
 _SYSTEM: Final = Path("/proc/sys/net/ipv4")
+_INTERFACES: Final = Path("/sys/class/net")
+_FORWARDING: Final = "3"
+"""BR_STATE_FORWARDING of linux/if_bridge.h."""
 
 Result = TypeVar("Result")
 
@@ -108,6 +114,7 @@ class PodNetworks:
                     f"route replace table local {address}/32 dev {self._bridge} src {self._block.node_address}",
                 ]
             )
+            _await_forwarding(self._interface(address))
         except OSError as error:
             raise PodNetworkError(f"the pod's network namespace cannot be made: {error.strerror or error}") from error
 
@@ -198,6 +205,19 @@ def _ip(lines: Iterable[str]) -> None:
         raise PodNetworkError(f"{program}: {error}") from error
     if done.returncode != 0:
         raise PodNetworkError(f"ip: {' '.join(done.stderr.split())}")
+
+
+def _await_forwarding(interface: str) -> None:
+    """Wait until the bridge forwards for an interface, which the kernel decides some milliseconds later.
+
+    A datagram that is lost before costs a resolver 5 s. Raises PodNetworkError after FORWARDING_TIMEOUT_S.
+    """
+    state = _INTERFACES / interface / "brport" / "state"
+    until_s = time.monotonic() + FORWARDING_TIMEOUT_S
+    while state.exists() and state.read_text(encoding="ascii").strip() != _FORWARDING:
+        if time.monotonic() > until_s:
+            raise PodNetworkError(f"the bridge does not forward for {interface}")
+        time.sleep(POLL_S)
 
 
 def _set_option(name: str, value: int) -> None:
