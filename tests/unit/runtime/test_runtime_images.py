@@ -1,5 +1,6 @@
 """The table of image names."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -27,7 +28,16 @@ def test_tag_and_digest_do_not_matter(image: str) -> None:
 @pytest.mark.parametrize("image", ["busybox", "busybox:1.36", "docker.io/library/busybox", "library/busybox:latest"])
 def test_the_default_registry_may_be_left_out(image: str) -> None:
     """Names of the default registry are known with and without it."""
-    assert images.resolve(image) == images.ImageCommand(("/bin/sh",), args_replace=True, brings_programs=True)
+    assert images.resolve(image) == images.busybox_image(shutil.which("busybox"))
+
+
+def test_busybox_is_the_machines() -> None:
+    """Its shell runs for the image and for the paths of the shell in it; without it, the machine's shell."""
+    without = images.busybox_image(None)
+    assert (without.argv, without.replaced(("/bin/sh", "-c", "a"))) == (("/bin/sh",), ("/bin/sh", "-c", "a"))
+    found = images.busybox_image("/bin/busybox")
+    assert found.with_args(("sh", "-c", "a")) == ("sh", "-c", "a")
+    assert found.replaced(("/bin/sh", "-c", "a")) == ("/bin/busybox", "sh", "-c", "a")
 
 
 @pytest.mark.parametrize("image", ["", "localhost:5000/hpa-example", "registry.k8s.io/other", "hpa-example/busybox"])

@@ -11,6 +11,7 @@ docs/pods.md has the table for users.
 
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -93,7 +94,18 @@ def _e2e_images() -> dict[str, ImageCommand]:
     return {f"{registry}/{name}": image for registry in registries for name, image in images.items()}
 
 
-_BUSYBOX: Final = ImageCommand(("/bin/sh",), args_replace=True, brings_programs=True)
+def busybox_image(program: str | None) -> ImageCommand:
+    """The image busybox: the shell of the machine's `program` busybox, or the machine's own where there is none (None).
+
+    Scripts for busybox have `[[`, which other shells may lack.
+    """
+    if program is None:
+        return ImageCommand(("/bin/sh",), args_replace=True, brings_programs=True)
+    shell = (program, "sh")
+    return ImageCommand(shell, args_replace=True, brings_programs=True, programs={"/bin/sh": shell, "sh": shell})
+
+
+_BUSYBOX: Final = busybox_image(shutil.which("busybox"))
 _HPA_EXAMPLE: Final = ImageCommand(_program("hpa_example.py"), default_port=80)
 _KNOWN: Final[Mapping[str, ImageCommand]] = {
     "registry.k8s.io/hpa-example": _HPA_EXAMPLE,
