@@ -119,7 +119,9 @@ def test_recreate_runs_one_template_at_a_time(up: Up) -> None:
 
     def images() -> frozenset[str]:
         pods = up.get(f"{CORE}/pods?labelSelector=app%3Dagain")["items"]
-        found = frozenset(pod["spec"]["containers"][0]["image"] for pod in pods)
+        # A pod that has ended stays visible for a moment after its process is gone.
+        alive = [pod for pod in pods if pod["status"]["phase"] not in ("Succeeded", "Failed")]
+        found = frozenset(pod["spec"]["containers"][0]["image"] for pod in alive)
         seen.add(found)
         return found
 

@@ -218,12 +218,13 @@ def _policy_cells(policy: Object, _now_ns: int) -> list[Any]:
 
 
 def _binding_cells(binding: Object, _now_ns: int) -> list[Any]:
+    policy_name = binding["spec"].get("policyName", "")
     reference = binding["spec"].get("paramRef")
     if reference is None:
-        return [binding["spec"]["policyName"], UNSET]
+        return [policy_name, UNSET]
     name = reference.get("name") or label_selector.text(reference.get("selector"))
     namespace = reference.get("namespace")
-    return [binding["spec"]["policyName"], f"{namespace}/{name}" if namespace else name]
+    return [policy_name, f"{namespace}/{name}" if namespace else name]
 
 
 POLICY = Resource(
