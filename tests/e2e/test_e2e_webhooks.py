@@ -138,5 +138,6 @@ def test_a_webhook_converts_custom_resources(up: Up, tmp_path: Path) -> None:
     gone = up.request("GET", f"/apis/{GROUP}/v2/namespaces/default/gears")
     assert (old, new) == ('{"size":"4"}', '{"count":4}')
     assert gone.status == 500
-    assert f"conversion webhook for {GROUP}/v1, Kind=Gear failed: Post" in gone.body["message"]
+    url = f"https://127.0.0.1:{server.port}/review?timeout=30s"
+    assert f'conversion webhook for {GROUP}/v1, Kind=Gear failed: Post "{url}": dial tcp' in gone.body["message"]
     assert up.get(f"/apis/{GROUP}/v1/namespaces/default/gears")["items"][0]["spec"] == {"size": "4"}

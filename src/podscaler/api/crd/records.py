@@ -274,7 +274,10 @@ def _from_storage(definition: _Definition, obj: Object) -> Object:
 
 def _convert(definition: _Definition, obj: Object) -> None:
     """Convert an object of any version, in place, by a webhook. Raises ConversionNeeded."""
+    if not obj.keys() - {"apiVersion", "kind"}:  # kube-apiserver does not send empty objects
+        obj["apiVersion"] = definition.api_version
     if obj.setdefault("apiVersion", definition.api_version) != definition.api_version:
+        obj.setdefault("metadata", {})
         assert definition.webhook is not None, "without a webhook versions differ in their apiVersion only"
         converted = webhook_conversion.convert(definition.webhook, obj, definition.api_version)
         obj.clear()
