@@ -128,6 +128,7 @@ class ClusterFacts:
         group_versions: the served groups and versions except those of custom resources.
         issue_for_secret: issues tokens for Secrets, None without service account tokens.
         signer: signs client certificates, None without the cluster's authority.
+        node_address: the IP address where the node ports of Services are listened on, empty for nowhere.
         front_authority: PEM text of the front-proxy CA, None without aggregation.
     """
 
@@ -139,6 +140,7 @@ class ClusterFacts:
     issue_for_secret: IssueForSecret | None = None
     front_authority: str | None = None
     signer: RequestSigner | None = None
+    node_address: str = ""
 
 
 class Controllers:
@@ -158,7 +160,7 @@ class Controllers:
         self._clock = clock
         self._facts = facts
         self._enabled = frozenset(enabled)
-        self._proxy = ServiceProxy(registry, clock, limit=raise_connection_limit())
+        self._proxy = ServiceProxy(registry, clock, limit=raise_connection_limit(), node_address=facts.node_address)
 
     async def run(self) -> None:
         """Run the enabled controllers until cancelled; then reset the connections through Services."""

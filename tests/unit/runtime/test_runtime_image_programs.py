@@ -134,3 +134,21 @@ def test_nc_over_udp(tmp_path: Path) -> None:
 def test_nc_without_a_port(tmp_path: Path) -> None:
     """The usage is printed."""
     assert nc(tmp_path, "127.0.0.1") == (1, "", "usage: nc [-tuvz] [-w SECONDS] HOST PORT\n")
+
+
+def test_applets_of_busybox(tmp_path: Path) -> None:
+    """Each is a link to the machine's busybox, but for those of podscaler's own."""
+    busybox = tmp_path / "busybox"
+    busybox.write_text("#!/bin/sh\nprintf '[\\nnc\\nnslookup\\n../up\\n'\n")
+    busybox.chmod(0o700)
+    for _ in range(2):
+        images.write_programs(tmp_path / "programs", str(busybox))
+    found = {file.name: file.is_symlink() for file in (tmp_path / "programs").iterdir()}
+    assert found == {"[": True, "nslookup": True, "wget": False, "nc": False}
+
+
+def test_a_busybox_that_lists_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The log says so, and podscaler's own programs are there."""
+    images.write_programs(tmp_path / "programs", "/bin/false")
+    assert {file.name for file in (tmp_path / "programs").iterdir()} == {"wget", "nc"}
+    assert "the applets of /bin/false are not in the images busybox and agnhost" in caplog.text

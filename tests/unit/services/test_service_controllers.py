@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import json
+import socket
 from contextlib import asynccontextmanager
 
 import pytest
@@ -13,7 +14,7 @@ from podscaler.api.kinds import catalog
 from podscaler.controlplane import controller_manager
 from podscaler.controlplane.controllers.endpoints.endpointslices import EndpointSlices
 from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
-from podscaler.controlplane.network import port_listener, service_proxy
+from podscaler.controlplane.network import port_listener
 from podscaler.controlplane.network.addresses import AddressBlock, claim_block
 from podscaler.controlplane.network.cluster_ips import ClusterIPs
 from podscaler.controlplane.network.service_proxy import ServiceProxy
@@ -223,7 +224,7 @@ async def test_slices_of_others_are_left_alone(world):
         assert len(world.registry.list(SLICES)) == 1
 
 
-async def make_slice(world, name, ip, port, *, port_name="", **conditions):
+async def make_slice(world, name, ip, port, *, port_name="", protocol="TCP", **conditions):
     await world.registry.create(
         SLICES,
         {
@@ -232,7 +233,7 @@ async def make_slice(world, name, ip, port, *, port_name="", **conditions):
             "metadata": {"name": name, "namespace": "default", "labels": {"kubernetes.io/service-name": "web"}},
             "addressType": "IPv4",
             "endpoints": [{"addresses": [ip], "conditions": conditions or {"ready": True}}],
-            "ports": [{"name": port_name, "port": port, "protocol": "TCP"}],
+            "ports": [{"name": port_name, "port": port, "protocol": protocol}],
         },
     )
 
@@ -265,7 +266,8 @@ async def ask(address, port):
 
 @asynccontextmanager
 async def proxying(world):
-    running_proxy = ServiceProxy(world.registry, world.clock, limit=100)
+    node = world.block.node_address
+    running_proxy = ServiceProxy(world.registry, world.clock, limit=100, node_address=node)
     async with running(world, addresses(world), running_proxy):
         yield
     running_proxy.close()
@@ -287,6 +289,48 @@ async def test_the_cluster_ip_leads_to_the_endpoints(world):
         await world.pass_time()
         with pytest.raises(ConnectionRefusedError):
             await ask(address, 8080)
+
+
+async def test_the_node_port_leads_to_the_endpoints(world):
+    """On the address of the node, until the Service is of another type."""
+    async with answering(b"one") as one, proxying(world):
+        await world.make_service(selector=None, type="NodePort")
+        await make_slice(world, "s1", "127.0.0.1", one)
+        await world.pass_time()
+        number = world.spec()["ports"][0]["nodePort"]
+        assert await ask(world.block.node_address, number) == b"one"
+        assert "annotations" not in world.registry.get(SERVICES, "default", "web")["metadata"]
+        await world.registry.mutate(SERVICES, "default", "web", lambda one: one["spec"].update(type="ClusterIP"))
+        await world.pass_time()
+        with pytest.raises(ConnectionRefusedError):
+            await ask(world.block.node_address, number)
+        assert await ask(world.spec()["clusterIP"], 8080) == b"one"
+
+
+async def test_one_number_serves_both_protocols(world):
+    """The slice's port of the same name and protocol gets the datagrams."""
+    loop = asyncio.get_running_loop()
+    ports = [{"name": name, "port": 8080, "protocol": name.upper()} for name in ("tcp", "udp")]
+    async with answering(b"tcp") as tcp, proxying(world):
+        with (
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as endpoint,
+            socket.socket(type=socket.SOCK_DGRAM) as client,
+        ):
+            endpoint.bind(("127.0.0.1", 0))
+            endpoint.setblocking(False)
+            client.setblocking(False)
+            await world.make_service(selector=None, ports=ports)
+            await make_slice(world, "s1", "127.0.0.1", tcp, port_name="tcp")
+            await make_slice(world, "s2", "127.0.0.1", endpoint.getsockname()[1], port_name="udp", protocol="UDP")
+            await world.pass_time()
+            address = world.spec()["clusterIP"]
+            assert await ask(address, 8080) == b"tcp"
+            client.connect((address, 8080))
+            client.send(b"question")
+            async with asyncio.timeout(WITHIN_S):
+                question, proxy_address = await loop.sock_recvfrom(endpoint, 100)
+                endpoint.sendto(b"answer", proxy_address)
+                assert (question, await loop.sock_recv(client, 100)) == (b"question", b"answer")
 
 
 async def test_a_pod_that_is_deleted_gets_no_new_connections_though_its_slice_says_ready(world):
@@ -327,7 +371,7 @@ async def test_a_port_that_is_in_use_is_told(world, monkeypatch):
         raise OSError(errno.EADDRINUSE, "in use")
 
     with monkeypatch.context() as patched:
-        patched.setattr(service_proxy, "listen", refuse)
+        patched.setattr(port_listener, "listen", refuse)
         async with proxying(world):
             await world.make_service()
             await world.pass_time()
@@ -388,14 +432,14 @@ async def test_a_port_that_has_to_move_makes_room(world, monkeypatch):
 
 
 async def test_ports_that_are_not_served_are_told_once(world):
-    """Only TCP is proxied."""
+    """SCTP is not proxied."""
     async with proxying(world):
-        dns = [{"name": "dns", "port": 53000, "protocol": "UDP"}, {"name": "tcp", "port": 53000, "protocol": "TCP"}]
-        await world.make_service(ports=dns)
+        ports = [{"name": "sctp", "port": 53000, "protocol": "SCTP"}, {"name": "tcp", "port": 53000, "protocol": "TCP"}]
+        await world.make_service(ports=ports)
         await world.pass_time()
         await world.registry.mutate(SERVICES, "default", "web", lambda one: one["metadata"].update(labels={"a": "b"}))
         await world.pass_time()
-        text = "only TCP is served on clusterIPs, not 53000/UDP: reach the pods directly"
+        text = "only TCP and UDP are served, not 53000/SCTP: reach the pods directly"
         assert [(event["reason"], event["message"], event["count"]) for event in world.registry.list("events")] == [
             ("ProtocolNotServed", text, 1)
         ]

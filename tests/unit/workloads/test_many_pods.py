@@ -21,7 +21,7 @@ from podscaler.controlplane.controllers.framework import pod_control, pods, sele
 from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
 from podscaler.controlplane.controllers.gc.collector import GarbageCollector
 from podscaler.controlplane.metrics.resource.sampler import Sampler
-from podscaler.controlplane.network import service_proxy
+from podscaler.controlplane.network import port_listener, service_proxy
 from podscaler.controlplane.network.balancer import Balancer
 from podscaler.controlplane.network.service_proxy import ServiceProxy
 from podscaler.controlplane.registry.registry import IterationLimiter, ObjectEvent, Registry
@@ -332,7 +332,7 @@ async def unheard(opened: OpenRegistry, monkeypatch: pytest.MonkeyPatch) -> Asyn
     async def listen(address: tuple[str, int], connections: object, clock: Clock) -> SimpleNamespace:
         return SimpleNamespace(port=address[1], balancer=Balancer(clock), close=lambda: None)
 
-    monkeypatch.setattr(service_proxy, "listen", listen)
+    monkeypatch.setattr(port_listener, "listen", listen)
     spec = {"clusterIP": "127.9.0.1", "ports": [{"port": 80}]}
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"}}
     await opened.registry.create("services", {**service, "spec": spec})

@@ -301,6 +301,7 @@ class ControlPlane:
             issue_for_secret=accounts.issue_for_secret,
             signer=RequestSigner(data_dir / "certificates"),
             front_authority=access.front_proxy.authority_pem.decode(),
+            node_address=block.node_address,
         )
         controllers = Controllers(
             registry.acting_as(CONTROLLERS), self._clock, facts, enabled=self._settings.controllers

@@ -57,7 +57,7 @@ def detect_host(paths: NodePaths, settings: KubeletSettings) -> DetectedHost:
     Raises OSError, UsageError.
     """
     paths.make()
-    images.write_programs(paths.programs)
+    images.write_programs(paths.programs, images.MACHINE_BUSYBOX)
     instance = _instance(paths)
     killed = orphaned_processes.kill_orphans(paths.processes, instance)
     return DetectedHost(

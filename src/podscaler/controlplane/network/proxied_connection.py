@@ -16,7 +16,7 @@ import contextlib
 import logging
 import socket
 import struct
-from typing import cast
+from typing import Protocol, cast
 
 from podscaler.controlplane.network.balancer import Address, Balancer
 
@@ -29,40 +29,47 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _log = logging.getLogger(__name__)
 
 
+class Abortable(Protocol):
+    """A TCP connection or a UDP flow that can be ended at once."""
+
+    def abort(self) -> None:
+        """End it."""
+
+
 class ProxiedConnections:
-    """All proxied connections of this process; those beyond `limit` are reset when they are accepted.
+    """All proxied TCP connections and UDP flows of this process; those beyond `limit` are refused.
 
     Attributes:
-        refused: the number of connections that were reset because of the limit.
+        refused: how many were refused because of the limit.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._open: set[ClientSide] = set()
+        self._open: set[Abortable] = set()
         self.refused = 0
 
     def __len__(self) -> int:
         """The number of open connections."""
         return len(self._open)
 
-    def admit(self, side: "ClientSide") -> bool:
+    def admit(self, connection: Abortable) -> bool:
         """Count a connection; returns False if the limit is reached."""
         if len(self._open) >= self._limit:
             self.refused += 1
             if self.refused & (self.refused - 1) == 0:
                 _log.warning("%d connections to Services refused: %d are open", self.refused, self._limit)
             return False
-        self._open.add(side)
+        self._open.add(connection)
         return True
 
-    def dismiss(self, side: "ClientSide") -> None:
+    def dismiss(self, connection: Abortable) -> None:
         """Count a connection no longer."""
-        self._open.discard(side)
+        self._open.discard(connection)
 
     def abort_all(self) -> None:
-        """Reset every connection."""
-        for side in list(self._open):
-            side.abort()
+        """Reset every TCP connection and end every flow."""
+        for connection in list(self._open):
+            connection.abort()
 
 
 class _Side(asyncio.Protocol):

@@ -1,18 +1,20 @@
-"""The Service proxy: forwards the TCP ports of every clusterIP to the endpoints in the EndpointSlices.
+"""The Service proxy: forwards the TCP and UDP ports of clusterIPs and of the node to the endpoints in EndpointSlices.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. `sync` compares the ports of a Service with
 the open listeners, and replaces the backends of their balancers: for port 80 with targetPort 8080 and two ready pods it
 listens on 127.5.224.1:80 and forwards to 127.5.1.1:8080 and 127.5.1.2:8080. A terminating pod gets no new connections
-as soon as the watch reports it, before its slice is updated.
+as soon as the watch reports it, before its slice is updated. With a nodePort of 30000 it listens on the address of the
+node too, 127.5.0.1:30000.
 
 Source: documentation of Service ("Virtual IPs and Service Proxies"). Differs from kube-proxy: a process copies the
-bytes, there are no packet filter rules; TCP only; a connection without endpoints is accepted, then reset.
+bytes, there are no packet filter rules; no SCTP; a TCP connection without endpoints is accepted, then reset.
 """
 
 import errno
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import attrgetter
+from typing import NamedTuple
 
 from podscaler.api import port_map
 from podscaler.api.resource.resources import Object
@@ -22,12 +24,15 @@ from podscaler.controlplane.controllers.endpoints import slices
 from podscaler.controlplane.controllers.framework import pods, selection, write_errors
 from podscaler.controlplane.controllers.framework.control_loop import Reconciler, Watched
 from podscaler.controlplane.controllers.framework.selection import Key
+from podscaler.controlplane.network import datagram_listener, port_listener
 from podscaler.controlplane.network.balancer import Address, Backends
-from podscaler.controlplane.network.port_listener import PortListener, listen
+from podscaler.controlplane.network.datagram_listener import DatagramListener
+from podscaler.controlplane.network.port_listener import PortListener
 from podscaler.controlplane.network.proxied_connection import ProxiedConnections
 from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
+TCP, UDP = "TCP", "UDP"
 SERVICES = "services"
 SLICES = "endpointslices.discovery.k8s.io"
 PODS = "pods"
@@ -42,6 +47,17 @@ class CannotListen(PodscalerError):
     """A port of a Service cannot be listened on; the text says why."""
 
 
+class ListenAddress(NamedTuple):
+    """An address that the proxy listens on, of a Service or of the node; `protocol` is TCP or UDP."""
+
+    host: str
+    port: int
+    protocol: str
+
+
+Listener = PortListener | DatagramListener
+
+
 class ServiceProxy(Reconciler[Key]):
     """The controller that opens listeners for Services; keys are namespace and name of a Service.
 
@@ -49,20 +65,22 @@ class ServiceProxy(Reconciler[Key]):
         registry: the Services, EndpointSlices and pods.
         clock: for session affinity and events.
         limit: the most connections open at a time (`port_listener.raise_connection_limit`).
+        node_address: the IP address where node ports are listened on, empty for nowhere.
     """
 
     name = "service-proxy"
 
-    def __init__(self, registry: Registry, clock: Clock, *, limit: int) -> None:
+    def __init__(self, registry: Registry, clock: Clock, *, limit: int, node_address: str = "") -> None:
         self._registry = registry
         self._clock = clock
+        self._node_address = node_address
         self._events = EventRecorder(registry, self.name, clock)
         self._connections = ProxiedConnections(limit)
-        self._listeners: dict[Key, dict[Address, PortListener]] = {}
+        self._listeners: dict[Key, dict[ListenAddress, Listener]] = {}
         self._terminating_uids: dict[Key, str] = {}
         self._reported: dict[Key, str] = {}
         self._endpoint_counts: dict[Key, int] = {}
-        self._cache: dict[Key, dict[tuple[str, str], _CachedSlice]] = {}
+        self._cache: dict[Key, dict[tuple[str, _PortKey], _CachedSlice]] = {}
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, slices, and pods for their deletion."""
@@ -81,7 +99,7 @@ class ServiceProxy(Reconciler[Key]):
     async def sync(self, key: Key) -> float | None:
         """Open and close listeners, and set the backends of the open ones."""
         service = self._registry.find(SERVICES, *key)
-        wanted = _listen_addresses(service) if service else {}
+        wanted = _listen_addresses(service, self._node_address) if service else {}
         listeners = self._listeners.setdefault(key, {})
         for address in listeners.keys() - wanted.keys():
             listeners.pop(address).close()
@@ -118,9 +136,9 @@ class ServiceProxy(Reconciler[Key]):
 
     def _report_not_served(self, key: Key, service: Object | None) -> None:
         """Record an event, once, for the ports of a Service whose protocol is not proxied."""
-        not_served = ", ".join(_ports_not_tcp(service)) if service else ""
+        not_served = ", ".join(_ports_not_served(service)) if service else ""
         if service is not None and not_served and self._reported.get(key) != not_served:
-            message = f"only TCP is served on clusterIPs, not {not_served}: reach the pods directly"
+            message = f"only TCP and UDP are served, not {not_served}: reach the pods directly"
             self._events.event(service, "Warning", "ProtocolNotServed", message)
         if not_served:
             self._reported[key] = not_served
@@ -144,34 +162,42 @@ class ServiceProxy(Reconciler[Key]):
         self._terminating_uids[key] = uid
         return [service for service in self._listeners if service[0] == key[0]]
 
-    async def _open(self, listeners: dict[Address, PortListener], wanted: Iterable[Address]) -> CannotListen | None:
+    async def _open(
+        self, listeners: dict[ListenAddress, Listener], wanted: Iterable[ListenAddress]
+    ) -> CannotListen | None:
         """Open missing listeners, high ports first, as low ports may have to move to free high ones.
 
         Returns the error of the last port that could not be opened, None if all were.
         """
         failure = None
-        for address in sorted(wanted, key=itemgetter(1), reverse=True):
+        for address in sorted(wanted, key=attrgetter("port"), reverse=True):
             if address in listeners:
                 continue
             try:
-                listeners[address] = await listen(address, self._connections, self._clock)
+                listeners[address] = await self._listen(address)
             except OSError as error:
                 failure = _cannot_listen(address, error)
         return failure
 
-    def _backends(self, key: Key, endpoint_slices: Iterable[Object], port_name: str) -> Backends:
+    async def _listen(self, address: ListenAddress) -> Listener:
+        host_port = address.host, address.port
+        if address.protocol == UDP:
+            return await datagram_listener.listen(host_port, self._connections, self._clock)
+        return await port_listener.listen(host_port, self._connections, self._clock)
+
+    def _backends(self, key: Key, endpoint_slices: Iterable[Object], service_port: "_PortKey") -> Backends:
         """The backends of a port; a slice that is the identical object as in the last sync is not read again."""
         cache = self._cache.setdefault(key, {})
         ready: list[Address] = []
         draining: list[Address] = []
         for endpoint_slice in endpoint_slices:
-            name = endpoint_slice["metadata"]["name"], port_name
+            name = endpoint_slice["metadata"]["name"], service_port
             if name not in cache or cache[name].slice is not endpoint_slice:
-                backends = _backends_of(endpoint_slice, port_name, {})
+                backends = _backends_of(endpoint_slice, service_port, {})
                 cache[name] = _CachedSlice(endpoint_slice, frozenset(_pods_of(endpoint_slice)), backends)
             backends = cache[name].backends
             if not self._terminating_uids.keys().isdisjoint(cache[name].pods):
-                backends = _backends_of(endpoint_slice, port_name, self._terminating_uids)
+                backends = _backends_of(endpoint_slice, service_port, self._terminating_uids)
             ready += backends.ready
             draining += backends.draining
         return Backends(tuple(ready), tuple(draining))
@@ -182,9 +208,9 @@ class ServiceProxy(Reconciler[Key]):
         cache = self._cache.get(key, {})
         self._cache[key] = {name: cached for name, cached in cache.items() if name[0] in names}
 
-    async def _write_port_map(self, service: Object, listeners: Mapping[Address, PortListener]) -> None:
+    async def _write_port_map(self, service: Object, listeners: Mapping[ListenAddress, Listener]) -> None:
         """Write the ports that are served at another number to an annotation, and record events."""
-        moved = {port: listener.port for (_, port), listener in listeners.items() if listener.port != port}
+        moved = {at.port: listener.port for at, listener in listeners.items() if listener.port != at.port}
         if moved == port_map.of(service):
             return
 
@@ -202,6 +228,13 @@ class ServiceProxy(Reconciler[Key]):
                 "(inside pods at both where the Node's condition LowPorts is True)"
             )
             self._events.event(service, "Warning", "PortMoved", message)
+
+
+class _PortKey(NamedTuple):
+    """What joins a port of a Service with those of its slices."""
+
+    name: str
+    protocol: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +257,9 @@ def _keys_of_slice(event: ObjectEvent) -> Iterable[Key]:
     return [(selection.key_of(event.object)[0], service)] if service else []
 
 
-def _backends_of(endpoint_slice: Object, port_name: str, leaving_pods: Mapping[Key, str]) -> Backends:
+def _backends_of(endpoint_slice: Object, service_port: "_PortKey", leaving_pods: Mapping[Key, str]) -> Backends:
     """The backends of a port in a slice; `leaving_pods` are the uids of terminating pods by namespace and name."""
-    number = None if endpoint_slice["addressType"] == "FQDN" else _target_port(endpoint_slice, port_name)
+    number = None if endpoint_slice["addressType"] == "FQDN" else _target_port(endpoint_slice, service_port)
     if number is None:
         return Backends()
     ready: list[Address] = []
@@ -248,35 +281,42 @@ def _pods_of(endpoint_slice: Object) -> Iterable[Key]:
         yield target.get("namespace", ""), target.get("name", "")
 
 
-def _close_conflicting(listeners: dict[Address, PortListener], wanted: Container[Address]) -> None:
+def _close_conflicting(listeners: dict[ListenAddress, Listener], wanted: Container[ListenAddress]) -> None:
     """Close listeners at a substitute number that is now a port of the Service itself; they get another number."""
-    for (host, port), listener in list(listeners.items()):
-        if listener.port != port and (host, listener.port) in wanted:
-            listeners.pop((host, port)).close()
+    for address, listener in list(listeners.items()):
+        if listener.port != address.port and address._replace(port=listener.port) in wanted:
+            listeners.pop(address).close()
 
 
-def _listen_addresses(service: Object) -> dict[Address, str]:
-    """The name of the port by each address to listen on for a Service; empty if it has no clusterIP."""
+def _listen_addresses(service: Object, node_address: str) -> dict[ListenAddress, "_PortKey"]:
+    """The Service port by each address to listen on for a Service; empty if it has no clusterIP."""
     spec = service["spec"]
     host = spec.get("clusterIP") or "None"
     if host == "None" or spec.get("type") == "ExternalName":
         return {}
-    tcp = (port for port in spec.get("ports") or [] if port.get("protocol", "TCP") == "TCP")
-    return {(host, port["port"]): port.get("name") or "" for port in tcp}
+    found = {}
+    for port in spec.get("ports") or []:
+        service_port = _PortKey(port.get("name") or "", port.get("protocol", TCP))
+        if service_port.protocol not in (TCP, UDP):
+            continue
+        found[ListenAddress(host, port["port"], service_port.protocol)] = service_port
+        if node_address and port.get("nodePort"):
+            found[ListenAddress(node_address, port["nodePort"], service_port.protocol)] = service_port
+    return found
 
 
-def _ports_not_tcp(service: Object) -> list[str]:
+def _ports_not_served(service: Object) -> list[str]:
     spec = service["spec"]
     if spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None":
         return []
     ports = spec.get("ports") or []
-    return [f"{port['port']}/{port['protocol']}" for port in ports if port.get("protocol", "TCP") != "TCP"]
+    return [f"{port['port']}/{port['protocol']}" for port in ports if port.get("protocol", TCP) not in (TCP, UDP)]
 
 
-def _target_port(endpoint_slice: Object, port_name: str) -> int | None:
-    """The number of the endpoints' TCP port of that name, None if the slice has none."""
+def _target_port(endpoint_slice: Object, service_port: "_PortKey") -> int | None:
+    """The number of the endpoints' port for a Service port, None if the slice has none."""
     for port in endpoint_slice.get("ports") or []:
-        if (port.get("name") or "") == port_name and port.get("protocol", "TCP") == "TCP":
+        if ((port.get("name") or ""), port.get("protocol", TCP)) == service_port:
             return int(port["port"])
     return None
 
@@ -290,8 +330,8 @@ def _affinity_s(service: Object) -> int | None:
     return int(client.get("timeoutSeconds", DEFAULT_AFFINITY_S))
 
 
-def _cannot_listen(address: Address, error: OSError) -> CannotListen:
-    where = f"{address[0]}:{address[1]}"
+def _cannot_listen(address: ListenAddress, error: OSError) -> CannotListen:
+    where = f"{address.host}:{address.port}"
     if error.errno == errno.EADDRINUSE:
         return CannotListen(f"cannot listen on {where}: another process of this machine uses that port")
     if error.errno == errno.EADDRNOTAVAIL:

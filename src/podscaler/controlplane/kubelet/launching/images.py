@@ -3,22 +3,26 @@
 `container_setup` calls `resolve` for every container. Tag and digest are ignored, and so is a `docker.io/` or
 `library/` prefix. A container's own `command` always wins, so any image with a command runs that command of this
 machine, unless it is the path of a program of the image (`/agnhost`). `startup` calls `write_programs`, which writes
-the programs that the image busybox has and this machine may lack; their directory is the last one of the container's
-PATH, so that the machine's own programs win.
+the programs that the images busybox and agnhost have and this machine may lack, with the applets of the machine's
+busybox; their directory is the last one of the container's PATH, so that the machine's own programs win.
 
 docs/pods.md has the table for users.
 """
 
+import logging
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+_log = logging.getLogger(__name__)
 BROUGHT_PROGRAMS: Final = ("wget", "nc")
+BUSYBOX_TIMEOUT_S: Final = 5.0
 _PROGRAMS: Final = Path(__file__).parent.parent / "programs"
 
 
@@ -30,7 +34,7 @@ class ImageCommand:
         argv: the program and its arguments, used where the container has no `command`.
         default_port: the TCP port that the program listens on, None for none. The environment variable PORT changes it.
         env: environment variables of the image; the container's own variables win.
-        brings_programs: whether its containers have BROUGHT_PROGRAMS in PATH.
+        brings_programs: whether its containers have what `write_programs` writes in PATH.
         args_replace: whether a container's `args` replace argv (an image with CMD alone) or follow it (ENTRYPOINT).
         default_args: the arguments that follow argv where the container has no `args` (CMD beside ENTRYPOINT).
         programs: path of a program in the image -> the command that runs in place of it.
@@ -105,7 +109,8 @@ def busybox_image(program: str | None) -> ImageCommand:
     return ImageCommand(shell, args_replace=True, brings_programs=True, programs={"/bin/sh": shell, "sh": shell})
 
 
-_BUSYBOX: Final = busybox_image(shutil.which("busybox"))
+MACHINE_BUSYBOX: Final = shutil.which("busybox")
+_BUSYBOX: Final = busybox_image(MACHINE_BUSYBOX)
 _HPA_EXAMPLE: Final = ImageCommand(_program("hpa_example.py"), default_port=80)
 _KNOWN: Final[Mapping[str, ImageCommand]] = {
     "registry.k8s.io/hpa-example": _HPA_EXAMPLE,
@@ -153,11 +158,28 @@ def without_default_registry(image: str) -> str:
     return image
 
 
-def write_programs(folder: Path) -> None:
-    """Write BROUGHT_PROGRAMS as executable files into `folder`, for the user of `up` alone. Blocks. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)
+def write_programs(folder: Path, busybox: str | None = None) -> None:
+    """Write BROUGHT_PROGRAMS as executable files into `folder`, for the user of `up` alone. Blocks. Raises OSError.
+
+    With a program `busybox` of this machine, its other applets are there too (as `nslookup`).
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, mode=0o700)
+    for name in _applets(busybox) - {*BROUGHT_PROGRAMS} if busybox else ():
+        (folder / name).symlink_to(busybox)
     for name in BROUGHT_PROGRAMS:
         file = folder / name
         file.write_text(f'#!/bin/sh\nexec {shlex.join(_program(f"{name}.py"))} "$@"\n', encoding="utf-8")
         file.chmod(0o700)
+
+
+def _applets(busybox: str) -> set[str]:
+    """The names of a busybox's applets, none where it does not list them."""
+    try:
+        listed = subprocess.run(  # noqa: S603 - a program of this machine's PATH, with one constant argument
+            [busybox, "--list"], capture_output=True, text=True, timeout=BUSYBOX_TIMEOUT_S, check=True
+        )
+    except subprocess.SubprocessError as error:
+        _log.warning("the applets of %s are not in the images busybox and agnhost: %s", busybox, error)
+        return set()
+    return {name for name in listed.stdout.split() if name == os.path.basename(name)}
