@@ -168,7 +168,8 @@ def test_a_plain_object_is_accepted(key: str) -> None:
                 'webhooks[0].clientConfig.url: Invalid value: "u": user information is not permitted in the URL',
                 'webhooks[0].clientConfig.url: Invalid value: "c": fragments are not permitted in the URL',
                 'webhooks[0].clientConfig.url: Invalid value: "a=b": query parameters are not permitted in the URL',
-                "webhooks[0].matchConditions[0].expression: Invalid value: \"'text'\": must evaluate to bool but got string",
+                "webhooks[0].matchConditions[0].expression: Invalid value: \"'text'\": must evaluate to bool "
+                "but got string",
             ],
             id="a webhook with invalid fields",
         ),

@@ -165,8 +165,9 @@ def write_programs(folder: Path, busybox: str | None = None) -> None:
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, mode=0o700)
-    for name in _applets(busybox) - {*BROUGHT_PROGRAMS} if busybox else ():
-        (folder / name).symlink_to(busybox)
+    if busybox is not None:
+        for name in _applets(busybox) - {*BROUGHT_PROGRAMS}:
+            (folder / name).symlink_to(busybox)
     for name in BROUGHT_PROGRAMS:
         file = folder / name
         file.write_text(f'#!/bin/sh\nexec {shlex.join(_program(f"{name}.py"))} "$@"\n', encoding="utf-8")
