@@ -5,12 +5,16 @@ Called by `make upstream-e2e`. The test binary is built once into the cache of `
 autoscaler of podscaler, `upstream` has `up --without-autoscaler` and the kube-controller-manager of `make assets`. The
 tests of autoscaling wait for minutes each, so that all of them take hours; nothing else should use the machine.
 
+The image nginx of the tests stands for agnhost's test-webserver on port 80: most tests that name it need a pod that
+runs, not nginx.
+
 Exit status 0 when all tests passed, 1 when one failed, 2 where something that it needs is absent or does not start.
 """
 
 import argparse
 import os
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,6 +29,8 @@ from xml.etree import ElementTree
 import asset_modules
 from asset_modules import AssetModule
 
+from podscaler.controlplane.kubelet.programs import agnhost
+
 SUITE = AssetModule("upstream_e2e", {"e2e.test": "k8s.io/kubernetes/test/e2e"}, {})
 FOCUS = r"\[sig-autoscaling\].*Horizontal pod autoscaling"
 CONTROLLERS = ("ours", "upstream")
@@ -32,6 +38,8 @@ START_S = 60
 STOP_S = 60
 TIMEOUT = "12h"
 REASON_LETTERS = 160
+NGINX = "registry.k8s.io/e2e-test-images/nginx"
+AGNHOST = Path(agnhost.__file__)
 _UP_FLAGS = ("--without-dashboard", "--feature-gates=HPAScaleToZero=true")
 
 
@@ -169,12 +177,22 @@ def controller_command(kubeconfig: Path) -> list[str]:
     return [str(program), f"--kubeconfig={kubeconfig}", *flags, "--feature-gates=HPAScaleToZero=true"]
 
 
+def _write_web_server(folder: Path) -> Path:
+    """The program of the image nginx, which this writes into `folder`."""
+    program = folder / "nginx"
+    program.write_text(
+        f"#!/bin/sh\nexec {shlex.join([sys.executable, str(AGNHOST), 'test-webserver'])}\n", encoding="utf-8"
+    )
+    program.chmod(0o755)
+    return program
+
+
 def run_suite(binary: Path, controller: str, options: argparse.Namespace, folder: Path) -> list[SpecOutcome]:
     """The outcomes of the tests with one controller. Raises Unable."""
     folder.mkdir(parents=True)
     kubeconfig, report = folder / "kubeconfig", folder / "junit.xml"
     up = [sys.executable, "-m", "podscaler", "up", "--data-dir", str(folder / "data"), *_UP_FLAGS]
-    up += ["--kubeconfig-out", str(kubeconfig)]
+    up += ["--kubeconfig-out", str(kubeconfig), f"--image={NGINX}={_write_web_server(folder)}"]
     if controller == "upstream":
         up.append("--without-autoscaler")
     kubectl = asset_modules.find_program("kubectl") or Path(shutil.which("kubectl") or "kubectl")
