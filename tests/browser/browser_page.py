@@ -2,7 +2,9 @@
 
 from playwright.sync_api import Page
 
-PATIENCE_MS = 20_000
+from patience import WITHIN_S
+
+PATIENCE_MS = WITHIN_S * 1000
 
 
 class WatchedPage:
