@@ -190,6 +190,21 @@ def test_nothing_is_left_of_a_killed_up(namespaces_up: Up, tmp_path_factory: pyt
     assert _interfaces(address) == []
 
 
+def test_another_up_removes_the_bridge_of_a_killed_one(
+    namespaces_up: Up, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Also if the data directory of the killed one is never used again; bridges of running ones stay."""
+    killed = Up(tmp_path_factory.mktemp("gone") / "data", (*QUICK, "--pod-network=namespaces")).start()
+    address = started(killed, server("lost"))
+    assert _interfaces(address) != []
+    running = started(namespaces_up, server("stays"))
+    killed.kill()
+    other = Up(tmp_path_factory.mktemp("other") / "data", (*QUICK, "--pod-network=loopback")).start()
+    eventually(lambda: _interfaces(address), until=lambda names: names == [])
+    assert other.stop() == 0, other.log.read_text()
+    assert fetched(running, 8080) == "stays"
+
+
 def _refused_or_fetched(address: str) -> str:
     try:
         return fetched(address, 80)

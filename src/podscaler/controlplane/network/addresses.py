@@ -182,6 +182,12 @@ def claim_block(*, remember: Path | None = None) -> AddressBlock:
     raise UsageError(f"all {len(BLOCK_NUMBERS)} loopback address blocks of this machine are in use by other `up`s")
 
 
+def claim_number(number: int) -> AddressBlock | None:
+    """Claim the block 127.`number`.0.0/16; None: another process has it. Raises OSError."""
+    claim = _claim(number)
+    return None if claim is None else AddressBlock(number, claim=claim)
+
+
 def _parse_offset(address: str) -> int | None:
     """The last two octets as a number, None for a text that is not a loopback address."""
     try:

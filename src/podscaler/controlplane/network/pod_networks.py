@@ -9,15 +9,17 @@ without namespaces:
 2. In the pod's namespace, 127.N.0.0/16 leads to the bridge in the same way, and 127.0.0.1 is the pod's own.
 3. `route_localnet` is set on these interfaces only, so that they accept loopback addresses.
 4. A namespace has no name: `up` holds it open by a descriptor. After kill -9 the kernel removes it with its veth pair
-   when its last process has ended; the bridge with its routes is removed by the next `up` with that block, whatever
-   network it gives its pods.
+   when its last process has ended; the bridge with its routes is removed by the next `up` of root, whatever network
+   it gives its pods.
 
 Source: network_namespaces(7), veth(4), ip-route(8); route_localnet in Documentation/networking/ip-sysctl.rst (Linux).
 """
 
 import asyncio
 import ctypes
+import logging
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -29,6 +31,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from podscaler.base.errors import PodscalerError
+from podscaler.controlplane.network import addresses
 from podscaler.controlplane.network.addresses import AddressBlock
 
 CLONE_NEWNET: Final = 0x4000_0000
@@ -37,12 +40,14 @@ TRY_TIMEOUT_S: Final = 2.0
 SEARCH_PATH: Final = "/usr/sbin:/sbin:/usr/bin:/bin"
 FORWARDING_TIMEOUT_S: Final = 10.0
 POLL_S: Final = 0.001
+_BRIDGE: Final = re.compile("podscaler([1-9][0-9]*)")
 _SYSTEM: Final = Path("/proc/sys/net/ipv4")
 _INTERFACES: Final = Path("/sys/class/net")
 _FORWARDING: Final = "3"
 """BR_STATE_FORWARDING of linux/if_bridge.h."""
 
 Result = TypeVar("Result")
+_log = logging.getLogger(__name__)
 
 
 class PodNetworkError(PodscalerError):
@@ -168,15 +173,38 @@ class PodNetworks:
 
 
 def remove_leftovers(block: AddressBlock) -> None:
-    """Remove the interfaces that an earlier `up` has left for this block. Blocks. Raises PodNetworkError.
+    """Remove the interfaces that earlier `up`s have left, for this block and those of no `up`. Blocks.
 
-    They would lead connections to pods of this block astray. Nothing happens where there are none.
+    Those of this block would lead connections to its pods astray. Nothing happens where there are none. Raises
+    PodNetworkError for those of this block; others that cannot be removed are logged.
     """
+    _remove_interfaces(block)
+    for number in _numbers_of_interfaces() - {block.number}:
+        unused = addresses.claim_number(number)
+        if unused is None:  # a running `up` has that block
+            continue
+        try:
+            _remove_interfaces(unused)
+        except PodNetworkError as error:
+            _log.warning("interfaces of an earlier `up` remain (%s): %s", unused.cidr, error)
+        finally:
+            unused.close()
+
+
+def _remove_interfaces(block: AddressBlock) -> None:
     try:
         _ip(f"link delete {name}" for name in _own_interfaces(block))
     except PodNetworkError:  # one may have gone meanwhile, with the last process of its namespace
         if _own_interfaces(block):
             raise
+
+
+def _numbers_of_interfaces() -> set[int]:
+    """The blocks that have a bridge on this machine; none for other users than root, who cannot remove them."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return set()
+    found = (_BRIDGE.fullmatch(name) for _, name in socket.if_nameindex())
+    return {int(each[1]) for each in found if each} & set(addresses.BLOCK_NUMBERS)
 
 
 def _own_interfaces(block: AddressBlock) -> list[str]:
