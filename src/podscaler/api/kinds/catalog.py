@@ -79,6 +79,7 @@ RESOURCES: tuple[Resource, ...] = (
     rolebinding.ROLE_BINDING,
     role.ROLE,
     priorityclass.RESOURCE,
+    storage_kinds.CSI_NODE,
     storage_kinds.CSI_STORAGE_CAPACITY,
     storage_kinds.STORAGE_CLASS,
     storage_kinds.VOLUME_ATTACHMENT,

@@ -36,20 +36,6 @@ _IN_EVERY_GROUP = (openapi_paths.DELETE_OPTIONS, openapi_paths.WATCH_EVENT)
 """The messages that are kinds of every group."""
 _REFERRED = ("meta/v1.ObjectMeta", "meta/v1.ListMeta")
 """The messages to which the schemas of custom resources refer."""
-_DELETED_WITH_OBJECT = frozenset(
-    {
-        "persistentvolumeclaims",
-        "persistentvolumes",
-        "pods",
-        "podtemplates",
-        "resourcequotas",
-        "serviceaccounts",
-        "services",
-        "storageclasses.storage.k8s.io",
-        "volumeattachments.storage.k8s.io",
-    }
-)
-"""Resources whose delete responds with the object, not with a Status."""
 _METRIC_PATHS = {
     "custom.metrics.k8s.io": {
         "namespaces/{namespace}/metrics/{name}": ("NamespaceMetric", "read a metric of a namespace"),
@@ -188,7 +174,7 @@ def _of_resource(resource: Resource, target: OperationSubject) -> _ResourcePaths
 def _paths(resource: Resource, target: OperationSubject) -> Json:
     readonly = not resource.stored
     paths = openapi_paths.collection(target, readonly=readonly)
-    paths |= openapi_paths.item(target, readonly=readonly, responds_with_object=resource.key in _DELETED_WITH_OBJECT)
+    paths |= openapi_paths.item(target, readonly=readonly, responds_with_object=resource.returns_deleted_object)
     if resource.key == "namespaces":
         del paths[target.collection]["delete"]
     return paths if readonly else paths | openapi_paths.watches(target)

@@ -209,6 +209,7 @@ class Resource:
             that resource's group; strategy, printer and fields are its own.
         face: distinguishes the records of one custom resource: the version, except for the stored one; else empty.
         is_custom: whether the record was made from a CustomResourceDefinition.
+        returns_deleted_object: whether a DELETE responds with the deleted object, not with a Status.
         hidden_annotations: annotations that replace a removed field; PartialObjectMetadata does not show them.
     """
 
@@ -230,6 +231,7 @@ class Resource:
     stored_as: str = ""
     face: str = ""
     is_custom: bool = False
+    returns_deleted_object: bool = False
     hidden_annotations: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:

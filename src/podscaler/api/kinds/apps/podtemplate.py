@@ -34,6 +34,7 @@ RESOURCE = Resource(
     group="",
     plural="podtemplates",
     kind="PodTemplate",
+    returns_deleted_object=True,
     versions=(Version("v1", "core/v1.PodTemplate", default=_set_defaults),),
     strategy=Strategy(
         validate=_validate, warnings=_warnings, has_generation=True, spec_of=lambda found: found.get("template")

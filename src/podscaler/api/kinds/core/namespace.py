@@ -92,6 +92,7 @@ SERVICE_ACCOUNT = Resource(
     group="",
     plural="serviceaccounts",
     kind="ServiceAccount",
+    returns_deleted_object=True,
     versions=(Version("v1", "core/v1.ServiceAccount"),),
     short_names=("sa",),
     printer=tables.named("service account"),

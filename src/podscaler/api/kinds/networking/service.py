@@ -155,6 +155,7 @@ RESOURCE = Resource(
     group="",
     plural="services",
     kind="Service",
+    returns_deleted_object=True,
     versions=(Version("v1", "core/v1.Service", default=set_defaults),),
     short_names=("svc",),
     categories=("all",),

@@ -103,6 +103,7 @@ RESOURCE = Resource(
     group="",
     plural="pods",
     kind="Pod",
+    returns_deleted_object=True,
     versions=(Version("v1", "core/v1.Pod", default=pod_defaults.set_pod_defaults),),
     short_names=("po",),
     categories=("all",),

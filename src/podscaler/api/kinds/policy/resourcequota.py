@@ -131,6 +131,7 @@ RESOURCE = Resource(
     group="",
     plural="resourcequotas",
     kind="ResourceQuota",
+    returns_deleted_object=True,
     versions=(Version("v1", "core/v1.ResourceQuota", default=set_defaults),),
     short_names=("quota",),
     has_status=True,

@@ -162,6 +162,7 @@ RESOURCE = Resource(
     group="",
     plural="persistentvolumes",
     kind="PersistentVolume",
+    returns_deleted_object=True,
     versions=(Version("v1", "core/v1.PersistentVolume", default=set_defaults),),
     namespaced=False,
     short_names=("pv",),

@@ -68,6 +68,7 @@ RESOURCE = Resource(
     group="",
     plural="persistentvolumeclaims",
     kind="PersistentVolumeClaim",
+    returns_deleted_object=True,
     versions=(Version("v1", "core/v1.PersistentVolumeClaim", default=set_defaults),),
     short_names=("pvc",),
     has_status=True,

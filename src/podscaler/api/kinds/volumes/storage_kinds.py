@@ -1,8 +1,8 @@
-"""The records of StorageClass, VolumeAttachment and CSIStorageCapacity (storage.k8s.io/v1), which nothing here acts on.
+"""The records of StorageClass, VolumeAttachment, CSINode and CSIStorageCapacity (storage.k8s.io/v1), without behaviour.
 
 `api.kinds.catalog` lists them, and the API server serves the listed records. Source: the API reference of
 storage.k8s.io/v1; kube-apiserver's validation messages. Differs: the table of a single StorageClass marks the default
-class, too; inline volumes of VolumeAttachments are not validated.
+class, too; inline volumes of VolumeAttachments and the status of CSINodes are not validated.
 """
 
 from typing import Any, Final
@@ -10,7 +10,7 @@ from typing import Any, Final
 from podscaler.api.machinery import names
 from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, required, too_long
 from podscaler.api.machinery.quantity import Quantity
-from podscaler.api.resource import checks, label_selector, semantics, status_subresource, tables
+from podscaler.api.resource import checks, go_struct, label_selector, semantics, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
@@ -18,6 +18,7 @@ _GROUP: Final = "storage.k8s.io"
 _MAX_PARAMETERS: Final = 512
 _MAX_PARAMETERS_BYTES: Final = 256 * 1024
 _DRIVER_MAX_BYTES: Final = 63
+_NODE_ID_MAX_CHARACTERS: Final = 256
 _FIXED: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 _NO_SUBDOMAIN: Final = (
     "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an "
@@ -128,10 +129,63 @@ def _validate_capacity(new: Object, old: Object | None) -> list[FieldError]:
     return found
 
 
+def _set_node_defaults(found: Object) -> None:
+    found.setdefault("spec", {"drivers": None})
+
+
+def _validate_node(new: Object, old: Object | None) -> list[FieldError]:
+    """The errors of a CSINode: of a driver that stays only `allocatable` can change."""
+    drivers, old_drivers = new["spec"].get("drivers") or [], ((old or {}).get("spec") or {}).get("drivers") or []
+    found: list[FieldError] = []
+    seen: set[str] = set()
+    for index, driver in enumerate(drivers):
+        path = f"spec.drivers[{index}]"
+        found += _driver_name_errors(driver["name"], f"{path}.name") + _driver_errors(driver, path)
+        found += checks.not_repeated(driver["name"], f"{path}.name", seen)
+    by_name = {driver["name"]: _fixed_fields(driver) for driver in old_drivers}
+    for fixed in map(_fixed_fields, drivers):
+        if not semantics.same(fixed, by_name.get(fixed["name"], fixed)):
+            printed = go_struct.printed(fixed, "storage/v1.CSINodeDriver")
+            found.append(invalid("spec.drivers", printed, checks.IMMUTABLE))
+    return found
+
+
+def _driver_name_errors(name: str, path: str) -> list[FieldError]:
+    if not name:
+        return [required(path)]
+    if len(name.encode()) > _DRIVER_MAX_BYTES:
+        return [too_long(path, _DRIVER_MAX_BYTES)]
+    return [invalid(path, name, error) for error in names.dns_subdomain_errors(name.lower())]
+
+
+def _driver_errors(driver: Object, path: str) -> list[FieldError]:
+    """The errors of a driver of a CSINode, except those of its name."""
+    node_id = driver["nodeID"]
+    too_many = f"must be {_NODE_ID_MAX_CHARACTERS} characters or less"
+    found = [] if node_id else [required(f"{path}.nodeID")]
+    found += checks.holds(len(node_id.encode()) <= _NODE_ID_MAX_CHARACTERS, f"{path}.nodeID", node_id, too_many)
+    found += checks.not_negative((driver.get("allocatable") or {}).get("count"), f"{path}.allocatable.count")
+    seen: set[str] = set()
+    for key in driver.get("topologyKeys") or []:
+        found += [] if key else [required(path)]
+        found += checks.not_repeated(key, path, seen)
+        found += checks.well_formed(key, path, names.label_key_errors)
+    return found
+
+
+def _fixed_fields(driver: Object) -> Object:
+    return {name: driver.get(name) for name in ("name", "nodeID", "topologyKeys")}
+
+
+def _node_cells(found: Object, _now_ns: int) -> list[Any]:
+    return [len((found.get("spec") or {}).get("drivers") or [])]
+
+
 STORAGE_CLASS = Resource(
     group=_GROUP,
     plural="storageclasses",
     kind="StorageClass",
+    returns_deleted_object=True,
     versions=(Version("v1", "storage/v1.StorageClass", default=_set_class_defaults),),
     namespaced=False,
     short_names=("sc",),
@@ -150,6 +204,7 @@ VOLUME_ATTACHMENT = Resource(
     group=_GROUP,
     plural="volumeattachments",
     kind="VolumeAttachment",
+    returns_deleted_object=True,
     versions=(Version("v1", "storage/v1.VolumeAttachment"),),
     namespaced=False,
     has_status=True,
@@ -167,6 +222,28 @@ VOLUME_ATTACHMENT = Resource(
         Column("Node", description="Where it is attached."),
         Column("Attached", "boolean", description="Whether it is attached."),
         cells=_attachment_cells,
+        note="",
+    ),
+)
+CSI_NODE = Resource(
+    group=_GROUP,
+    plural="csinodes",
+    kind="CSINode",
+    returns_deleted_object=True,
+    versions=(Version("v1", "storage/v1.CSINode", default=_set_node_defaults),),
+    namespaced=False,
+    has_status=True,
+    strategy=Strategy(
+        prepare_create=status_subresource.start_with({}),
+        prepare_update=status_subresource.keep_status,
+        prepare_status_update=status_subresource.keep_spec,
+        validate=_validate_node,
+        allows_unconditional_update=False,
+    ),
+    printer=tables.named(
+        "node",
+        Column("Drivers", "integer", description="How many drivers it has."),
+        cells=_node_cells,
         note="",
     ),
 )

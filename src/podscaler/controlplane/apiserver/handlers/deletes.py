@@ -20,20 +20,6 @@ from podscaler.controlplane.storage.entries import Entry
 from podscaler.controlplane.storage.options import DeleteOptions
 
 DELETE_OPTIONS = BodyKind("v1", "DeleteOptions", "meta/v1.DeleteOptions")
-RETURNED_WHEN_DELETED = frozenset(
-    {
-        "persistentvolumeclaims",
-        "persistentvolumes",
-        "pods",
-        "podtemplates",
-        "resourcequotas",
-        "serviceaccounts",
-        "services",
-        "storageclasses.storage.k8s.io",
-        "volumeattachments.storage.k8s.io",
-    }
-)
-"""Kinds whose DELETE responds with the deleted object instead of a Status, as kube-apiserver's."""
 
 
 async def delete(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -47,7 +33,7 @@ async def delete(server: ServerContext, request: ResourceRequest) -> EncodedResp
     if server.objects.find(request.key, path.namespace, path.name) is not None:
         _warn_about_orphans(request, options)
     done = await server.objects.delete(request.key, path.namespace, path.name, options=options)
-    if done.gone and request.key not in RETURNED_WHEN_DELETED:
+    if done.gone and not request.served.resource.returns_deleted_object:
         return await responses.encode_object(_success(request, done.entry), request.form)
     return await object_responses.one(server, request, done.entry)
 
