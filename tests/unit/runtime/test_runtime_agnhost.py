@@ -276,6 +276,19 @@ def test_files(tmp_path: Path, path: str, status: int) -> None:
     assert serve_hostname.file_response(folder, get(path)).status == status
 
 
+def test_the_web_server_has_the_file_of_its_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probes ask for /localhost.crt."""
+    found: list[int] = []
+
+    def serve(respond: Callable[[WebRequest], WebResponse], port: int) -> int:
+        found.extend((port, respond(get("/localhost.crt")).status, respond(get("/other.crt")).status))
+        return 0
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(serve_hostname, "serve", serve)
+    assert (serve_hostname.web_server_main([]), found) == (0, [80, 200, 404])
+
+
 def test_an_unknown_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
     """The message names those that exist."""
     assert agnhost.run(["python"], ["porter"]) == 1

@@ -3,7 +3,8 @@
 `agnhost` runs them. `serve-hostname` continues for a minute after SIGTERM, until the pod's grace period is over.
 
 Source: test/images/agnhost/serve-hostname and test-webserver of Kubernetes v1.37 (flags and defaults).
-Differs: `test-webserver` serves the container's own folder, as containers share the machine's root folder.
+Differs: `test-webserver` serves the container's own folder, as containers share the machine's root folder, with one
+file of the image: /localhost.crt, which probes ask for.
 """
 
 import os
@@ -31,6 +32,8 @@ ENDING_S: Final = 60.0
 HEALTHY_S: Final = 10.0
 DATAGRAM_BYTES: Final = 16
 FILE_BYTES_MAX: Final = 16 * 1024 * 1024
+IMAGE_FILE: Final = "localhost.crt"
+IMAGE_FILE_TEXT: Final = "no certificate: this file is only served\n"
 
 
 def end_on_signal() -> None:
@@ -109,6 +112,7 @@ def web_server_main(args: Sequence[str]) -> int:
     parser.add_flag("port", 80)
     options = parser.parse_args(args)
     folder = Path.cwd()
+    (folder / IMAGE_FILE).write_text(IMAGE_FILE_TEXT, encoding="utf-8")
     return serve(lambda request: file_response(folder, request), options.port)
 
 
