@@ -3,31 +3,12 @@
 import asyncio
 import socket
 
-import pytest
-import uvloop
-
-from patience import WITHIN_S
 from podscaler.base.clock import SystemClock
 from podscaler.controlplane.network import datagram_listener
 from podscaler.controlplane.network.balancer import Backends
 from podscaler.controlplane.network.proxied_connection import ProxiedConnections
 
 HOST = "127.0.0.1"
-
-
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def run(request):
-    """Run a scenario on one kind of loop, with a deadline."""
-
-    def runner(scenario):
-        async def limited():
-            async with asyncio.timeout(WITHIN_S):
-                await scenario
-
-        with asyncio.Runner(loop_factory=request.param) as loop_runner:
-            loop_runner.run(limited())
-
-    return runner
 
 
 async def until(condition):
