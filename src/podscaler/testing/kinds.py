@@ -36,8 +36,10 @@ def _default(obj: Object) -> None:
     obj.setdefault("spec", {}).setdefault("colour", "grey")
 
 
-def _grace_period_s(obj: Object) -> int:
-    return int(obj["spec"].get("graceSeconds", 30)) if obj["spec"].get("running") else 0
+def _grace_period_s(obj: Object, requested_s: int | None) -> int:
+    if not obj["spec"].get("running"):
+        return 0
+    return int(obj["spec"].get("graceSeconds", 30)) if requested_s is None else requested_s
 
 
 def _is_held(obj: Object) -> bool:

@@ -181,6 +181,7 @@ async def test_preconditions_name_what_differs(objects: Objects) -> None:
     [
         pytest.param({"running": True}, None, ("2026-01-01T00:00:30Z", 30), id="the kind's own period"),
         pytest.param({"running": True}, 5, ("2026-01-01T00:00:05Z", 5), id="the client's period"),
+        pytest.param({"running": True, "graceSeconds": 0}, 60, ("2026-01-01T00:01:00Z", 60), id="more than its own"),
         pytest.param({"running": True}, -7, ("2026-01-01T00:00:01Z", 1), id="a negative one is a second"),
         pytest.param({"running": True}, 2**49, ("1779-05-24T00:10:43Z", 2**49), id="one beyond all time wraps"),
     ],

@@ -93,8 +93,8 @@ class Strategy:
     validate_status: Callable[[Object, Object | None], list[FieldError]] = _no_errors
     has_generation: bool = False
     spec_of: Callable[[Object], Any] = lambda obj: obj.get("spec")
-    grace_period_s: Callable[[Object], int] | None = None
-    """For kinds that are deleted gracefully (Pod): the default grace period; 0 also overrides what the client sends."""
+    grace_period_s: Callable[[Object, int | None], int] | None = None
+    """For kinds that are deleted gracefully (Pod): the grace period for what a delete asks for, None for nothing."""
     prepare_delete: Callable[[Object], None] = _nothing
     """Changes, in place, an object that a delete marks with a deletionTimestamp instead of removing it."""
     is_held: Callable[[Object], bool] = lambda _obj: False

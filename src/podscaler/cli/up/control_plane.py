@@ -309,10 +309,9 @@ class ControlPlane:
         if machine is not None:
             self._exit.push_async_callback(machine.stop)
         self._exit.push_async_callback(self._end_parts)
-        for name, part in (machine.parts if machine is not None else {}).items():
+        parts = {} if machine is None else machine.parts
+        for name, part in {**parts, "controllers": controllers.run, "aggregation": aggregation.run}.items():
             self._begin(name, part)
-        self._begin("controllers", controllers.run)
-        self._begin("aggregation", aggregation.run)
         heapster_url = await self._serve_heapster(machine, registry)
         if self._settings.autoscaler is not None:
             self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, recorder, heapster_url))

@@ -120,8 +120,7 @@ def _mark_gracefully(resource: Resource, obj: Object, options: DeleteOptions, no
             return False
         _shorten_grace_period(metadata, requested_s)
         return True
-    own_s = max(strategy.grace_period_s(obj), 0)
-    period_s = own_s if requested_s is None or own_s == 0 else requested_s
+    period_s = strategy.grace_period_s(obj, requested_s)
     metadata["deletionTimestamp"] = rfc3339(now_ns + _duration_ns(period_s))
     metadata["deletionGracePeriodSeconds"] = period_s
     _raise_generation(metadata)

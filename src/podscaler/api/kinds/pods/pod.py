@@ -33,12 +33,14 @@ def _prepare_binding(new: Object, old: Object) -> None:
     new["spec"] = {**(old.get("spec") or {}), "nodeName": (new.get("spec") or {}).get("nodeName", "")}
 
 
-def _grace_period_s(pod: Object) -> int:
-    """The default grace period of a delete: 0 for a pod that is on no node, or has ended."""
+def _grace_period_s(pod: Object, requested_s: int | None) -> int:
+    """The grace period of a delete: 0 for a pod that is on no node, or has ended; a negative one counts as a second."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
         return 0
-    return int(spec.get("terminationGracePeriodSeconds", pod_defaults.GRACE_PERIOD_S))
+    own_s = int(spec.get("terminationGracePeriodSeconds", pod_defaults.GRACE_PERIOD_S))
+    period_s = own_s if requested_s is None else requested_s
+    return period_s if period_s >= 0 else 1
 
 
 def _fields(pod: Object) -> dict[str, str]:
