@@ -151,12 +151,14 @@ def test_the_data_dir_is_for_its_owner_alone(fresh_up: Up) -> None:
 
 
 def too_open(folder: Path) -> dict[str, str]:
-    """Paths and modes of what is open to more than its owner; what goes meanwhile is not looked at."""
+    """Paths and modes of what is open to more than its owner, except links and what goes meanwhile."""
     found = {}
     for place, _, names in os.walk(folder):
         for path in (Path(place), *(Path(place, name) for name in names)):
             with contextlib.suppress(FileNotFoundError):
-                mode = path.stat().st_mode
+                mode = path.lstat().st_mode
+                if stat.S_ISLNK(mode):  # to a program of the machine
+                    continue
                 runs = stat.S_ISDIR(mode) or path.parent.name == "programs"
                 if stat.S_IMODE(mode) != (0o700 if runs else 0o600):
                     found[str(path)] = oct(mode)

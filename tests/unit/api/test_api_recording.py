@@ -24,7 +24,7 @@ HPA = autoscaling.HorizontalPodAutoscaler(
 )
 SCALE = autoscaling.Scale("autoscaling/v1", spec=autoscaling.ScaleSpec(2))
 FAILURE = meta.Status("v1", status="Failure", message="no", reason="Conflict", code=409)
-POD = pods.Pod(pods.PodMeta("a", "ns"))
+POD = pods.Pod(pods.PodMetricsMeta("a", "ns"))
 
 
 def test_header_round_trip() -> None:
@@ -38,7 +38,7 @@ def test_header_round_trip() -> None:
 def test_sync_round_trip(scale: autoscaling.Scale | meta.Status, updates: tuple[meta.Status, ...]) -> None:
     """A sync that is written is read again, with answers of every kind."""
     answers = (
-        metrics.PodMetricsList(items=(metrics.PodMetrics(metrics.NamedMeta("a", "ns")),)),
+        metrics.PodMetricsList(items=(metrics.PodMetrics(metrics.PodMetricsMeta("a", "ns")),)),
         metrics.MetricValueList(items=(metrics.MetricValue(value="1"),)),
         metrics.ExternalMetricValueList(items=(metrics.ExternalMetricValue(value="1"),)),
         FAILURE,

@@ -76,14 +76,17 @@ def test_empty_answer(items: list[Any] | None) -> None:
 
 
 def test_custom_metric_of_pods() -> None:
-    """Values go by the name of the object they describe; an absent window is a minute."""
+    """Values go by the name of the object they describe; an absent window is a minute. v1beta1 calls it `window`."""
     items = [
         {"describedObject": {"name": "a"}, "timestamp": NOW_TEXT, "value": "1500m"},
         {"describedObject": {"name": "b"}, "timestamp": NOW_TEXT, "windowSeconds": 0, "value": "2"},
+        {"describedObject": {"name": "c"}, "timestamp": NOW_TEXT, "window": 90, "value": "3"},
     ]
     answer = msgspec.convert({"items": items}, metrics.MetricValueList)
     assert (samples.of_pods(answer), samples.of_pods(metrics.MetricValueList())) == (
-        PodSamples({"a": Sample(1500, NOW, 60 * SECOND), "b": Sample(2000, NOW, 0)}),
+        PodSamples(
+            {"a": Sample(1500, NOW, 60 * SECOND), "b": Sample(2000, NOW, 0), "c": Sample(3000, NOW, 90 * SECOND)}
+        ),
         PodSamples({}, is_empty=True),
     )
 

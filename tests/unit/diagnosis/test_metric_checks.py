@@ -151,7 +151,7 @@ def test_findings(facts: MetricFacts, expected: tuple[DoctorFinding, ...]) -> No
 
 def test_the_section_has_values_services_and_ages() -> None:
     """One line for the metric, for its API and for the query."""
-    external = ExternalMetricValueList(items=(ExternalMetricValue(value="5"),))
+    external = ExternalMetricValueList(items=(ExternalMetricValue(value="5", window_s=60),))
     facts = MetricFacts(
         trace(values(5000), metric=external_metric(average="2")),
         [usage("10:29:50", "10:29:30"), RecordedQuery(QUEUE, external, "", 2.5), RecordedQuery(QUEUE, None, "no", 0.1)],

@@ -48,7 +48,7 @@ class Source:
                     metrics.ContainerMetrics("a", {"cpu": "100m"}),
                     metrics.ContainerMetrics("b", {"cpu": "7m"}),
                 )
-                item = metrics.PodMetrics(metrics.NamedMeta("p"), "2026-01-01T00:00:00Z", "30s", containers)
+                item = metrics.PodMetrics(metrics.PodMetricsMeta("p"), "2026-01-01T00:00:00Z", "30s", containers)
                 return metrics.PodMetricsList(items=(item,))
             case PodsMetricQuery(namespace, metric, selector, own):
                 self._note("pods", namespace, metric, str(selector), str(own))

@@ -12,9 +12,9 @@ from podscaler.api.typed.metrics import (
     DescribedObject,
     MetricValue,
     MetricValueList,
-    NamedMeta,
     PodMetrics,
     PodMetricsList,
+    PodMetricsMeta,
 )
 from podscaler.base.errors import StatusError
 from podscaler.kube.client.client import Client
@@ -72,7 +72,7 @@ async def test_the_usage_of_pods(source: HeapsterMetricsSource, transport: Scrip
     """It is the list of the API that metrics.k8s.io grew out of, through the proxy of the Service."""
     transport.on("GET", PROXY + USAGE, json_answer(USED))
     container = ContainerMetrics("main", {"cpu": "250m", "memory": "1Mi"})
-    pod = PodMetrics(NamedMeta("a", "ns1"), "2026-01-01T00:00:00Z", "1m0s", (container,))
+    pod = PodMetrics(PodMetricsMeta("a", "ns1"), "2026-01-01T00:00:00Z", "1m0s", (container,))
     assert await source.query(RESOURCE_QUERY) == PodMetricsList(metadata={}, items=(pod,))
     assert transport.asked() == [f"{PROXY}{USAGE}?labelSelector=app%3Dweb"]
 

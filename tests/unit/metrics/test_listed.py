@@ -5,7 +5,7 @@ from typing import Any
 
 from podscaler.api.machinery import selectors
 from podscaler.api.machinery.selectors import Selector
-from podscaler.api.typed.metrics import ExternalMetricValueList, NamedMeta, PodMetrics, PodMetricsList
+from podscaler.api.typed.metrics import ExternalMetricValueList, PodMetrics, PodMetricsList, PodMetricsMeta
 from podscaler.base.errors import StatusError
 from podscaler.metrics.listed_pod_metrics import KnownPods, ListedMetricsSource
 from podscaler.metrics.queries import ExternalMetricQuery, MetricQuery, ResourceMetricsQuery
@@ -31,7 +31,7 @@ class Api:
         if self.refuses_lists and not str(query.selector):
             raise StatusError("no lists", code=403, reason="Forbidden")
         names = _names("", query.selector)
-        return PodMetricsList(items=tuple(PodMetrics(NamedMeta(name, query.namespace)) for name in names))
+        return PodMetricsList(items=tuple(PodMetrics(PodMetricsMeta(name, query.namespace)) for name in names))
 
 
 def _app(number: int) -> Selector:

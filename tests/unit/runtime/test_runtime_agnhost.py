@@ -145,6 +145,16 @@ def test_a_line_that_is_no_request(port: int) -> None:
             assert b"Bad request syntax" in response.read()
 
 
+def test_the_log_names_no_path_for_a_line_that_is_no_request(port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """An invalid request after a valid one, on the same connection, is not logged with the former's path."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(b"GET /a?b HTTP/1.1\r\n\r\nhostName\n")
+        connection.shutdown(socket.SHUT_WR)
+        with connection.makefile("rb") as response:
+            response.read()
+    assert capsys.readouterr().out == "GET /a 200\ninvalid request 400\n"
+
+
 @pytest.mark.parametrize(
     ("headers", "body", "text"),
     [
@@ -159,6 +169,9 @@ def test_a_line_that_is_no_request(port: int) -> None:
             {"Transfer-Encoding": "chunked"}, b"2;a=b\r\nhi\r\n0\r\n\r\n", "POST /a {'x': '1'} b'hi'", id="chunked"
         ),
         pytest.param({"Transfer-Encoding": "chunked"}, b"zz\r\n", "invalid body\n", id="invalid chunk"),
+        pytest.param({"Transfer-Encoding": "chunked"}, b"-1\r\n", "invalid body\n", id="negative chunk"),
+        pytest.param({"Content-Length": "-1"}, b"", "invalid body\n", id="negative length"),
+        pytest.param({"Content-Length": "1_0"}, b"", "invalid body\n", id="no number"),
         pytest.param({"Content-Length": "99999999"}, b"", "request body too large\n", id="too large"),
     ],
 )

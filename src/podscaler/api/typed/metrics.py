@@ -1,9 +1,10 @@
-"""The responses of the three metrics APIs as msgspec structs, with only those fields that decisions use.
+"""The responses of the three metrics APIs as msgspec structs: lists of pod, custom and external metrics.
 
 The metrics clients and recordings decode them; `podscaler.core.calculation.samples` makes the samples of a decision
-from them. Quantities (`100m`), times (RFC 3339) and windows (Go durations) are texts.
+from them. Names are in camel case in JSON. Quantities (`100m`) and times (RFC 3339) are texts; a list without items may
+have null in their place (None), which is how Go encodes an empty one.
 
-Source: metrics.k8s.io/v1beta1, custom.metrics.k8s.io/v1beta1 and v1beta2 (read alike: what differs is not used),
+Source: metrics.k8s.io/v1beta1, custom.metrics.k8s.io/v1beta1 and v1beta2 (one class reads both),
 external.metrics.k8s.io/v1beta1 (docs/spec/decision.md 7 (Metrics client)).
 """
 
@@ -14,7 +15,7 @@ from msgspec import field
 from podscaler.api.machinery.meta import Wire
 
 
-class NamedMeta(Wire, frozen=True):
+class PodMetricsMeta(Wire, frozen=True):
     """The name and namespace of the pod that the usage describes."""
 
     name: str = ""
@@ -31,7 +32,7 @@ class ContainerMetrics(Wire, frozen=True):
 class PodMetrics(Wire, frozen=True):
     """The usage of one pod's containers, averaged over `window` (a Go duration) until `timestamp`."""
 
-    metadata: NamedMeta = field(default_factory=NamedMeta)
+    metadata: PodMetricsMeta = field(default_factory=PodMetricsMeta)
     timestamp: str | None = None
     window: str = "0s"
     containers: tuple[ContainerMetrics, ...] | None = None
@@ -55,7 +56,12 @@ class DescribedObject(Wire, frozen=True):
 
 
 class MetricValue(Wire, frozen=True):
-    """One value of a custom metric; v1beta1 names the metric in `metric_name`, v1beta2 in `metric`."""
+    """One value of a custom metric.
+
+    Attributes:
+        metric, window_seconds: the metric's name and selector, and the seconds that the value covers, in v1beta2.
+        metric_name, selector, window: the same in v1beta1.
+    """
 
     described_object: DescribedObject = field(default_factory=DescribedObject)
     metric: dict[str, Any] | None = None
@@ -63,7 +69,13 @@ class MetricValue(Wire, frozen=True):
     selector: dict[str, Any] | None = None
     timestamp: str | None = None
     window_seconds: int | None = None
+    window: int | None = None
     value: str = "0"
+
+    @property
+    def window_s(self) -> int | None:
+        """The seconds before `timestamp` that the value covers, None if the response does not say."""
+        return self.window if self.window_seconds is None else self.window_seconds
 
 
 class MetricValueList(Wire, frozen=True, tag_field="kind", tag="MetricValueList"):
@@ -75,12 +87,16 @@ class MetricValueList(Wire, frozen=True, tag_field="kind", tag="MetricValueList"
 
 
 class ExternalMetricValue(Wire, frozen=True):
-    """One value of an external metric."""
+    """One value of an external metric.
+
+    Attributes:
+        window_s: the seconds before `timestamp` that the value covers, None if the response does not say.
+    """
 
     metric_name: str = ""
     metric_labels: dict[str, str] | None = None
     timestamp: str | None = None
-    window_seconds: int | None = None
+    window_s: int | None = field(default=None, name="window")
     value: str = "0"
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podscaler.api.machinery import duration
+from podscaler.api.typed import metrics
 from podscaler.base.clock import NANOSECONDS, Clock
 from podscaler.base.errors import StatusError
 from podscaler.cli.diagnosis import events
@@ -249,12 +250,11 @@ def _windows_ns(query: RecordedQuery) -> list[int]:
 
 
 def _window_ns(item: Any) -> int:
-    """The window of a value; 0: it has none."""
-    seconds = getattr(item, "window_seconds", None)
-    if seconds is not None:
-        return int(seconds) * NANOSECONDS
+    """The window of a value; 0 if it has none."""
+    if not isinstance(item, metrics.PodMetrics):
+        return (item.window_s or 0) * NANOSECONDS
     try:
-        return duration.parse(getattr(item, "window", "0s"))
+        return duration.parse(item.window)
     except ValueError:
         return 0
 

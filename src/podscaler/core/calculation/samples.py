@@ -66,7 +66,7 @@ def of_pods(response: metrics.MetricValueList, version: Emulation = emulation.V1
         item.described_object.name: Sample(
             version.parse_milli(item.value),
             instants.parse_optional(item.timestamp),
-            DEFAULT_WINDOW_NS if item.window_seconds is None else item.window_seconds * SECOND_NS,
+            DEFAULT_WINDOW_NS if item.window_s is None else item.window_s * SECOND_NS,
         )
         for item in response.items or ()
     }

@@ -136,18 +136,18 @@ def _set_node_defaults(found: Object) -> None:
 def _validate_node(new: Object, old: Object | None) -> list[FieldError]:
     """The errors of a CSINode: of a driver that stays only `allocatable` can change."""
     drivers, old_drivers = new["spec"].get("drivers") or [], ((old or {}).get("spec") or {}).get("drivers") or []
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, driver in enumerate(drivers):
-        path = f"spec.drivers[{index}]"
-        found += _driver_name_errors(driver["name"], f"{path}.name") + _driver_errors(driver, path)
-        found += checks.not_repeated(driver["name"], f"{path}.name", seen)
-    by_name = {driver["name"]: _fixed_fields(driver) for driver in old_drivers}
+        path, name = f"spec.drivers[{index}]", driver.get("name", "")
+        errors += _driver_name_errors(name, f"{path}.name") + _driver_errors(driver, path)
+        errors += checks.not_repeated(name, f"{path}.name", seen)
+    old_fields = {fixed["name"]: fixed for fixed in map(_fixed_fields, old_drivers)}
     for fixed in map(_fixed_fields, drivers):
-        if not semantics.same(fixed, by_name.get(fixed["name"], fixed)):
+        if not semantics.same(fixed, old_fields.get(fixed["name"], fixed)):
             printed = go_struct.printed(fixed, "storage/v1.CSINodeDriver")
-            found.append(invalid("spec.drivers", printed, checks.IMMUTABLE))
-    return found
+            errors.append(invalid("spec.drivers", printed, checks.IMMUTABLE))
+    return errors
 
 
 def _driver_name_errors(name: str, path: str) -> list[FieldError]:
@@ -160,21 +160,26 @@ def _driver_name_errors(name: str, path: str) -> list[FieldError]:
 
 def _driver_errors(driver: Object, path: str) -> list[FieldError]:
     """The errors of a driver of a CSINode, except those of its name."""
-    node_id = driver["nodeID"]
+    node_id = driver.get("nodeID", "")
     too_many = f"must be {_NODE_ID_MAX_CHARACTERS} characters or less"
-    found = [] if node_id else [required(f"{path}.nodeID")]
-    found += checks.holds(len(node_id.encode()) <= _NODE_ID_MAX_CHARACTERS, f"{path}.nodeID", node_id, too_many)
-    found += checks.not_negative((driver.get("allocatable") or {}).get("count"), f"{path}.allocatable.count")
+    errors = [] if node_id else [required(f"{path}.nodeID")]
+    errors += checks.holds(len(node_id.encode()) <= _NODE_ID_MAX_CHARACTERS, f"{path}.nodeID", node_id, too_many)
+    errors += checks.not_negative((driver.get("allocatable") or {}).get("count"), f"{path}.allocatable.count")
     seen: set[str] = set()
     for key in driver.get("topologyKeys") or []:
-        found += [] if key else [required(path)]
-        found += checks.not_repeated(key, path, seen)
-        found += checks.well_formed(key, path, names.label_key_errors)
-    return found
+        errors += [] if key else [required(path)]
+        errors += checks.not_repeated(key, path, seen)
+        errors += checks.well_formed(key, path, names.label_key_errors)
+    return errors
 
 
 def _fixed_fields(driver: Object) -> Object:
-    return {name: driver.get(name) for name in ("name", "nodeID", "topologyKeys")}
+    """The fields of a driver that cannot change."""
+    return {
+        "name": driver.get("name", ""),
+        "nodeID": driver.get("nodeID", ""),
+        "topologyKeys": driver.get("topologyKeys"),
+    }
 
 
 def _node_cells(found: Object, _now_ns: int) -> list[Any]:

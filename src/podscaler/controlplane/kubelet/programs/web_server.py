@@ -1,12 +1,14 @@
-"""A small HTTP server for the test programs of the built-in images.
+"""A small HTTP server, and a parser of flags, for the test programs of the built-in images.
 
 `resource_consumer`, `netexec` and the other servers here define a function from request to response, and call `serve`.
-A request has a thread of its own; at most REQUESTS_AT_ONCE run at a time. The server listens on the pod's address.
-Request bodies above BODY_BYTES_MAX are a 413. SIGTERM ends the process at once, as it ends a Go program.
+Each connection has a thread of its own; at most REQUESTS_AT_ONCE requests are processed at a time. Request bodies above
+BODY_BYTES_MAX get status 413. SIGTERM ends the process at once, by Python's default, as it ends a Go program.
+The programs take their flags in Go's forms, which ArgumentParser reads.
 """
 
 import argparse
 import os
+import re
 import ssl
 import sys
 import threading
@@ -21,6 +23,8 @@ REQUESTS_AT_ONCE: Final = 256
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 LINE_BYTES_MAX: Final = 8192
 IDLE_S: Final = 60
+_is_decimal = re.compile(rb"[0-9]+").fullmatch
+_is_hexadecimal = re.compile(rb"[0-9A-Fa-f]+").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,12 @@ class WebRequest:
 
 @dataclass(frozen=True, slots=True)
 class WebResponse:
-    """A response; `finished` runs after it was sent."""
+    """A response.
+
+    Attributes:
+        text: the body.
+        finished: called after the response was sent, None if nothing is to be done then.
+    """
 
     text: str
     status: int = 200
@@ -63,7 +72,10 @@ def error(text: str, status: int) -> WebResponse:
 
 
 def listen_address() -> str:
-    """The address to listen on: the pod's, the only one of a pod without a network namespace, or all of them."""
+    """The address to listen on: LISTEN_ADDRESS, or else the pod's, or else 127.0.0.1.
+
+    The kubelet sets LISTEN_ADDRESS, to all addresses, in pods with a network namespace of their own.
+    """
     return os.environ.get("LISTEN_ADDRESS") or os.environ.get("POD_IP", "127.0.0.1")
 
 
@@ -121,7 +133,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server_version = "agnhost"
+    server_version = "agnhost"  # the header `Server` of responses
     timeout = IDLE_S
     respond: Respond
     context: ssl.SSLContext | None
@@ -156,13 +168,13 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_GET  # noqa: N815 - names of http.server
 
     def _body(self) -> bytes | None:
-        """The body of the request, None where it is too large. Raises ValueError."""
+        """The body of the request, None if it is too large. Raises ValueError for a length that is no number."""
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-            length = int(self.headers.get("Content-Length") or 0)
-            return self.rfile.read(length) if 0 <= length <= BODY_BYTES_MAX else None
+            length = _length(self.headers.get("Content-Length", "0").encode(), _is_decimal, 10)
+            return self.rfile.read(length) if length <= BODY_BYTES_MAX else None
         body = b""
-        while length := int(self.rfile.readline(LINE_BYTES_MAX).partition(b";")[0], 16):
-            if not 0 < length <= BODY_BYTES_MAX - len(body):
+        while length := _length(self.rfile.readline(LINE_BYTES_MAX).partition(b";")[0], _is_hexadecimal, 16):
+            if length > BODY_BYTES_MAX - len(body):
                 return None
             body += self.rfile.read(length)
             self.rfile.readline(LINE_BYTES_MAX)
@@ -192,9 +204,16 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Print the method, the path without its query, and the status of each request, which may be no HTTP."""
-        path = getattr(self, "path", "")
-        print(f"{self.command} {urlsplit(path).path} {code}" if path else f"invalid request {code}", flush=True)
+        """Print the method, the path without its query, and the status; a request that is not HTTP has no method."""
+        text = f"{self.command} {urlsplit(self.path).path}" if self.command else "invalid request"
+        print(f"{text} {code}", flush=True)
+
+
+def _length(text: bytes, is_valid: Callable[[bytes], object], base: int) -> int:
+    """The number of bytes; Python's own forms of numbers (`-1`, `1_0`, `0x1`) are none. Raises ValueError."""
+    if not is_valid(text.strip()):
+        raise ValueError(f"invalid length {text!r}")
+    return int(text, base)
 
 
 def parse_int(text: str) -> int | None:
