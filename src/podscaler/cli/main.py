@@ -8,9 +8,11 @@ Source: kubectl's plugins (`kubectl_complete-PLUGIN`), which read cobra's form: 
 proposal, then `:` and a ShellCompDirective.
 """
 
+import gc
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 
 import click
 from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
@@ -76,7 +78,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, function = COMMANDS[cmd_name][0].partition(":")
-        command = getattr(import_module(module), function or "command")
+        command = getattr(_import(module), function or "command")
         assert isinstance(command, click.Command)
         return command
 
@@ -100,6 +102,17 @@ class LazyGroup(click.Group):
         except PodscalerError as error:
             click.echo(f"podscaler: {error}", err=True)
             ctx.exit(2)
+
+
+def _import(name: str) -> ModuleType:
+    """The module of that name. What it creates stays, so looking for garbage meanwhile finds none, and takes a tenth."""
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return import_module(name)
+    finally:
+        if is_enabled:
+            gc.enable()
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
