@@ -39,14 +39,14 @@ def bootstrapped(lines: tuple[str, ...]) -> set[Grant]:
 
 def test_the_cluster_role_is_the_built_in_controllers_and_what_following_workloads_needs() -> None:
     """The autoscaler of `up` has the same rights; whoever has those of the built-in one needs only a few more."""
-    built_in = bootstrapped(bootstrap_roles.CONTROLLERS["horizontal-pod-autoscaler"])
-    ours = bootstrapped(bootstrap_roles.CLUSTER_ROLES[bootstrap_roles.AUTOSCALER])
+    built_in = bootstrapped(bootstrap_roles.CONTROLLER_RULES["horizontal-pod-autoscaler"])
+    ours = bootstrapped(bootstrap_roles.CLUSTER_ROLES[bootstrap_roles.AUTOSCALER_ROLE])
     assert granted("ClusterRole") == built_in | ours
 
 
 def test_histories_are_the_config_maps_that_up_lets_its_autoscaler_keep() -> None:
     """The same names in both."""
-    ours = bootstrapped(bootstrap_roles.ROLES["kube-system", bootstrap_roles.AUTOSCALER])
+    ours = bootstrapped(bootstrap_roles.ROLES["kube-system", bootstrap_roles.AUTOSCALER_ROLE])
     config_maps = {grant for grant in granted("Role") if grant.resource == "configmaps"}
     assert {grant.name for grant in config_maps} == {grant.name for grant in ours}
 

@@ -1,7 +1,8 @@
-"""Finds MetricSources: the informer, which caches all of a cluster, and FetchedSources, which requests single ones.
+"""Finds MetricSources, the custom resources that say where a metric is read (a query of Prometheus, a list of Redis).
 
-ClusterSources makes and runs the informer; `podscaler explain` uses FetchedSources. Where the
-CustomResourceDefinition of MetricSource does not exist, the watch is tried again with back-off, and nothing is logged.
+Two ways: MetricSourceInformer caches all of a cluster, and MetricSourceFetcher requests single ones. `ClusterSources`
+makes and runs the informer; `podscaler explain` uses the fetcher. If the CustomResourceDefinition of MetricSource does
+not exist, the watch is tried again with back-off, and nothing is logged (`is_optional`).
 """
 
 import random
@@ -33,42 +34,43 @@ class MetricSourceInformer:
         self._cache: Cache[MetricSource] = Cache()
         path = f"{metric_source.BASE_PATH}/metricsources"
         source = WatchSource(path, metric_source.RESOURCE, metric_source.decode, is_optional=True)
-        self._watch = Reflector(client, source, cache=self._cache, clock=clock, rng=rng)
+        self._reflector = Reflector(client, source, cache=self._cache, clock=clock, rng=rng)
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        await self._watch.run()
+        await self._reflector.run()
 
     def subscribe(self, handler: ResourceEventHandler[MetricSource]) -> None:
         """Call `handler` for every change."""
         self._cache.subscribe(handler)
 
     def names(self) -> set[str]:
-        """The names of all MetricSources, in any namespace; empty before the first list."""
+        """The names of all MetricSources, in any namespace, for discovery; empty before the first list."""
         return {each.metadata.name for each in self._cache}
 
     async def find(self, key: Key) -> MetricSource | None:
-        """The MetricSource of that namespace and name; None where there is none.
+        """The MetricSource of that namespace and name, after the first list.
 
-        None, too, where the server does not serve them, or they may not be listed: an external metrics API is requested
-        then. Waits for the first list. Raises StatusError where it fails, or there is none after LIST_TIMEOUT_S.
+        None if there is none, the server does not serve the kind, or it may not be listed; the caller then asks the
+        external metrics API. Raises StatusError if the first list fails or takes longer than LIST_TIMEOUT_S.
         """
         deadline_s = self._clock.monotonic_s() + LIST_TIMEOUT_S
-        while not self._is_known:
-            if self._watch.last_error:
-                raise StatusError(f"MetricSources are not listed yet: {self._watch.last_error}", code=0)
+        while not self._can_answer:
+            if self._reflector.last_error:
+                # code 0: no HTTP response is behind this error
+                raise StatusError(f"MetricSources are not listed yet: {self._reflector.last_error}", code=0)
             if self._clock.monotonic_s() >= deadline_s:
                 raise StatusError("MetricSources are not listed yet", code=0)
             await self._clock.sleep(POLL_PERIOD_S)
         return self._cache.find(key)
 
     @property
-    def _is_known(self) -> bool:
-        """Whether they are listed, or there is none that may be read."""
-        return self._cache.synced or not self._watch.is_served or self._watch.is_forbidden
+    def _can_answer(self) -> bool:
+        """Whether MetricSources are listed, or cannot be: the kind is not served, or listing it is forbidden."""
+        return self._cache.synced or not self._reflector.is_served or self._reflector.is_forbidden
 
 
-class FetchedSources:
+class MetricSourceFetcher:
     """Requests each MetricSource when it is looked for; a `podscaler.sources.direct_metrics.SourceFinder`.
 
     Args:

@@ -80,7 +80,7 @@ def test_outside_of_syncs_no_autoscaler_is_named() -> None:
 SCRIPT = """
 import logging, sys
 from podscaler.cli.options import log_output
-log_output.configure(sys.argv[1], int(sys.argv[2]), quiet=getattr(logging, sys.argv[3]))
+log_output.configure(sys.argv[1], int(sys.argv[2]), base_level=getattr(logging, sys.argv[3]))
 for level in ("debug", "info", "warning"):
     getattr(logging.getLogger("podscaler.part"), level)("at %s", level)
 """

@@ -11,7 +11,7 @@ from podscaler.base.errors import StatusError
 from podscaler.kube.client.client import Client
 from podscaler.kube.transport.transport import Response
 from podscaler.sources.cluster_sources import ClusterSources
-from podscaler.sources.informer import FetchedSources, MetricSourceInformer
+from podscaler.sources.informer import MetricSourceFetcher, MetricSourceInformer
 from podscaler.testing import VirtualClock
 from podscaler.testing.sources import metric_source
 from podscaler.testing.transport import Feed, ScriptedTransport, json_answer
@@ -106,7 +106,7 @@ async def test_single_requests(answer: Response, spec: dict[str, int] | None) ->
     """For a command that looks once."""
     transport = ScriptedTransport()
     transport.on("GET", ONE, answer)
-    found = await FetchedSources(Client(transport, VirtualClock())).find(("shop", "jobs"))
+    found = await MetricSourceFetcher(Client(transport, VirtualClock())).find(("shop", "jobs"))
     assert (None if found is None else found.spec) == spec
 
 
@@ -115,7 +115,7 @@ async def test_a_server_that_fails_is_no_missing_source() -> None:
     transport = ScriptedTransport()
     transport.on("GET", ONE, Response(500, {}, b"broken"))
     with pytest.raises(StatusError):
-        await FetchedSources(Client(transport, VirtualClock())).find(("shop", "jobs"))
+        await MetricSourceFetcher(Client(transport, VirtualClock())).find(("shop", "jobs"))
 
 
 @pytest.mark.parametrize(

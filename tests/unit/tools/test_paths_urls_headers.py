@@ -140,7 +140,7 @@ CHECKED_CLIENTS = {
     "metrics/heapster.py:HeapsterMetricsSource._get": "flags that are checked as names and a URL; paths of the callers",
     "metrics/heapster.py:HeapsterMetricsSource._results": "object_name and subresource",
     "metrics/heapster.py:collapsed_milli": "a division of numbers",
-    "sources/informer.py:FetchedSources.find": "object_name; the namespace of an autoscaler",
+    "sources/informer.py:MetricSourceFetcher.find": "object_name; the namespace of an autoscaler",
     "sources/status.py:SourceStatusWriter._write": "namespace and name of an object",
     "sources/systems/file.py:_resolved": "resolved, and refused where it is not below the folder",
     "sources/systems/nats.py:NatsSource._connect": "split_address: a host and a number, which the client parses again",

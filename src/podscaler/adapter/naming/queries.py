@@ -1,9 +1,10 @@
 """Builds the PromQL expressions for values of metrics from the template of a rule.
 
 `naming.rule_naming` and `providers.resource_metrics` have a QueryTemplate for each rule. A *direct* query asks for
-certain objects, as prometheus-adapter does. A *batch* asks for the objects of a whole namespace or of all namespaces;
-its result is divided by labels. There is a batch only where `promql.partition` finds that the values are the same, and
-where the template does not use `LabelValuesByName`, whose values are the names of the objects.
+certain objects, as prometheus-adapter does: `sum(rate(http_requests{namespace="shop",pod=~"a|b"}[2m])) by (pod)`. A
+*batch* asks for the objects of a whole namespace or of all namespaces; its result is divided by labels. A rule has a
+batch only if dividing gives the same values as direct queries, which `promql.partition` decides from the expression,
+and if the template does not use `LabelValuesByName`, whose values are the names of the objects.
 
 Source: prometheus-adapter v0.12.0 (querying).
 """
@@ -21,11 +22,11 @@ from podscaler.api.machinery.requirements import Operator, Requirement
 from podscaler.api.machinery.selectors import Selector
 from podscaler.api.text.quoting import quoted
 
-_OBJECT_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:_-]{0,251}[A-Za-z0-9])?", re.ASCII).fullmatch
+_is_object_name = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:_-]{0,251}[A-Za-z0-9])?", re.ASCII).fullmatch
 """A DNS subdomain, or a name of RBAC, whose kinds alone have upper case and colons."""
-_NEGATIVE = frozenset({Operator.NOT_EQUALS, Operator.NOT_IN})
-_EQUAL = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS})
-_UNSUPPORTED = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
+_NEGATIVE_OPERATORS = frozenset({Operator.NOT_EQUALS, Operator.NOT_IN})
+_EQUAL_OPERATORS = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS})
+_UNSUPPORTED_OPERATORS = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
 
 
 class SelectorNotSupported(ValueError):
@@ -87,60 +88,61 @@ class QueryTemplate:
     def direct(self, target: QueryTarget, namespace: str, names: Sequence[str]) -> str:
         """The expression for objects of a namespace (empty where they have none).
 
-        Raises RuleError where the template cannot be executed, or has LabelValuesByName and a name is not one of an
-        object, SelectorNotSupported.
+        Raises RuleError if the template cannot be executed, or if it uses LabelValuesByName and a name is not the name
+        of an object. Raises SelectorNotSupported for a selector that compares numbers.
         """
-        restriction = [_matcher(each) for each in _sorted(target.selector)]
-        values = {each.key: "|".join(sorted(each.values)) for each in _sorted(target.selector)}
+        matchers = [_matcher(each) for each in _sorted_requirements(target.selector)]
+        values = {each.key: "|".join(sorted(each.values)) for each in _sorted_requirements(target.selector)}
         if target.namespace_label:
-            restriction.append(f"{target.namespace_label}={quoted(namespace)}")
+            matchers.append(f"{target.namespace_label}={quoted(namespace)}")
             values[target.namespace_label] = namespace
-        names_pattern = "|".join(names)
-        restriction.append(f"{target.resource_label}{'=~' if len(names) > 1 else '='}{quoted(names_pattern)}")
+        names_pattern = "|".join(names)  # not escaped, as in prometheus-adapter: "." matches itself, too
+        matchers.append(f"{target.resource_label}{'=~' if len(names) > 1 else '='}{quoted(names_pattern)}")
         values[target.resource_label] = names_pattern
         if self._uses_values:
             _check_names([namespace, *names] if target.namespace_label else names)
-        return self._render(target.series, restriction, values, [target.resource_label, *target.extra_group_by])
+        return self._render(target.series, matchers, values, [target.resource_label, *target.extra_group_by])
 
     def external(self, series: str, namespace_label: str, namespace: str, selector: Selector) -> str:
         """The expression for an external metric; without a namespace where its label is empty.
 
-        Raises RuleError as `direct`, SelectorNotSupported.
+        Raises the exceptions of `direct`.
         """
-        restriction = [_matcher(each) for each in _sorted(selector)]
-        values = {each.key: "|".join(sorted(each.values)) for each in _sorted(selector)}
+        matchers = [_matcher(each) for each in _sorted_requirements(selector)]
+        values = {each.key: "|".join(sorted(each.values)) for each in _sorted_requirements(selector)}
         if namespace_label:
-            restriction.append(f"{namespace_label}={quoted(namespace)}")
+            matchers.append(f"{namespace_label}={quoted(namespace)}")
             values[namespace_label] = namespace
             if self._uses_values:
                 _check_names([namespace])
-        return self._render(series, restriction, values, [])
+        return self._render(series, matchers, values, [])
 
     def find_batch(self, target: QueryTarget, namespace: str) -> BatchQuery | None:
         """The widest batch that has the values of direct queries; None where there is none.
 
-        Raises RuleError where the template cannot be executed, SelectorNotSupported.
+        Raises RuleError if the template cannot be executed, and SelectorNotSupported.
         """
         if self._uses_values:
             return None
-        label, restriction = target.resource_label, [_matcher(each) for each in _sorted(target.selector)]
+        label, matchers = target.resource_label, [_matcher(each) for each in _sorted_requirements(target.selector)]
         group_by = [label, *target.extra_group_by]
         if target.namespace_label:
             wider = [*group_by, target.namespace_label]
             if self._is_partitioned(target.series, wider, keys=(label, target.namespace_label)):
-                matchers = [*restriction, f'{target.namespace_label}!=""', f'{label}!=""']
-                return BatchQuery(self._render(target.series, matchers, {}, wider), target.namespace_label, label)
-            restriction.append(f"{target.namespace_label}={quoted(namespace)}")
+                all_objects = [*matchers, f'{target.namespace_label}!=""', f'{label}!=""']
+                return BatchQuery(self._render(target.series, all_objects, {}, wider), target.namespace_label, label)
+            matchers.append(f"{target.namespace_label}={quoted(namespace)}")
         if not self._is_partitioned(target.series, group_by, keys=(label,)):
             return None
-        return BatchQuery(self._render(target.series, [*restriction, f'{label}!=""'], {}, group_by), "", label)
+        return BatchQuery(self._render(target.series, [*matchers, f'{label}!=""'], {}, group_by), "", label)
 
     def _is_partitioned(self, series: str, group_by: Sequence[str], keys: tuple[str, ...]) -> bool:
-        known_labels = (series, *group_by, *keys)
-        if known_labels not in self._partitioned:
+        cache_key = (series, *group_by, *keys)
+        if cache_key not in self._partitioned:
+            # the mark stands for the matchers of objects, whose place in the expression decides
             promql = self._render(series, [partition.MARK_MATCHER], {}, group_by)
-            self._partitioned[known_labels] = partition.is_partitioned(promql, frozenset(keys))
-        return self._partitioned[known_labels]
+            self._partitioned[cache_key] = partition.is_partitioned(promql, frozenset(keys))
+        return self._partitioned[cache_key]
 
     def _render(self, series: str, matchers: Sequence[str], values: dict[str, str], group_by: Sequence[str]) -> str:
         data = {
@@ -162,21 +164,21 @@ class QueryTemplate:
 def _check_names(names: Iterable[str]) -> None:
     """Raises RuleError for a name that no object has: a template may put it anywhere in an expression."""
     for name in names:
-        if not _OBJECT_NAME(name):
+        if not _is_object_name(name):
             raise RuleError(f"{quoted(name)} is no name of an object, and the template has LabelValuesByName")
 
 
-def _sorted(selector: Selector) -> list[Requirement]:
+def _sorted_requirements(selector: Selector) -> list[Requirement]:
     return sorted(selector.requirements, key=lambda each: each.key)
 
 
 def _matcher(requirement: Requirement) -> str:
     """The PromQL matcher of a requirement. Raises SelectorNotSupported."""
     operator, values = requirement.operator, sorted(requirement.values)
-    if operator in _UNSUPPORTED:
+    if operator in _UNSUPPORTED_OPERATORS:
         raise SelectorNotSupported(f"the operator {operator} is not supported by Prometheus")
-    if not values:
+    if not values:  # Exists, DoesNotExist
         return f'{requirement.key}{"!=" if operator is Operator.EXISTS else "="}""'
-    if len(values) == 1 and (operator in _EQUAL or operator is Operator.NOT_EQUALS):
-        return f"{requirement.key}{'=' if operator in _EQUAL else '!='}{quoted(values[0])}"
-    return f"{requirement.key}{'!~' if operator in _NEGATIVE else '=~'}{quoted('|'.join(values))}"
+    if len(values) == 1 and (operator in _EQUAL_OPERATORS or operator is Operator.NOT_EQUALS):
+        return f"{requirement.key}{'=' if operator in _EQUAL_OPERATORS else '!='}{quoted(values[0])}"
+    return f"{requirement.key}{'!~' if operator in _NEGATIVE_OPERATORS else '=~'}{quoted('|'.join(values))}"

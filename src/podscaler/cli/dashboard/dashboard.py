@@ -80,7 +80,7 @@ def command(ctx: click.Context, /, *, port: int, bind: str, **options: Any) -> N
     would, so that each decision can be explained, also where kube-controller-manager decides. Prints a link that logs
     in once. The decisions of the last day are kept in memory; with --record they are there again after a restart.
     """
-    log_output.configure(options["log_format"], options["verbose"], quiet=logging.WARNING)
+    log_output.configure(options["log_format"], options["verbose"], base_level=logging.WARNING)
     certificate, key = options["tls_cert_file"], options["tls_private_key_file"]
     if (certificate is None) != (key is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")

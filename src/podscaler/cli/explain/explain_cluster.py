@@ -61,7 +61,7 @@ from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.transport import TransportError
 from podscaler.metrics.queries import MetricsSource
 from podscaler.sources.direct_metrics import DirectSources
-from podscaler.sources.informer import FetchedSources
+from podscaler.sources.informer import MetricSourceFetcher
 from podscaler.sources.open_sources import OpenSources
 
 log = logging.getLogger(__name__)
@@ -303,7 +303,7 @@ class Cluster:
         """
         discovery, settings = Discovery(client, clock), controller.settings
         scales = ScaleClient(client, discovery, clock=clock, rng=random.Random())
-        direct = DirectSources(FetchedSources(client), reader, clock, fresh_s=settings.tick_s)
+        direct = DirectSources(MetricSourceFetcher(client), reader, clock, fresh_s=settings.tick_s)
         apis = heapster_source or assembly.api_metrics(client, discovery, settings, clock)
         metrics = assembly.shared_metrics(apis, settings, clock, direct=direct)
         return cls(client, controller, clock, scales, metrics)

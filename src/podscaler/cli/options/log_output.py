@@ -18,10 +18,11 @@ import click
 
 from podscaler.cli.options.flags import flag_group
 
-Fields = Callable[[], Mapping[str, object]]
+ContextFields = Callable[[], Mapping[str, object]]
+"""Returns the fields of the running code, such as `{"namespace": "shop", "autoscaler": "web"}` during its sync."""
 
 FORMATS = ("text", "json")
-TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+TEXT_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 log_options = flag_group(
     click.option(
@@ -29,7 +30,7 @@ log_options = flag_group(
         type=click.Choice(FORMATS),
         default="text",
         show_default=True,
-        help="of the log on stderr: lines, or JSON with fields",
+        help="format of the log on stderr: lines of text, or JSON with fields",
     ),
     click.option("-v", "--verbose", count=True, help="log more on stderr; twice: everything"),
 )
@@ -38,18 +39,18 @@ _STANDARD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", 
 """The attributes that every `logging.LogRecord` has; all others come from `extra` and become fields."""
 
 
-def configure(log_format: str, verbose: int, *, quiet: int = logging.INFO, fields: Fields = dict) -> None:
+def configure(log_format: str, verbose: int, *, base_level: int = logging.INFO, fields: ContextFields = dict) -> None:
     """Log to stderr.
 
     Args:
         log_format: one of FORMATS.
-        verbose: how often `-v` was given: each lowers the level by one, to DEBUG at most.
-        quiet: the level without it.
-        fields: returns further fields of the running code, which JSON records contain.
+        verbose: how often `-v` was given: each lowers the level by a step (INFO to DEBUG), to DEBUG at most.
+        base_level: the level without `-v`.
+        fields: returns the fields of the running code, which are added to each JSON record.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JSONFormatter(fields) if log_format == "json" else logging.Formatter(TEXT))
-    logging.basicConfig(handlers=[handler], level=max(logging.DEBUG, quiet - 10 * verbose))
+    handler.setFormatter(JSONFormatter(fields) if log_format == "json" else logging.Formatter(TEXT_FORMAT))
+    logging.basicConfig(handlers=[handler], level=max(logging.DEBUG, base_level - 10 * verbose))
 
 
 class JSONFormatter(logging.Formatter):
@@ -59,25 +60,26 @@ class JSONFormatter(logging.Formatter):
         fields: as in `configure`; fields of the record itself take precedence.
     """
 
-    def __init__(self, fields: Fields = dict) -> None:
+    def __init__(self, fields: ContextFields = dict) -> None:
         super().__init__()
         self._fields = fields
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, without its end."""
         standard: dict[str, Any] = {
-            "ts": _instant(record.created),
+            "ts": _timestamp_text(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "msg": record.getMessage(),
         }
         extra = {name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
-        line = standard | {name: value for name, value in ({**self._fields(), **extra}).items() if name not in standard}
+        fields = {**self._fields(), **extra}
+        line = standard | {name: value for name, value in fields.items() if name not in standard}
         if record.exc_info and record.exc_info[1] is not None:
             line.setdefault("error", str(record.exc_info[1]))
-            line["stack"] = "".join(traceback.format_exception(record.exc_info[1]))
+            line.setdefault("stack", "".join(traceback.format_exception(record.exc_info[1])))
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-def _instant(created_s: float) -> str:
+def _timestamp_text(created_s: float) -> str:
     return datetime.fromtimestamp(created_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,6 +1,7 @@
 """Defines the input of a simulation: autoscalers, workloads, metrics, the cluster, and events with their instants.
 
-`podscaler.simulation.engine` runs it; scenario files, recordings and traces are converted to it.
+`podscaler.simulation.engine` runs it; scenario files, recordings and traces are converted to it. Every `_ms` of an
+instant counts from the start of the simulation; `_milli` are thousandths (of a core, of a metric's unit).
 """
 
 from typing import Literal
@@ -43,7 +44,7 @@ class MetricsServerModel(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         resolution_ms: the time between two measurements, whose average is the sample (`--metric-resolution`).
         lag_ms: from a measurement until the metrics API shows it.
-        fresh_ms: the least age of a pod that is measured by its total since its start, as metrics-server does.
+        fresh_ms: a younger pod has no sample; the first sample of an older one is its average since its start.
         dropout_ratio: the probability that a measurement of a pod fails; the pod has no sample until the next.
     """
 
@@ -57,9 +58,9 @@ class ClusterModel(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes, all alike.
 
     Attributes:
-        nodes, max_nodes: at the start, and at most.
-        cpu_milli, memory_bytes: allocatable on each node.
-        provisioning: from the first pod that finds no room until its node is ready.
+        nodes, max_nodes: their number at the start, and at most.
+        cpu_milli, memory_bytes: what pods can request on each node (`status.allocatable`).
+        provisioning: the duration in ms from the first pod that finds no room until its node is ready.
         idle_ms: how long a node is empty before it is removed.
     """
 
@@ -72,7 +73,7 @@ class ClusterModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AutoscalerModel(msgspec.Struct, frozen=True, kw_only=True):
-    """An autoscaler: its parsed spec, and the key of the workload that it scales."""
+    """An autoscaler: its parsed spec, and the key (`WorkloadModel.key`) of the workload that it scales."""
 
     spec: Spec
     workload: str
@@ -94,7 +95,7 @@ class RolledOut(msgspec.Struct, frozen=True):
 
 
 class SpecEdited(msgspec.Struct, frozen=True):
-    """At `at_ms` the spec of an autoscaler changes."""
+    """At `at_ms` the autoscaler with the key of `spec` gets this spec."""
 
     at_ms: int
     spec: Spec

@@ -1,7 +1,9 @@
 """Resource definition of Ingress (networking.k8s.io/v1): defaults, validation, table; no controller here serves it.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of
-networking.k8s.io/v1; kube-apiserver's validation messages.
+`api.kinds.catalog` lists it for the API server. In the functions here, `path` is the path of a field
+(`spec.rules[0].host`); `http_path` and `url_path` are those of an Ingress.
+
+Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any
@@ -49,7 +51,7 @@ def _load_balancer_errors(entry: Object, path: str) -> list[FieldError]:
         not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE
     )
     errors += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_errors)
-    return errors + _address_as_name(host, f"{path}.hostname")
+    return errors + _ip_address_errors(host, f"{path}.hostname")
 
 
 def _annotation_errors(new: Object) -> list[FieldError]:
@@ -63,15 +65,16 @@ def _annotation_errors(new: Object) -> list[FieldError]:
 
 def _rule_errors(rule: Object, path: str) -> list[FieldError]:
     host, http = rule.get("host", ""), rule.get("http")
-    errors = _address_as_name(host, f"{path}.host") + (_host_errors(host, f"{path}.host") if host else [])
+    errors = _ip_address_errors(host, f"{path}.host") + (_host_errors(host, f"{path}.host") if host else [])
     if http is None:
         return errors
     paths = http.get("paths") or []
     errors += checks.present(paths, f"{path}.http.paths")
-    return errors + checks.each(paths, f"{path}.http.paths", _path_errors)
+    return errors + checks.each(paths, f"{path}.http.paths", _http_path_errors)
 
 
-def _address_as_name(host: str, path: str) -> list[FieldError]:
+def _ip_address_errors(host: str, path: str) -> list[FieldError]:
+    """An error if the host is an IP address."""
     return [] if ip_addresses.find(host) is None else [invalid(path, host, "must be a DNS name, not an IP address")]
 
 
@@ -81,30 +84,32 @@ def _host_errors(host: str, path: str) -> list[FieldError]:
     return checks.well_formed(host, path, rule)
 
 
-def _tls_errors(part: Object, path: str) -> list[FieldError]:
-    errors = checks.each(part.get("hosts"), f"{path}.hosts", _host_errors)
-    secret = part.get("secretName", "")
+def _tls_errors(tls: Object, path: str) -> list[FieldError]:
+    errors = checks.each(tls.get("hosts"), f"{path}.hosts", _host_errors)
+    secret = tls.get("secretName", "")
     return errors + checks.well_formed_if_set(secret, f"{path}.secretName", names.dns_subdomain_errors)
 
 
-def _path_errors(path: Object, place: str) -> list[FieldError]:
-    kind, text = path.get("pathType"), path.get("path", "")
-    if kind is None:
-        return [required(f"{place}.pathType", "pathType must be specified")]
+def _http_path_errors(http_path: Object, path: str) -> list[FieldError]:
+    """The field errors of an HTTPIngressPath: one path of a rule, with its type and backend."""
+    path_type, url_path = http_path.get("pathType"), http_path.get("path", "")
+    if path_type is None:
+        return [required(f"{path}.pathType", "pathType must be specified")]
     errors = []
-    if kind not in _PATH_TYPES:
-        errors.append(not_supported(f"{place}.pathType", kind, _PATH_TYPES))
-    elif kind != "ImplementationSpecific":
-        errors += checks.well_formed(text, f"{place}.path", _path_messages)
-    elif text and not text.startswith("/"):
-        errors.append(invalid(f"{place}.path", text, "must be an absolute path"))
-    return errors + _backend_errors(path.get("backend") or {}, f"{place}.backend")
+    if path_type not in _PATH_TYPES:
+        errors.append(not_supported(f"{path}.pathType", path_type, _PATH_TYPES))
+    elif path_type != "ImplementationSpecific":
+        errors += checks.well_formed(url_path, f"{path}.path", _url_path_messages)
+    elif url_path and not url_path.startswith("/"):
+        errors.append(invalid(f"{path}.path", url_path, "must be an absolute path"))
+    return errors + _backend_errors(http_path.get("backend") or {}, f"{path}.backend")
 
 
-def _path_messages(path: str) -> list[str]:
-    found = [] if path.startswith("/") else ["must be an absolute path"]
-    found += [f"must not contain '{part}'" for part in _FORBIDDEN_PATH_PARTS if part in path]
-    return found + [f"cannot end with '{end}'" for end in _FORBIDDEN_PATH_ENDS if path.endswith(end)]
+def _url_path_messages(url_path: str) -> list[str]:
+    """What is wrong with the path of a URL: relative, or with parts that a proxy may resolve differently."""
+    messages = [] if url_path.startswith("/") else ["must be an absolute path"]
+    messages += [f"must not contain '{part}'" for part in _FORBIDDEN_PATH_PARTS if part in url_path]
+    return messages + [f"cannot end with '{end}'" for end in _FORBIDDEN_PATH_ENDS if url_path.endswith(end)]
 
 
 def _backend_errors(backend: Object, path: str) -> list[FieldError]:

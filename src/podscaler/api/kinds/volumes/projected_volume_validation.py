@@ -92,7 +92,7 @@ def _keys_errors(part: Object, path: str, used_paths: _Paths) -> list[FieldError
         part.get("items"),
         f"{path}.items",
         lambda item, at: [
-            *volume_paths.key_errors(item, at),
+            *volume_paths.key_to_path_errors(item, at),
             *(used_paths.take(item["path"], name) if item.get("path") else []),
         ],
     )

@@ -1,6 +1,7 @@
 """Validates paths of files and directories inside volumes, which must not lead out of the volume (`../x`).
 
-Called by the validation of volumes, mounts and variables. `where` is the path in the volume, `path` that of the field.
+Called by the validation of volumes, mounts and variables. `file_path` is the path in the volume, `field_path` the path
+of the field that contains it (`spec.volumes[0].configMap.items[0].path`). The permissions of such files are here, too.
 
 Source: kube-apiserver's validation of core/v1 KeyToPath, VolumeMount and FileKeySelector.
 """
@@ -9,33 +10,36 @@ from podscaler.api.machinery.field import FieldError, required
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
-_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
+_MODE_MESSAGE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
-def file_errors(file_path: str, path: str) -> list[FieldError]:
-    """The field errors of the path of a file in a volume: absolute, leading out of it, or a name that nodes reserve."""
+def file_errors(file_path: str, field_path: str) -> list[FieldError]:
+    """Errors if the path of a file is absolute, leads out of the volume, or begins as the kubelet's `..data`."""
     is_reserved = file_path.startswith("..") and not file_path.startswith("../")
-    return relative_errors(file_path, path) + checks.holds(not is_reserved, path, file_path, "must not start with '..'")
+    return relative_errors(file_path, field_path) + checks.holds(
+        not is_reserved, field_path, file_path, "must not start with '..'"
+    )
 
 
-def relative_errors(file_path: str, path: str) -> list[FieldError]:
-    """The field errors of a path below the root of a volume: absolute, or leading out of it."""
+def relative_errors(file_path: str, field_path: str) -> list[FieldError]:
+    """Errors if the path is absolute, or leads out of the volume."""
     is_relative = not file_path.startswith("/")
-    return checks.holds(is_relative, path, file_path, "must be a relative path") + backstep_errors(file_path, path)
+    errors = checks.holds(is_relative, field_path, file_path, "must be a relative path")
+    return errors + backstep_errors(file_path, field_path)
 
 
-def backstep_errors(file_path: str, path: str) -> list[FieldError]:
-    """The field errors of a path in which no part may be `..`."""
-    return checks.holds(".." not in file_path.split("/"), path, file_path, "must not contain '..'")
+def backstep_errors(file_path: str, field_path: str) -> list[FieldError]:
+    """Errors if a part of the path is `..`."""
+    return checks.holds(".." not in file_path.split("/"), field_path, file_path, "must not contain '..'")
 
 
-def mode_errors(mode: int | None, path: str) -> list[FieldError]:
-    """The field errors of the permissions of a file."""
-    return checks.holds(mode is None or 0 <= mode <= 0o777, path, mode, _MODE)
+def mode_errors(mode: int | None, field_path: str) -> list[FieldError]:
+    """Errors if the permissions of a file are no permissions; None is valid: the volume's default."""
+    return checks.holds(mode is None or 0 <= mode <= 0o777, field_path, mode, _MODE_MESSAGE)
 
 
-def key_errors(item: Object, path: str) -> list[FieldError]:
-    """The field errors of a KeyToPath."""
-    errors = [required(f"{path}.{name}") for name in ("key", "path") if not item.get(name)]
-    errors += file_errors(item.get("path", ""), f"{path}.path")
-    return errors + mode_errors(item.get("mode"), f"{path}.mode")
+def key_to_path_errors(key_to_path: Object, field_path: str) -> list[FieldError]:
+    """The field errors of a KeyToPath: a key of a ConfigMap or Secret, and the file that its value becomes."""
+    errors = [required(f"{field_path}.{name}") for name in ("key", "path") if not key_to_path.get(name)]
+    errors += file_errors(key_to_path.get("path", ""), f"{field_path}.path")
+    return errors + mode_errors(key_to_path.get("mode"), f"{field_path}.mode")

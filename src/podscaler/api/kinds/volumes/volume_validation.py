@@ -60,7 +60,7 @@ def _known_errors(kind: str, source: Object, path: str) -> list[FieldError]:
         name = "name" if kind == "configMap" else "secretName"
         errors = [] if source.get(name) else [required(f"{path}.{name}")]
         errors += _mode_errors(source, path)
-        errors += checks.each(source.get("items"), f"{path}.items", volume_paths.key_errors)
+        errors += checks.each(source.get("items"), f"{path}.items", volume_paths.key_to_path_errors)
         return errors
     if kind == "downwardAPI":
         errors = _mode_errors(source, path)

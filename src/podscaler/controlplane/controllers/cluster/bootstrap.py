@@ -27,7 +27,7 @@ _SYSTEM_ACCOUNTS = "kube-system"
 async def ensure_policy(registry: Registry) -> None:
     """Create and update the roles and bindings; the system namespaces must exist. Raises StatusError."""
     roles = list(_cluster_roles())
-    for _ in bootstrap_roles.AGGREGATED:  # aggregated roles select one another: each round propagates one level
+    for _ in bootstrap_roles.AGGREGATED_ROLES:  # aggregated roles select one another: each round propagates one level
         for role in roles:
             if "aggregationRule" in role:
                 role["rules"] = aggregation.rules_of(role, roles)
@@ -91,12 +91,12 @@ def _merged(found: Object, wanted: Object) -> Object:
 def _cluster_roles() -> Iterator[Object]:
     for name, rules in bootstrap_roles.CLUSTER_ROLES.items():
         yield _role("ClusterRole", {"name": name}, rules)
-    for name, rules in bootstrap_roles.CONTROLLERS.items():
+    for name, rules in bootstrap_roles.CONTROLLER_RULES.items():
         yield _role("ClusterRole", {"name": f"system:controller:{name}"}, rules)
-    for name, rules in bootstrap_roles.AGGREGATED_PARTS.items():
+    for name, rules in bootstrap_roles.AGGREGATE_TO_RULES.items():
         metadata = {"name": f"system:aggregate-to-{name}", "labels": {_aggregates_to(name): "true"}}
         yield _role("ClusterRole", metadata, rules)
-    for name, into in bootstrap_roles.AGGREGATED.items():
+    for name, into in bootstrap_roles.AGGREGATED_ROLES.items():
         role = _role("ClusterRole", {"name": name, "labels": {_aggregates_to(into): "true"} if into else {}}, ())
         role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {_aggregates_to(name): "true"}}]}
         yield role
@@ -130,7 +130,7 @@ def _items(text: str) -> tuple[str, ...]:
 def _cluster_role_bindings() -> Iterator[Object]:
     for name, subjects in bootstrap_roles.CLUSTER_ROLE_BINDINGS.items():
         yield _binding("ClusterRoleBinding", {"name": name}, ("ClusterRole", name), subjects)
-    for name in bootstrap_roles.CONTROLLERS:
+    for name in bootstrap_roles.CONTROLLER_RULES:
         full = f"system:controller:{name}"
         account = (f"ServiceAccount {_SYSTEM_ACCOUNTS}/{name}",)
         yield _binding("ClusterRoleBinding", {"name": full}, ("ClusterRole", full), account)

@@ -1,11 +1,12 @@
 """The default RBAC roles and bindings of a cluster, as tables read from `bootstrap_roles.json`.
 
-Called by `bootstrap`, which makes objects of them. A rule is a line of up to four parts
+Called by `bootstrap`, which parses the rules and makes objects of the tables. A rule is a line of up to four parts
 
     verbs | API groups (empty: the core group) | resources | names of objects
 
-or `verbs @ paths`; a part is a comma-separated list. Namespaced roles and bindings are keyed by `namespace/name` in the
-file. Roles of components that do not exist here and do not connect to this API server are left out.
+or `verbs @ paths`; a part is a comma-separated list: `get,list | apps | deployments` or `get @ /healthz,/version`.
+Namespaced roles and bindings are keyed by `namespace/name` in the file. Roles of components that do not exist here and
+do not connect to this API server are left out.
 
 Source: the default roles and role bindings of the RBAC documentation; what a v1.37 server makes at its first start.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 Rules = tuple[str, ...]
+"""Lines, as the module's docstring says."""
 Subjects = tuple[str, ...]
 """`User NAME`, `Group NAME` or `ServiceAccount NAMESPACE/NAME`."""
 
@@ -32,15 +34,15 @@ class _Tables(msgspec.Struct, forbid_unknown_fields=True):
 
 _TABLES = msgspec.json.decode(Path(__file__).with_suffix(".json").read_bytes(), type=_Tables)
 
-AUTOSCALER = "podscaler:horizontal-pod-autoscaler"
-"""The role of podscaler's autoscaler: its permissions beyond those of upstream's."""
-AGGREGATED: Mapping[str, str] = _TABLES.aggregated
+AUTOSCALER_ROLE = "podscaler:horizontal-pod-autoscaler"
+"""The ClusterRole with the permissions of podscaler's autoscaler beyond those of upstream's controller."""
+AGGREGATED_ROLES: Mapping[str, str] = _TABLES.aggregated
 """Aggregated ClusterRoles, each with the role that it is aggregated to (empty: none)."""
-AGGREGATED_PARTS: Mapping[str, Rules] = _TABLES.aggregated_parts
-"""The rules of `system:aggregate-to-NAME`, which are aggregated to the role NAME."""
+AGGREGATE_TO_RULES: Mapping[str, Rules] = _TABLES.aggregated_parts
+"""The rules of `system:aggregate-to-NAME`, which are aggregated to the role NAME (`view`, `edit`, `admin`)."""
 CLUSTER_ROLES: Mapping[str, Rules] = _TABLES.cluster_roles
 """ClusterRoles by name, except those of controllers and the aggregated ones."""
-CONTROLLERS: Mapping[str, Rules] = _TABLES.controllers
+CONTROLLER_RULES: Mapping[str, Rules] = _TABLES.controllers
 """The rules of `system:controller:NAME`, bound to the service account NAME of kube-system."""
 CLUSTER_ROLE_BINDINGS: Mapping[str, Subjects] = _TABLES.cluster_role_bindings
 """The subjects of the ClusterRoleBinding of each name, which binds the ClusterRole of the same name."""
@@ -56,4 +58,4 @@ ROLES: Mapping[tuple[str, str], Rules] = {_namespaced(key): rules for key, rules
 ROLE_BINDINGS: Mapping[tuple[str, str], tuple[str, Subjects]] = {
     _namespaced(key): binding for key, binding in _TABLES.role_bindings.items()
 }
-"""RoleBindings by namespace and name: the name of the Role, and the subjects."""
+"""RoleBindings by namespace and name: the name of the Role (never a ClusterRole), and the subjects."""
