@@ -1,6 +1,8 @@
 """The table of image names."""
 
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -28,16 +30,36 @@ def test_tag_and_digest_do_not_matter(image: str) -> None:
 @pytest.mark.parametrize("image", ["busybox", "busybox:1.36", "docker.io/library/busybox", "library/busybox:latest"])
 def test_the_default_registry_may_be_left_out(image: str) -> None:
     """Names of the default registry are known with and without it."""
-    assert images.resolve(image) == images.busybox_image(shutil.which("busybox"))
+    assert images.resolve(image) == images.busybox_image(shutil.which("bash"), shutil.which("busybox"))
 
 
-def test_busybox_is_the_machines() -> None:
-    """Its shell runs for the image and for the paths of the shell in it; without it, the machine's shell."""
-    without = images.busybox_image(None)
-    assert (without.argv, without.replaced(("/bin/sh", "-c", "a"))) == (("/bin/sh",), ("/bin/sh", "-c", "a"))
-    found = images.busybox_image("/bin/busybox")
-    assert found.with_args(("sh", "-c", "a")) == ("sh", "-c", "a")
-    assert found.replaced(("/bin/sh", "-c", "a")) == ("/bin/busybox", "sh", "-c", "a")
+@pytest.mark.parametrize(
+    ("bash", "busybox", "shell"),
+    [
+        pytest.param("/bin/bash", "/bin/busybox", ("/bin/bash", "--posix"), id="bash"),
+        pytest.param(None, "/bin/busybox", ("/bin/busybox", "sh"), id="busybox"),
+        pytest.param(None, None, ("/bin/sh",), id="neither"),
+    ],
+)
+def test_the_shell_of_busybox_is_the_machines(bash: str | None, busybox: str | None, shell: tuple[str, ...]) -> None:
+    """It runs for the image and for the path of the shell in it, as command and as arguments."""
+    image = images.busybox_image(bash, busybox)
+    script = ("/bin/sh", "-c", "a")
+    assert (image.argv, image.replaced(script), image.with_args(script)) == (
+        shell,
+        (*shell, "-c", "a"),
+        (*shell, "-c", "a"),
+    )
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed (Debian package bash)")
+def test_the_shell_of_busybox_keeps_all_variables() -> None:
+    """A key of a ConfigMap is a variable that a shell cannot name; its programs get it nevertheless."""
+    image = images.resolve("busybox")
+    assert image is not None
+    command = image.with_args(("sh", "-c", "env"))
+    found = subprocess.run(command, env={"data-1": "x", "PATH": os.defpath}, capture_output=True, text=True, check=True)
+    assert "data-1=x\n" in found.stdout
 
 
 @pytest.mark.parametrize("image", ["", "localhost:5000/hpa-example", "registry.k8s.io/other", "hpa-example/busybox"])

@@ -65,7 +65,7 @@ class ImageCommand:
         """The command line of a container without `command`, and with these `args`."""
         if not args:
             return self.argv + self.default_args
-        return args if self.args_replace else self.argv + args
+        return self.replaced(args) if self.args_replace else self.argv + args
 
     def replaced(self, command: tuple[str, ...]) -> tuple[str, ...]:
         """`command`, with a program of the image replaced by the command that runs in its place."""
@@ -98,19 +98,26 @@ def _e2e_images() -> dict[str, ImageCommand]:
     return {f"{registry}/{name}": image for registry in registries for name, image in images.items()}
 
 
-def busybox_image(program: str | None) -> ImageCommand:
-    """The image busybox: the shell of the machine's `program` busybox, or the machine's own where there is none (None).
+def busybox_image(bash: str | None, busybox: str | None) -> ImageCommand:
+    """The image busybox, whose shell is the first of these that is installed (None: it is not), or else /bin/sh.
 
-    Scripts for busybox have `[[`, which other shells may lack.
+    Bash keeps environment variables whose names no shell can use (`data-1`, a key of a ConfigMap), as busybox 1.37
+    does, while earlier ones and dash drop them. Both have `[[`, which scripts for busybox use.
+
+    Args:
+        bash, busybox: paths of the programs.
     """
-    if program is None:
+    if bash is not None:
+        shell: tuple[str, ...] = (bash, "--posix")
+    elif busybox is not None:
+        shell = (busybox, "sh")
+    else:
         return ImageCommand(("/bin/sh",), args_replace=True, brings_programs=True)
-    shell = (program, "sh")
     return ImageCommand(shell, args_replace=True, brings_programs=True, programs={"/bin/sh": shell, "sh": shell})
 
 
 MACHINE_BUSYBOX: Final = shutil.which("busybox")
-_BUSYBOX: Final = busybox_image(MACHINE_BUSYBOX)
+_BUSYBOX: Final = busybox_image(shutil.which("bash"), MACHINE_BUSYBOX)
 _HPA_EXAMPLE: Final = ImageCommand(_program("hpa_example.py"), default_port=80)
 _KNOWN: Final[Mapping[str, ImageCommand]] = {
     "registry.k8s.io/hpa-example": _HPA_EXAMPLE,
