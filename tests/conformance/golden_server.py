@@ -14,7 +14,7 @@ from pathlib import Path
 
 from podscaler.api.kinds import catalog
 from podscaler.base.clock import SystemClock
-from podscaler.controlplane.admission import certificate_requests, limit_ranges, pod_classes, resource_quotas
+from podscaler.controlplane.admission import certificate_admission, limit_ranges, pod_classes, resource_quotas
 from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.apiserver.app import ApiServer
 from podscaler.controlplane.apiserver.http.resource_request import ServerParts
@@ -82,7 +82,8 @@ def serving(
         pod_classes.admit_pods(objects)
         resource_quotas.admit_objects(objects)
         policy = policy_index.watch_policy(objects, [resource.key for resource in stored])
-        certificate_requests.admit_requests(objects, Authorizer(policy), clock)
+        certificate_admission.admit_requests(objects, Authorizer(policy), clock)
+        certificate_admission.admit_bundles(objects, Authorizer(policy))
         cluster_ips = ClusterIPs(Registry(objects), clock, AddressBlock(200))
         objects.set_allocator("services", cluster_ips.allocate)
         objects.listen(cluster_ips.on_commit)

@@ -24,7 +24,7 @@ HPA = autoscaling.HorizontalPodAutoscaler(
 )
 SCALE = autoscaling.Scale("autoscaling/v1", spec=autoscaling.ScaleSpec(2))
 FAILURE = meta.Status("v1", status="Failure", message="no", reason="Conflict", code=409)
-POD = pods.Pod(pods.PodMetricsMeta("a", "ns"))
+POD = pods.Pod(pods.PodMeta("a", "ns"))
 
 
 def test_header_round_trip() -> None:

@@ -19,7 +19,7 @@ from podscaler.api.kinds import catalog
 from podscaler.api.kinds.core import certificatesigningrequest
 from podscaler.base.clock import NANOSECONDS
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.admission import certificate_requests
+from podscaler.controlplane.admission import certificate_admission
 from podscaler.controlplane.auth.authorizer import Authorizer
 from podscaler.controlplane.auth.policy_index import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, PolicyIndex
 from podscaler.controlplane.controllers.cluster.certificate_signing import FINISHED_S, PENDING_S, CertificateSigning
@@ -238,7 +238,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     """A registry with admission and the controller."""
     clock = VirtualClock()
     async with open_registry(tmp_path, catalog.RESOURCES, clock) as opened:
-        certificate_requests.admit_requests(opened.objects, Authorizer(_policy()), clock)
+        certificate_admission.admit_requests(opened.objects, Authorizer(_policy()), clock)
         controller = CertificateSigning(opened.registry, clock, RequestSigner(tmp_path))
         task = asyncio.create_task(ControlLoop(controller, opened.registry, clock).run())
         yield World(opened.objects, clock)

@@ -15,7 +15,7 @@ from podscaler.controlplane.kubelet.processes.background import ThreadPool
 from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.volumes import volume_files, volumes
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
-from podscaler.controlplane.kubelet.volumes.volume_files import VolumeFile
+from podscaler.controlplane.kubelet.volumes.volume_files import VolumeFile, VolumeSources
 
 PLACE = PodPlacement("127.2.1.1", "127.2.0.1", "vm")
 OBJECTS = {
@@ -50,8 +50,12 @@ def tree(folder: str) -> dict[str, tuple[bytes, str]]:
     return {str(p.relative_to(root)): (p.read_bytes(), oct(p.stat().st_mode & 0o777)) for p in files}
 
 
+CONTENTS = VolumeSources(find)
+NOTHING = VolumeSources(lambda *_: None)
+
+
 async def prepared(tmp_path: Path, threads: ThreadPool, *volumes_: dict[str, Any]) -> dict[str, str]:
-    return await volumes.prepare(pod(*volumes_), PLACE, find=find, paths=NodePaths(tmp_path), threads=threads)
+    return await volumes.prepare(pod(*volumes_), PLACE, contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +124,7 @@ async def test_an_empty_dir_keeps_what_is_in_it(tmp_path: Path, threads: ThreadP
 async def test_volumes_that_nobody_mounts_are_not_made(tmp_path: Path, threads: ThreadPool) -> None:
     """A missing ConfigMap that no container mounts does no harm."""
     found = pod({"name": "v", "configMap": {"name": "none"}}, mounts=[{"name": "other", "mountPath": "/x"}])
-    assert await volumes.prepare(found, PLACE, find=find, paths=NodePaths(tmp_path), threads=threads) == {}
+    assert await volumes.prepare(found, PLACE, contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads) == {}
 
 
 @pytest.mark.parametrize(
@@ -280,12 +284,14 @@ async def test_a_changed_secret_reaches_the_volumes(
     objects: dict[tuple[str, str], Any] = {("secrets", "late"): versions[0]}
     tokens = iter(("token-1", "token-2"))
     known: Any = {
-        "find": lambda resource, _, name: objects.get((resource, name)),
+        "contents": VolumeSources(
+            lambda resource, _, name: objects.get((resource, name)), issue=lambda *_: next(tokens)
+        ),
         "paths": NodePaths(tmp_path),
         "threads": threads,
     }
     owner = pod({"name": "v", **volume})
-    sources = await volumes.prepare(owner, PLACE, **known, issue=lambda *_: next(tokens))
+    sources = await volumes.prepare(owner, PLACE, **known)
     objects["secrets", "late"] = versions[1]
     await volumes.refresh(owner, PLACE, ("secrets", "late"), **known)
     assert tree(sources["v"]) == expected
@@ -294,10 +300,15 @@ async def test_a_changed_secret_reaches_the_volumes(
 async def test_a_deleted_secret_leaves_the_volumes(tmp_path: Path, threads: ThreadPool) -> None:
     """The files stay, and the caller gets the error."""
     owner = pod({"name": "v", "secret": {"secretName": "sec"}})
-    sources = await volumes.prepare(owner, PLACE, find=find, paths=NodePaths(tmp_path), threads=threads)
+    sources = await volumes.prepare(owner, PLACE, contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
     with pytest.raises(ContainerConfigError, match='secret "sec" not found'):
         await volumes.refresh(
-            owner, PLACE, ("secrets", "sec"), find=lambda *_: None, paths=NodePaths(tmp_path), threads=threads
+            owner,
+            PLACE,
+            ("secrets", "sec"),
+            contents=NOTHING,
+            paths=NodePaths(tmp_path),
+            threads=threads,
         )
     assert tree(sources["v"]) == {"key": (b"hidden", "0o644")}
 
@@ -305,8 +316,10 @@ async def test_a_deleted_secret_leaves_the_volumes(tmp_path: Path, threads: Thre
 async def test_an_equal_file_is_not_written_again(tmp_path: Path, threads: ThreadPool) -> None:
     """A file keeps its inode, so that programs which watch it do not read it again."""
     owner = pod({"name": "v", "secret": {"secretName": "sec"}})
-    sources = await volumes.prepare(owner, PLACE, find=find, paths=NodePaths(tmp_path), threads=threads)
+    sources = await volumes.prepare(owner, PLACE, contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
     file = Path(sources["v"]) / "key"
     former = file.stat().st_ino
-    await volumes.refresh(owner, PLACE, ("secrets", "sec"), find=find, paths=NodePaths(tmp_path), threads=threads)
+    await volumes.refresh(
+        owner, PLACE, ("secrets", "sec"), contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads
+    )
     assert file.stat().st_ino == former

@@ -9,6 +9,7 @@ from podscaler.api.kinds.apps import cronjob, daemonset, deployment, job, podtem
 from podscaler.api.kinds.autoscaling import hpa
 from podscaler.api.kinds.core import (
     certificatesigningrequest,
+    clustertrustbundle,
     configmap,
     event,
     lease,
@@ -64,6 +65,7 @@ RESOURCES: tuple[Resource, ...] = (
     cronjob.RESOURCE,
     job.RESOURCE,
     certificatesigningrequest.RESOURCE,
+    clustertrustbundle.RESOURCE,
     lease.RESOURCE,
     endpointslice.RESOURCE,
     event.EVENTS_V1,

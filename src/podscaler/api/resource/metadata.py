@@ -28,9 +28,13 @@ _KINDS_WITH_ANY_NAME = (
 )
 _NAME_RULES: Mapping[str, _NameRule] = {
     **dict.fromkeys(_KINDS_WITH_ANY_NAME, names.path_segment_errors),
+    "clustertrustbundles.certificates.k8s.io": lambda _name: [],
     **dict.fromkeys(("namespaces", "services", "statefulsets.apps"), names.dns_label_errors),
 }
-"""`Resource.key` -> rule of object names; names of other kinds are DNS subdomains."""
+"""`Resource.key` -> rule of object names; names of other kinds are DNS subdomains.
+
+The rule for ClusterTrustBundles depends on their spec, so that their own validation has it.
+"""
 
 STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 """Finalizers that need no domain prefix."""

@@ -34,7 +34,7 @@ from podscaler.controller.telemetry.telemetry import Telemetry
 from podscaler.controlplane import controller_manager
 from podscaler.controlplane.admission import (
     account_admission,
-    certificate_requests,
+    certificate_admission,
     limit_ranges,
     pod_classes,
     resource_quotas,
@@ -375,7 +375,8 @@ class ControlPlane:
         stored = [each.key for each in self._resources if each.stored]
         authenticated = authenticator.Authenticator({**access.users, access.token: ADMIN}, accounts)
         authorizer = Authorizer(policy_index.watch_policy(objects, stored))
-        certificate_requests.admit_requests(objects, authorizer, self._clock)
+        certificate_admission.admit_requests(objects, authorizer, self._clock)
+        certificate_admission.admit_bundles(objects, authorizer)
         return authenticated, authorizer
 
     def _make_machine(

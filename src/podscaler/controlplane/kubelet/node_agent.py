@@ -37,7 +37,7 @@ from podscaler.controlplane.kubelet.processes.orphaned_processes import OrphanKi
 from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 from podscaler.controlplane.kubelet.startup import DetectedHost
-from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken
+from podscaler.controlplane.kubelet.volumes.volume_files import TRUST_BUNDLES, IssueToken
 from podscaler.controlplane.network import pod_networks
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.network.pod_networks import PodNetworkError, PodNetworks
@@ -173,7 +173,7 @@ class NodeAgent:
             group.create_task(self._heartbeat(node_object))
             group.create_task(self._watch_nodes(binder))
             group.create_task(self._watch_pods(deps, binder))
-            for resource in ("configmaps", "secrets"):
+            for resource in ("configmaps", "secrets", TRUST_BUNDLES):
                 group.create_task(self._watch_volume_objects(resource))
             if deps.port_translator is not None:
                 group.create_task(self._watch_services(deps.port_translator))
@@ -316,13 +316,14 @@ class NodeAgent:
                 self._dispatch(deps, pod)
 
     async def _watch_volume_objects(self, resource: str) -> None:
-        """Write changed ConfigMaps or Secrets into the volumes of pods, and follow the ConfigMap of images."""
+        """Write changed objects of a kind into the volumes of pods, and follow the ConfigMap of images."""
         async for change in self._registry.watch_renewed(resource):
             meta = change.object["metadata"]
-            if (resource, meta["namespace"], meta["name"]) == ("configmaps", image_map.NAMESPACE, image_map.NAME):
+            namespace = meta.get("namespace")  # None: the kind has none, and pods of all namespaces can have it
+            if (resource, namespace, meta["name"]) == ("configmaps", image_map.NAMESPACE, image_map.NAME):
                 await self._update_images({} if change.type == "DELETED" else change.object.get("data") or {})
             for pod, worker in list(self._workers.values()):
-                if isinstance(worker, PodWorker) and pod["metadata"]["namespace"] == meta["namespace"]:
+                if isinstance(worker, PodWorker) and namespace in (None, pod["metadata"]["namespace"]):
                     await worker.refresh_volumes(resource, meta["name"])
 
     async def _update_images(self, data: Mapping[str, str]) -> None:

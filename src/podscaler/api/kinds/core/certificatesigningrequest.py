@@ -1,7 +1,7 @@
 """Resource definition of CertificateSigningRequest (certificates.k8s.io/v1): validation, approval, and table.
 
 `api.kinds.catalog` lists it for the API server. Admission fills in the user and the times of
-conditions (`controlplane.admission.certificate_requests`); a controller signs. Requests are parsed with the package
+conditions (`controlplane.admission.certificate_admission`); a controller signs. Requests are parsed with the package
 cryptography, which is imported when the first one is validated.
 
 Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37. Differs: the messages about ASN.1 that
@@ -12,9 +12,9 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any, Final
 
-from podscaler.api.machinery import names, printing
-from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
-from podscaler.api.resource import checks, semantics, tables
+from podscaler.api.machinery import printing
+from podscaler.api.machinery.field import FieldError, duplicate, forbidden, invalid, not_supported, required
+from podscaler.api.resource import checks, semantics, signers, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 if TYPE_CHECKING:
@@ -148,26 +148,7 @@ def _request_errors(encoded: str) -> list[FieldError]:
 def _signer_errors(signer: str, path: str) -> list[FieldError]:
     if signer == _LEGACY_SIGNER:
         return [invalid(path, signer, "the legacy signerName is not allowed via this API version")]
-    if not signer:
-        return [required(path)]
-    domain, slash, name = signer.partition("/")
-    if not slash or "/" in name:
-        text = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-        return [invalid(path, signer, text)]
-    found = [too_long(path, _SUBDOMAIN_MAX_BYTES)] if len(domain.encode()) > _SUBDOMAIN_MAX_BYTES else []
-    found += _label_errors(domain, path, names.dns_label_errors)
-    if "." not in domain:
-        found.append(invalid(path, domain, "should be a domain with at least two segments separated by dots"))
-    found += _label_errors(name, path, names.dns_subdomain_errors)
-    return found + ([too_long(path, _SIGNER_PATH_MAX_BYTES)] if len(name.encode()) > _SIGNER_PATH_MAX_BYTES else [])
-
-
-def _label_errors(text: str, path: str, rule: checks.Rule) -> list[FieldError]:
-    """The errors of the first label of a dotted text that is malformed."""
-    for label in text.split("."):
-        if errors := rule(label):
-            return [invalid(path, text, f'validating label "{label}": {error}') for error in errors]
-    return []
+    return signers.signer_name_errors(signer, path)
 
 
 def _condition_errors(request: Object) -> list[FieldError]:

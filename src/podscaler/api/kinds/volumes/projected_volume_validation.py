@@ -10,10 +10,9 @@ fields of its messages are kube-apiserver's too: the path of a token is `project
 
 from podscaler.api.kinds.volumes import downward_validation, volume_paths
 from podscaler.api.machinery import names
-from podscaler.api.machinery.field import FieldError, forbidden, invalid, required, too_long
-from podscaler.api.resource import checks, go_struct, label_selector
+from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
+from podscaler.api.resource import checks, go_struct, label_selector, signers
 from podscaler.api.resource.resources import Object
-from podscaler.api.text import quoting
 
 _SOURCES = ("secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate")
 _EXPIRATION_MIN_S = 10 * 60
@@ -25,10 +24,6 @@ _KUBERNETES_LIFETIME_MAX_S = 24 * 60 * 60
 _KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
 _CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
 _NO_CERTIFICATE_PATH = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
-_SIGNER_FORM = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-_SIGNER_DOMAIN = "should be a domain with at least two segments separated by dots"
-_DOMAIN_MAX_BYTES = 253
-_SIGNER_MAX_BYTES = 571
 
 
 def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[FieldError]:
@@ -135,8 +130,10 @@ def _bundle_choice_errors(part: Object, path: str) -> list[FieldError]:
         return [invalid(path, printed, "only one of name and signerName may be used")]
     if name is not None:
         errors = checks.present(name, f"{path}.name", "must be a valid object name")
+        signer_in_name = name.rpartition(":")[0].replace(":", "/")
         errors += [
-            invalid(f"{path}.name", name, f"not a valid clustertrustbundlename: {text}") for text in _bundle_texts(name)
+            invalid(f"{path}.name", name, f"not a valid clustertrustbundlename: {message}")
+            for message in signers.bundle_name_messages(name, signer_in_name)
         ]
         if selector is not None:
             text = "labelSelector must be unset if name is specified"
@@ -144,24 +141,13 @@ def _bundle_choice_errors(part: Object, path: str) -> list[FieldError]:
         return errors
     if signer is not None:
         errors = checks.present(signer, f"{path}.signerName", "must be a valid signer name")
-        errors += _signer_errors(signer, f"{path}.signerName")
+        errors += signers.signer_name_errors(signer, f"{path}.signerName")
         return errors + (label_selector.validate(selector, f"{path}.labelSelector") if selector else [])
     return [required(path, "either name or signerName must be specified")]
 
 
-def _bundle_texts(name: str) -> list[str]:
-    """The messages about the name of a ClusterTrustBundle: `example.com:signer:name`, or without a signer."""
-    signer, colon, last = name.rpartition(":")
-    if colon and not signer:
-        return ['ClusterTrustBundle without signer name must not have ":" in its name']
-    if "/" in signer:
-        shown, prefix = signer.replace(":", "/"), signer.replace("/", ":")
-        return [f"ClusterTrustBundle for signerName {shown} must be named with prefix {prefix}:"]
-    return names.dns_subdomain_errors(last)
-
-
 def _certificate_errors(part: Object, path: str, used_paths: _Paths) -> list[FieldError]:
-    errors = _signer_errors(part.get("signerName", ""), f"{path}.signerName")
+    errors = signers.signer_name_errors(part.get("signerName", ""), f"{path}.signerName")
     for key in part.get("userAnnotations") or {}:
         errors += _annotation_errors(key.lower(), f"{path}.userAnnotations")
     kind = part.get("keyType", "")
@@ -193,26 +179,3 @@ def _annotation_errors(key: str, path: str) -> list[FieldError]:
     if not errors and "/" not in key:
         errors = [invalid(path, key, 'must be a domain-prefixed key (such as "acme.io/foo")')]
     return errors
-
-
-def _signer_errors(signer: str, path: str) -> list[FieldError]:
-    if not signer:
-        return [required(path)]
-    parts = signer.split("/")
-    if len(parts) != 2:
-        return [invalid(path, signer, _SIGNER_FORM)]
-    domain, rest = parts
-    errors = [too_long(path, _DOMAIN_MAX_BYTES)] if len(domain.encode()) > _DOMAIN_MAX_BYTES else []
-    labels = domain.split(".")
-    errors += _label_errors([(label, names.dns_label_errors(label)) for label in labels], domain, path)
-    errors += checks.holds(len(labels) >= 2, path, domain, _SIGNER_DOMAIN)
-    errors += _label_errors([(label, names.dns_subdomain_errors(label)) for label in rest.split(".")], rest, path)
-    if len(signer.encode()) > _SIGNER_MAX_BYTES:
-        errors.append(too_long(path, _SIGNER_MAX_BYTES))
-    return errors
-
-
-def _label_errors(labels: list[tuple[str, list[str]]], shown: str, path: str) -> list[FieldError]:
-    """The field errors of the first invalid label, given as (label, messages)."""
-    label, texts = next(((label, texts) for label, texts in labels if texts), ("", []))
-    return [invalid(path, shown, f"validating label {quoting.quoted(label)}: {text}") for text in texts]

@@ -301,10 +301,9 @@ class PodWorker:
             work = volumes.prepare(
                 self._pod,
                 place,
-                find=deps.registry.find,
+                contents=self._volume_contents(),
                 paths=deps.paths,
                 threads=deps.threads,
-                issue=deps.issue_token,
             )
             self._sources = asyncio.get_running_loop().create_task(work)
         task = self._sources
@@ -322,10 +321,10 @@ class PodWorker:
                 self._sources = None
 
     async def refresh_volumes(self, resource: str, name: str) -> None:
-        """Write the present content of a ConfigMap or Secret into the pod's volumes. A failure is logged.
+        """Write the present content of an object into the pod's volumes. A failure is logged.
 
         Args:
-            resource: `configmaps` or `secrets`.
+            resource: `configmaps` or `secrets` of the pod's namespace, or TRUST_BUNDLES.
         """
         task = None if self._termination else self._sources
         if task is None or not any(volume_files.has_object(each, resource, name) for each in self._pod_volumes()):
@@ -337,12 +336,18 @@ class PodWorker:
                 self._pod,
                 self._placement(),
                 (resource, name),
-                find=deps.registry.find,
+                contents=self._volume_contents(),
                 paths=deps.paths,
                 threads=deps.threads,
             )
         except (ContainerConfigError, OSError) as error:
             _log.warning("volumes of pod %s keep the former content of %s: %s", pod_text(self._pod), name, error)
+
+    def _volume_contents(self) -> volume_files.VolumeSources:
+        registry = self._deps.registry
+        return volume_files.VolumeSources(
+            registry.find, lambda: registry.list(volume_files.TRUST_BUNDLES), self._deps.issue_token
+        )
 
     def _pod_volumes(self) -> list[Mapping[str, Any]]:
         return self._pod["spec"].get("volumes") or []

@@ -7,24 +7,31 @@ Source: Volumes, Projected Volumes (Kubernetes documentation).
 Differs: persistentVolumeClaim, csi and network volumes are not supported.
 """
 
+import base64
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from podscaler.api.kinds.core import clustertrustbundle
+from podscaler.api.machinery import selectors
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.kubelet.launching import openat2
 from podscaler.controlplane.kubelet.volumes import references
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, FindObject, PodPlacement
+from podscaler.controlplane.registry.registry import Object
 
 DEFAULT_MODE: Final = 0o644
 FOLDER_MODE: Final = 0o755
 DRAFT_NAME_CHARACTERS: Final = 60
 """Of a file's name in the name of its draft: names may have 255 bytes, and a character may have 4."""
 TOKEN_LIFE_S: Final = 3600
+TRUST_BUNDLES: Final = "clustertrustbundles.certificates.k8s.io"
+PEM_LINE_CHARACTERS: Final = 64
 MOUNT_REASON: Final = "ContainerCreating"
 """The waiting reason of containers whose pod's volumes cannot be mounted, as upstream; an event has the error."""
 
@@ -45,24 +52,34 @@ Raises StatusError if there is no such account.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class VolumeSources:
+    """What the content of volumes comes from.
+
+    Attributes:
+        find: finds ConfigMaps, Secrets and ClusterTrustBundles.
+        trust_bundles: all ClusterTrustBundles.
+        issue: None if the API server issues no tokens.
+    """
+
+    find: FindObject
+    trust_bundles: Callable[[], Iterable[Object]] = tuple
+    issue: IssueToken | None = None
+
+
 def files(
-    volume: Mapping[str, Any],
-    pod: Mapping[str, Any],
-    place: PodPlacement,
-    find: FindObject,
-    issue: IssueToken | None = None,
+    volume: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement, sources: VolumeSources
 ) -> list[VolumeFile]:
     """The files of a configMap, secret, downwardAPI or projected volume. Raises ContainerConfigError.
 
     Args:
         volume: a core/v1 Volume of `pod`.
-        issue: None where the API server issues no tokens.
     """
     makers: dict[str, Callable[[Mapping[str, Any]], list[VolumeFile]]] = {
-        "configMap": lambda source: _from_object("ConfigMap", source, source.get("name", ""), pod, find),
-        "secret": lambda source: _from_object("Secret", source, source.get("secretName", ""), pod, find),
+        "configMap": lambda source: _from_object("ConfigMap", source, source.get("name", ""), pod, sources.find),
+        "secret": lambda source: _from_object("Secret", source, source.get("secretName", ""), pod, sources.find),
         "downwardAPI": lambda source: _downward(source, pod, place),
-        "projected": lambda source: _projected(source, pod, place, find, issue),
+        "projected": lambda source: _projected(source, pod, place, sources),
     }
     for kind, make in makers.items():
         if (source := volume.get(kind)) is not None:
@@ -72,7 +89,13 @@ def files(
 
 
 def has_object(volume: Mapping[str, Any], resource: str, name: str) -> bool:
-    """Whether a volume has files of a ConfigMap or Secret; `resource` is `configmaps` or `secrets`."""
+    """Whether a volume has files of an object; of ClusterTrustBundles, whether it may have any.
+
+    Args:
+        resource: `configmaps`, `secrets` or `clustertrustbundles`.
+    """
+    if resource == TRUST_BUNDLES:
+        return any("clusterTrustBundle" in entry for entry in (volume.get("projected") or {}).get("sources") or ())
     kind, key = ("secret", "secretName") if resource == "secrets" else ("configMap", "name")
     sources = (volume.get("projected") or {}).get("sources") or ()
     return name in ((volume.get(kind) or {}).get(key), *((entry.get(kind) or {}).get("name") for entry in sources))
@@ -89,8 +112,9 @@ def token_file(source: Mapping[str, Any], pod: Mapping[str, Any], issue: IssueTo
 
 
 def _projected(
-    source: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement, find: FindObject, issue: IssueToken | None
+    source: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement, sources: VolumeSources
 ) -> list[VolumeFile]:
+    find, issue = sources.find, sources.issue
     found: list[VolumeFile] = []
     for entry in source.get("sources") or []:
         mode = {"defaultMode": source.get("defaultMode")}
@@ -102,9 +126,36 @@ def _projected(
             found += _downward(mode | part, pod, place)
         elif (part := entry.get("serviceAccountToken")) is not None and issue is not None:
             found.append(token_file(part, pod, issue, _mode(source.get("defaultMode"), DEFAULT_MODE)))
+        elif (part := entry.get("clusterTrustBundle")) is not None:
+            found.append(_trust_bundle_file(part, sources, _mode(source.get("defaultMode"), DEFAULT_MODE)))
         else:
             raise mount_error(f"this node cannot project {', '.join(entry)}")
     return found
+
+
+def _trust_bundle_file(source: Mapping[str, Any], sources: VolumeSources, mode: int) -> VolumeFile:
+    """The file of a clusterTrustBundle source: each certificate once. Raises ContainerConfigError."""
+    if name := source.get("name"):
+        bundle = sources.find(TRUST_BUNDLES, "", name)
+        bundles = [] if bundle is None else [bundle]
+        missing = f'could not get ClusterTrustBundle "{name}"'
+    else:
+        signer, selector = source.get("signerName"), selectors.from_label_selector(source.get("labelSelector"))
+        bundles = [
+            each
+            for each in sources.trust_bundles()
+            if clustertrustbundle.signer_of(each) == signer and selector.matches(each["metadata"].get("labels") or {})
+        ]
+        missing = f'no ClusterTrustBundles of the signer "{signer}" match the label selector'
+    if not bundles and not source.get("optional"):
+        raise mount_error(missing)
+    blocks = {block.data for each in bundles for block in clustertrustbundle.pem_blocks(each["spec"]["trustBundle"])}
+    return VolumeFile(source["path"], b"".join(map(_pem, sorted(blocks))), mode)
+
+
+def _pem(certificate: bytes) -> bytes:
+    lines = textwrap.wrap(base64.b64encode(certificate).decode(), PEM_LINE_CHARACTERS)
+    return "\n".join(["-----BEGIN CERTIFICATE-----", *lines, "-----END CERTIFICATE-----", ""]).encode()
 
 
 def _from_object(

@@ -1,6 +1,6 @@
 """Creates the volumes of a pod on disk, and lists the mounts of each container.
 
-`pod_worker` calls `prepare` before the first container starts, and `refresh` when a ConfigMap or Secret has changed;
+`pod_worker` calls `prepare` before the first container starts, and `refresh` when an object in a volume has changed;
 `container_setup` calls `mounts` for each start. Tokens are renewed (`token_renewal`).
 
 Source: Volumes (Kubernetes documentation); Volume, VolumeMount, HostPathVolumeSource (API reference).
@@ -20,8 +20,8 @@ from podscaler.controlplane.kubelet.launching.container_config import Mount
 from podscaler.controlplane.kubelet.processes.background import ThreadPool
 from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.volumes import environment, volume_files
-from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, FindObject, PodPlacement
-from podscaler.controlplane.kubelet.volumes.volume_files import IssueToken, VolumeFile
+from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
+from podscaler.controlplane.kubelet.volumes.volume_files import VolumeFile, VolumeSources
 
 _EMPTY_DIR_MODE: Final = 0o777
 _ALWAYS_READ_ONLY: Final = frozenset(("configMap", "secret", "downwardAPI", "projected"))
@@ -31,10 +31,9 @@ async def prepare(
     pod: Mapping[str, Any],
     place: PodPlacement,
     *,
-    find: FindObject,
+    contents: VolumeSources,
     paths: NodePaths,
     threads: ThreadPool,
-    issue: IssueToken | None = None,
 ) -> dict[str, str]:
     """Create the pod's volumes that any container mounts, and return their paths by name.
 
@@ -50,7 +49,7 @@ async def prepare(
             sources[name] = await threads.run(_host_path, host_path)
             continue
         folder = paths.volume(pod["metadata"]["uid"], name)
-        content = None if "emptyDir" in volume else volume_files.files(volume, pod, place, find, issue)
+        content = None if "emptyDir" in volume else volume_files.files(volume, pod, place, contents)
         await threads.run(_make, folder, content, _group(pod))
         sources[name] = str(folder)
     return sources
@@ -61,16 +60,16 @@ async def refresh(
     place: PodPlacement,
     changed: tuple[str, str],
     *,
-    find: FindObject,
+    contents: VolumeSources,
     paths: NodePaths,
     threads: ThreadPool,
 ) -> None:
-    """Write the present content of a ConfigMap or Secret into the pod's volumes; files of removed keys are removed.
+    """Write the present content of an object into the pod's volumes; files of removed keys are removed.
 
     Mounts of a subPath that is a file keep the former content. Tokens stay.
 
     Args:
-        changed: `configmaps` or `secrets`, and the name of the object in the pod's namespace.
+        changed: the resource of the object (`configmaps`, `secrets` or TRUST_BUNDLES), and its name.
 
     Raises ContainerConfigError (the object is gone and not optional: the volume keeps its content), OSError.
     """
@@ -79,7 +78,7 @@ async def refresh(
         if not volume_files.has_object(volume, *changed) or not await threads.run(folder.exists):
             continue
         others, tokens = _without_tokens(volume)
-        content = volume_files.files(others, pod, place, find)
+        content = volume_files.files(others, pod, place, contents)
         await threads.run(volume_files.write_changed, folder, content, kept=tokens, group=_group(pod))
 
 

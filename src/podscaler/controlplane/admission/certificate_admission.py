@@ -1,20 +1,22 @@
-"""Admission of CertificateSigningRequests: the requesting user, permissions on signers, and times of conditions.
+"""Admission of CertificateSigningRequests and ClusterTrustBundles: the requesting user, and permissions on signers.
 
-`cli.up` calls `admit_requests`. Rules:
+`cli.up` calls `admit_requests` and `admit_bundles`. Rules:
 
 1. spec.username, uid, groups and extra are those of the user who creates the object.
 2. The signer kubernetes.io/kube-apiserver-client signs no request for the group system:masters.
 3. Who changes conditions by the subresource `approval` needs the verb `approve` on the signer, who changes conditions
    or certificate by `status` needs `sign`: on `signers` of certificates.k8s.io with the signer's name, or DOMAIN/*.
+4. Who creates or updates a ClusterTrustBundle of a signer needs the verb `attest` on that signer.
 
-Source: kube-apiserver's admission plugins CertificateApproval, CertificateSigning and CertificateSubjectRestriction.
+Source: kube-apiserver's admission plugins CertificateApproval, CertificateSigning, CertificateSubjectRestriction
+and ClusterTrustBundleAttest.
 """
 
 from collections.abc import Callable
 
 from cryptography.x509.oid import NameOID
 
-from podscaler.api.kinds.core import certificatesigningrequest
+from podscaler.api.kinds.core import certificatesigningrequest, clustertrustbundle
 from podscaler.api.kinds.core.certificatesigningrequest import APPROVAL
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object
@@ -33,6 +35,20 @@ def admit_requests(objects: Objects, authorizer: Authorizer, clock: Clock) -> No
     objects.admit(_RESOURCE.key, _admit)
     objects.admit(f"{_RESOURCE.key}/{APPROVAL}", _signer_check(authorizer, clock, "approve"))
     objects.admit(f"{_RESOURCE.key}/status", _signer_check(authorizer, clock, "sign"))
+
+
+def admit_bundles(objects: Objects, authorizer: Authorizer) -> None:
+    """Register the admission of ClusterTrustBundles with `objects`."""
+
+    def check(new: Object, old: Object | None) -> None:
+        signer = clustertrustbundle.signer_of(new)
+        if not signer or clustertrustbundle.validate(new, old):  # upstream checks valid bundles only
+            return
+        if not _may(authorizer, "attest", signer):
+            why = f'user not permitted to attest for signerName "{signer}"'
+            raise api_errors.forbidden(clustertrustbundle.RESOURCE, api_errors.name_at_admission(new), why)
+
+    objects.admit(clustertrustbundle.RESOURCE.key, check)
 
 
 def _admit(new: Object, old: Object | None) -> None:

@@ -1,0 +1,131 @@
+"""Resource definition of ClusterTrustBundle (certificates.k8s.io/v1): certificates of authorities that pods can mount.
+
+`api.kinds.catalog` lists it for the API server, `controlplane.admission.certificate_admission` checks who may vouch for
+a signer, and the kubelet writes bundles into projected volumes. Certificates are parsed with the package cryptography,
+which is imported when the first one is validated.
+
+Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37; RFC 7468 (PEM). Differs: a block of PEM
+that contains lines with five dashes is left out, while Go may find a block within it.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from podscaler.api.machinery import printing
+from podscaler.api.machinery.field import FieldError, invalid, too_long
+from podscaler.api.resource import checks, signers, tables
+from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
+
+CERTIFICATE: Final = "CERTIFICATE"
+_MAX_BYTES: Final = 1024 * 1024
+_PATH: Final = "spec.trustBundle"
+_SIGNER_PATH: Final = "spec.signerName"
+_BEGIN: Final = "-----BEGIN "
+_DASHES: Final = "-----"
+
+
+class PEMBlock(NamedTuple):
+    """A block of a PEM text: `CERTIFICATE` and the like, whether it has headers, and the decoded bytes."""
+
+    type: str
+    has_headers: bool
+    data: bytes
+
+
+def pem_blocks(text: str) -> Iterator[PEMBlock]:
+    """The blocks of a PEM text; what is between them, and blocks that cannot be decoded, are left out."""
+    type_: str | None = None
+    lines: list[str] = []
+    for line in (each.rstrip(" \t\r") for each in text.split("\n")):
+        if line.startswith(_BEGIN) and line.endswith(_DASHES):
+            type_, lines = line[len(_BEGIN) : -len(_DASHES)], []
+        elif line.startswith(_DASHES):
+            if type_ is not None and line == f"-----END {type_}-----":
+                yield from _decoded(type_, lines)
+            type_ = None
+        else:
+            lines.append(line)
+
+
+def signer_of(bundle: Object) -> str:
+    """The name of the bundle's signer, empty if it has none."""
+    return str((bundle.get("spec") or {}).get("signerName", ""))
+
+
+def validate(new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a new or changed ClusterTrustBundle; its signer never changes."""
+    signer, text = signer_of(new), (new.get("spec") or {}).get("trustBundle", "")
+    name = new["metadata"].get("name", "")
+    errors = [invalid("metadata.name", name, each) for each in signers.bundle_name_messages(name, signer)]
+    errors += signers.signer_name_errors(signer, _SIGNER_PATH) if signer else []
+    if old is None or text != (old.get("spec") or {}).get("trustBundle", ""):
+        errors += _certificate_errors(text)
+    is_immutable = old is None or signer == signer_of(old)
+    return errors + checks.holds(is_immutable, _SIGNER_PATH, signer, checks.IMMUTABLE)
+
+
+def _decoded(type_: str, lines: list[str]) -> Iterator[PEMBlock]:
+    """The block of these lines, unless they are not base64. Headers come first: lines with a colon."""
+    header_count = next((index for index, line in enumerate(lines) if ":" not in line), len(lines))
+    encoded = "".join(lines[header_count:]).replace(" ", "").replace("\t", "")
+    try:
+        yield PEMBlock(type_, header_count > 0, base64.b64decode(encoded, validate=True))
+    except binascii.Error:
+        return
+
+
+def _certificate_errors(text: str) -> list[FieldError]:
+    if len(text.encode()) > _MAX_BYTES:
+        return [too_long(_PATH, _MAX_BYTES)]
+    messages: list[str] = []
+    indices: dict[bytes, list[int]] = {}
+    for index, block in enumerate(pem_blocks(text)):
+        if message := _block_message(block):
+            messages.append(f"entry {index} {message}")
+        else:
+            indices.setdefault(block.data, []).append(index)
+    if not messages and not indices:
+        messages.append("at least one trust anchor must be provided")
+    elif not messages:
+        repeated = [" ".join(map(str, each)) for each in indices.values() if len(each) > 1]
+        messages += [f"duplicate trust anchor (indices [{each}])" for each in repeated]
+    return [invalid(_PATH, "<value omitted>", message) for message in messages]
+
+
+def _block_message(block: PEMBlock) -> str:
+    """What is wrong with a block that should be the certificate of an authority; empty if nothing is."""
+    from cryptography import x509
+
+    if block.type != CERTIFICATE:
+        return f"has bad block type: {block.type}"
+    if block.has_headers:
+        return "has PEM block headers"
+    try:
+        extensions = x509.load_der_x509_certificate(block.data).extensions
+    except (ValueError, x509.DuplicateExtension, x509.InvalidVersion, x509.UnsupportedGeneralNameType):
+        return "does not parse as X.509"
+    constraints = next((each.value for each in extensions if isinstance(each.value, x509.BasicConstraints)), None)
+    return "" if constraints is not None and constraints.ca else "does not have the CA bit set"
+
+
+def _cells(bundle: Object, _now_ns: int) -> list[Any]:
+    return [signer_of(bundle) or printing.NONE]
+
+
+RESOURCE = Resource(
+    group="certificates.k8s.io",
+    plural="clustertrustbundles",
+    kind="ClusterTrustBundle",
+    versions=(Version("v1", "certificates/v1.ClusterTrustBundle"),),
+    namespaced=False,
+    strategy=Strategy(validate=validate),
+    fields=lambda bundle: {"spec.signerName": signer_of(bundle)},
+    printer=tables.without_age(
+        "cluster trust bundle",
+        Column("SignerName", description="The signer whose authorities it has."),
+        cells=_cells,
+        note="",
+    ),
+)
