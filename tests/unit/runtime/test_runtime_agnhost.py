@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from podscaler.controlplane.kubelet.programs import agnhost, external_metrics, netexec, serve_hostname, web_server
+from podscaler.controlplane.kubelet.programs import (
+    agnhost,
+    external_metrics,
+    go_flags,
+    netexec,
+    serve_hostname,
+    web_server,
+)
 from podscaler.controlplane.kubelet.programs.external_metrics import ExternalMetricsServer
 from podscaler.controlplane.kubelet.programs.netexec import Netexec, ServerState
 from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse
@@ -204,7 +211,7 @@ def test_dialling(port: int) -> None:
 )
 def test_flags(args: list[str], values: tuple[int, bool]) -> None:
     """Flags have Go's forms."""
-    parser = web_server.ArgumentParser(prog="test")
+    parser = go_flags.ArgumentParser(prog="test")
     parser.add_flag("port", 80)
     parser.add_flag("http", True)
     options = parser.parse_args(args)

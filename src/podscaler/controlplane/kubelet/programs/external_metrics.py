@@ -23,14 +23,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from podscaler.controlplane.kubelet.programs.web_server import (
-    ArgumentParser,
-    WebRequest,
-    WebResponse,
-    error,
-    parse_int,
-    serve,
-)
+from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser, parse_int
+from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error, serve
 
 METRICS_MAX: Final = 1000
 GROUP: Final = "external.metrics.k8s.io"

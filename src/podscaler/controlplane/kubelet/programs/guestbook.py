@@ -16,13 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
-from podscaler.controlplane.kubelet.programs.web_server import (
-    ArgumentParser,
-    WebRequest,
-    WebResponse,
-    error,
-    serve,
-)
+from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser
+from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error, serve
 
 SERVICES: Final = {"get": "agnhost-replica", "set": "agnhost-primary"}
 """The command of a request to the frontend -> the Service that it is sent to."""

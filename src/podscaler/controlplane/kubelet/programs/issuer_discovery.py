@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from podscaler.controlplane.kubelet.programs.web_server import ArgumentParser
+from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 ALGORITHMS: Final = ("RS256", "ES256", "ES384", "ES512")

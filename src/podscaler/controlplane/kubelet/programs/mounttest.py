@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from podscaler.controlplane.kubelet.programs.web_server import ArgumentParser
+from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser
 
 INITIAL_CONTENT: Final = "mount-tester new file\n"
 PAUSE_S: Final = 2

@@ -23,14 +23,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import parse_qs, quote, urlsplit
 
+from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser, parse_int
 from podscaler.controlplane.kubelet.programs.web_server import (
-    ArgumentParser,
     WebRequest,
     WebResponse,
     error,
     host_name,
     listen_address,
-    parse_int,
     serve,
 )
 

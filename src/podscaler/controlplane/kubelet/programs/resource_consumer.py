@@ -22,15 +22,8 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from podscaler.controlplane.kubelet.programs.web_server import (
-    ArgumentParser,
-    WebRequest,
-    WebResponse,
-    error,
-    missing,
-    parse_int,
-    serve,
-)
+from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser, parse_int
+from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error, lacks_any, serve
 
 CONSUMERS_MAX: Final = 64
 METRICS_MAX: Final = 1000
@@ -154,7 +147,7 @@ class ResourceConsumer:
 
     def _consume(self, request: WebRequest, parameter: str) -> WebResponse:
         form = request.form
-        if missing(form, (parameter, "durationSec")):
+        if lacks_any(form, (parameter, "durationSec")):
             return error(NOT_GIVEN, 400)
         amount, duration_s = parse_int(form[parameter]), parse_int(form["durationSec"])
         if amount is None or duration_s is None:
@@ -165,7 +158,7 @@ class ResourceConsumer:
 
     def _bump(self, request: WebRequest) -> WebResponse:
         form = request.form
-        if missing(form, ("metric", "delta", "durationSec")):
+        if lacks_any(form, ("metric", "delta", "durationSec")):
             return error(NOT_GIVEN, 400)
         delta, duration_s = _parse_float(form["delta"]), parse_int(form["durationSec"])
         if delta is None or duration_s is None:

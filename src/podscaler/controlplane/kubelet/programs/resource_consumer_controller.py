@@ -16,16 +16,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 
+from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser, parse_int
 from podscaler.controlplane.kubelet.programs.resource_consumer import INCORRECT, NOT_GIVEN
-from podscaler.controlplane.kubelet.programs.web_server import (
-    ArgumentParser,
-    WebRequest,
-    WebResponse,
-    error,
-    missing,
-    parse_int,
-    serve,
-)
+from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error, lacks_any, serve
 
 PARTS_MAX: Final = 1000
 SENT_AT_ONCE: Final = 16
@@ -84,7 +77,7 @@ class ConsumerController:
             return error("unknown function", 404)
         form = request.form
         named = ("metric",) if request.path == "/BumpMetric" else ()
-        if missing(form, ("durationSec", resource.amount, resource.size, *named)):
+        if lacks_any(form, ("durationSec", resource.amount, resource.size, *named)):
             return error(NOT_GIVEN, 400)
         amount, size = parse_int(form[resource.amount]), parse_int(form[resource.size])
         if parse_int(form["durationSec"]) is None or amount is None or size is None or size <= 0:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote
 
+from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser
 from podscaler.controlplane.kubelet.programs.web_server import (
-    ArgumentParser,
     WebRequest,
     WebResponse,
     error,

@@ -1,12 +1,10 @@
-"""A small HTTP server, and a parser of flags, for the test programs of the built-in images.
+"""A small HTTP server for the test programs of the built-in images.
 
 `resource_consumer`, `netexec` and the other servers here define a function from request to response, and call `serve`.
 Each connection has a thread of its own; at most REQUESTS_AT_ONCE requests are processed at a time. Request bodies above
 BODY_BYTES_MAX get status 413. SIGTERM ends the process at once, by Python's default, as it ends a Go program.
-The programs take their flags in Go's forms, which ArgumentParser reads.
 """
 
-import argparse
 import os
 import re
 import ssl
@@ -82,26 +80,6 @@ def listen_address() -> str:
 def host_name() -> str:
     """The pod's host name; the machine's own one is shared by all pods."""
     return os.environ.get("HOSTNAME", "localhost")
-
-
-class ArgumentParser(argparse.ArgumentParser):
-    """Parses flags in Go's forms: `-port=80`, `--port=80`, `--port 80`, `--http`, `--http=false`."""
-
-    def add_flag(self, name: str, default: str | int | bool) -> None:
-        """Add a flag of the type of its default."""
-        flags = (f"-{name}", f"--{name}")
-        if isinstance(default, bool):
-            self.add_argument(*flags, default=default, nargs="?", const=True, type=parse_bool)
-        else:
-            self.add_argument(*flags, default=default, type=type(default))
-
-
-def parse_bool(text: str) -> bool:
-    """The value of a boolean flag. Raises ValueError."""
-    words = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
-    if text.lower() not in words:
-        raise ValueError(f"invalid boolean value {text!r}")
-    return words[text.lower()]
 
 
 def serve(respond: Respond, port: int, *, context: ssl.SSLContext | None = None) -> int:
@@ -216,14 +194,6 @@ def _length(text: bytes, is_valid: Callable[[bytes], object], base: int) -> int:
     return int(text, base)
 
 
-def parse_int(text: str) -> int | None:
-    """The integer in `text`, None where it is none."""
-    try:
-        return int(text)
-    except ValueError:
-        return None
-
-
-def missing(form: Mapping[str, str], names: Sequence[str]) -> bool:
-    """Whether a parameter is absent or empty."""
+def lacks_any(form: Mapping[str, str], names: Sequence[str]) -> bool:
+    """Whether a parameter of these names is absent or empty."""
     return any(not form.get(name) for name in names)

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from podscaler.controlplane.kubelet.programs.web_server import ArgumentParser, WebRequest, WebResponse, error, serve
+from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser
+from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error, serve
 
 Object = dict[str, Any]
 Answer = Callable[[Object], Object]

@@ -1,0 +1,36 @@
+"""Reads command lines and numbers as Go programs do, for the test programs of the built-in images.
+
+Every program here has an ArgumentParser; the servers read numbers in requests with `parse_int`.
+
+Source: Go's package flag (`-port=80`, `--port=80`, `--port 80`, `--http`, `--http=false`).
+"""
+
+import argparse
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """Parses flags in Go's forms: one dash or two, and boolean flags with or without a value."""
+
+    def add_flag(self, name: str, default: str | int | bool) -> None:
+        """Add a flag of the type of its default."""
+        flags = (f"-{name}", f"--{name}")
+        if isinstance(default, bool):
+            self.add_argument(*flags, default=default, nargs="?", const=True, type=parse_bool)
+        else:
+            self.add_argument(*flags, default=default, type=type(default))
+
+
+def parse_bool(text: str) -> bool:
+    """The value of a boolean flag. Raises ValueError."""
+    words = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
+    if text.lower() not in words:
+        raise ValueError(f"invalid boolean value {text!r}")
+    return words[text.lower()]
+
+
+def parse_int(text: str) -> int | None:
+    """The integer in `text`, None where it is none."""
+    try:
+        return int(text)
+    except ValueError:
+        return None
