@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import up_process
-from kubectl_terminal import Terminal
+from terminals import KubectlTerminal
 from up_process import Up, eventually, forwarding
 
 import prerequisites
@@ -133,7 +133,7 @@ def test_cp_both_ways(up: Up, sleeper: str, tmp_path: Path) -> None:
 
 def test_exec_on_a_terminal(up: Up, sleeper: str) -> None:
     """`exec -it` gives the command a terminal of the client's size; Ctrl-C reaches the command, not kubectl."""
-    terminal = Terminal(up, "exec", "-it", sleeper, "--", "sh", columns=77, rows=33)
+    terminal = KubectlTerminal(up, "exec", "-it", sleeper, "--", "sh", columns=77, rows=33)
     terminal.type("until stty size | grep '33 77'; do sleep 0.1; done; tty; echo TERM=$TERM\n")
     shown = terminal.until("TERM=xterm")
     assert "33 77" in shown  # kubectl tells the size beside the command, and may be late
@@ -198,7 +198,7 @@ def test_run_with_input(up: Up) -> None:
 def test_run_on_a_terminal(up: Up) -> None:
     """`kubectl run -i --tty --rm` is a shell on a terminal whose exit status is kubectl's; the pod is gone then."""
     options = ["--rm", "--image=busybox", "--restart=Never", "--", "/bin/sh"]
-    terminal = Terminal(up, "run", "-i", "--tty", "shell", *options)
+    terminal = KubectlTerminal(up, "run", "-i", "--tty", "shell", *options)
     terminal.until("try pressing enter")
     terminal.type("echo he''llo; exit 4\n")
     terminal.until("hello")

@@ -1,21 +1,14 @@
 """`podscaler top` on a real terminal and a real control plane."""
 
 import os
-import pty
-import select
-import struct
 import subprocess
 import sys
-import termios
-import time
 from collections.abc import Iterator
-from fcntl import ioctl
 from pathlib import Path
 
 import pytest
+from terminals import Terminal
 from up_process import QUICK, Up, eventually
-
-from patience import WITHIN_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -54,53 +47,22 @@ def up(tmp_path: Path) -> Iterator[Up]:
     assert instance.stop() == 0, instance.log.read_text()
 
 
-class Terminal:
+class TopTerminal(Terminal):
     """`podscaler top` on a terminal of 80 columns and 24 rows, without colours beyond the first sixteen."""
 
     def __init__(self, up: Up) -> None:
-        self.shown = b""
-        self.pid, self._master = pty.fork()
-        if self.pid == 0:
-            os.environ.update(KUBECONFIG=str(up.kubeconfig), TERM="xterm")
-            os.environ.pop("COLORTERM", None)
-            os.execv(sys.executable, [sys.executable, "-m", "podscaler", "top"])
-        ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+        env = {"KUBECONFIG": str(up.kubeconfig), "TERM": "xterm", "COLORTERM": ""}
+        super().__init__([sys.executable, "-m", "podscaler", "top"], env, columns=COLUMNS, rows=ROWS)
 
-    def type(self, keys: str) -> None:
+    def type(self, text: str) -> None:
         """Press keys; what was shown before them counts no more."""
         self.shown = b""
-        os.write(self._master, keys.encode())
-
-    def until(self, text: str) -> None:
-        """Return once the text was shown."""
-        deadline_s = time.monotonic() + WITHIN_S
-        while text.encode() not in self.shown:
-            assert time.monotonic() < deadline_s, self.shown[-4000:]
-            assert self._read(), self.shown[-4000:]
-
-    def _read(self) -> bool:
-        ready, _, _ = select.select([self._master], [], [], 1)
-        if not ready:
-            return True
-        try:
-            data = os.read(self._master, 65536)
-        except OSError:
-            return False
-        self.shown += data
-        return bool(data)
-
-    def end(self) -> int:
-        """The exit status, once the program has ended."""
-        while self._read():
-            continue
-        _, status = os.waitpid(self.pid, 0)
-        os.close(self._master)
-        return os.waitstatus_to_exitcode(status)
+        super().type(text)
 
 
 def test_list_detail_and_explanation(up: Up) -> None:
     """The autoscaler is in the list; Enter shows its plots, `d` its explanation, and `q` ends the program."""
-    terminal = Terminal(up)
+    terminal = TopTerminal(up)
     terminal.until("memory 50%/50%")
     terminal.type("\r")
     terminal.until("after limits")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from kubectl_terminal import Terminal
+from terminals import KubectlTerminal
 from up_process import Up, eventually
 
 import prerequisites
@@ -85,7 +85,7 @@ def load_generator(up: Up) -> Iterator[None]:
     """The load of the documentation's walkthrough, to the letter, ended as the documentation says: by Ctrl-C."""
     command = "while sleep 0.01; do wget -q -O- http://php-apache; done"
     options = ["--rm", "--image=busybox:1.28", "--restart=Never", "--", "/bin/sh", "-c", command]
-    terminal = Terminal(up, "run", "-i", "--tty", "load-generator", *options)
+    terminal = KubectlTerminal(up, "run", "-i", "--tty", "load-generator", *options)
     try:
         terminal.until("OK!")
         with terminal.shown_meanwhile():

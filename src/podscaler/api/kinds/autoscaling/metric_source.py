@@ -5,10 +5,11 @@
 
 from typing import Any
 
-from podscaler.api.kinds.autoscaling import metric_source_schema
+from podscaler.api.kinds.autoscaling import custom_definitions, metric_source_schema
+from podscaler.api.kinds.autoscaling.custom_definitions import KindNames, PrinterColumn
 
-GROUP = "podscaler.dev"
-VERSION = "v1alpha1"
+GROUP = custom_definitions.GROUP
+VERSION = custom_definitions.VERSION
 KIND = "MetricSource"
 PLURAL = "metricsources"
 SECRET_LABEL = "podscaler.dev/metric-source"  # noqa: S105  # the key of a label, not a secret
@@ -16,51 +17,18 @@ SECRET_LABEL = "podscaler.dev/metric-source"  # noqa: S105  # the key of a label
 QUERY_LABEL = "podscaler.dev/query"
 """The label of a value of an external metric that says what was asked of which system; `podscaler explain` shows it."""
 
+_NAMES = KindNames(KIND, PLURAL, short="msrc", category="podscaler")
 _READY = '.status.conditions[?(@.type=="Ready")]'
 _COLUMNS = (
-    ("Ready", "string", f"{_READY}.status", "Whether the last read succeeded.", 0),
-    ("Value", "string", ".status.value", "The latest value.", 0),
-    ("Query", "string", ".status.query", "What is asked of which system.", 0),
-    ("Read", "date", ".status.lastReadTime", "When the latest value was read.", 0),
-    ("Reason", "string", f"{_READY}.reason", "Why it is ready or not.", 1),
-    ("Age", "date", ".metadata.creationTimestamp", "Time since the source was created.", 0),
+    PrinterColumn("Ready", "string", f"{_READY}.status", "Whether the last read succeeded."),
+    PrinterColumn("Value", "string", ".status.value", "The latest value."),
+    PrinterColumn("Query", "string", ".status.query", "What is asked of which system."),
+    PrinterColumn("Read", "date", ".status.lastReadTime", "When the latest value was read."),
+    PrinterColumn("Reason", "string", f"{_READY}.reason", "Why it is ready or not.", priority=1),
+    PrinterColumn("Age", "date", ".metadata.creationTimestamp", "Time since the source was created."),
 )
-"""Name, type, path, description and priority; priority 1 is for `kubectl get -o wide`."""
 
 
 def definition() -> dict[str, Any]:
     """The whole object, without a status."""
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{PLURAL}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "names": {
-                "kind": KIND,
-                "listKind": f"{KIND}List",
-                "plural": PLURAL,
-                "singular": KIND.lower(),
-                "shortNames": ["msrc"],
-                "categories": ["podscaler"],
-            },
-            "scope": "Namespaced",
-            "versions": [_version()],
-        },
-    }
-
-
-def _version() -> dict[str, Any]:
-    return {
-        "name": VERSION,
-        "served": True,
-        "storage": True,
-        "additionalPrinterColumns": [_column(*each) for each in _COLUMNS],
-        "schema": {"openAPIV3Schema": metric_source_schema.root()},
-        "subresources": {"status": {}},
-    }
-
-
-def _column(name: str, kind: str, path: str, text: str, priority: int) -> dict[str, Any]:
-    column: dict[str, Any] = {"name": name, "type": kind, "jsonPath": path, "description": text}
-    return column | ({"priority": priority} if priority else {})
+    return custom_definitions.definition(_NAMES, _COLUMNS, metric_source_schema.root())

@@ -5,60 +5,31 @@
 
 from typing import Any
 
-from podscaler.api.kinds.autoscaling import pod_autoscaler_schema
+from podscaler.api.kinds.autoscaling import custom_definitions, pod_autoscaler_schema
+from podscaler.api.kinds.autoscaling.custom_definitions import KindNames, PrinterColumn
 
-GROUP = "podscaler.dev"
-VERSION = "v1alpha1"
+GROUP = custom_definitions.GROUP
+VERSION = custom_definitions.VERSION
 KIND = "PodAutoscaler"
 PLURAL = "podautoscalers"
 
+_NAMES = KindNames(KIND, PLURAL, short="pa", category="all")
 _COLUMNS = (
-    ("Kind", "string", ".spec.scaleTargetRef.kind", "The kind of the object whose replicas are scaled."),
-    ("Target", "string", ".spec.scaleTargetRef.name", "The object whose replicas are scaled."),
-    (
+    PrinterColumn("Kind", "string", ".spec.scaleTargetRef.kind", "The kind of the object whose replicas are scaled."),
+    PrinterColumn("Target", "string", ".spec.scaleTargetRef.name", "The object whose replicas are scaled."),
+    PrinterColumn(
         "Current",
         "integer",
         ".status.currentMetrics[0].resource.current.averageUtilization",
         "The utilization of the first metric, in percent of the requests.",
     ),
-    ("MinPods", "integer", ".spec.minReplicas", "Lower limit of the number of replicas."),
-    ("MaxPods", "integer", ".spec.maxReplicas", "Upper limit of the number of replicas."),
-    ("Replicas", "integer", ".status.currentReplicas", "Number of replicas last seen by the autoscaler."),
-    ("Age", "date", ".metadata.creationTimestamp", "Time since the autoscaler was created."),
+    PrinterColumn("MinPods", "integer", ".spec.minReplicas", "Lower limit of the number of replicas."),
+    PrinterColumn("MaxPods", "integer", ".spec.maxReplicas", "Upper limit of the number of replicas."),
+    PrinterColumn("Replicas", "integer", ".status.currentReplicas", "Number of replicas last seen by the autoscaler."),
+    PrinterColumn("Age", "date", ".metadata.creationTimestamp", "Time since the autoscaler was created."),
 )
 
 
 def definition() -> dict[str, Any]:
     """The definition as JSON-ready data, without a status."""
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{PLURAL}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "names": {
-                "kind": KIND,
-                "listKind": f"{KIND}List",
-                "plural": PLURAL,
-                "singular": KIND.lower(),
-                "shortNames": ["pa"],
-                "categories": ["all"],
-            },
-            "scope": "Namespaced",
-            "versions": [_version()],
-        },
-    }
-
-
-def _version() -> dict[str, Any]:
-    columns = [
-        {"name": name, "type": kind, "jsonPath": path, "description": text} for name, kind, path, text in _COLUMNS
-    ]
-    return {
-        "name": VERSION,
-        "served": True,
-        "storage": True,
-        "additionalPrinterColumns": columns,
-        "schema": {"openAPIV3Schema": pod_autoscaler_schema.root()},
-        "subresources": {"status": {}},
-    }
+    return custom_definitions.definition(_NAMES, _COLUMNS, pod_autoscaler_schema.root())

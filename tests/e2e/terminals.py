@@ -1,13 +1,15 @@
-"""kubectl on a terminal, as a person uses it."""
+"""Programs on a terminal, as a person uses them."""
 
 import os
 import pty
 import select
-import subprocess
+import struct
+import termios
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fcntl import ioctl
 
 import up_process
 from up_process import Up
@@ -16,17 +18,18 @@ from patience import WITHIN_S
 
 
 class Terminal:
-    """kubectl on a terminal that the test types on."""
+    """A program on a terminal that the test types on.
 
-    def __init__(self, up: Up, *args: str, columns: int = 100, rows: int = 40) -> None:
-        kubectl = up_process.KUBECTL
-        assert kubectl is not None
+    Args:
+        env: variables beside those of the test.
+    """
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], *, columns: int, rows: int) -> None:
         self.shown = b""
         self.pid, self._master = pty.fork()
         if self.pid == 0:
-            os.environ["KUBECONFIG"] = str(up.kubeconfig)
-            subprocess.run(["stty", "cols", str(columns), "rows", str(rows)], check=False)
-            os.execv(kubectl, [kubectl, *args])
+            ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            os.execve(argv[0], argv, {**os.environ, **env})
 
     def type(self, text: str) -> None:
         """Type it."""
@@ -38,7 +41,7 @@ class Terminal:
         while text.encode() not in self.shown:
             assert time.monotonic() < deadline_s, self.shown
             assert self._read(), self.shown
-        return self.shown.decode()
+        return self.shown.decode("utf-8", "replace")
 
     @contextmanager
     def shown_meanwhile(self) -> Iterator[None]:
@@ -75,3 +78,12 @@ class Terminal:
         _, status = os.waitpid(self.pid, 0)
         os.close(self._master)
         return os.waitstatus_to_exitcode(status)
+
+
+class KubectlTerminal(Terminal):
+    """kubectl on a terminal."""
+
+    def __init__(self, up: Up, *args: str, columns: int = 100, rows: int = 40) -> None:
+        kubectl = up_process.KUBECTL
+        assert kubectl is not None
+        super().__init__([kubectl, *args], {"KUBECONFIG": str(up.kubeconfig)}, columns=columns, rows=rows)
