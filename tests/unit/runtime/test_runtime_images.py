@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import prerequisites
 from podscaler.controlplane.kubelet.launching import images
 
 
@@ -52,7 +53,7 @@ def test_the_shell_of_busybox_is_the_machines(bash: str | None, busybox: str | N
     )
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed (Debian package bash)")
+@prerequisites.BASH.mark(is_there=shutil.which("bash") is not None)
 def test_the_shell_of_busybox_keeps_all_variables() -> None:
     """A key of a ConfigMap is a variable that a shell cannot name; its programs get it nevertheless."""
     image = images.resolve("busybox")
