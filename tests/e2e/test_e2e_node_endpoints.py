@@ -190,7 +190,7 @@ def test_metrics_are_served_from_the_node(resource_server: Up) -> None:
     up = resource_server
     found = eventually(
         lambda: up.request("GET", f"{USAGE}/namespaces/default/pods").body,
-        until=lambda body: isinstance(body, dict) and len(body.get("items") or []) == 2,
+        until=lambda body: len(body.get("items") or []) == 2 and used_nanocores(body)["busy"] > 0,
     )
     used = used_nanocores(found)
     assert used["busy"] > used["idle"]
