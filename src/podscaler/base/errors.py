@@ -41,7 +41,7 @@ class StatusError(PodscalerError):
 
     Args:
         message: the sentence for people.
-        code: the HTTP status code (400-599), or 0 where the failure arose in the client.
+        code: the HTTP status code (400-599), or 0 if the failure arose in the client.
         reason: the machine-readable reason (`NotFound`, `Conflict`, ...); may be empty.
         details: the Status' `details` as JSON-ready data, without causes; None leaves the member out, `{}` writes it.
         causes: the entries of `details.causes`, in order.

@@ -133,7 +133,7 @@ class _Request(web.BaseRequest):
 
 
 class _Handler(web.RequestHandler):
-    """Serves one connection; closes it where the head of a request takes longer than HEAD_TIMEOUT_S."""
+    """Serves one connection; closes it if the head of a request takes longer than HEAD_TIMEOUT_S."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _is_at_head = True

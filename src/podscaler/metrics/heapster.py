@@ -75,7 +75,7 @@ class HeapsterService:
 
 
 class HeapsterPoint(msgspec.Struct, frozen=True, rename="camel"):
-    """A value at an instant (RFC 3339); `float_value` counts where it is set."""
+    """A value at an instant (RFC 3339); `float_value` counts if it is set."""
 
     timestamp: str
     value: int = 0

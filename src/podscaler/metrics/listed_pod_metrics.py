@@ -1,4 +1,4 @@
-"""Requests the resource metrics of all pods of a namespace with one list, where that costs less than single queries.
+"""Requests the resource metrics of all pods of a namespace with one list, if that costs less than single queries.
 
 A tick is the time for which responses are reused (`ControllerSettings.tick_s`). ListedMetricsSource wraps a
 `SharedMetricsSource`, which stores responses for a tick; other queries are passed on. Rules:
@@ -116,7 +116,7 @@ class ListedMetricsSource:
         return await self._source.query(query)
 
     async def _from_list(self, namespace: str, selector: Selector) -> PodMetricsList | None:
-        """The items of the namespace's list that the selector matches; None where a single query is to be sent."""
+        """The items of the namespace's list that the selector matches; None if a single query is to be sent."""
         names = self._pods.names(namespace, selector)
         tick = self._tick(namespace)
         tick.queries += 1
@@ -143,7 +143,7 @@ class ListedMetricsSource:
         return max(tick.cost, tick.expected_cost) > list_cost and tick.began_s >= tick.paused_until_s
 
     async def _list(self, namespace: str, tick: _Tick) -> dict[str, PodMetrics] | None:
-        """All usage of the namespace by pod name; None where it cannot be listed."""
+        """All usage of the namespace by pod name; None if it cannot be listed."""
         try:
             pod_metrics = await self._source.query(ResourceMetricsQuery(namespace, selectors.EVERYTHING))
         except StatusError as error:

@@ -108,7 +108,7 @@ class APIMetricsSource:
         return typed_responses.typed(response, _EXTERNAL_VALUES)
 
     async def _resource_of(self, group: str, kind: str) -> str:
-        """The `resource.group` that serves a kind. Raises StatusError where none does."""
+        """The `resource.group` that serves a kind. Raises StatusError if none does."""
         try:
             mapping = (await self._discovery.mappings(group, kind))[0]
         except StatusError as error:
@@ -122,7 +122,7 @@ class APIMetricsSource:
         return typed_responses.with_kind(await self._client.fetch(path, subject=subject, query=query), _VALUES)
 
     async def _custom_version(self) -> str:
-        """The negotiated version. Raises StatusError where the API is not served in a known version."""
+        """The negotiated version. Raises StatusError if the API is not served in a known version."""
         versions = await self._discovery.versions(CUSTOM_GROUP, max_age_s=self._version_period_s)
         if not versions:
             raise StatusError(f"no custom metrics API ({CUSTOM_GROUP}) registered", code=0)

@@ -32,7 +32,7 @@ class SourceFinder(Protocol):
     """Finds MetricSources."""
 
     async def find(self, key: Key) -> MetricSource | None:
-        """The MetricSource of that namespace and name; None where there is none. Raises StatusError."""
+        """The MetricSource of that namespace and name; None if there is none. Raises StatusError."""
         ...
 
 
@@ -75,7 +75,7 @@ class DirectSources:
     async def find_values(self, namespace: str, name: str, selector: Selector) -> ExternalMetricValueList | None:
         """The value of the external metric as the external metrics API has it; None: no MetricSource has that name.
 
-        Raises StatusError where the labels do not match, or the source cannot be read.
+        Raises StatusError if the labels do not match, or the source cannot be read.
         """
         source = await self._finder.find((namespace, name.replace("_", "-")))
         if source is None:

@@ -38,7 +38,7 @@ class FairPlaces:
         self._waiting: OrderedDict[str, deque[Turn]] = OrderedDict()
 
     async def take(self, group: str) -> None:
-        """Take a place, which the caller releases. Raises ReadTimeout where there is none in time."""
+        """Take a place, which the caller releases. Raises ReadTimeout if there is none in time."""
         turn: Turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(group, deque()).append(turn)
         self._grant()

@@ -82,7 +82,7 @@ _OBJECT = msgspec.json.Decoder(MetricSource)
 
 
 def decode(raw: msgspec.Raw | bytes) -> MetricSource:
-    """The object in JSON. Raises ValueError where it is none."""
+    """The object in JSON. Raises ValueError if it is none."""
     return _OBJECT.decode(raw)
 
 
@@ -106,7 +106,7 @@ def parse_spec(spec: Mapping[str, Any]) -> SourceSpec:
 
 
 def _tls(section: _TLS | None) -> TLSSettings | None:
-    """The settings in a section tls; None where there is none. Raises InvalidSource."""
+    """The settings in a section tls; None if there is none. Raises InvalidSource."""
     if section is None:
         return None
     try:

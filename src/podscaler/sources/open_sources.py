@@ -44,8 +44,8 @@ class ReadResult:
 
     Attributes:
         query: the query and the system in words (`redis list jobs at redis:6379/0`); empty: it could not be opened.
-        value_milli: the value in thousandths; None where the read failed.
-        error: why it failed; None where it did not.
+        value_milli: the value in thousandths; None if the read failed.
+        error: why it failed; None if it did not.
         read_at_ns: when the read ended.
     """
 
@@ -201,7 +201,7 @@ class OpenSources:
     async def _within(
         self, work: Coroutine[Any, Any, T], timeout_s: float, *, on_end: Callable[[], None] | None = None
     ) -> T:
-        """The result of `work`. Raises ReadTimeout where it takes longer, and what it raises.
+        """The result of `work`. Raises ReadTimeout if it takes longer, and what it raises.
 
         `on_end` is called when `work` has ended, which may be later.
         """

@@ -5,7 +5,7 @@ name (`podscaler.sources.source_types`). `podscaler.sources.open_sources` opens,
 implementation:
 
 1. The factory opens no connection: it is called in a thread. It raises InvalidSource for settings that can never work.
-2. `read` connects where it has to, and keeps connections until `close`. Reads of one source do not overlap. A read is
+2. `read` connects if it has to, and keeps connections until `close`. Reads of one source do not overlap. A read is
    cancelled at its time limit. After a failure other than InvalidValue the source is closed, and a new one is opened.
 3. Any exception is a failed read. Its text is shown to users after the values of credentials were removed from it.
 """
@@ -107,7 +107,7 @@ class ExternalSource(Protocol):
         ...
 
     async def read(self) -> Number:
-        """The number now. May raise anything; raises InvalidValue where the response has no such number."""
+        """The number now. May raise anything; raises InvalidValue if the response has no such number."""
         ...
 
     async def close(self) -> None:

@@ -33,7 +33,7 @@ FindFactory = Callable[[str, bool], SourceFactory]
 
 
 def find_factory(name: str, is_custom: bool) -> SourceFactory:
-    """The factory of a type. Raises ClientMissing, also where the import of a client fails."""
+    """The factory of a type. Raises ClientMissing, also if the import of a client fails."""
     if is_custom:
         return _of_entry_point(name)
     module, _, attribute = BUILT_IN[name].partition(":")

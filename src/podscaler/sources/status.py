@@ -2,7 +2,7 @@
 
 `podscaler.sources.direct_metrics` reports each read with `note`; the controller runs `run`. Rules:
 
-1. A status is written at once where the condition Ready changes its status or its reason, or the spec is newer; else
+1. A status is written at once if the condition Ready changes its status or its reason, or the spec is newer; else
    once in PERIOD_S at most.
 2. lastTransitionTime is kept while the status of the condition stays, also across restarts of the controller.
 3. A write that fails is repeated by a later read: after RETRY_S, then twice as long each time, PERIOD_S at most. A read
@@ -122,7 +122,7 @@ class SourceStatusWriter:
 
 
 def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of the status to write after a read; value and lastReadTime are absent where the read failed.
+    """The fields of the status to write after a read; value and lastReadTime are absent if the read failed.
 
     Args:
         source: the object that was read.
@@ -150,7 +150,7 @@ def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, 
 
 
 def _ready(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The condition Ready; empty where there is none."""
+    """The condition Ready; empty if there is none."""
     conditions = status.get("conditions") or ()
     return next((each for each in conditions if each.get("type") == READY), {})
 

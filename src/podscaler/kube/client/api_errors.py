@@ -29,7 +29,7 @@ TEXTS = {
         "the server was unable to return a response in the time allotted, but may still be processing the request",
     ),
 }
-"""Reason and text by code, where they do not depend on the body."""
+"""Reason and text by code, if they do not depend on the body."""
 NOT_ACCEPTABLE = "the server was unable to respond with a content type that the client supports"
 
 
@@ -68,7 +68,7 @@ def of_status(data: bytes) -> StatusError | None:
 
 
 def body_text(response: Response) -> str:
-    """The trimmed body where it is text, else `unknown`."""
+    """The trimmed body if it is text, else `unknown`."""
     content_type = response.headers.get("content-type", "")
     if content_type and not content_type.startswith("text/"):
         return "unknown"

@@ -50,7 +50,7 @@ class Client:
         clock: for the delays of retries.
         limit: the rate limit of requests; None: no limit.
         rng: for the jitter of retries; None: no jitter.
-        streams_lists: whether reflectors request lists as watch events (WatchList), where the server supports that.
+        streams_lists: whether reflectors request lists as watch events (WatchList), if the server supports that.
         caller: the origin and kind of the credentials, for messages.
     """
 

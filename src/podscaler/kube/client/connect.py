@@ -51,7 +51,7 @@ class ReadOnlyTransport(WrappedTransport):
 
 
 class NamespacedTransport(WrappedTransport):
-    """Lists and watches one namespace where all namespaces are asked for.
+    """Lists and watches one namespace if all namespaces are asked for.
 
     For a user who may read one namespace alone: informers of all namespaces then have the objects of that one. Other
     requests pass as they are, lists of kinds outside of namespaces, too.

@@ -85,7 +85,7 @@ class Discovery:
     async def mappings(self, group: str, kind: str) -> Sequence[RESTMapping]:
         """The resources of that kind, preferred version first; at least one.
 
-        The kind may be written as it is or in lower case. Raises StatusError: with the reason `NoKindMatch` where the
+        The kind may be written as it is or in lower case. Raises StatusError: with the reason `NoKindMatch` if the
         kind is not served, else that of the failed request.
         """
         for max_age_s in (FRESH_S, FRESH_MISS_S):
@@ -96,7 +96,7 @@ class Discovery:
         raise StatusError(text, code=0, reason=NO_KIND_MATCH)
 
     async def versions(self, group: str, *, max_age_s: float = FRESH_S) -> Sequence[str]:
-        """The versions in which a group is served, preferred first; empty where it is not. Raises StatusError."""
+        """The versions in which a group is served, preferred first; empty if it is not. Raises StatusError."""
         return await self._versions.get(group, max_age_s) or await self._versions.get(group, FRESH_MISS_S)
 
     async def _read_versions(self, group: str) -> Sequence[str]:

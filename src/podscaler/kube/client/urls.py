@@ -88,7 +88,7 @@ def address_fault(url: str) -> str:
 
 
 def _host_fault(host: str) -> str:
-    """The error of net/url for a host with an optional port; empty where there is none."""
+    """The error of net/url for a host with an optional port; empty if there is none."""
     if host.startswith("["):
         if "]" not in host:
             return "missing ']' in host"

@@ -48,7 +48,7 @@ class Command:
     install_hint: str = ""
 
     def missing_text(self) -> str:
-        """The error text where the program does not exist."""
+        """The error text if the program does not exist."""
         hint = " ".join(self.install_hint.split())
         return f"executable {self.program} not found" + (f": {hint}" if hint else "; install it, or name its full path")
 

@@ -56,13 +56,13 @@ class ExecPlugin:
         self._retry_at_s = float("-inf")
 
     async def authorization(self) -> str | None:
-        """The header; None where the program printed only a certificate. Raises UsageError."""
+        """The header; None if the program printed only a certificate. Raises UsageError."""
         if self._clock.monotonic_s() >= self._fresh_until_s:
             await self._renew()
         return self._header
 
     async def pem(self) -> bytes | None:
-        """The client certificate and its key; None where the program printed only a token. Raises UsageError."""
+        """The client certificate and its key; None if the program printed only a token. Raises UsageError."""
         if self._clock.monotonic_s() >= self._fresh_until_s:
             await self._renew()
         return self._issued.certificate_pem if self._issued else None

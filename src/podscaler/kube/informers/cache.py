@@ -90,7 +90,7 @@ class Cache(Generic[T]):
             self._notify(handler, None, obj)
 
     def find(self, key: Key) -> T | None:
-        """The object of that key, None where there is none."""
+        """The object of that key, None if there is none."""
         return self._objects.get(key[0], {}).get(key[1])
 
     def same(self, obj: T) -> T:

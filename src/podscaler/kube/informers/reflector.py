@@ -2,7 +2,7 @@
 
 A controller runs one Reflector for each kind. Rules:
 
-1. Lists are requested as watch events (`sendInitialEvents`, where the client allows it), so that neither side holds the
+1. Lists are requested as watch events (`sendInitialEvents`, if the client allows it), so that neither side holds the
    whole list in one piece. From a server that does not support that they are requested in pages from then on.
 2. The first list in pages may come from the server's watch cache (`resourceVersion=0`); later ones are at least as new
    as the cache, and after a 410 they are the newest.
@@ -58,7 +58,7 @@ class WatchSource(Generic[T]):
     Attributes:
         path: the collection (`/api/v1/pods`).
         subject: its group-resource, for messages (`horizontalpodautoscalers.autoscaling`).
-        read: decodes an object for the cache; raises ValueError (as msgspec's errors are) where it cannot.
+        read: decodes an object for the cache; raises ValueError (as msgspec's errors are) if it cannot.
         query: selectors; empty for the whole collection.
         is_optional: whether the kind may be unknown to the server, which is not logged then.
     """

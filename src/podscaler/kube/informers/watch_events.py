@@ -80,7 +80,7 @@ def event(line: bytes) -> WatchEvent:
 
 
 def version_of(raw: msgspec.Raw) -> str:
-    """The resource version of an object; empty where it cannot be read."""
+    """The resource version of an object; empty if it cannot be read."""
     try:
         return _BOOKMARK.decode(raw).metadata.resource_version
     except msgspec.DecodeError:
@@ -102,7 +102,7 @@ def is_expired(error: StatusError) -> bool:
 
 
 def needs_new_list(error: StatusError) -> bool:
-    """Whether a new list is needed; not where the server is unreachable or busy: then the watch is resumed."""
+    """Whether a new list is needed; not if the server is unreachable or busy: then the watch is resumed."""
     if isinstance(error, TransportError) or error.code == 0:
         return False
     return error.code not in (401, 429, 500, 502, 503)

@@ -4,15 +4,15 @@
 `--metrics-authentication=delegated`. The adapter calls `authenticate` and `authorize` for each request. Rules:
 
 1. A request without a bearer token is of system:anonymous. A token that the API server does not know gets 401.
-2. Members of system:masters may read everything; for others the API server decides (403 where it does not allow it).
+2. Members of system:masters may read everything; for others the API server decides (403 if it does not allow it).
 3. A result is cached for CACHE_S, a rejection too: most scrapes cost no request. Tokens are not cached, only their
    digests.
 4. Where the API server cannot be asked, the request gets 500. At most REVIEWS_AT_ONCE reviews run at once, so that
    strangers cannot load the API server through this endpoint.
 
 Source: k8s.io/apiserver's delegating authentication and authorization, as kube-controller-manager has them on its port.
-Differs: `check` knows no client certificates and front proxies; upstream responds with 401 where a token review fails,
-and with 500 where an access review does: here both are 500. A user who may do something with all resources of a group
+Differs: `check` knows no client certificates and front proxies; upstream responds with 401 if a token review fails,
+and with 500 if an access review does: here both are 500. A user who may do something with all resources of a group
 in all namespaces is found by one review for all of them.
 """
 
@@ -63,7 +63,7 @@ class AccessAttributes(NamedTuple):
     Attributes:
         verb: `get`, `list`, ...
         path: the path of a request that is about no resource; else empty.
-        group, version, namespace, resource, subresource, name: empty where they do not apply.
+        group, version, namespace, resource, subresource, name: empty if they do not apply.
     """
 
     verb: str
@@ -161,7 +161,7 @@ class DelegatedAccess:
         self._review_slots = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
     async def check(self, authorization: str, verb: str, path: str) -> AccessError | None:
-        """The error of a request; None where it is allowed.
+        """The error of a request; None if it is allowed.
 
         Args:
             authorization: the header of that name; empty: the request has none.
@@ -188,7 +188,7 @@ class DelegatedAccess:
             return UNREVIEWED
 
     async def authorize(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
-        """The error for a user; None where access is allowed."""
+        """The error for a user; None if access is allowed."""
         if MASTERS_GROUP in user.groups:
             return None
         try:
@@ -203,7 +203,7 @@ class DelegatedAccess:
             return UNREVIEWED
 
     async def _find_user(self, authorization: str) -> ReviewedUser | None:
-        """The user of a request; None where the token is not known. Raises StatusError, DecodeError."""
+        """The user of a request; None if the token is not known. Raises StatusError, DecodeError."""
         token = _bearer_token(authorization)
         if not token:
             return ANONYMOUS
@@ -218,7 +218,7 @@ class DelegatedAccess:
         return user
 
     async def _find_error(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
-        """The error for a user; None where access is allowed. Raises StatusError, DecodeError."""
+        """The error for a user; None if access is allowed. Raises StatusError, DecodeError."""
         key = (msgspec.json.encode(user), attributes)
         cached = self._access.find(key)
         if cached is None or cached.until_s <= self._clock.monotonic_s():
@@ -252,6 +252,6 @@ class DelegatedAccess:
 
 
 def _bearer_token(authorization: str) -> str:
-    """The bearer token in the header; empty where it has none."""
+    """The bearer token in the header; empty if it has none."""
     parts: Sequence[str] = authorization.strip().split(" ")
     return parts[1] if len(parts) > 1 and parts[0].lower() == "bearer" else ""

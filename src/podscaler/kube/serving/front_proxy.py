@@ -108,7 +108,7 @@ class FrontProxyAuthentication:
             await self._clock.sleep(PERIOD_S if self.is_ready else FIRST_RETRY_S)
 
     async def refresh(self) -> None:
-        """Read the ConfigMap once; where that fails, what is known stays in use."""
+        """Read the ConfigMap once; if that fails, what is known stays in use."""
         try:
             body = await self._client.get(CONFIG_MAP, subject="configmaps extension-apiserver-authentication")
             authorities = parse(msgspec.json.decode(body, type=_ConfigMap).data or {})
@@ -119,7 +119,7 @@ class FrontProxyAuthentication:
         self.is_ready = True
 
     def find_user(self, certificate: bytes | None, headers: RequestHeaders) -> ReviewedUser | None:
-        """The user of a request; None where its certificate (DER) names none."""
+        """The user of a request; None if its certificate (DER) names none."""
         if certificate is None:
             return None
         is_proxy, is_client = self._signers(certificate)
@@ -192,7 +192,7 @@ def _is_signed(certificate: bytes, authorities: str) -> bool:
 
 
 def _user_of_headers(trusted: TrustedAuthorities, headers: RequestHeaders) -> ReviewedUser | None:
-    """The user that the front proxy names; None where it names none."""
+    """The user that the front proxy names; None if it names none."""
     name = _first(headers, trusted.user_headers)
     if not name:
         return None

@@ -21,11 +21,11 @@ class Config:
         client_certificate_pem, client_key_pem: both or neither.
         certificates: provide client certificates that change while the program runs; None: the certificate is fixed.
         verify: False leaves the server's certificate unchecked.
-        tls_server_name: the name that the certificate must have, where it is not the host's.
+        tls_server_name: the name that the certificate must have, if it is not the host's.
         proxy: the proxy's URL (`http`, `https` or `socks5`; may hold a password); None: no proxy.
         compression: whether responses may be compressed.
         headers: sent with every request, in order (impersonation).
-        namespace: the namespace of the kubeconfig's context; `default` where it names none.
+        namespace: the namespace of the kubeconfig's context; `default` if it names none.
         body_max_bytes: the longest body of a response that is read whole, decompressed; None: there is no limit.
         origin: the file and context of these settings, for messages.
     """

@@ -39,7 +39,7 @@ class Credentials(Protocol):
 
 
 class ClientCertificates(Protocol):
-    """A provider of the client certificate of new connections, where that may change."""
+    """A provider of the client certificate of new connections, if that may change."""
 
     async def pem(self) -> bytes | None:
         """The certificate and its key, one after the other, in PEM; None: no certificate. Raises UsageError."""

@@ -69,7 +69,7 @@ def needs_absolute_targets(config: Config) -> bool:
 
 
 def proxy_authorization(proxy: ServerAddress) -> str | None:
-    """The value of Proxy-Authorization; None where the proxy's URL has no user."""
+    """The value of Proxy-Authorization; None if the proxy's URL has no user."""
     if proxy.user is None:
         return None
     return "Basic " + base64.b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()

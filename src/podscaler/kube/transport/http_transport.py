@@ -5,7 +5,7 @@ little, and a general library spends four fifths of its time on the rest. Rules:
 
 1. A request goes out in one write, and the head that all requests share is encoded once.
 2. Credentials that cannot be read are a TransportError, not a UsageError: they may be readable later.
-3. After a 401 the credentials are renewed where possible, and the request is sent once more.
+3. After a 401 the credentials are renewed if possible, and the request is sent once more.
 4. A GET on a kept connection that the server had just closed is sent again on another; no other request is.
 
 Source: docs/spec/controller.md 10 (REST requests); docs/decisions/http-client.md.
@@ -213,7 +213,7 @@ class _HttpStream:
 
 
 def _prefix(config: Config) -> str:
-    """What precedes the path in the request line: the whole server where a proxy reads it, else the server's path."""
+    """What precedes the path in the request line: the whole server if a proxy reads it, else the server's path."""
     server = config.server
     if dialing.needs_absolute_targets(config):
         return server

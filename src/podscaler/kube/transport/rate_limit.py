@@ -1,6 +1,6 @@
 """Limits the rate of requests by a token bucket: an average per second, and a burst after a quiet time.
 
-`client.client` takes a token for each request where `--kube-api-qps` is given.
+`client.client` takes a token for each request if `--kube-api-qps` is given.
 
 Source: client-go's flowcontrol (a wait of over a second is logged).
 """

@@ -1,6 +1,6 @@
 """Wraps a transport so that each request of a sync is an OpenTelemetry span, and counts them.
 
-Only `podscaler.cli.options.tracing` imports it, where traces are enabled. A request is traced if it is made within a
+Only `podscaler.cli.options.tracing` imports it, if traces are enabled. A request is traced if it is made within a
 span that is recorded: what the controller does besides its syncs (watches, events, histories, leases) is not. The
 request carries the W3C Trace Context.
 

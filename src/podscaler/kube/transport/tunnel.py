@@ -31,7 +31,7 @@ REPLIES = {
 
 
 class ProxyTunnel(asyncio.Protocol):
-    """A connection to a proxy; reading raises EOFError where the proxy closes it."""
+    """A connection to a proxy; reading raises EOFError if the proxy closes it."""
 
     def __init__(self) -> None:
         self.transport = cast(asyncio.Transport, None)
@@ -112,7 +112,7 @@ async def connect_http(tunnel: ProxyTunnel, server: str, proxy: str, authorizati
 async def connect_socks(tunnel: ProxyTunnel, host: str, port: int, *, credentials: tuple[str, str] | None) -> None:
     """Have a SOCKS5 proxy forward to `host`, which the proxy resolves, as with Go's client.
 
-    `credentials` are user and password. Raises NoAnswer, and EOFError where the proxy closes the connection.
+    `credentials` are user and password. Raises NoAnswer, and EOFError if the proxy closes the connection.
     """
     methods = bytes([NO_AUTHENTICATION, PASSWORD_AUTHENTICATION] if credentials else [NO_AUTHENTICATION])
     tunnel.write(bytes([SOCKS_VERSION, len(methods)]) + methods)

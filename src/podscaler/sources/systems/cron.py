@@ -55,7 +55,7 @@ class CronSource:
         return datetime.fromtimestamp(self._clock.now_ns() // NANOSECONDS, UTC).astimezone(self._zone)
 
     def _next(self, expression: str, local_time: datetime) -> datetime:
-        """The next time of an expression, in UTC. Raises InvalidSource where there is none."""
+        """The next time of an expression, in UTC. Raises InvalidSource if there is none."""
         if len(expression.split()) != 5:
             raise InvalidSource(f"the cron expression {expression} does not have five fields")
         try:

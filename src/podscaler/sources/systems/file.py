@@ -76,7 +76,7 @@ class FileSource:
 
 
 def _resolved(folder: Path, name: str) -> Path:
-    """The path of the file relative to the folder, links followed. Raises InvalidSource where it is not below."""
+    """The path of the file relative to the folder, links followed. Raises InvalidSource if it is not below."""
     root = folder.resolve()
     target = (root / name).resolve()
     if not target.is_relative_to(root) or target == root:

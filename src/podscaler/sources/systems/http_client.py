@@ -95,7 +95,7 @@ class WebClient:
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolves names, and fails where one of the addresses is refused by rule 2.
+    """Resolves names, and fails if one of the addresses is refused by rule 2.
 
     Args:
         resolver: does the resolution.

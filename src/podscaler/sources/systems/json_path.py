@@ -189,7 +189,7 @@ def compile_path(text: str) -> JsonPath:
 
 
 def number_in(body: bytes, path: JsonPath | None) -> Number:
-    """The number that `path` selects in JSON, or that the whole text is where it is None. Raises InvalidValue."""
+    """The number that `path` selects in JSON, or that the whole text is if it is None. Raises InvalidValue."""
     try:
         text = body.decode()
     except UnicodeDecodeError:

@@ -64,7 +64,7 @@ class KafkaSource:
                 await self._consumer.stop()
 
     def _lag(self, committed: int, begin: int, end: int) -> int:
-        """The messages of a partition that are not committed; `committed` is negative where nothing is."""
+        """The messages of a partition that are not committed; `committed` is negative if nothing is."""
         if committed < 0:
             return end - begin if self._settings.offset_reset_policy == "Earliest" else 0
         return max(0, end - max(committed, begin))

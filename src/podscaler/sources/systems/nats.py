@@ -69,7 +69,7 @@ class NatsSource:
                     await self._client.close()
 
     async def _connect(self) -> Client:
-        """A connected client, after one attempt; `close` closes it also where this raises."""
+        """A connected client, after one attempt; `close` closes it also if this raises."""
         await self.close()
         self._client = client = Client()
         errors: list[Exception] = []
