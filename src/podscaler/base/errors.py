@@ -26,9 +26,9 @@ class Cause:
     """One entry of `details.causes` of a metav1.Status.
 
     Attributes:
-        reason: machine-readable (`FieldValueInvalid`); empty: left out.
+        reason: machine-readable (`FieldValueInvalid`); left out of the Status if it is empty.
         message: the text for people.
-        field: the path of the field that is wrong (`spec.replicas`); empty: left out.
+        field: the path of the field that is wrong (`spec.replicas`); left out of the Status if it is empty.
     """
 
     reason: str

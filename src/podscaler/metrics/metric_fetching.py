@@ -26,7 +26,12 @@ from podscaler.metrics.queries import (
 
 @dataclass(frozen=True, slots=True)
 class FetchedMetric:
-    """One metric's measurement for the decision, and the response, for recordings; None if the query failed."""
+    """One metric's measurement for the decision, and the API's response.
+
+    Attributes:
+        measurement: the samples of the metric, or the failure to get them.
+        response: the response, for recordings; None if the query failed.
+    """
 
     measurement: observation.Measurement
     response: MetricsResponse | None = None

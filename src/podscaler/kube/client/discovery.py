@@ -22,6 +22,7 @@ from podscaler.kube.client.client import Client, is_not_found
 from podscaler.kube.transport.single_flight import SingleFlight
 
 FRESH_S = 30.0
+"""The age up to which a cached document is used."""
 FRESH_MISS_S = 1.0
 """For this long, a lookup that found nothing is not repeated."""
 TIMEOUT_S = 32.0
@@ -100,6 +101,7 @@ class Discovery:
         return await self._versions.get(group, max_age_s) or await self._versions.get(group, FRESH_MISS_S)
 
     async def _read_versions(self, group: str) -> Sequence[str]:
+        """The versions of a group, preferred first; empty if it is not served. Raises StatusError."""
         if not group:
             return (await self._get("/api", _APIVersions)).versions
         try:
@@ -112,6 +114,7 @@ class Discovery:
         return tuple(dict.fromkeys(filter(None, versions)))
 
     async def _read_mappings(self, group: str) -> Sequence[RESTMapping]:
+        """The resources in all versions of a group. Raises StatusError if no version can be read."""
         versions = await self._versions.get(group, FRESH_MISS_S)
         mappings: list[RESTMapping] = []
         failures: list[StatusError] = []
@@ -146,7 +149,7 @@ class _DocumentCache(Generic[D]):
     def __init__(self, clock: Clock, request: Callable[[str], Coroutine[Any, Any, D]]) -> None:
         self._clock = clock
         self._request = request
-        self._values: dict[str, tuple[float, D]] = {}
+        self._values: dict[str, tuple[float, D]] = {}  # with the time of the request, monotonic clock
         self._flights: SingleFlight[str, D] = SingleFlight()
 
     async def get(self, group: str, max_age_s: float) -> D:

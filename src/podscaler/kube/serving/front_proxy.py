@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 PERIOD_S = 60.0
 FIRST_RETRY_S = 1.0
+"""The time between two attempts until the ConfigMap was read once."""
 CHECKED_CERTIFICATES_MAX = 256
 """The highest number of certificates whose check is cached."""
 
@@ -64,8 +65,8 @@ class TrustedAuthorities:
 
     Attributes:
         front_proxy, clients: the certificates of the authorities that sign those of the API server's proxy and of
-            users, in PEM; empty: no certificate is trusted.
-        allowed_names: the common names that the front proxy may have; empty: any.
+            users, in PEM; empty if no certificate is trusted.
+        allowed_names: the common names that the front proxy may have; empty if any is allowed.
         user_headers, uid_headers, group_headers: the names of the headers with the user, such as `X-Remote-User`.
         extra_prefixes: what the names of the headers with extra attributes begin with (`X-Remote-Extra-`).
     """
@@ -97,6 +98,7 @@ class FrontProxyAuthentication:
         self._clock = clock
         self._context = context
         self._trusted = TrustedAuthorities()
+        # by certificate (DER): whether the front proxy's authority, and whether that of clients, signed it
         self._checked: LRU[bytes, tuple[bool, bool]] = LRU(CHECKED_CERTIFICATES_MAX)
         self.is_ready = False
         """Whether the ConfigMap has been read."""
@@ -153,8 +155,8 @@ class FrontProxyAuthentication:
         """Whether the front proxy's authority signed a certificate, and whether that of clients did."""
         checked = self._checked.find(certificate)
         if checked is None:
-            trusted = (self._trusted.front_proxy, self._trusted.clients)
-            checked = _is_signed(certificate, trusted[0]), _is_signed(certificate, trusted[1])
+            is_proxy = _is_signed(certificate, self._trusted.front_proxy)
+            checked = is_proxy, _is_signed(certificate, self._trusted.clients)
             self._checked.put(certificate, checked)
         parsed = x509.load_der_x509_certificate(certificate)
         now = datetime.fromtimestamp(self._clock.now_ns() / NANOSECONDS, UTC)
@@ -206,4 +208,5 @@ def _user_of_headers(trusted: TrustedAuthorities, headers: RequestHeaders) -> Re
 
 
 def _first(headers: RequestHeaders, names: Sequence[str]) -> str:
+    """The value of the first of these headers that has one, else empty."""
     return next((value for name in names if (value := headers.get(name, ""))), "")

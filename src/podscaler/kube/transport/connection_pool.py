@@ -99,6 +99,7 @@ class Pool:
             self._idle.popleft().close()
 
     async def _wait(self) -> None:
+        """Return when a connection may be free; a cancelled caller passes its turn on."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)
         try:

@@ -39,7 +39,7 @@ class CronSource:
 
     @property
     def query(self) -> str:
-        """`cron from 0 8 * * 1-5 to 0 18 * * 1-5 in Europe/Berlin`."""
+        """Such as `cron from 0 8 * * 1-5 to 0 18 * * 1-5 in Europe/Berlin`."""
         return f"cron from {self._settings.start} to {self._settings.end} in {self._settings.time_zone}"
 
     async def read(self) -> Number:
