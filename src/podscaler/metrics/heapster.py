@@ -202,7 +202,6 @@ class HeapsterMetricsSource:
 
 
 def _prefixed(error: StatusError, text: str) -> StatusError:
-    """The error with `text` before its message."""
     return StatusError(f"{text}: {error.message}", code=error.code, reason=error.reason)
 
 

@@ -158,7 +158,7 @@ def _ready_condition(status: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_transition(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether the ready_status, its reason or the generation changed."""
+    """Whether the condition Ready changed its status or reason, or the generation is another."""
     old, new = _ready_condition(before), _ready_condition(after)
     is_changed = any(old.get(name) != new.get(name) for name in ("status", "reason"))
     return is_changed or before.get("observedGeneration") != after.get("observedGeneration")

@@ -28,7 +28,7 @@ CHECK_PERIOD_S = 30.0
 CHECK_TIMEOUT_S = 5.0
 FIRST_RETRY_S = 0.1
 MAX_RETRY_S = 30.0
-"""The delay after the first failure of a check; it doubles with each further failure, up to the second figure."""
+"""The delay after a check that failed: FIRST_RETRY_S, doubled with each further failure, up to MAX_RETRY_S."""
 CHECKED_ENDPOINTS_MAX = 5
 """The number of endpoints of one server that are checked at once; one that responds is enough."""
 

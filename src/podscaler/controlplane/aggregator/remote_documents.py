@@ -106,7 +106,6 @@ class RemoteDocuments(Reconciler[str]):
         return READ_PERIOD_S if remote is not None else None
 
     def _store(self, key: str, documents: RemoteDiscovery | None) -> None:
-        """Keep the documents of an APIService, or remove them (None)."""
         if self._documents.get(key) == documents:
             return
         if documents is None:

@@ -134,7 +134,6 @@ def _message_of(resource: Resource) -> str:
 
 
 def _prepare_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:
-    """Apply the update strategy of the kind, of its status, or of another subresource, in place."""
     strategy = resource.strategy
     if not subresource:
         strategy.prepare_update(new, old)

@@ -47,7 +47,7 @@ SCALE_KIND = ManagedKind(Versions(_find_type, _unchanged, {}), _empty, "scale")
 def apply_scale_change(
     field_managers: FieldManagers, resource: Resource, change: Change, author: Author | None, obj: Object
 ) -> Object:
-    """`obj` (changed in place) with the replicas and managedFields new_entries `change` was applied to its Scale.
+    """`obj` (changed in place) with the replicas and managedFields after `change` was applied to its Scale.
 
     Args:
         field_managers: the field managers of the served kinds.

@@ -91,7 +91,6 @@ def claim(directory: Path) -> int:
 
 
 def _lock(lock: int, directory: Path) -> None:
-    """Lock the file with descriptor `lock`. Raises UsageError if another process has locked it."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -319,7 +319,6 @@ def _rows_of_copy(copy: Path, query: str) -> Iterator[tuple[object, ...]]:
 
 
 def _add_cluster_id(database: sqlite3.Connection) -> None:
-    """The migration from format 1 to 2."""
     database.execute("ALTER TABLE state ADD COLUMN cluster TEXT NOT NULL DEFAULT ''")
     database.execute("UPDATE state SET cluster = ?", (str(uuid.uuid4()),))
 

@@ -117,7 +117,6 @@ def _check_options(options: ListOptions) -> None:
 
 
 def _match_errors(match: str, version: str, continue_token: str) -> list[FieldError]:
-    """The field errors of a `resourceVersionMatch` that is set."""
     parameter = "resourceVersionMatch"
     errors = []
     if not version:
@@ -139,7 +138,6 @@ def _is_exact(options: ListOptions) -> bool:
 
 
 def _next_page(store: Store, selection: SelectionPredicate, options: ListOptions) -> ListPage:
-    """The page of a continue token. Raises as `get_page`."""
     revision, start = _parse_token(options.continue_token)
     if options.resource_version not in ("", "0"):
         raise api_errors.bad_request("specifying resource version is not allowed when using continue")

@@ -209,7 +209,6 @@ class Store:
         return event.entry if event else self.table(resource).find(key)
 
     def _accept(self, transaction: Transaction) -> None:
-        """Add the changes of a decided write to the pending batch."""
         batch = self._pending_batch()
         batch.events += transaction.events
         batch.transactions.append(transaction)

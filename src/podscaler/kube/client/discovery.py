@@ -101,7 +101,6 @@ class Discovery:
         return await self._versions.get(group, max_age_s) or await self._versions.get(group, FRESH_MISS_S)
 
     async def _read_versions(self, group: str) -> Sequence[str]:
-        """The versions of a group, preferred first; empty if it is not served. Raises StatusError."""
         if not group:
             return (await self._get("/api", _APIVersions)).versions
         try:

@@ -125,7 +125,6 @@ class ExecPlugin:
         return issued
 
     async def _output(self) -> bytes:
-        """The standard output of a run. Raises ValueError if it fails."""
         is_interactive = self._command.interactive
         try:
             process = await asyncio.create_subprocess_exec(

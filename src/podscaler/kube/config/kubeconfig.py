@@ -55,7 +55,7 @@ class _Entry(msgspec.Struct, frozen=True):
         return UsageError(f"kubeconfig {self.path}: {self.name}: {field}: {text}")
 
     def bytes_of(self, field: str, inline: str, file: str) -> bytes | None:
-        """The data, inline (base64) or of a file; inline wins, as in kubectl. None if there are none. Raises UsageError."""
+        """The data, inline (base64) or of a file; inline wins, as in kubectl. None without data. Raises UsageError."""
         if inline:
             try:
                 return base64.b64decode("".join(inline.split()), validate=True)

@@ -65,7 +65,6 @@ class ServingCertificate:
 
 
 def _cause(error: Exception) -> str:
-    """The reason in words for users; OpenSSL's texts do not name the file."""
     if isinstance(error, ssl.SSLError):
         return "not a certificate in PEM with its key"
     return str(error.strerror if isinstance(error, OSError) else error)

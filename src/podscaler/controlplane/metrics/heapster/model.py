@@ -49,7 +49,7 @@ MODEL_METRICS: Final[Mapping[str, Usage]] = {
     "memory/usage": _memory_bytes,
     "memory/working_set": _memory_bytes,
 }
-"""The metrics that are read from the usage of containers; there is no more precise figure for `memory/usage`."""
+"""The metrics that are read from the usage of containers."""
 
 
 class HeapsterError(Exception):
@@ -167,7 +167,7 @@ def _usage_point(pod: Object | None, usage: Usage) -> Object | None:
 
 
 def _custom_point(item: Object) -> Object:
-    """The point of a MetricValue: `value` is a whole number of at least 0; `floatValue` is exact if that is not."""
+    """The point of a MetricValue: `value` is a whole number of at least 0, `floatValue` the exact one if it differs."""
     milli = Quantity.parse(item["value"]).milli_value()
     point: Object = {"timestamp": item["timestamp"], "value": max(milli // 1000, 0)}
     return point | ({"floatValue": milli / 1000} if milli % 1000 or milli < 0 else {})

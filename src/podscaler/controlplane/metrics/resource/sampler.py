@@ -251,7 +251,6 @@ class Sampler:
         return rates
 
     def _annotations_of(self, fact: PodFact) -> Mapping[str, str]:
-        """The annotations of a pod's controller; empty if it has none."""
         if fact.controller is None:
             return {}
         resource, name, _ = fact.controller
