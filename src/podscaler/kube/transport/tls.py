@@ -10,7 +10,7 @@ from podscaler.base.errors import UsageError
 from podscaler.base.memory_file import MemoryFile
 from podscaler.kube.transport.config import Config
 
-CERTIFICATE_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE_BLOCK-----.*?-----END CERTIFICATE_BLOCK-----", re.DOTALL)
+CERTIFICATE_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
 def server_context(config: Config, client_pem: bytes | None) -> ssl.SSLContext:
