@@ -19,7 +19,7 @@ class CertificatePair:
     Args:
         certificate: the file with the certificate and its intermediates, in PEM.
         key: the file with the private key, in PEM.
-        pem: the content of both files, joined by a newline, where the caller has read them; empty where it has not.
+        pem: the content of both files, joined by a newline, if the caller has read them; empty if it has not.
     """
 
     def __init__(self, certificate: Path, key: Path, pem: bytes = b"") -> None:

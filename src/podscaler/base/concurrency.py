@@ -45,7 +45,7 @@ class Slot:
         self._free_slot()
 
     def leave(self) -> None:
-        """A task of the sync begins to wait."""
+        """Free the slot: a task of the sync begins to wait."""
         self._away_count += 1
         self._free_slot()
 

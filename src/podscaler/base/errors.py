@@ -26,9 +26,9 @@ class Cause:
     """One entry of `details.causes` of a metav1.Status.
 
     Attributes:
-        reason: machine-readable (`FieldValueInvalid`); empty: left out.
+        reason: machine-readable (`FieldValueInvalid`); left out of the Status if it is empty.
         message: the text for people.
-        field: the path of the field that is wrong (`spec.replicas`); empty: left out.
+        field: the path of the field that is wrong (`spec.replicas`); left out of the Status if it is empty.
     """
 
     reason: str
@@ -41,7 +41,7 @@ class StatusError(PodscalerError):
 
     Args:
         message: the sentence for people.
-        code: the HTTP status code (400-599), or 0 where the failure arose in the client.
+        code: the HTTP status code (400-599), or 0 if the failure arose in the client.
         reason: the machine-readable reason (`NotFound`, `Conflict`, ...); may be empty.
         details: the Status' `details` as JSON-ready data, without causes; None leaves the member out, `{}` writes it.
         causes: the entries of `details.causes`, in order.

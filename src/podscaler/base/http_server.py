@@ -1,8 +1,8 @@
 """An HTTP server (aiohttp) with the limits of Go's net/http: timeouts, and terse errors for malformed requests.
 
-Used by the embedded API server and by the endpoints of the controller and the adapter. A TLS handshake (where a `Site`
-listens) may take HEAD_TIMEOUT_S; so may the request line with the headers, from their first byte (of the first request:
-from the connection). A connection may be idle for IDLE_TIMEOUT_S between two requests. After a timeout it is closed
+Used by the embedded API server and by the endpoints of the controller and the adapter. The TLS handshake of a `Site`
+may take HEAD_TIMEOUT_S; so may the request line with the headers, from their first byte (for the first request, from
+the connection). A connection may be idle for IDLE_TIMEOUT_S between two requests. After a timeout it is closed
 without a response. A malformed request gets `400 Bad Request`, one with a line that is too long 431. Neither the
 response nor the log repeats any part of it: the malformed line may contain a token.
 
@@ -29,8 +29,9 @@ IDLE_TIMEOUT_S: Final = 90.0
 LINE_MAX_BYTES: Final = 64 * 1024
 """The longest request line, and the longest header."""
 USUAL_METHODS: Final = tuple(f"{name} ".encode() for name in ("GET", "PUT", "POST", "PATCH", "DELETE", "HEAD"))
-"""How the heads begin that aiohttp's usual parser, which is the faster one, reads in any case."""
+"""The beginnings of the heads that aiohttp's usual parser, which is the faster one, reads."""
 _ANY_METHOD: Final = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64} /")
+"""The beginning of a head with any method: a token of RFC 9110, and a path."""
 LOGGER: Final = logging.getLogger(f"{__name__}.http")
 """The logger that is passed to aiohttp."""
 
@@ -133,7 +134,7 @@ class _Request(web.BaseRequest):
 
 
 class _Handler(web.RequestHandler):
-    """Serves one connection; closes it where the head of a request takes longer than HEAD_TIMEOUT_S."""
+    """Serves one connection; closes it if the head of a request takes longer than HEAD_TIMEOUT_S."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _is_at_head = True
@@ -146,13 +147,13 @@ class _Handler(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         """Called by asyncio with bytes of heads, of bodies or of an upgraded connection."""
-        before = self._request_count
-        is_head = self._is_at_head and (before == 0 or self._is_between_requests)
+        count_before = self._request_count
+        is_head = self._is_at_head and (count_before == 0 or self._is_between_requests)
         if is_head and not data.startswith(USUAL_METHODS) and _ANY_METHOD.match(data):
             self._parser = self._any_method_parser()
         super().data_received(data)
-        self._is_at_head = is_head and self._request_count == before + 1 and data.endswith(b"\r\n\r\n")
-        if self._request_count != before:
+        self._is_at_head = is_head and self._request_count == count_before + 1 and data.endswith(b"\r\n\r\n")
+        if self._request_count != count_before:
             self._stop_head_timer()
         elif self._is_between_requests and self._head_timer is None:
             self._start_head_timer()

@@ -27,7 +27,7 @@ class LRU(Generic[K, V]):
         return len(self._entries)
 
     def find(self, key: K) -> V | None:
-        """The value of that key; None where it was never stored, or was dropped."""
+        """The value of that key; None if it was never stored, or was dropped."""
         if key not in self._entries:
             return None
         self._entries.move_to_end(key)

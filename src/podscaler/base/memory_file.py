@@ -1,4 +1,4 @@
-"""A file that exists in memory alone, for libraries that read certificates and keys from a path.
+"""Provides files that exist in memory alone, for libraries that read certificates and keys from a path.
 
 OpenSSL and libpq read it by its path in /proc: nothing is on a disk, and no writable folder is needed, which containers
 with a read-only root file system lack.

@@ -27,7 +27,7 @@ async def keep_running(
         name: the name of the task in the log.
         task: starts the task; called once for each attempt.
         clock: measures the delays.
-        on_failure: called after each exception; None: nothing is called.
+        on_failure: called after each exception; None if nothing is to be called.
     """
     delay_s = FIRST_DELAY_S
     while True:

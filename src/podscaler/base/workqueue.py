@@ -5,8 +5,8 @@ Rules (those of client-go's delaying work queue):
 1. A queued key is not added again; one that is added while it is processed is queued again when that is done.
 2. Delayed additions of one key merge: the earlier due time wins. An immediate addition leaves a delayed one in place.
 3. First in, first out among the keys that are due.
-4. Delayed keys whose due times are close may be queued together, up to `together_s` late: waking the process once for
-   ten keys takes a third of the CPU of waking it ten times.
+4. Delayed keys whose due times are close may be queued together, up to `together_s` after the due time: waking the
+   process once for ten keys takes a third of the CPU of waking it ten times.
 
 A worker's loop is `key = await queue.get()`, process the key, `queue.done(key)`.
 
@@ -129,6 +129,7 @@ class WorkQueue(Generic[K]):
                 await self._wait(max(self._delayed[0][0] - self._clock.monotonic_s(), self._together_s))
 
     def _release_until(self, now_s: float) -> None:
+        """Queue the delayed keys that are due by `now_s`."""
         while self._delayed and self._delayed[0][0] <= now_s:
             due_at_s, _, key = heapq.heappop(self._delayed)
             if self._due_at_s.get(key) == due_at_s:
@@ -139,13 +140,14 @@ class WorkQueue(Generic[K]):
         """Queue a key whose delay is over; subclasses measure its lateness.
 
         Args:
+            key: the key.
             due_at_s: its due time, in seconds of the monotonic clock.
         """
         del due_at_s
         self.add(key)
 
     async def _wait(self, delay_s: float | None) -> None:
-        """Wait until an earlier due time is added, at most for `delay_s` (None: without limit)."""
+        """Wait until an earlier due time is added, at most for `delay_s` (None for no limit)."""
         if delay_s is None:
             await self._earlier_due_time.wait()
             return

@@ -204,7 +204,7 @@ class Controllers:
         }
 
     def _optional_factories(self) -> dict[str, Callable[[], Reconciler[Any]]]:
-        """The controllers that need parts which not every `up` has."""
+        """The controllers that need a part of `ClusterFacts` that may be None."""
         facts, factories = self._facts, dict[str, Callable[[], Reconciler[Any]]]()
         if facts.issue_for_secret is not None:
             create = partial(TokenSecrets, issue=facts.issue_for_secret, ca_certificate=facts.ca_certificate)
@@ -212,9 +212,11 @@ class Controllers:
         if facts.signer is not None:
             factories[CertificateSigning.name] = partial(CertificateSigning, self._registry, self._clock, facts.signer)
         if facts.front_authority is not None:
-            client, front = facts.ca_certificate, facts.front_authority
             factories[ExtensionAuthentication.name] = partial(
-                ExtensionAuthentication, self._registry, client_authority=client, front_authority=front
+                ExtensionAuthentication,
+                self._registry,
+                client_authority=facts.ca_certificate,
+                front_authority=facts.front_authority,
             )
         return factories
 
@@ -224,7 +226,10 @@ class Controllers:
         return ApiServices(self._registry, facts.group_versions, has_definitions=has_definitions)
 
     async def _keep_running(self, name: str, create: Callable[[], Reconciler[Any]]) -> None:
-        """Run a controller, and restart it if it fails as a whole (a defect); allocations and listeners are kept."""
+        """Run a controller, and restart it if it fails as a whole (a defect); allocations and listeners are kept.
+
+        Those that watch all kinds also restart when a custom kind is added or removed.
+        """
         workers = _WORKERS_BY_CONTROLLER.get(name, _DEFAULT_WORKERS)
 
         async def run() -> None:

@@ -51,29 +51,30 @@ class Binder:
                 raise
 
     async def _bind(self, pod: Object) -> None:
-        meta = pod["metadata"]
+        """Bind the pod, unless it was bound or replaced by another pod of its name meanwhile."""
+        metadata = pod["metadata"]
         bound = False
 
         def change(stored_pod: Object) -> None:
             nonlocal bound
-            if stored_pod["metadata"]["uid"] == meta["uid"] and not stored_pod["spec"].get("nodeName"):
+            if stored_pod["metadata"]["uid"] == metadata["uid"] and not stored_pod["spec"].get("nodeName"):
                 stored_pod["spec"]["nodeName"] = self._node_name
                 _set_scheduled(stored_pod, "True", self._clock.now_ns())
                 bound = True
 
-        await self._registry.mutate("pods", meta["namespace"], meta["name"], change, subresource="binding")
+        await self._registry.mutate("pods", metadata["namespace"], metadata["name"], change, subresource="binding")
         if bound:
-            text = f"Successfully assigned {meta['namespace']}/{meta['name']} to {self._node_name}"
-            self._events.event(pod, "Normal", "Scheduled", text)
+            message = f"Successfully assigned {metadata['namespace']}/{metadata['name']} to {self._node_name}"
+            self._events.event(pod, "Normal", "Scheduled", message)
 
     async def _mark_unschedulable(self, pod: Object, mismatch: str) -> None:
-        meta = pod["metadata"]
+        metadata = pod["metadata"]
 
         def change(stored_pod: Object) -> None:
-            if stored_pod["metadata"]["uid"] == meta["uid"]:
+            if stored_pod["metadata"]["uid"] == metadata["uid"]:
                 _set_scheduled(stored_pod, "False", self._clock.now_ns(), "Unschedulable", mismatch)
 
-        await self._registry.mutate("pods", meta["namespace"], meta["name"], change, subresource="status")
+        await self._registry.mutate("pods", metadata["namespace"], metadata["name"], change, subresource="status")
         self._events.event(pod, "Warning", "FailedScheduling", mismatch)
 
 
@@ -101,9 +102,11 @@ def node_mismatch(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:
 
 def _set_scheduled(pod: Object, status: str, now_ns: int, reason: str = "", message: str = "") -> None:
     conditions = pod.setdefault("status", {}).setdefault("conditions", [])
-    previous = next((entry for entry in conditions if entry["type"] == "PodScheduled"), None)
+    """Set the condition PodScheduled in place, unless it has that status and message already."""
+    previous = next((condition for condition in conditions if condition["type"] == "PodScheduled"), None)
     if previous is not None and (previous["status"], previous.get("message", "")) == (status, message):
         return
-    entry = {"type": "PodScheduled", "status": status, "lastProbeTime": None, "lastTransitionTime": rfc3339(now_ns)}
-    entry |= {key: value for key, value in (("reason", reason), ("message", message)) if value}
-    pod["status"]["conditions"] = [e for e in conditions if e["type"] != "PodScheduled"] + [entry]
+    new = {"type": "PodScheduled", "status": status, "lastProbeTime": None, "lastTransitionTime": rfc3339(now_ns)}
+    new |= {key: value for key, value in (("reason", reason), ("message", message)) if value}
+    others = [condition for condition in conditions if condition["type"] != "PodScheduled"]
+    pod["status"]["conditions"] = [*others, new]

@@ -11,9 +11,9 @@ to MANY at most. Rules:
 3. A request that has waited PATIENCE_S for its response does not count any more, up to MANY in all: queries that hang
    do not block others of the same API.
 
-Why few: between its requests the API server keeps 25 connections to a metrics server that speaks HTTP/1.1 (client-go's
-idle connections for each host); each further request opens a connection, with a TLS handshake that costs more than the
-request. Without the limit a delay of a second made all later responses slow.
+The limit is low because an API server keeps only 25 idle connections to a metrics server that speaks HTTP/1.1
+(client-go's limit for each host); each further request opens a connection, with a TLS handshake that costs more than
+the request. Without the limit a delay of a second made all later responses slow.
 """
 
 import asyncio
@@ -33,12 +33,15 @@ Three slow APIs leave some of the pool's 256 connections for other requests.
 RATE_PER_S = 1000.0
 """The responses a second for which the limit is computed: latency times rate."""
 PATIENCE_S = 1.0
+"""How long a request without a response counts (rule 3)."""
 RETRY_S = 10.0
+"""How long the limit stays FEW after raising it made responses slower (rule 1)."""
 STEP_RESPONSES = 24
 """The number of measured responses after which the limit is computed again."""
 SLOWER_RATIO = 1.5
 """How many times longer than with FEW a response may take before the limit is FEW again."""
 SLOW_S = 2.0
+"""A slowdown that is shorter than this is ignored (rule 1)."""
 
 
 class ConcurrencyLimiter:
@@ -51,6 +54,7 @@ class ConcurrencyLimiter:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._limit = FEW
+        # by request: when it began (monotonic clock), and whether it reached the limit
         self._begun: dict[object, tuple[float, bool]] = {}
         self._counted_requests: set[object] = set()
         self._waiters: dict[object, asyncio.Future[None]] = {}
@@ -67,10 +71,10 @@ class ConcurrencyLimiter:
             await self._wait(request)
         else:
             self._enter(request)
-        began_s, is_last = self._begun[request]
+        began_s, reached_limit = self._begun[request]
         try:
             yield
-            if is_last and began_s >= self._step_began_s:
+            if reached_limit and began_s >= self._step_began_s:
                 self._learn(self._clock.monotonic_s(), began_s)
         finally:
             self._leave(request)
@@ -115,13 +119,12 @@ class ConcurrencyLimiter:
         while self._waiters:
             await self._clock.sleep(PATIENCE_S)
             oldest_s = self._clock.monotonic_s() - PATIENCE_S
-            self._counted_requests.difference_update(
-                [each for each, (began_s, _) in self._begun.items() if began_s <= oldest_s]
-            )
+            slow_requests = [request for request, (began_s, _) in self._begun.items() if began_s <= oldest_s]
+            self._counted_requests.difference_update(slow_requests)
             self._admit_waiting()
 
     def _learn(self, now_s: float, began_s: float) -> None:
-        """Measure a request that began in this step."""
+        """Measure a request that began in this step and ended now; the step ends after STEP_RESPONSES of them."""
         self._fastest_s = min(self._fastest_s, now_s - began_s)
         self._responses += 1
         if self._responses >= STEP_RESPONSES and not (self._is_slow and now_s - self._step_began_s < SLOW_S):

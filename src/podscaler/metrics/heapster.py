@@ -43,8 +43,10 @@ AVERAGED_NS: Final = 60 * NANOSECONDS
 """The span before the newest point whose points are averaged."""
 PODS_MAX: Final = 200
 """The number of names in one path."""
-CUSTOM: Final = "custom"
+CUSTOM_PREFIX: Final = "custom"
+"""The first part of the name of a metric of applications."""
 WINDOW_S: Final = 60
+"""The `windowSeconds` of all values."""
 
 _POD_METRICS: Final = msgspec.json.Decoder(PodMetricsList)
 
@@ -56,8 +58,8 @@ class HeapsterService:
     Attributes:
         namespace, name: identify the Service.
         scheme: `http`, `https` or empty, as in the path of the API server's proxy.
-        port: the name or number of the Service's port; empty: the first.
-        url: Heapster's own URL, to which requests go instead of the API server's proxy; empty: they go to the proxy.
+        port: the name or number of the Service's port; empty for the first one.
+        url: Heapster's own URL, to which requests go instead of the API server's proxy; empty if they go to the proxy.
     """
 
     namespace: str = "kube-system"
@@ -75,7 +77,7 @@ class HeapsterService:
 
 
 class HeapsterPoint(msgspec.Struct, frozen=True, rename="camel"):
-    """A value at an instant (RFC 3339); `float_value` counts where it is set."""
+    """A value at an instant (RFC 3339); `float_value` counts if it is set."""
 
     timestamp: str
     value: int = 0
@@ -117,7 +119,7 @@ class HeapsterMetricsSource:
         api: the API server, which lists pods and proxies to the Service.
         service: how Heapster is reached.
         clock: for the age of points.
-        direct: a client of `service.url`; None: requests go through the API server's proxy.
+        direct: a client of `service.url`; None if requests go through the API server's proxy.
     """
 
     def __init__(self, api: Client, service: HeapsterService, clock: Clock, *, direct: Client | None = None) -> None:
@@ -155,12 +157,12 @@ class HeapsterMetricsSource:
         if query.metric_selector != EVERYTHING:
             raise StatusError("metric selectors aren't supported by heapster", code=0)
         metric = urls.subresource(query.metric)
-        pods = await self._pod_names(query.namespace, query.selector)
+        pod_names = await self._pod_names(query.namespace, query.selector)
         values: list[MetricValue] = []
-        for first in range(0, len(pods), PODS_MAX):
-            batch = pods[first : first + PODS_MAX]
-            results = await self._results(query.namespace, batch, metric)
-            values += _values(query.namespace, metric, batch, results)
+        for first in range(0, len(pod_names), PODS_MAX):
+            batch = pod_names[first : first + PODS_MAX]
+            results = await self._request_results(query.namespace, batch, metric)
+            values += _pod_values(query.namespace, metric, batch, results)
         return MetricValueList(items=tuple(values))
 
     async def _pod_names(self, namespace: str, selector: Selector) -> list[str]:
@@ -175,10 +177,10 @@ class HeapsterMetricsSource:
             raise StatusError("no pods matched the provided selector", code=0)
         return pods
 
-    async def _results(self, namespace: str, pods: Sequence[str], metric: str) -> Sequence[HeapsterResult]:
+    async def _request_results(self, namespace: str, pods: Sequence[str], metric: str) -> Sequence[HeapsterResult]:
         """The results of these pods, in their order. Raises StatusError."""
         names = ",".join(pods)
-        path = "/api/v1/model" + urls.path("namespaces", namespace, "pod-list", names, "metrics", CUSTOM, metric)
+        path = "/api/v1/model" + urls.path("namespaces", namespace, "pod-list", names, "metrics", CUSTOM_PREFIX, metric)
         start = instants.text(self._clock.now_ns() - HISTORY_NS)
         body = await self._get(path, [("start", start)], "failed to get pod metrics")
         results: Sequence[HeapsterResult] = _decoded(body, _RESULTS).items or ()
@@ -211,7 +213,9 @@ def _decoded(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
         raise StatusError(f"failed to unmarshal heapster response: {error}", code=0) from error
 
 
-def _values(namespace: str, metric: str, pods: Sequence[str], results: Sequence[HeapsterResult]) -> list[MetricValue]:
+def _pod_values(
+    namespace: str, metric: str, pods: Sequence[str], results: Sequence[HeapsterResult]
+) -> list[MetricValue]:
     """The values of the pods that have points. Raises StatusError for a time that cannot be read."""
     values = []
     for name, result in zip(pods, results, strict=True):
@@ -249,7 +253,7 @@ def collapsed_milli(points: Sequence[HeapsterPoint]) -> tuple[int, str] | None:
     if not points:
         return None
     times = [instants.parse(point.timestamp) for point in points]
-    newest = max(range(len(points)), key=lambda index: (times[index], -index))
+    newest = max(range(len(points)), key=lambda index: (times[index], -index))  # of equal times the first point
     recent = [point for point, at in zip(points, times, strict=True) if at + AVERAGED_NS > times[newest]]
     if points[newest].float_value is not None:
         floats = [point.float_value for point in recent if point.float_value is not None]

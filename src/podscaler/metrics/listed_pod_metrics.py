@@ -1,4 +1,4 @@
-"""Requests the resource metrics of all pods of a namespace with one list, where that costs less than single queries.
+"""Requests the resource metrics of all pods of a namespace with one list, if that costs less than single queries.
 
 A tick is the time for which responses are reused (`ControllerSettings.tick_s`). ListedMetricsSource wraps a
 `SharedMetricsSource`, which stores responses for a tick; other queries are passed on. Rules:
@@ -7,7 +7,7 @@ A tick is the time for which responses are reused (`ControllerSettings.tick_s`).
    the ticks before a list would have cost less than the single queries, the first query sends a list; otherwise a list
    is sent as soon as the tick's single queries have cost as much.
 2. The controller's cache of pods tells which pods of a list match a selector: not every metrics server fills in labels.
-3. Where a list fails, single queries are sent, and the namespace is not listed for `pause_s`: users see the errors of
+3. If a list fails, single queries are sent, and the namespace is not listed for `pause_s`: users see the errors of
    single queries.
 
 Differs: kube-controller-manager sends a query for each autoscaler and metric. A pod that the metrics server has, but
@@ -34,7 +34,7 @@ REQUEST_PODS = 50
 """How many pods in a response cost as much as an empty request: CPU time of client, API server and metrics server."""
 NAMESPACES = 16_384
 """The number of namespaces whose costs are remembered."""
-MEMORY = 0.5
+LATEST_TICK_WEIGHT = 0.5
 """The weight of the latest tick in the expected cost."""
 
 
@@ -72,8 +72,8 @@ class _Tick:
 
     def renew(self, now_s: float) -> None:
         """Update the expected cost by the tick that is over, and begin the next."""
-        latest = REQUEST_PODS * self.queries + self.pods
-        self.expected_cost += MEMORY * (latest - self.expected_cost)
+        latest_cost = REQUEST_PODS * self.queries + self.pods
+        self.expected_cost += LATEST_TICK_WEIGHT * (latest_cost - self.expected_cost)  # an exponential mean
         self.began_s = now_s
         self.queries = self.pods = self.cost = 0
 
@@ -82,7 +82,7 @@ class _Tick:
 class _Index:
     """A list of a namespace: when it was indexed (monotonic clock), the response, and its items by pod name."""
 
-    made_s: float
+    indexed_at_s: float
     listed: PodMetricsList
     by_name: dict[str, PodMetrics]
 
@@ -116,19 +116,20 @@ class ListedMetricsSource:
         return await self._source.query(query)
 
     async def _from_list(self, namespace: str, selector: Selector) -> PodMetricsList | None:
-        """The items of the namespace's list that the selector matches; None where a single query is to be sent."""
+        """The items of the namespace's list that the selector matches; None if a single query is to be sent."""
         names = self._pods.names(namespace, selector)
         tick = self._tick(namespace)
         tick.queries += 1
         tick.pods += len(names)
         if self._is_list_cheaper(tick, namespace):
-            usage = await self._list(namespace, tick)
+            usage = await self._list_namespace(namespace, tick)
             if usage is not None:
                 return PodMetricsList(items=tuple([usage[name] for name in names if name in usage]))
         tick.cost += REQUEST_PODS + len(names)
         return None
 
     def _tick(self, namespace: str) -> _Tick:
+        """The current tick of a namespace, begun now if the last one is over."""
         now_s = self._clock.monotonic_s()
         tick = self._ticks.find(namespace)
         if tick is None:
@@ -142,8 +143,8 @@ class ListedMetricsSource:
         list_cost = REQUEST_PODS + self._pods.count(namespace)
         return max(tick.cost, tick.expected_cost) > list_cost and tick.began_s >= tick.paused_until_s
 
-    async def _list(self, namespace: str, tick: _Tick) -> dict[str, PodMetrics] | None:
-        """All usage of the namespace by pod name; None where it cannot be listed."""
+    async def _list_namespace(self, namespace: str, tick: _Tick) -> dict[str, PodMetrics] | None:
+        """All usage of the namespace by pod name; None if it cannot be listed."""
         try:
             pod_metrics = await self._source.query(ResourceMetricsQuery(namespace, selectors.EVERYTHING))
         except StatusError as error:
@@ -158,7 +159,7 @@ class ListedMetricsSource:
     def _index(self, namespace: str, pod_metrics: PodMetricsList) -> _Index:
         """The index of a new list; drops the indexes of earlier ticks, of all namespaces."""
         now_s = self._clock.monotonic_s()
-        while self._indexes and next(iter(self._indexes.values())).made_s <= now_s - self._tick_s:
+        while self._indexes and next(iter(self._indexes.values())).indexed_at_s <= now_s - self._tick_s:
             self._indexes.popitem(last=False)
         index = _Index(now_s, pod_metrics, {item.metadata.name: item for item in pod_metrics.items or ()})
         self._indexes[namespace] = index

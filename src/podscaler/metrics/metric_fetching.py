@@ -26,7 +26,12 @@ from podscaler.metrics.queries import (
 
 @dataclass(frozen=True, slots=True)
 class FetchedMetric:
-    """One metric's measurement for the decision, and the response, for recordings; None where the query failed."""
+    """One metric's measurement for the decision, and the API's response.
+
+    Attributes:
+        measurement: the samples of the metric, or the failure to get them.
+        response: the response, for recordings; None if the query failed.
+    """
 
     measurement: observation.Measurement
     response: MetricsResponse | None = None
@@ -55,7 +60,7 @@ async def fetch(
 async def _query_metric(
     source: MetricsSource, metric: Metric, *, namespace: str, selector: Selector, rules: Emulation
 ) -> FetchedMetric:
-    """As `fetch`. Raises StatusError where the query fails and ValueError where its response cannot be read."""
+    """As `fetch`. Raises StatusError if the query fails and ValueError if its response cannot be read."""
     match metric:
         case ResourceMetric():
             usage = await source.query(ResourceMetricsQuery(namespace, selector))

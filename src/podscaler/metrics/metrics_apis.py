@@ -32,9 +32,11 @@ RESOURCE_GROUP = "metrics.k8s.io"
 CUSTOM_GROUP = "custom.metrics.k8s.io"
 EXTERNAL_GROUP = "external.metrics.k8s.io"
 VERSION = "v1beta1"
+"""The version of the resource and external metrics APIs."""
 CUSTOM_VERSIONS = ("v1beta2", "v1beta1")
+"""The versions of the custom metrics API that can be read."""
 _POD_METRICS = msgspec.json.Decoder(PodMetricsList)
-_VALUES = msgspec.json.Decoder(MetricValueList)
+_CUSTOM_VALUES = msgspec.json.Decoder(MetricValueList)
 _EXTERNAL_VALUES = msgspec.json.Decoder(ExternalMetricValueList)
 
 
@@ -108,7 +110,7 @@ class APIMetricsSource:
         return typed_responses.typed(response, _EXTERNAL_VALUES)
 
     async def _resource_of(self, group: str, kind: str) -> str:
-        """The `resource.group` that serves a kind. Raises StatusError where none does."""
+        """The `resource.group` that serves a kind. Raises StatusError if none does."""
         try:
             mapping = (await self._discovery.mappings(group, kind))[0]
         except StatusError as error:
@@ -118,11 +120,13 @@ class APIMetricsSource:
         return f"{mapping.plural}.{group}" if group else mapping.plural
 
     async def _custom_values(self, path: str, *, subject: str, query: list[tuple[str, str]]) -> MetricValueList:
-        path = urls.group_version(CUSTOM_GROUP, await self._custom_version()) + path
-        return typed_responses.with_kind(await self._client.fetch(path, subject=subject, query=query), _VALUES)
+        """The response of the custom metrics API to `path` below the group's version. Raises StatusError."""
+        full_path = urls.group_version(CUSTOM_GROUP, await self._custom_version()) + path
+        response = await self._client.fetch(full_path, subject=subject, query=query)
+        return typed_responses.with_kind(response, _CUSTOM_VALUES)
 
     async def _custom_version(self) -> str:
-        """The negotiated version. Raises StatusError where the API is not served in a known version."""
+        """The negotiated version. Raises StatusError if the API is not served in a known version."""
         versions = await self._discovery.versions(CUSTOM_GROUP, max_age_s=self._version_period_s)
         if not versions:
             raise StatusError(f"no custom metrics API ({CUSTOM_GROUP}) registered", code=0)

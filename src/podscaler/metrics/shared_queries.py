@@ -24,8 +24,8 @@ class SharedMetricsSource:
     Args:
         source: executes the queries.
         clock: for the age of responses.
-        fresh_s: the tick: how old a response may be, in seconds since its request; 0: no response is stored.
-        away: returns a context that is entered while a query waits for a response.
+        fresh_s: the tick: how old a response may be, in seconds since its request; 0 if no response is to be stored.
+        away: returns a context that is entered while a query waits for a response (`Slots.away`: other syncs run then).
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class SharedMetricsSource:
 
     async def query(self, query: MetricQuery[R]) -> R:
         """As the wrapped source, or an equal query's response. Raises StatusError."""
-        shared_response = self._responses.get(query)
-        if shared_response is not None and self._clock.monotonic_s() - shared_response[0] < self._fresh_s:
-            shared: R = shared_response[1]
+        requested_at_s, stored = self._responses.get(query, (float("-inf"), None))
+        if self._clock.monotonic_s() - requested_at_s < self._fresh_s:
+            response: R = stored
         else:
             async with self._away():
-                shared = await self._flights.run(query, lambda: self._request(query))
-        return shared
+                response = await self._flights.run(query, lambda: self._request(query))
+        return response
 
     async def _request(self, query: MetricQuery[R]) -> R:
         requested_at_s = self._clock.monotonic_s()

@@ -25,9 +25,9 @@ class ClusterSources:
 
     Args:
         client: the API server's client.
-        clock: for all parts.
+        clock: measures time and delays in all parts.
         rng: for the jitter of the watch.
-        folder: the folder below which files may be read; None: no file may be read.
+        folder: the folder below which files may be read; None if no file may be read.
         fresh_s: how long a read is shared, in seconds.
         may_write: whether statuses are written now.
 

@@ -39,7 +39,7 @@ class _Secret(Wire, frozen=True):
     data: dict[str, str] | None = None
 
 
-_SECRET = msgspec.json.Decoder(_Secret)
+_SECRET_DECODER = msgspec.json.Decoder(_Secret)
 
 
 async def read(client: Client, namespace: str, references: Sequence[CredentialReference]) -> dict[str, str]:
@@ -60,7 +60,7 @@ async def _read_secret(client: Client, namespace: str, name: str) -> Mapping[str
     """The data of a Secret that may be used. Raises CredentialsUnavailable."""
     try:
         path = "/api/v1" + urls.path("namespaces", urls.object_name(namespace), "secrets", urls.object_name(name))
-        secret = _SECRET.decode(await client.get(path, subject=f"secrets {name}"))
+        secret = _SECRET_DECODER.decode(await client.get(path, subject=f"secrets {name}"))
     except StatusError as error:
         raise CredentialsUnavailable(f"the Secret {name} cannot be read: {error.message}") from None
     except msgspec.DecodeError:
@@ -81,8 +81,8 @@ def _decoded(value: str, subject: str) -> str:
 
 def redacted(text: str, values: Iterable[str]) -> str:
     """One line of `text`, shortened, with HIDDEN in place of the values of credentials and of user info in URLs."""
-    forms = sorted({form for value in values if value for form in _forms(value)}, key=len, reverse=True)
-    for form in forms:
+    forms = {form for value in values if value for form in _forms(value)}
+    for form in sorted(forms, key=len, reverse=True):  # longest first: a form may contain another one
         text = text.replace(form, HIDDEN)
     text = " ".join(_USER_INFO.sub(rf"\1{HIDDEN}@", text).split())
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."

@@ -4,8 +4,8 @@ The controller puts a DirectMetricsSource before the external metrics API; `Dire
 caller, such as a server of external.metrics.k8s.io. Rules:
 
 1. An external metric is read from the MetricSource of its name in the autoscaler's namespace, with hyphens for
-   underscores, which names of objects cannot have: `jobs_waiting` from `jobs-waiting`. Where there is none, the
-   external metrics API is requested.
+   underscores, which names of objects cannot have: `jobs_waiting` from `jobs-waiting`. If there is none, the external
+   metrics API is requested.
 2. The labels of the MetricSource must match the selector of the metric.
 3. Queries of one source within `fresh_s`, or while a read runs, share one read; a failed read is shared, too.
 4. A source that cannot be read is a StatusError with code 0: a failure of the metric.
@@ -32,7 +32,7 @@ class SourceFinder(Protocol):
     """Finds MetricSources."""
 
     async def find(self, key: Key) -> MetricSource | None:
-        """The MetricSource of that namespace and name; None where there is none. Raises StatusError."""
+        """The MetricSource of that namespace and name; None if there is none. Raises StatusError."""
         ...
 
 
@@ -51,8 +51,8 @@ class DirectSources:
         finder: finds the MetricSource of a metric.
         reader: reads sources (`podscaler.sources.open_sources.OpenSources`); the caller closes it.
         clock: for the age of reads.
-        fresh_s: how long a read is shared, in seconds from its end; 0: only while it runs.
-        on_read: called once with the result of each read; None: no function is called.
+        fresh_s: how long a read is shared, in seconds from its end; 0 if it is shared only while it runs.
+        on_read: called once with the result of each read; None if no function is to be called.
     """
 
     def __init__(
@@ -70,12 +70,13 @@ class DirectSources:
         self._fresh_s = fresh_s
         self._on_read = on_read
         self._flights: SingleFlight[Key, ReadResult] = SingleFlight()
+        # by the end of the read (monotonic clock), oldest first
         self._results: dict[Key, tuple[float, MetricSource, ReadResult]] = {}
 
     async def find_values(self, namespace: str, name: str, selector: Selector) -> ExternalMetricValueList | None:
-        """The value of the external metric as the external metrics API has it; None: no MetricSource has that name.
+        """The value of the external metric as the external metrics API has it; None if no MetricSource has that name.
 
-        Raises StatusError where the labels do not match, or the source cannot be read.
+        Raises StatusError if the labels do not match, or the source cannot be read.
         """
         source = await self._finder.find((namespace, name.replace("_", "-")))
         if source is None:
@@ -99,13 +100,10 @@ class DirectSources:
     async def read(self, source: MetricSource) -> ReadResult:
         """The result of a read of the source, shared within `fresh_s`."""
         key = key_of(source)
-        cached_result = self._results.get(key)
-        if (
-            cached_result is not None
-            and _is_same(cached_result[1], source)
-            and self._clock.monotonic_s() - cached_result[0] < self._fresh_s
-        ):
-            return cached_result[2]
+        if key in self._results:
+            read_at_s, read_source, result = self._results[key]
+            if _is_same(read_source, source) and self._clock.monotonic_s() - read_at_s < self._fresh_s:
+                return result
         return await self._flights.run(key, lambda: self._read_and_keep(source))
 
     async def _read_and_keep(self, source: MetricSource) -> ReadResult:

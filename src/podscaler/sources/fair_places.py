@@ -38,7 +38,7 @@ class FairPlaces:
         self._waiting: OrderedDict[str, deque[Turn]] = OrderedDict()
 
     async def take(self, group: str) -> None:
-        """Take a place, which the caller releases. Raises ReadTimeout where there is none in time."""
+        """Take a place, which the caller releases. Raises ReadTimeout if there is none in time."""
         turn: Turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(group, deque()).append(turn)
         self._grant()
@@ -57,7 +57,7 @@ class FairPlaces:
         finally:
             timer.cancel()
             if not is_taken:
-                self._give_up(group, turn)
+                self._stop_waiting(group, turn)
 
     def release(self, group: str) -> None:
         """Return a place."""
@@ -67,7 +67,8 @@ class FairPlaces:
             del self._taken[group]
         self._grant()
 
-    def _give_up(self, group: str, turn: Turn) -> None:
+    def _stop_waiting(self, group: str, turn: Turn) -> None:
+        """End the wait of a caller without a place, also of one whose place was taken at the last moment."""
         if turn.done():
             self.release(group)
             return
@@ -78,9 +79,8 @@ class FairPlaces:
     def _grant(self) -> None:
         """Give the free places to those who wait."""
         while self._free:
-            group = next(
-                (waiting_group for waiting_group in self._waiting if self._taken[waiting_group] < self._group_max), None
-            )
+            below_limit = (group for group in self._waiting if self._taken[group] < self._group_max)
+            group = next(below_limit, None)
             if group is None:
                 return
             self._free -= 1

@@ -16,8 +16,8 @@ MAX_MILLI = 2**63 - 1
 """The greatest number of thousandths: the controller computes with int64."""
 TEXT_MAX_CHARACTERS = 400
 """Prometheus writes the largest float with 309 digits."""
-_MAX = Decimal(MAX_MILLI) / 1000
-_KINDS = {
+_MAX_VALUE = Decimal(MAX_MILLI) / 1000
+_TYPE_NAMES = {
     type(None): "null",
     bool: "a boolean",
     list: "a list",
@@ -36,7 +36,7 @@ def number_of(value: object) -> Number:
         return value
     if isinstance(value, str):
         return _parsed(value.strip())
-    raise InvalidValue(f"the result is {_KINDS.get(type(value), 'of a type that is no number')}, not a number")
+    raise InvalidValue(f"the result is {_TYPE_NAMES.get(type(value), 'of a type that is no number')}, not a number")
 
 
 def _parsed(text: str) -> Decimal:
@@ -62,10 +62,10 @@ def milli_of(value: Number) -> int:
         raise InvalidValue("the result is infinite")
     if exact < 0:
         raise InvalidValue("the result is negative")
-    if exact > _MAX:
+    if exact > _MAX_VALUE:
         raise InvalidValue(f"the result is greater than {MAX_MILLI // 1000}")
     with localcontext() as context:
-        context.prec = 50
+        context.prec = 50  # digits: more than any valid number of thousandths has
         return int((exact * 1000).to_integral_value(ROUND_CEILING))
 
 

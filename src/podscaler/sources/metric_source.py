@@ -1,5 +1,8 @@
 """Defines the decoded MetricSource: the object as the informer caches it, and SourceSpec, its spec with checked types.
 
+A MetricSource is a custom resource of podscaler: it tells from which system (Redis, Kafka, ...) an external metric is
+read.
+
 The informer decodes objects leniently, so that an invalid one is found by its name, and its status can report why it is
 invalid; `parse_spec`, which `open_sources` calls before a read, is strict.
 
@@ -49,7 +52,7 @@ class _TLS(Wire, frozen=True):
     insecure_skip_verify: bool = False
 
 
-class _Common(Wire, frozen=True):
+class _CommonFields(Wire, frozen=True):
     """The fields of the spec that all types share."""
 
     timeout_seconds: int = metric_source_schema.DEFAULT_TIMEOUT_S
@@ -67,7 +70,7 @@ class SourceSpec:
         settings: the section of the type, as JSON-ready data.
         timeout_s: the time limit of a read.
         credentials: references to Secrets.
-        tls: how the server is verified; None: the spec has no section tls.
+        tls: how the server is verified; None if the spec has no section tls.
     """
 
     type: str
@@ -78,35 +81,35 @@ class SourceSpec:
     tls: TLSSettings | None
 
 
-_OBJECT = msgspec.json.Decoder(MetricSource)
+_OBJECT_DECODER = msgspec.json.Decoder(MetricSource)
 
 
 def decode(raw: msgspec.Raw | bytes) -> MetricSource:
-    """The object in JSON. Raises ValueError where it is none."""
-    return _OBJECT.decode(raw)
+    """The object in JSON. Raises ValueError if it is none."""
+    return _OBJECT_DECODER.decode(raw)
 
 
 def parse_spec(spec: Mapping[str, Any]) -> SourceSpec:
     """The checked spec. Raises InvalidSource."""
     try:
-        common = msgspec.convert(dict(spec), _Common)
+        common = msgspec.convert(dict(spec), _CommonFields)
     except msgspec.ValidationError as error:
         raise InvalidSource(f"the spec is invalid: {error}") from None
-    sections = [each for each in metric_source_schema.TYPES if isinstance(spec.get(each), dict)]
+    sections = [name for name in metric_source_schema.TYPES if isinstance(spec.get(name), dict)]
     if len(sections) != 1:
         raise InvalidSource(f"the spec must have exactly one of {', '.join(metric_source_schema.TYPES)}")
     if not 1 <= common.timeout_seconds <= metric_source_schema.MAX_TIMEOUT_S:
         raise InvalidSource(f"timeoutSeconds must be from 1 to {metric_source_schema.MAX_TIMEOUT_S}")
-    kind, settings = sections[0], spec[sections[0]]
-    is_custom = kind == "custom"
+    source_type, settings = sections[0], spec[sections[0]]
+    is_custom = source_type == "custom"
     if is_custom:
-        kind, settings = str(settings.get("type", "")), settings.get("settings") or {}
+        source_type, settings = str(settings.get("type", "")), settings.get("settings") or {}
     timeout_s = float(common.timeout_seconds)
-    return SourceSpec(kind, is_custom, settings, timeout_s, common.credentials, _tls(common.tls))
+    return SourceSpec(source_type, is_custom, settings, timeout_s, common.credentials, _tls(common.tls))
 
 
 def _tls(section: _TLS | None) -> TLSSettings | None:
-    """The settings in a section tls; None where there is none. Raises InvalidSource."""
+    """The settings in a section tls; None if there is none. Raises InvalidSource."""
     if section is None:
         return None
     try:

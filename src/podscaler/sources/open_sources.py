@@ -30,11 +30,13 @@ from podscaler.sources.source_types import FindFactory
 
 log = logging.getLogger(__name__)
 
+# the figures of the module's rules
 CONCURRENT_READS, NAMESPACE_READS = 64, 8
 WAIT_MAX_S = 30.0
 BACKOFF_FIRST_S, BACKOFF_MAX_S = 5.0, 60.0
 IDLE_S = 600.0
 CLOSE_TIMEOUT_S = 2.0
+"""How long the end of a source is waited for."""
 T = TypeVar("T")
 
 
@@ -43,10 +45,11 @@ class ReadResult:
     """The outcome of one read.
 
     Attributes:
-        query: the query and the system in words (`redis list jobs at redis:6379/0`); empty: it could not be opened.
-        value_milli: the value in thousandths; None where the read failed.
-        error: why it failed; None where it did not.
-        read_at_ns: when the read ended.
+        query: the query and the system in words (`redis list jobs at redis:6379/0`); empty if the source could not be
+            opened.
+        value_milli: the value in thousandths; None if the read failed.
+        error: why it failed; None if it did not.
+        read_at_ns: when the read ended, nanoseconds since the epoch.
     """
 
     query: str
@@ -75,9 +78,9 @@ class _Timeouts:
 
     Attributes:
         identity: uid and spec of the object.
-        query: of the latest read.
-        count: of such reads in a row.
-        until_s: no read before; the reads in between fail.
+        query: the query of the latest read.
+        count: the number of such reads in a row.
+        until_s: reads before this instant of the monotonic clock fail at once.
     """
 
     identity: tuple[str, Mapping[str, Any]]
@@ -97,7 +100,7 @@ class OpenSources:
     Args:
         client: reads Secrets.
         clock: for time limits, and for the instants of results.
-        folder: the folder below which files may be read; None: no file may be read.
+        folder: the folder below which files may be read; None if no file may be read.
         find_factory: finds the factory of a type.
     """
 
@@ -173,6 +176,7 @@ class OpenSources:
             raise
 
     async def _read_milli(self, attempt: "_Attempt", spec: SourceSpec) -> int:
+        """The value in thousandths, read with current credentials. Raises SourceError, and what the source raises."""
         namespace = attempt.source.metadata.namespace
         attempt.credentials = await credentials.read(self._client, namespace, spec.credentials)
         opened = await self._opened(attempt, spec)
@@ -201,7 +205,7 @@ class OpenSources:
     async def _within(
         self, work: Coroutine[Any, Any, T], timeout_s: float, *, on_end: Callable[[], None] | None = None
     ) -> T:
-        """The result of `work`. Raises ReadTimeout where it takes longer, and what it raises.
+        """The result of `work`. Raises ReadTimeout if it takes longer, and what it raises.
 
         `on_end` is called when `work` has ended, which may be later.
         """
@@ -219,10 +223,11 @@ class OpenSources:
             _cancel(timer)
 
     def _close_idle(self) -> None:
+        """Close the sources that were not read for IDLE_S, and forget time-outs that are as old."""
         oldest_s = self._clock.monotonic_s() - IDLE_S
-        for key in [key for key, each in self._open.items() if each.used_at_s < oldest_s]:
+        for key in [key for key, source in self._open.items() if source.used_at_s < oldest_s]:
             self.discard(key)
-        for key in [key for key, each in self._timeouts.items() if each.until_s < oldest_s]:
+        for key in [key for key, timeouts in self._timeouts.items() if timeouts.until_s < oldest_s]:
             del self._timeouts[key]
 
     async def _close_in_time(self, source: ExternalSource) -> None:

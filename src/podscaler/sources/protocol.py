@@ -1,11 +1,11 @@
-"""Defines ExternalSource, the protocol that every system implements from which external metrics can be read.
+"""Defines ExternalSource, the protocol by which external metrics are read from a system, such as Redis or Kafka.
 
 The systems in `podscaler.sources.systems` implement it, and so do sources of other distributions, which entry points
 name (`podscaler.sources.source_types`). `podscaler.sources.open_sources` opens, reads and closes them. Rules for an
 implementation:
 
 1. The factory opens no connection: it is called in a thread. It raises InvalidSource for settings that can never work.
-2. `read` connects where it has to, and keeps connections until `close`. Reads of one source do not overlap. A read is
+2. `read` connects if it has to, and keeps connections until `close`. Reads of one source do not overlap. A read is
    cancelled at its time limit. After a failure other than InvalidValue the source is closed, and a new one is opened.
 3. Any exception is a failed read. Its text is shown to users after the values of credentials were removed from it.
 """
@@ -69,8 +69,8 @@ class TLSSettings:
     """How a server is verified.
 
     Attributes:
-        authorities_pem: certificates of authorities; empty: the machine's authorities.
-        is_verified: False: any certificate is accepted.
+        authorities_pem: certificates of authorities; empty for the machine's authorities.
+        is_verified: whether the certificate is verified; if not, any is accepted.
     """
 
     authorities_pem: str = ""
@@ -85,9 +85,9 @@ class SourceConfig:
         settings: the system's section of the spec, as JSON-ready data.
         clock: for sources that depend on the time.
         credentials: the values by name (`username`, `password`, `token`); absent names are not used.
-        tls: how the server is verified; None: the spec has no section tls.
+        tls: how the server is verified; None if the spec has no section tls.
         timeout_s: how long a read may take.
-        folder: the folder below which files may be read; None: no file may be read.
+        folder: the folder below which files may be read; None if no file may be read.
     """
 
     settings: Mapping[str, Any]
@@ -107,11 +107,11 @@ class ExternalSource(Protocol):
         ...
 
     async def read(self) -> Number:
-        """The number now. May raise anything; raises InvalidValue where the response has no such number."""
+        """The number now. May raise anything; raises InvalidValue if the response has no such number."""
         ...
 
     async def close(self) -> None:
-        """Close all connections; called once, also after failures."""
+        """Close all connections; called once, after failures too."""
         ...
 
 

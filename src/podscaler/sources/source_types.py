@@ -13,6 +13,7 @@ from importlib import import_module, metadata
 from podscaler.sources.protocol import ClientMissing, SourceFactory
 
 GROUP = "podscaler.metric_sources"
+"""The group of the entry points."""
 INSTALL = "pip install 'podscaler[sources]'"
 SYSTEMS = "podscaler.sources.systems"
 BUILT_IN = {
@@ -33,7 +34,14 @@ FindFactory = Callable[[str, bool], SourceFactory]
 
 
 def find_factory(name: str, is_custom: bool) -> SourceFactory:
-    """The factory of a type. Raises ClientMissing, also where the import of a client fails."""
+    """The factory of a type.
+
+    Args:
+        name: a key of BUILT_IN, or the name of an entry point.
+        is_custom: whether it is the name of an entry point.
+
+    Raises ClientMissing if there is no such entry point, or a client library cannot be imported.
+    """
     if is_custom:
         return _of_entry_point(name)
     module, _, attribute = BUILT_IN[name].partition(":")

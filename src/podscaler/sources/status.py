@@ -2,7 +2,7 @@
 
 `podscaler.sources.direct_metrics` reports each read with `note`; the controller runs `run`. Rules:
 
-1. A status is written at once where the condition Ready changes its status or its reason, or the spec is newer; else
+1. A status is written at once if the condition Ready changes its status or its reason, or the spec is newer; else
    once in PERIOD_S at most.
 2. lastTransitionTime is kept while the status of the condition stays, also across restarts of the controller.
 3. A write that fails is repeated by a later read: after RETRY_S, then twice as long each time, PERIOD_S at most. A read
@@ -40,10 +40,10 @@ class _Written:
     """The status that was due last for an object.
 
     Attributes:
-        uid: of the object.
-        status: all its fields.
-        due_at_ns: the instant of the read that led to it.
-        failures: of its writes, in a row; 0: it is written, or on its way.
+        uid: the object's uid.
+        status: all fields of the status.
+        due_at_ns: the instant of the read that led to it, nanoseconds since the epoch.
+        failures: how many of its writes failed in a row; 0 if it is written, or being written.
     """
 
     uid: str
@@ -91,7 +91,7 @@ class SourceStatusWriter:
             self._has_pending.set()
 
     def forget(self, key: Key) -> None:
-        """The object was deleted."""
+        """Drop what is kept about an object, which was deleted."""
         self._status_states.pop(key, None)
         self._pending.pop(key, None)
 
@@ -122,7 +122,7 @@ class SourceStatusWriter:
 
 
 def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of the status to write after a read; value and lastReadTime are absent where the read failed.
+    """The fields of the status to write after a read; value and lastReadTime are absent if the read failed.
 
     Args:
         source: the object that was read.
@@ -131,13 +131,15 @@ def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, 
     """
     read_time = rfc3339(result.read_at_ns)
     is_ready = result.error is None
-    old = _ready(before)
-    state = "True" if is_ready else "False"
+    old = _ready_condition(before)
+    ready_status = "True" if is_ready else "False"
     condition = {
         "type": READY,
-        "status": state,
+        "status": ready_status,
         "observedGeneration": source.metadata.generation,
-        "lastTransitionTime": old.get("lastTransitionTime", read_time) if old.get("status") == state else read_time,
+        "lastTransitionTime": old.get("lastTransitionTime", read_time)
+        if old.get("status") == ready_status
+        else read_time,
         "reason": SUCCEEDED if result.error is None else result.error.reason,
         "message": "" if result.error is None else str(result.error),
     }
@@ -149,14 +151,14 @@ def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, 
     return status
 
 
-def _ready(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The condition Ready; empty where there is none."""
+def _ready_condition(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The condition Ready; empty if there is none."""
     conditions = status.get("conditions") or ()
-    return next((each for each in conditions if each.get("type") == READY), {})
+    return next((condition for condition in conditions if condition.get("type") == READY), {})
 
 
 def _is_transition(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether the state, its reason or the generation changed."""
-    old, new = _ready(before), _ready(after)
+    """Whether the condition Ready changed its status or reason, or the generation is another."""
+    old, new = _ready_condition(before), _ready_condition(after)
     is_changed = any(old.get(name) != new.get(name) for name in ("status", "reason"))
     return is_changed or before.get("observedGeneration") != after.get("observedGeneration")

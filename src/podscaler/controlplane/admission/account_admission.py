@@ -18,6 +18,7 @@ from podscaler.controlplane.registry import generated_names
 from podscaler.controlplane.registry.objects import Objects
 
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where clients in a container find their token."""
 _DEFAULT_ACCOUNT = "default"
 _ROOT_CA_CONFIG_MAP = "kube-root-ca.crt"
 _VOLUME_NAME_PREFIX = "kube-api-access-"
@@ -44,8 +45,8 @@ def add_account(pod: Object, objects: Objects, random: Random) -> None:
     spec["serviceAccountName"] = spec["serviceAccount"] = name
     entry = objects.find("serviceaccounts", namespace, name)
     if entry is None and name != _DEFAULT_ACCOUNT:
-        why = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
-        raise api_errors.forbidden(objects.resource("pods"), api_errors.name_at_admission(pod), why)
+        reason = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+        raise api_errors.forbidden(objects.resource("pods"), api_errors.name_at_admission(pod), reason)
     account: Object = entry.decode() if entry is not None else {}
     if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
         spec["imagePullSecrets"] = account["imagePullSecrets"]
@@ -62,6 +63,7 @@ def _wants_token(spec: Object, account: Object) -> bool:
 
 
 def _mount_token(spec: Object, random: Random) -> None:
+    """Add the token volume, and its mount to each container that mounts nothing at MOUNT_PATH itself."""
     without_mount = [container for container in _containers(spec) if not _has_own_token_mount(container)]
     if not without_mount:
         return
@@ -70,7 +72,7 @@ def _mount_token(spec: Object, random: Random) -> None:
         mount = {"name": name, "readOnly": True, "mountPath": MOUNT_PATH}
         container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
     if all(volume.get("name") != name for volume in spec.get("volumes") or ()):
-        spec["volumes"] = [*(spec.get("volumes") or ()), _volume(name)]
+        spec["volumes"] = [*(spec.get("volumes") or ()), _token_volume(name)]
 
 
 def _containers(spec: Object) -> Iterator[Object]:
@@ -90,11 +92,12 @@ def _volume_name(spec: Object, random: Random) -> str:
     return generated_names.generated_name(_VOLUME_NAME_PREFIX, random)
 
 
-def _volume(name: str) -> Object:
-    namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+def _token_volume(name: str) -> Object:
+    """The projected volume with the files `token`, `ca.crt` and `namespace`."""
+    namespace_file = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
     sources = [
         {"serviceAccountToken": {"expirationSeconds": POD_TOKEN_LIFE_S, "path": "token"}},
         {"configMap": {"name": _ROOT_CA_CONFIG_MAP, "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-        {"downwardAPI": {"items": [namespace]}},
+        {"downwardAPI": {"items": [namespace_file]}},
     ]
     return {"name": name, "projected": {"sources": sources, "defaultMode": _FILE_MODE}}

@@ -1,12 +1,14 @@
-"""Admission of CertificateSigningRequests and ClusterTrustBundles: the requesting user, and permissions on signers.
+"""Admits writes of CertificateSigningRequests and ClusterTrustBundles: the requesting user, permissions on signers.
 
 `cli.up` calls `admit_requests` and `admit_bundles`. Rules:
 
 1. spec.username, uid, groups and extra are those of the user who creates the object.
 2. The signer kubernetes.io/kube-apiserver-client signs no request for the group system:masters.
-3. Who changes conditions by the subresource `approval` needs the verb `approve` on the signer, who changes conditions
-   or certificate by `status` needs `sign`: on `signers` of certificates.k8s.io with the signer's name, or DOMAIN/*.
-4. Who creates or updates a ClusterTrustBundle of a signer needs the verb `attest` on that signer.
+3. A change of conditions by the subresource `approval` needs the verb `approve` on the signer; a change of conditions
+   or certificate by `status` needs the verb `sign`. The permission is on `signers` of certificates.k8s.io with the
+   signer's name (`example.com/web`), or with its domain (`example.com/*`).
+4. Missing times of conditions are set.
+5. A create or update of a ClusterTrustBundle of a signer needs the verb `attest` on that signer.
 
 Source: kube-apiserver's admission plugins CertificateApproval, CertificateSigning, CertificateSubjectRestriction
 and ClusterTrustBundleAttest.
@@ -44,14 +46,15 @@ def admit_bundles(objects: Objects, authorizer: Authorizer) -> None:
         signer = clustertrustbundle.signer_of(new)
         if not signer or clustertrustbundle.validate(new, old):  # upstream checks valid bundles only
             return
-        if not _may(authorizer, "attest", signer):
-            why = f'user not permitted to attest for signerName "{signer}"'
-            raise api_errors.forbidden(clustertrustbundle.RESOURCE, api_errors.name_at_admission(new), why)
+        if not _may_use_signer(authorizer, "attest", signer):
+            reason = f'user not permitted to attest for signerName "{signer}"'
+            raise api_errors.forbidden(clustertrustbundle.RESOURCE, api_errors.name_at_admission(new), reason)
 
     objects.admit(clustertrustbundle.RESOURCE.key, check)
 
 
 def _admit(new: Object, old: Object | None) -> None:
+    """The admission of creates (rules 1 and 2); updates pass. Raises StatusError 403."""
     if old is not None:
         return
     user, spec = acting_user.current(), new.setdefault("spec", {})
@@ -61,17 +64,18 @@ def _admit(new: Object, old: Object | None) -> None:
     if user.extra:
         spec["extra"] = {key: list(values) for key, values in user.extra.items()}
     if spec.get("signerName") == CLIENT_SIGNER and users.MASTERS in _organizations(spec.get("request") or ""):
-        why = f"use of {CLIENT_SIGNER} signer with system:masters group is not allowed"
-        raise api_errors.forbidden(_RESOURCE, api_errors.name_at_admission(new), why)
+        reason = f"use of {CLIENT_SIGNER} signer with system:masters group is not allowed"
+        raise api_errors.forbidden(_RESOURCE, api_errors.name_at_admission(new), reason)
 
 
 def _organizations(encoded: str) -> list[str]:
-    """The groups that a request names; empty where it cannot be parsed, which validation reports."""
+    """The groups that a request names; empty if it cannot be parsed, which validation reports."""
     try:
         request = certificatesigningrequest.parse_request(encoded)
     except ValueError:
         return []
-    return [str(each.value) for each in request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+    attributes = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    return [str(attribute.value) for attribute in attributes]
 
 
 def _signer_check(authorizer: Authorizer, clock: Clock, verb: str) -> Callable[[Object, Object | None], None]:
@@ -83,7 +87,7 @@ def _signer_check(authorizer: Authorizer, clock: Clock, verb: str) -> Callable[[
         if old is None or (verb == "sign" and not is_changed):
             return
         signer = (old.get("spec") or {}).get("signerName", "")
-        if not _may(authorizer, verb, signer):
+        if not _may_use_signer(authorizer, verb, signer):
             why = f'user not permitted to {verb} requests with signerName "{signer}"'
             raise api_errors.forbidden(_RESOURCE, old["metadata"]["name"], why)
         _set_times(after.get("conditions") or [], before.get("conditions") or [], rfc3339(clock.now_ns()))
@@ -91,18 +95,19 @@ def _signer_check(authorizer: Authorizer, clock: Clock, verb: str) -> Callable[[
     return check
 
 
-def _may(authorizer: Authorizer, verb: str, signer: str) -> bool:
+def _may_use_signer(authorizer: Authorizer, verb: str, signer: str) -> bool:
+    """Whether the acting user has `verb` on the signer or on all signers of its domain."""
     user, domain = acting_user.current(), signer.partition("/")[0]
     requests = (
         Attributes(verb, group=_RESOURCE.group, resource="signers", name=name) for name in (signer, f"{domain}/*")
     )
-    return any(authorizer.decide(user, each).allowed for each in requests)
+    return any(authorizer.decide(user, request).allowed for request in requests)
 
 
 def _set_times(conditions: list[Object], stored: list[Object], now: str) -> None:
     """Set the missing times of conditions; a stored one of the same type and status keeps its transition."""
-    transitions = {(each.get("type"), each.get("status")): each.get("lastTransitionTime") for each in stored}
+    stored_times = {(old.get("type"), old.get("status")): old.get("lastTransitionTime") for old in stored}
     for condition in conditions:
-        known = transitions.get((condition.get("type"), condition.get("status")))
+        stored_time = stored_times.get((condition.get("type"), condition.get("status")))
         condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
-        condition["lastTransitionTime"] = condition.get("lastTransitionTime") or known or now
+        condition["lastTransitionTime"] = condition.get("lastTransitionTime") or stored_time or now

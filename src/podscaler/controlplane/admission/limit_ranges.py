@@ -30,10 +30,12 @@ def _admit_pod(objects: Objects, pod: Object, stored: Object | None) -> None:
     if stored is not None:
         return
     pod.setdefault("spec", {})
-    ranges = _ranges(objects, pod)
-    for each in ranges:
-        pod_limits.complete(pod, each)
-    _check(objects, _PODS, pod, [text for each in ranges for text in pod_limits.violations(pod, each)])
+    limit_ranges = _limit_ranges_for(objects, pod)
+    for limit_range in limit_ranges:
+        pod_limits.complete(pod, limit_range)
+    # after all defaults are set: a default of one LimitRange must be within the limits of the others
+    messages = [text for limit_range in limit_ranges for text in pod_limits.violations(pod, limit_range)]
+    _refuse_violations(objects, _PODS, pod, messages)
 
 
 def _admit_claim(objects: Objects, claim: Object, stored: Object | None) -> None:
@@ -45,17 +47,19 @@ def _admit_claim(objects: Objects, claim: Object, stored: Object | None) -> None
     requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
     if is_deleted or Quantity.parse(str(requests.get("storage", "0"))).sign() <= 0:
         return
-    texts = [text for each in _ranges(objects, claim) for text in pod_limits.claim_violations(claim, each)]
-    _check(objects, _CLAIMS, claim, texts)
+    limit_ranges = _limit_ranges_for(objects, claim)
+    messages = [text for limit_range in limit_ranges for text in pod_limits.claim_violations(claim, limit_range)]
+    _refuse_violations(objects, _CLAIMS, claim, messages)
 
 
-def _ranges(objects: Objects, obj: Object) -> list[Object]:
+def _limit_ranges_for(objects: Objects, obj: Object) -> list[Object]:
     page = objects.list(limitrange.RESOURCE.key, obj["metadata"].get("namespace", ""))
     return [entry.decode() for entry in page.entries]
 
 
-def _check(objects: Objects, resource: str, obj: Object, texts: list[str]) -> None:
-    errors = list(dict.fromkeys(texts))
-    if errors:
-        why = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
-        raise api_errors.forbidden(objects.resource(resource), api_errors.name_at_admission(obj), why)
+def _refuse_violations(objects: Objects, resource: str, obj: Object, messages: list[str]) -> None:
+    """Raise StatusError 403 with all messages, each once, if there are any."""
+    distinct = list(dict.fromkeys(messages))
+    if distinct:
+        reason = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+        raise api_errors.forbidden(objects.resource(resource), api_errors.name_at_admission(obj), reason)

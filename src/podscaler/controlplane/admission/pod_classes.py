@@ -26,7 +26,7 @@ _SIMULATED_CLASS = "simulated"
 
 
 async def make_system_classes(registry: Registry) -> None:
-    """Create the missing ones of the priority classes that every cluster has."""
+    """Create those of the priority classes that every cluster has, such as system-node-critical, that do not exist."""
     for name, content in priorityclass.SYSTEM.items():
         if registry.find(_PRIORITY_CLASSES, "", name) is None:
             await registry.create(_PRIORITY_CLASSES, {"metadata": {"name": name}, **content})
@@ -62,33 +62,38 @@ class _ClassReader:
         """The class with globalDefault, of several the one with the lowest value; None if there is none."""
         if not self._is_cached:
             stored = (entry.decode() for entry in self._objects.list(_PRIORITY_CLASSES).entries)
-            defaults = [each for each in stored if each.get("globalDefault")]
-            self._default = min(defaults, key=lambda each: int(each.get("value", 0)), default=None)
+            defaults = [priority_class for priority_class in stored if priority_class.get("globalDefault")]
+            self._default = min(defaults, key=_priority_of, default=None)
             self._is_cached = True
         return self._default
 
 
+def _priority_of(priority_class: Object) -> int:
+    return int(priority_class.get("value", 0))
+
+
 def _admit_pod(objects: Objects, classes: _ClassReader, pod: Object, stored: Object | None) -> None:
+    """The admission function of pods; updates pass. Raises StatusError 403."""
     if stored is not None:
         return
     spec = pod.setdefault("spec", {})
-    why = _set_priority(classes, spec)
-    if not why:
+    reason = _set_priority(classes, spec)
+    if not reason:
         pod_admission.tolerate(spec)
-        why = _set_runtime(classes, spec)
-    if why:
-        raise api_errors.forbidden(objects.resource(_PODS), api_errors.name_at_admission(pod), why)
+        reason = _set_runtime(classes, spec)
+    if reason:
+        raise api_errors.forbidden(objects.resource(_PODS), api_errors.name_at_admission(pod), reason)
 
 
 def _set_priority(classes: _ClassReader, spec: Object) -> str:
     """Set the priority in a new pod's spec; returns why the pod is forbidden, empty if it is not."""
     name = spec.get("priorityClassName", "")
-    found = classes.find(_PRIORITY_CLASSES, name) if name else classes.default_priority()
-    if name and found is None:
+    priority_class = classes.find(_PRIORITY_CLASSES, name) if name else classes.default_priority()
+    if name and priority_class is None:
         return f"no PriorityClass with name {name} was found"
-    if found is not None:
-        spec["priorityClassName"] = found["metadata"]["name"]
-    return pod_classes.apply_priority_class(spec, found)
+    if priority_class is not None:
+        spec["priorityClassName"] = priority_class["metadata"]["name"]
+    return pod_classes.apply_priority_class(spec, priority_class)
 
 
 def _set_runtime(classes: _ClassReader, spec: Object) -> str:
@@ -96,15 +101,16 @@ def _set_runtime(classes: _ClassReader, spec: Object) -> str:
     name = spec.get("runtimeClassName")
     if name == "":
         raise api_errors.error_without_reason("resource name may not be empty")
-    found = classes.find(_RUNTIME_CLASSES, name) if name else None
-    if name and found is None and name != _SIMULATED_CLASS:
+    runtime_class = classes.find(_RUNTIME_CLASSES, name) if name else None
+    if name and runtime_class is None and name != _SIMULATED_CLASS:
         return f'pod rejected: RuntimeClass "{name}" not found'
-    return pod_classes.apply_runtime_class(spec, found)
+    return pod_classes.apply_runtime_class(spec, runtime_class)
 
 
 def _admit_priority_class(objects: Objects, classes: _ClassReader, new: Object, stored: Object | None) -> None:
-    found = classes.default_priority() if new.get("globalDefault") else None
-    if found is None or (stored is not None and found["metadata"]["name"] == stored["metadata"]["name"]):
+    """The admission function of PriorityClasses. Raises StatusError 403 for a second default."""
+    default = classes.default_priority() if new.get("globalDefault") else None
+    if default is None or (stored is not None and default["metadata"]["name"] == stored["metadata"]["name"]):
         return
-    why = f"PriorityClass {found['metadata']['name']} is already marked as default. Only one default can exist"
-    raise api_errors.forbidden(objects.resource(_PRIORITY_CLASSES), api_errors.name_at_admission(new), why)
+    reason = f"PriorityClass {default['metadata']['name']} is already marked as default. Only one default can exist"
+    raise api_errors.forbidden(objects.resource(_PRIORITY_CLASSES), api_errors.name_at_admission(new), reason)

@@ -21,6 +21,7 @@ from podscaler.controlplane.registry.users import User
 
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 _COLLECTOR_FIELDS = ("ownerReferences", "finalizers")
+"""The fields of metadata that the garbage collector changes in order to delete an object."""
 _AGGREGATION_MESSAGE = "must have cluster-admin privileges to use the aggregationRule"
 
 
@@ -33,8 +34,9 @@ def admit_rbac(objects: Objects, authorizer: Authorizer) -> None:
 
 
 def _check_role(objects: Objects, authorizer: Authorizer, kind: str, new: Object, old: Object | None) -> None:
+    """The admission function of roles. Raises StatusError 403 if `new` has rules that the writing user has not."""
     user = _user_to_check()
-    if user is None or (old is not None and _is_bookkeeping(new, old)):
+    if user is None or (old is not None and _is_collector_update(new, old)):
         return
     metadata = new["metadata"]
     namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
@@ -42,32 +44,36 @@ def _check_role(objects: Objects, authorizer: Authorizer, kind: str, new: Object
     requested = Attributes("escalate", group=_RBAC_GROUP, resource=plural, namespace=namespace, name=name)
     if authorizer.decide(user, requested).allowed:
         return
-    why = _describe_excess(authorizer, user, namespace, policy_rules.rules_of(new))
-    if not why and (new.get("aggregationRule") or (old or {}).get("aggregationRule")):
-        why = _AGGREGATION_MESSAGE if _describe_excess(authorizer, user, "", EVERYTHING) else ""
-    if why:
-        raise api_errors.forbidden(objects.resource(kind), name, why)
+    reason = _describe_excess(authorizer, user, namespace, policy_rules.rules_of(new))
+    if not reason and (new.get("aggregationRule") or (old or {}).get("aggregationRule")):
+        reason = _AGGREGATION_MESSAGE if _describe_excess(authorizer, user, "", EVERYTHING) else ""
+    if reason:
+        raise api_errors.forbidden(objects.resource(kind), name, reason)
 
 
 def _check_binding(objects: Objects, authorizer: Authorizer, kind: str, new: Object, old: Object | None) -> None:
+    """The admission function of bindings.
+
+    Raises StatusError 404 if the role does not exist, 403 if it has rules that the writing user has not.
+    """
     user = _user_to_check()
-    if user is None or (old is not None and _is_bookkeeping(new, old)):
+    if user is None or (old is not None and _is_collector_update(new, old)):
         return
     namespace, reference = new["metadata"].get("namespace", ""), new.get("roleRef") or {}
     is_role = reference.get("kind") == "Role"
-    role = (namespace if is_role else "", reference.get("name", ""))
+    role_name = reference.get("name", "")
+    role = (namespace if is_role else "", role_name)
     plural = "roles" if is_role else "clusterroles"
-    requested = Attributes("bind", group=_RBAC_GROUP, resource=plural, namespace=namespace, name=role[1])
+    requested = Attributes("bind", group=_RBAC_GROUP, resource=plural, namespace=namespace, name=role_name)
     if authorizer.decide(user, requested).allowed:
         return
     rules = authorizer.policy.rules_of_role(role)
     if rules is None:
-        raise api_errors.not_found(
-            objects.resource(kind), role[1]
-        )  # as kube-apiserver: the binding's kind, the role's name
-    why = _describe_excess(authorizer, user, namespace, rules)
-    if why:
-        raise api_errors.forbidden(objects.resource(kind), new["metadata"].get("name", ""), why)
+        # as kube-apiserver: the kind of the binding with the name of the role
+        raise api_errors.not_found(objects.resource(kind), role_name)
+    reason = _describe_excess(authorizer, user, namespace, rules)
+    if reason:
+        raise api_errors.forbidden(objects.resource(kind), new["metadata"].get("name", ""), reason)
 
 
 def _user_to_check() -> User | None:
@@ -78,8 +84,8 @@ def _user_to_check() -> User | None:
 
 def _describe_excess(authorizer: Authorizer, user: User, namespace: str, requested: tuple[PolicyRule, ...]) -> str:
     """kube-apiserver's message about the rules that `user` would grant but does not have; empty if there are none."""
-    held, errors = authorizer.policy.rules(user, namespace)
-    lacking = policy_rules.find_uncovered(held, requested)
+    own_rules, errors = authorizer.policy.rules(user, namespace)
+    lacking = policy_rules.find_uncovered(own_rules, requested)
     if not lacking:
         return ""
     lines = sorted({policy_rules.format_rule(rule) for rule in policy_rules.merge_verbs(lacking)})
@@ -89,12 +95,12 @@ def _describe_excess(authorizer: Authorizer, user: User, namespace: str, request
     return text + "\n".join(lines) + resolution_errors
 
 
-def _is_bookkeeping(new: Object, old: Object) -> bool:
+def _is_collector_update(new: Object, old: Object) -> bool:
     """Whether an update changes only the fields that the garbage collector changes in order to delete the object."""
-    return _without_bookkeeping(new) == _without_bookkeeping(old)
+    return _without_collector_fields(new) == _without_collector_fields(old)
 
 
-def _without_bookkeeping(obj: Object) -> Object:
+def _without_collector_fields(obj: Object) -> Object:
     ignored = (*_COLLECTOR_FIELDS, "managedFields", "resourceVersion")
     metadata = {name: value for name, value in obj["metadata"].items() if name not in ignored}
     return {**obj, "metadata": metadata}

@@ -56,6 +56,7 @@ class QuotaAdmission:
         """Add what a write uses to the quotas of its namespace. Raises StatusError 403.
 
         Args:
+            transaction: the transaction of the write, in which the quotas are updated too.
             resource: the kind of the object.
             new: the object as it will be stored.
             old: the stored object, None for a create.
@@ -73,7 +74,7 @@ class QuotaAdmission:
                 quota = entry.decode()
                 used = self._used(quota, evaluator, resource, (new, old), transaction.now_ns)
                 if used is not None:
-                    quota["status"]["used"] = {each: str(used[each]) for each in sorted(used)}
+                    quota["status"]["used"] = {counted: str(used[counted]) for counted in sorted(used)}
                     charged.append(quota)
         for quota in charged:
             transaction.put(QUOTAS, quota)
@@ -86,7 +87,17 @@ class QuotaAdmission:
         write: tuple[Object, Object | None],
         now_ns: int,
     ) -> dict[str, Quantity] | None:
-        """The status.used of a quota after a write, None where it does not change. Raises StatusError 403."""
+        """The status.used of a quota after a write, None if it does not change.
+
+        Args:
+            quota: the ResourceQuota.
+            evaluator: computes what objects of the kind use.
+            resource: the kind of the object.
+            write: the object after and before the write; None before a create.
+            now_ns: the time of the write, nanoseconds since the epoch.
+
+        Raises StatusError 403 if the quota would be exceeded, or the object cannot be charged to it.
+        """
         new, old = write
         status = quota.get("status") or {}
         hard, used = quota_usage.amounts_of(status.get("hard")), quota_usage.amounts_of(status.get("used"))
@@ -94,14 +105,14 @@ class QuotaAdmission:
         if not tracked or not _is_in_scopes(evaluator, scopes, new):
             return None
         requested: Mapping[str, Quantity] = evaluator.usage(new, now_ns)
-        why = _unmeasurable(quota["metadata"]["name"], evaluator, tracked, used, new)
-        if not why and old is not None and _is_in_scopes(evaluator, scopes, old):
+        reason = _unmeasurable(quota["metadata"]["name"], evaluator, tracked, used, new)
+        if not reason and old is not None and _is_in_scopes(evaluator, scopes, old):
             requested = quota_usage.increase(requested, evaluator.usage(old, now_ns))
         requested = {name: amount for name, amount in requested.items() if name in hard and amount.sign()}
         after = quota_usage.added(used, requested)
-        why = why or _excess(quota["metadata"]["name"], requested, after, used, hard)
-        if why:
-            raise api_errors.forbidden(resource, api_errors.name_at_admission(new), why)
+        reason = reason or _excess(quota["metadata"]["name"], requested, after, used, hard)
+        if reason:
+            raise api_errors.forbidden(resource, api_errors.name_at_admission(new), reason)
         return after if requested else None
 
     def _add(self, key: str) -> None:
@@ -117,7 +128,8 @@ class QuotaAdmission:
 
 
 def _is_in_scopes(evaluator: QuotaEvaluator, scopes: Iterable[Object], obj: Object) -> bool:
-    return all(evaluator.is_in_scope(each, obj) for each in scopes)
+    """Whether a quota with these scope requirements counts the object."""
+    return all(evaluator.is_in_scope(scope, obj) for scope in scopes)
 
 
 def _unmeasurable(name: str, evaluator: QuotaEvaluator, tracked: frozenset[str], used: Amounts, new: Object) -> str:
@@ -126,14 +138,18 @@ def _unmeasurable(name: str, evaluator: QuotaEvaluator, tracked: frozenset[str],
         return f"failed quota: {name}: {lacking}"
     if not tracked <= used.keys():
         return f"status unknown for quota: {name}, resources: {','.join(sorted(tracked))}"
-    negative = [each for each, amount in evaluator.usage(new, 0).items() if amount.sign() < 0]
+    negative = [counted for counted, amount in evaluator.usage(new, 0).items() if amount.sign() < 0]
     return f"quota usage is negative for resource(s): {','.join(sorted(negative))}" if negative else ""
 
 
 def _excess(name: str, requested: Amounts, after: Amounts, used: Amounts, hard: Amounts) -> str:
-    """Why a quota is exceeded; empty if it is not."""
-    exceeded = sorted(each for each in requested if hard[each] < after[each])
+    """Why the quota `name` is exceeded; empty if it is not."""
+    exceeded = sorted(counted for counted in requested if hard[counted] < after[counted])
     if not exceeded:
         return ""
-    shown = [",".join(f"{each}={amounts[each]}" for each in exceeded) for amounts in (requested, used, hard)]
-    return f"exceeded quota: {name}, requested: {shown[0]}, used: {shown[1]}, limited: {shown[2]}"
+    more, before, limit = (_format_amounts(amounts, exceeded) for amounts in (requested, used, hard))
+    return f"exceeded quota: {name}, requested: {more}, used: {before}, limited: {limit}"
+
+
+def _format_amounts(amounts: Amounts, names: Iterable[str]) -> str:
+    return ",".join(f"{name}={amounts[name]}" for name in names)

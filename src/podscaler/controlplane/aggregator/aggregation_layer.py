@@ -19,6 +19,7 @@ from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.registry import Registry
 
 WORKERS = 4
+"""How many APIServices each control loop syncs at once."""
 
 
 class Aggregation:
@@ -26,7 +27,7 @@ class Aggregation:
 
     Args:
         objects: the stored APIServices, Services and EndpointSlices.
-        clock: the times of conditions, and delays.
+        clock: gives the times of conditions, and waits between checks.
         identity: a PEM file with the key and the client certificate of this server as a front proxy.
 
     Attributes:
@@ -53,9 +54,9 @@ class Aggregation:
 
         Raises Unreachable if the server has no address.
         """
-        found = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)
+        addresses = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)
         self._requests += 1
-        return found[self._requests % len(found)]
+        return addresses[self._requests % len(addresses)]
 
     async def run(self) -> None:
         """Check availability and read discovery documents until cancelled."""

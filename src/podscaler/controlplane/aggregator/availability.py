@@ -28,6 +28,7 @@ CHECK_PERIOD_S = 30.0
 CHECK_TIMEOUT_S = 5.0
 FIRST_RETRY_S = 0.1
 MAX_RETRY_S = 30.0
+"""The delay after a check that failed: FIRST_RETRY_S, doubled with each further failure, up to MAX_RETRY_S."""
 CHECKED_ENDPOINTS_MAX = 5
 """The number of endpoints of one server that are checked at once; one that responds is enough."""
 
@@ -68,10 +69,13 @@ class Availability(Reconciler[str]):
 
     def prime(self) -> Iterable[str]:
         """The names of all APIServices."""
-        return [each["metadata"]["name"] for each in self._registry.list(API_SERVICES)]
+        return [service["metadata"]["name"] for service in self._registry.list(API_SERVICES)]
 
     async def sync(self, key: str) -> float | None:
-        """Check one APIService and update its condition; returns the delay until the next check."""
+        """Check the APIService named `key` and update its condition.
+
+        Returns the seconds until the next check; None if there is none (it is deleted, or this server serves it).
+        """
         service = self._registry.find(API_SERVICES, "", key)
         if service is None:
             self._backoff.succeeded(key)
@@ -114,11 +118,11 @@ class Availability(Reconciler[str]):
     async def _find_failure(self, remote: Remote) -> str | None:
         """The message why no endpoint responds, None if one does."""
         try:
-            found = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)
+            addresses = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)
         except Unreachable as error:
             return str(error)
-        checked = found[:CHECKED_ENDPOINTS_MAX]
-        failures = await asyncio.gather(*(self._check_endpoint(remote, address) for address in checked))
+        checks = (self._check_endpoint(remote, address) for address in addresses[:CHECKED_ENDPOINTS_MAX])
+        failures = await asyncio.gather(*checks)
         return None if None in failures else failures[-1]
 
     async def _check_endpoint(self, remote: Remote, address: Address) -> str | None:
@@ -147,11 +151,11 @@ class Availability(Reconciler[str]):
             current = remote_versions.condition_of(service)
             if service["spec"] != spec or (current and _state_of(current) == state):
                 return
-            is_same = current.get("status") == status
-            since = current.get("lastTransitionTime") if is_same else rfc3339(self._clock.now_ns())
-            condition = {"type": remote_versions.AVAILABLE, "status": status, "lastTransitionTime": since}
+            is_same_status = current.get("status") == status
+            transition_time = current.get("lastTransitionTime") if is_same_status else rfc3339(self._clock.now_ns())
+            condition = {"type": remote_versions.AVAILABLE, "status": status, "lastTransitionTime": transition_time}
             conditions = (service.get("status") or {}).get("conditions") or []
-            others = [each for each in conditions if each.get("type") != remote_versions.AVAILABLE]
+            others = [other for other in conditions if other.get("type") != remote_versions.AVAILABLE]
             service["status"] = {"conditions": [*others, condition | {"reason": reason, "message": message}]}
 
         service = self._registry.find(API_SERVICES, "", key)
@@ -165,15 +169,15 @@ class Availability(Reconciler[str]):
 
     def _keys_of_service(self, change: ObjectEvent) -> Iterable[str]:
         metadata = change.object["metadata"]
-        return self._keys_behind(metadata["namespace"], metadata["name"])
+        return self._api_services_served_by(metadata["namespace"], metadata["name"])
 
     def _keys_of_slice(self, change: ObjectEvent) -> Iterable[str]:
         metadata = change.object["metadata"]
         name = (metadata.get("labels") or {}).get(SERVICE_NAME)
-        return self._keys_behind(metadata["namespace"], name) if name else ()
+        return self._api_services_served_by(metadata["namespace"], name) if name else ()
 
-    def _keys_behind(self, namespace: str, name: str) -> Iterable[str]:
-        """The names of the APIServices of a Service."""
+    def _api_services_served_by(self, namespace: str, name: str) -> Iterable[str]:
+        """The names of the APIServices whose server is the Service `namespace`/`name`."""
         for remote in self._remotes.all():
             if (remote.namespace, remote.service) == (namespace, name):
                 yield remote.name

@@ -29,6 +29,8 @@ class _Resource(msgspec.Struct, rename="camel"):
 
 
 class _ResourceList(msgspec.Struct):
+    """An APIResourceList: the older form of discovery, one document for each group and version."""
+
     resources: list[_Resource] | None = None
 
 
@@ -47,12 +49,16 @@ class _Group(msgspec.Struct):
 
 
 class _Discovery(msgspec.Struct):
+    """An APIGroupDiscoveryList: aggregated discovery, one document for all groups of a server."""
+
     kind: str = ""
     items: list[_Group] | None = None
 
 
 def find_in_discovery(body: bytes, group: str, version: str) -> list[Object] | None:
-    """The resources that an APIGroupDiscoveryList has for a group and version; None for another document.
+    """The resources that an APIGroupDiscoveryList has for a group and version, empty if it has none.
+
+    None if the document is no APIGroupDiscoveryList: the server does not support aggregated discovery.
 
     Raises:
         msgspec.MsgspecError: the document is invalid.
@@ -60,9 +66,9 @@ def find_in_discovery(body: bytes, group: str, version: str) -> list[Object] | N
     document = msgspec.json.decode(body, type=_Discovery)
     if document.kind != "APIGroupDiscoveryList":
         return None
-    groups = (item for item in document.items or () if item.metadata.name == group)
-    versions = (entry for item in groups for entry in item.versions or () if entry.version == version)
-    return next((entry.resources or [] for entry in versions), [])
+    groups = (listed for listed in document.items or () if listed.metadata.name == group)
+    versions = (listed for found in groups for listed in found.versions or () if listed.version == version)
+    return next((found.resources or [] for found in versions), [])
 
 
 def from_resource_list(body: bytes) -> list[Object]:
@@ -77,15 +83,16 @@ def from_resource_list(body: bytes) -> list[Object]:
         name, slash, subresource = listed.name.partition("/")
         if slash:
             parent = entries.setdefault(name, _parent_without_kind(name, listed))
-            entry = {"subresource": subresource, "responseKind": _kind(listed), "verbs": listed.verbs or []}
+            entry = {"subresource": subresource, "responseKind": _response_kind(listed), "verbs": listed.verbs or []}
             parent.setdefault("subresources", []).append(entry)
     return list(entries.values())
 
 
 def _discovery_entry(resource: _Resource) -> Object:
+    """The APIResourceDiscovery of a resource, without its subresources."""
     entry: Object = {
         "resource": resource.name,
-        "responseKind": _kind(resource),
+        "responseKind": _response_kind(resource),
         "scope": _scope(resource),
         "singularResource": resource.singular_name,
         "verbs": resource.verbs or [],
@@ -103,7 +110,7 @@ def _parent_without_kind(name: str, subresource: _Resource) -> Object:
     return {"resource": name, "responseKind": empty, "scope": _scope(subresource), "singularResource": "", "verbs": []}
 
 
-def _kind(resource: _Resource) -> Object:
+def _response_kind(resource: _Resource) -> Object:
     return {"group": resource.group, "version": resource.version, "kind": resource.kind}
 
 

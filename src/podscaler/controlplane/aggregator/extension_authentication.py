@@ -25,7 +25,7 @@ CONFIG_MAPS = "configmaps"
 
 
 class ExtensionAuthentication(Reconciler[str]):
-    """The controller of that ConfigMap.
+    """The controller of the ConfigMap extension-apiserver-authentication.
 
     Args:
         registry: the ConfigMaps.
@@ -56,9 +56,9 @@ class ExtensionAuthentication(Reconciler[str]):
         return [NAME]
 
     async def sync(self, key: str) -> float | None:
-        """Create the ConfigMap, or restore its data."""
-        found = self._registry.find(CONFIG_MAPS, NAMESPACE, key)
-        if found is None:
+        """Create the ConfigMap, or restore its data; returns None, as nothing is to be done again later."""
+        config_map = self._registry.find(CONFIG_MAPS, NAMESPACE, key)
+        if config_map is None:
             metadata = {"name": key, "namespace": NAMESPACE}
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": self._data}
             try:
@@ -66,8 +66,10 @@ class ExtensionAuthentication(Reconciler[str]):
             except StatusError as error:
                 if not write_errors.is_already_exists(error):
                     raise
-        elif (found.get("data") or {}) | self._data != found.get("data"):
-            await self._registry.update(CONFIG_MAPS, {**found, "data": {**(found.get("data") or {}), **self._data}})
+            return None
+        data = {**(config_map.get("data") or {}), **self._data}
+        if data != config_map.get("data"):
+            await self._registry.update(CONFIG_MAPS, {**config_map, "data": data})
         return None
 
 

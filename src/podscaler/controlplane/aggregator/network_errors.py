@@ -15,10 +15,12 @@ import aiohttp
 _IP_BY_NAME = {"localhost": "127.0.0.1"}
 """Names that Go resolves before it reports an error."""
 _TLS_PREFIX = "tls: failed to verify certificate: x509: "
+
+# results of OpenSSL's verification: the numbers of its constants X509_V_ERR_*
 _EXPIRED_CODES = frozenset({9, 10})
 _UNKNOWN_AUTHORITY_CODES = frozenset({2, 18, 19, 20, 21})
 _HOSTNAME_MISMATCH_CODE = 62
-"""Numbers of OpenSSL's X509_V_ERR_* constants."""
+
 _MESSAGES_BY_ERRNO = {
     errno.ECONNREFUSED: "connection refused",
     errno.EHOSTUNREACH: "no route to host",
@@ -39,16 +41,20 @@ def go_message(error: BaseException, host: str, port: int, server_name: str) -> 
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"dial tcp: lookup {host}: no such host"
     if isinstance(error, aiohttp.ClientConnectorError):
-        why = _MESSAGES_BY_ERRNO.get(error.os_error.errno or 0, error.os_error.strerror or str(error.os_error))
-        return f"dial tcp {_IP_BY_NAME.get(host, host)}:{port}: connect: {why}"
+        return f"dial tcp {_IP_BY_NAME.get(host, host)}:{port}: connect: {_system_message(error.os_error)}"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "EOF"
     if isinstance(error, OSError):
-        return _MESSAGES_BY_ERRNO.get(error.errno or 0, error.strerror or str(error))
+        return _system_message(error)
     return str(error)
 
 
+def _system_message(error: OSError) -> str:
+    return _MESSAGES_BY_ERRNO.get(error.errno or 0, error.strerror or str(error))
+
+
 def _certificate_message(error: Exception, server_name: str) -> str:
+    """Go's message for a certificate that OpenSSL did not accept."""
     code = error.verify_code if isinstance(error, ssl.SSLCertVerificationError) else 0
     if code == _HOSTNAME_MISMATCH_CODE:
         return f"{_TLS_PREFIX}certificate is not valid for {server_name}"

@@ -53,14 +53,17 @@ class RemoteDiscovery:
 
 
 NOT_READ = RemoteDiscovery()
+"""What is known of a server before its first response."""
 
 
-class _Url(msgspec.Struct):
+class _OpenApiReference(msgspec.Struct):
     server_relative_url: str = msgspec.field(name="serverRelativeURL", default="")
 
 
 class _OpenApiIndex(msgspec.Struct):
-    paths: dict[str, _Url] = msgspec.field(default_factory=dict)
+    """The document /openapi/v3: {"paths": {"apis/GROUP/VERSION": {"serverRelativeURL": "/openapi/v3/..."}}}."""
+
+    paths: dict[str, _OpenApiReference] = msgspec.field(default_factory=dict)
 
 
 class RemoteDocuments(Reconciler[str]):
@@ -92,20 +95,23 @@ class RemoteDocuments(Reconciler[str]):
         return {*self._documents, *(remote.name for remote in self._remotes.all())}
 
     async def sync(self, key: str) -> float | None:
-        """Read the documents of one APIService again; returns the delay until the next time."""
+        """Read the documents of the APIService named `key`, and close the connections to servers that are gone.
+
+        Returns the seconds until the next reading; None if no other server serves the APIService.
+        """
         version, _, group = key.partition(".")
         remote = self._remotes.find(group, version)
         self._store(key, await self._read_version(remote) if remote is not None else None)
         await self._connections.keep_only(self._remotes.all())
         return READ_PERIOD_S if remote is not None else None
 
-    def _store(self, key: str, found: RemoteDiscovery | None) -> None:
-        if self._documents.get(key) == found:
+    def _store(self, key: str, documents: RemoteDiscovery | None) -> None:
+        if self._documents.get(key) == documents:
             return
-        if found is None:
+        if documents is None:
             del self._documents[key]
         else:
-            self._documents[key] = found
+            self._documents[key] = documents
         self.generation += 1
 
     async def _read_version(self, remote: Remote) -> RemoteDiscovery:
@@ -115,35 +121,36 @@ class RemoteDocuments(Reconciler[str]):
             return stale
         try:
             async with asyncio.timeout(READ_TIMEOUT_S):
-                resources = await self._resources(remote)
-                return RemoteDiscovery(resources, is_fresh=True, openapi_url=await self._openapi_url(remote))
+                resources = await self._read_resources(remote)
+                return RemoteDiscovery(resources, is_fresh=True, openapi_url=await self._read_openapi_url(remote))
         except (NoDocument, msgspec.MsgspecError, Unreachable, UnusableBundle, aiohttp.ClientError, OSError) as error:
             _log.info("%s: cannot read the discovery of %s: %s", self.name, remote.name, error or "timeout")
             return stale
 
-    async def _resources(self, remote: Remote) -> Sequence[Object]:
+    async def _read_resources(self, remote: Remote) -> Sequence[Object]:
         try:
-            body = await self._read(remote, "/apis", proxy_headers.AGGREGATOR_USER, AGGREGATED_DISCOVERY_TYPE)
-            found = await asyncio.to_thread(discovery_parsing.find_in_discovery, body, remote.group, remote.version)
+            body = await self._read_body(remote, "/apis", proxy_headers.AGGREGATOR_USER, AGGREGATED_DISCOVERY_TYPE)
+            resources = await asyncio.to_thread(discovery_parsing.find_in_discovery, body, remote.group, remote.version)
         except (NoDocument, msgspec.MsgspecError):
-            found = None  # older servers have no such document
-        if found is not None:
-            return found
-        body = await self._read(remote, remote.path, proxy_headers.DISCOVERY_USER, "application/json")
+            resources = None  # older servers have no such document
+        if resources is not None:
+            return resources
+        body = await self._read_body(remote, remote.path, proxy_headers.DISCOVERY_USER, "application/json")
         return await asyncio.to_thread(discovery_parsing.from_resource_list, body)
 
-    async def _openapi_url(self, remote: Remote) -> str:
+    async def _read_openapi_url(self, remote: Remote) -> str:
         try:
-            body = await self._read(remote, "/openapi/v3", proxy_headers.OPENAPI_USER, "application/json")
+            body = await self._read_body(remote, "/openapi/v3", proxy_headers.OPENAPI_USER, "application/json")
             paths = (await asyncio.to_thread(msgspec.json.decode, body, type=_OpenApiIndex)).paths
         except (NoDocument, msgspec.MsgspecError):
             return ""
-        found = paths.get(remote.path.removeprefix("/"))
-        url = found.server_relative_url if found is not None else ""
+        reference = paths.get(remote.path.removeprefix("/"))
+        url = reference.server_relative_url if reference is not None else ""
         # clients follow the URL with their own rights: only the document itself may be there
         return url if url.partition("?")[0] == f"/openapi/v3{remote.path}" else ""
 
-    async def _read(self, remote: Remote, path: str, user: User, accept: str) -> bytes:
+    async def _read_body(self, remote: Remote, path: str, user: User, accept: str) -> bytes:
+        """The document at `path`, requested as `user`. Raises NoDocument, and the errors of a connection."""
         address = service_resolver.resolve(self._registry, remote.namespace, remote.service, remote.port)[0]
         headers = proxy_headers.user_headers(user)
         headers["Accept"] = accept

@@ -32,7 +32,8 @@ class Remote:
         name: the name of the APIService, VERSION.GROUP.
         group, version: the API group (empty for the core group) and version.
         namespace, service, port: the Service of the server.
-        authority: PEM of the server's certificate authorities, empty for those that the host trusts.
+        authority: PEM of the certificate authorities that sign the server's certificate; empty if it is verified with
+            those that the host trusts.
         verifies: whether the server's certificate is verified.
         group_priority, version_priority: the position in discovery; higher comes first.
         is_available: whether the condition Available is True.
@@ -102,20 +103,20 @@ class RemoteVersions:
 
     def has_group(self, group: str) -> bool:
         """Whether another server serves a version of the group."""
-        return any(found == group for found, _ in self._remotes)
+        return any(remote_group == group for remote_group, _ in self._remotes)
 
     @property
     def groups(self) -> dict[str, int]:
         """The priority of each group: the highest one of its versions."""
-        found: dict[str, int] = {}
+        priorities: dict[str, int] = {}
         for remote in self._remotes.values():
-            found[remote.group] = max(remote.group_priority, found.get(remote.group, 0))
-        return found
+            priorities[remote.group] = max(remote.group_priority, priorities.get(remote.group, 0))
+        return priorities
 
     def of_group(self, group: str) -> list[Remote]:
         """The versions of a group that other servers serve, preferred first."""
-        found = (remote for remote in self._remotes.values() if remote.group == group)
-        return sorted(found, key=lambda remote: (-remote.version_priority, sort_key(remote.version)))
+        remotes = (remote for remote in self._remotes.values() if remote.group == group)
+        return sorted(remotes, key=lambda remote: (-remote.version_priority, sort_key(remote.version)))
 
     def all(self) -> list[Remote]:
         """All groups and versions of other servers, in no particular order."""
@@ -146,7 +147,7 @@ def parse_service(api_service: Object) -> Remote | None:
 def condition_of(api_service: Object) -> Object:
     """The condition Available of an APIService; empty if it has none."""
     conditions: list[Object] = (api_service.get("status") or {}).get("conditions") or []
-    return next((each for each in conditions if each.get("type") == AVAILABLE), {})
+    return next((condition for condition in conditions if condition.get("type") == AVAILABLE), {})
 
 
 def watch_remote_versions(objects: Objects) -> RemoteVersions:

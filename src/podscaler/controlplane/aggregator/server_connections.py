@@ -28,8 +28,9 @@ MAX_CONNECTIONS = 1000
 CONNECT_TIMEOUT_S = 30.0
 KEEPALIVE_S = 90.0
 LINE_MAX_BYTES = 64 * 1024
-_OWN_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-"""Headers that aiohttp must not add by itself."""
+"""The longest status line or header of a response."""
+_AUTOMATIC_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+"""Headers that aiohttp would add by itself; a proxied request has only those of its client."""
 
 TLSVerification = tuple[bytes, bool]
 """The PEM of the certificate authorities (empty: those of the host), and whether certificates are verified."""
@@ -77,7 +78,7 @@ class APIServerConnections:
             TimeoutError: it does not accept the connection in time.
         """
         url = _url(address, path)
-        session = await self._session(remote)
+        session = await self._session_for(remote)
         options: dict[str, Any] = {"server_hostname": remote.server_name} if remote.verifies else {}
         return await session.request(
             method,
@@ -85,7 +86,7 @@ class APIServerConnections:
             headers=headers,
             data=body,
             allow_redirects=False,
-            skip_auto_headers=_OWN_HEADERS,
+            skip_auto_headers=_AUTOMATIC_HEADERS,
             **options,
         )
 
@@ -99,19 +100,19 @@ class APIServerConnections:
         """Close all pools."""
         await self.keep_only(())
 
-    async def _session(self, remote: Remote) -> aiohttp.ClientSession:
+    async def _session_for(self, remote: Remote) -> aiohttp.ClientSession:
         key = _verification_of(remote)
         session = self._sessions.get(key)
         if session is None:
             context = await asyncio.to_thread(_ssl_context, self._identity, remote)
-            session = self._sessions.get(key) or _session(context)  # a concurrent request may have created it
+            session = self._sessions.get(key) or _new_session(context)  # a concurrent request may have created it
             self._sessions[key] = session
         return session
 
 
-def _url(address: Address, target: str) -> URL:
+def _url(address: Address, path_and_query: str) -> URL:
     """The URL of an escaped path and query at `address`, made of its parts. Raises ValueError as `send`."""
-    path, _, query = target.partition("?")
+    path, _, query = path_and_query.partition("?")
     if not path.startswith("/") or path.startswith("//"):
         raise ValueError(f"the path must begin with one slash: {path!r}")
     return URL.build(scheme="https", host=address[0], port=address[1], path=path, query_string=query, encoded=True)
@@ -121,7 +122,7 @@ def _verification_of(remote: Remote) -> TLSVerification:
     return remote.authority, remote.verifies
 
 
-def _session(context: ssl.SSLContext) -> aiohttp.ClientSession:
+def _new_session(context: ssl.SSLContext) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=context, limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_S),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -133,6 +134,7 @@ def _session(context: ssl.SSLContext) -> aiohttp.ClientSession:
 
 
 def _ssl_context(identity: Path, remote: Remote) -> ssl.SSLContext:
+    """A TLS context that presents `identity` and verifies `remote` as its APIService asks. Raises UnusableBundle."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(identity)

@@ -68,13 +68,13 @@ def ready_addresses(slices: Sequence[Object], port_name: str) -> Iterator[Addres
 def ready_endpoints(slices: Sequence[Object], port_name: str) -> Iterator[tuple[Object, int]]:
     """The endpoints that are ready and have an address, with the number of the port of that name."""
     for endpoint_slice in slices:
-        number = next(
-            (each.get("port") for each in endpoint_slice.get("ports") or [] if each.get("name", "") == port_name), None
-        )
+        ports = endpoint_slice.get("ports") or []
+        number = next((port.get("port") for port in ports if port.get("name", "") == port_name), None)
         if number is None or endpoint_slice.get("addressType") == "FQDN":
             continue
         for endpoint in endpoint_slice.get("endpoints") or []:
-            if (endpoint.get("conditions") or {}).get("ready", True) is not False and endpoint.get("addresses"):
+            is_ready = (endpoint.get("conditions") or {}).get("ready") is not False  # null counts as ready
+            if is_ready and endpoint.get("addresses"):
                 yield endpoint, number
 
 
@@ -82,14 +82,14 @@ def _resolve_endpoints(registry: Registry, service: Object, number: int) -> Sequ
     name, port = service["metadata"]["name"], find_port(service, number)
     if port is None:
         raise Unreachable(f'no service port {number} found for service "{name}"')
-    found = list(ready_addresses(slices_of(registry, service), port.get("name", "")))
-    if not found:
+    addresses = list(ready_addresses(slices_of(registry, service), port.get("name", "")))
+    if not addresses:
         raise Unreachable(f'no endpoints available for service "{name}"')
-    return found
+    return addresses
 
 
 def _parse_service_host(host: str) -> tuple[str, str] | None:
-    """Namespace and name of the Service of this cluster that a host name stands for, None for other hosts."""
+    """Namespace and name of the Service that a host name like `web.default.svc` stands for, None for other hosts."""
     for suffix in _CLUSTER_SUFFIXES:
         name, _, namespace = host.removesuffix(suffix).partition(".")
         if host.endswith(suffix) and namespace and "." not in namespace:

@@ -72,7 +72,7 @@ class AuthenticatedUser:
 
 
 INVALID_TOKEN = TokenError("invalid bearer token")
-_INVALIDATED = TokenError("[invalid bearer token, service account token has been invalidated]")
+_INVALIDATED_TOKEN = TokenError("[invalid bearer token, service account token has been invalidated]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class TokenTerms:
 
     Attributes:
         audiences: the audiences that may accept it.
-        life_s: the lifetime.
+        life_s: the lifetime in seconds from the issue.
         bound: the objects whose deletion invalidates it, by `pod`, `secret`, `node`; with a pod, the node's deletion
             does not invalidate it.
     """
@@ -117,13 +117,14 @@ class AccountTokens:
         """A new token of a stored ServiceAccount."""
         metadata = account["metadata"]
         now_s = self._clock.now_ns() // NANOSECONDS
-        private: dict[str, Any] = {"namespace": metadata["namespace"]}
+        bindings: dict[str, Any] = {"namespace": metadata["namespace"]}
         for kind in sorted(terms.bound):
-            private[kind] = _reference(terms.bound[kind])
-        private["serviceaccount"] = _reference(account)
+            bindings[kind] = _reference(terms.bound[kind])
+        bindings["serviceaccount"] = _reference(account)
         life_s = terms.life_s
-        if life_s == POD_TOKEN_LIFE_S and "pod" in terms.bound and set(terms.audiences) & set(DEFAULT_AUDIENCES):
-            private["warnafter"] = now_s + life_s
+        is_for_this_server = bool(set(terms.audiences) & set(DEFAULT_AUDIENCES))
+        if life_s == POD_TOKEN_LIFE_S and "pod" in terms.bound and is_for_this_server:
+            bindings["warnafter"] = now_s + life_s
             life_s = EXTENDED_LIFE_S
         claims = {
             "aud": list(terms.audiences),
@@ -131,7 +132,7 @@ class AccountTokens:
             "iat": now_s,
             "iss": ISSUER,
             "jti": str(uuid4()),
-            KUBERNETES_CLAIM: private,
+            KUBERNETES_CLAIM: bindings,
             "nbf": now_s,
             "sub": users.account_name(metadata["namespace"], metadata["name"]),
         }
@@ -196,25 +197,26 @@ class AccountTokens:
             return TokenError("[invalid bearer token, service account token has expired]")
         if now_s < claims["nbf"]:
             return TokenError("[invalid bearer token, service account token is not valid yet]")
-        private = claims[KUBERNETES_CLAIM]
-        namespace, account = private["namespace"], private["serviceaccount"]
+        bindings = claims[KUBERNETES_CLAIM]
+        namespace, account = bindings["namespace"], bindings["serviceaccount"]
         if self._is_deleted("serviceaccounts", namespace, account, now_s):
-            return _INVALIDATED
+            return _INVALIDATED_TOKEN
         for kind, resource in _RESOURCES_BY_CLAIM.items():
-            if kind not in private or (kind == "node" and "pod" in private):
+            if kind not in bindings or (kind == "node" and "pod" in bindings):
                 continue
-            if self._is_deleted(resource, "" if kind == "node" else namespace, private[kind], now_s):
-                return _INVALIDATED
+            if self._is_deleted(resource, "" if kind == "node" else namespace, bindings[kind], now_s):
+                return _INVALIDATED_TOKEN
         return None
 
     def _is_deleted(self, resource: str, namespace: str, reference: Mapping[str, str], now_s: int) -> bool:
-        found = self._find(resource, namespace, reference["name"])
-        if found is None or found.uid != reference.get("uid"):
+        """Whether the object of a reference (name and uid) is gone, or is being deleted for more than the leeway."""
+        entry = self._find(resource, namespace, reference["name"])
+        if entry is None or entry.uid != reference.get("uid"):
             return True
-        if b'"deletionTimestamp"' not in found.body:  # checked for every request: decoding most objects is avoided
+        if b'"deletionTimestamp"' not in entry.body:  # checked for every request: decoding most objects is avoided
             return False
-        deleted = found.decode()["metadata"].get("deletionTimestamp")
-        return deleted is not None and instants.parse(deleted) // NANOSECONDS + _DELETION_LEEWAY_S < now_s
+        deletion_time = entry.decode()["metadata"].get("deletionTimestamp")
+        return deletion_time is not None and instants.parse(deletion_time) // NANOSECONDS + _DELETION_LEEWAY_S < now_s
 
 
 def _reference(obj: Object) -> dict[str, str]:
@@ -222,11 +224,12 @@ def _reference(obj: Object) -> dict[str, str]:
 
 
 def _user(claims: Mapping[str, Any]) -> User:
-    private = claims[KUBERNETES_CLAIM]
+    """The user of a token: its service account; `extra` names the token and the pod and node that it is bound to."""
+    bindings = claims[KUBERNETES_CLAIM]
     extra = {f"{_EXTRA_PREFIX}/credential-id": [f"JTI={claims['jti']}"]}
     for kind in ("node", "pod"):
-        if kind in private:
-            extra[f"{_EXTRA_PREFIX}/{kind}-name"] = [private[kind]["name"]]
-            extra[f"{_EXTRA_PREFIX}/{kind}-uid"] = [private[kind]["uid"]]
-    namespace, account = private["namespace"], private["serviceaccount"]
+        if kind in bindings:
+            extra[f"{_EXTRA_PREFIX}/{kind}-name"] = [bindings[kind]["name"]]
+            extra[f"{_EXTRA_PREFIX}/{kind}-uid"] = [bindings[kind]["uid"]]
+    namespace, account = bindings["namespace"], bindings["serviceaccount"]
     return User(claims["sub"], users.account_groups(namespace), account["uid"], dict(sorted(extra.items())))

@@ -18,6 +18,7 @@ from podscaler.controlplane.storage.entries import Object
 
 QUEUED_EVENTS_MAX = 4096
 BATCH_EVENTS_MAX = 512
+"""How many events one call of the thread writes."""
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class AuditLog:
             await self._write_batch([])
 
     async def _write_batch(self, lines: list[bytes]) -> None:
+        """Write `lines` with up to BATCH_EVENTS_MAX queued ones; an error is logged."""
         while len(lines) < BATCH_EVENTS_MAX and not self._lines.empty():
             lines.append(self._lines.get_nowait())
         writing = asyncio.ensure_future(asyncio.to_thread(self._write, b"".join(lines)))

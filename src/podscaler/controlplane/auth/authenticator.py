@@ -28,7 +28,7 @@ TOKEN_MIN_CHARACTERS = 16
 
 
 def ensure_token(path: Path) -> str:
-    """The token in the file `path` (mode 0600), which is created with a random token where it is missing. Blocks.
+    """The token in the file `path` (mode 0600), which is created with a random token if it is missing. Blocks.
 
     Raises UsageError if the file cannot be read or written, or is too short to be a token.
     """
@@ -60,8 +60,8 @@ class Authenticator:
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token:
             return None
-        found = self.user_of_token(token.strip(), DEFAULT_AUDIENCES)
-        return found.user if isinstance(found, AuthenticatedUser) else None
+        outcome = self.user_of_token(token.strip(), DEFAULT_AUDIENCES)
+        return outcome.user if isinstance(outcome, AuthenticatedUser) else None
 
     def user_of_token(self, token: str, audiences: Sequence[str]) -> AuthenticatedUser | TokenError:
         """The user of a token that is valid for one of `audiences`.
@@ -74,24 +74,24 @@ class Authenticator:
             if hmac.compare_digest(digest, digest_of_token):
                 user = owner
         if user is not None:
-            common = [audience for audience in audiences if audience in DEFAULT_AUDIENCES]
-            return AuthenticatedUser(user, common) if common else INVALID_TOKEN
-        found = self._accounts.user_of_token(token, audiences) if self._accounts is not None else None
-        return found or INVALID_TOKEN
+            common_audiences = [audience for audience in audiences if audience in DEFAULT_AUDIENCES]
+            return AuthenticatedUser(user, common_audiences) if common_audiences else INVALID_TOKEN
+        outcome = self._accounts.user_of_token(token, audiences) if self._accounts is not None else None
+        return outcome or INVALID_TOKEN
 
 
 def user_of_certificate(certificate: Mapping[str, Any] | None) -> User | None:
     """The user of a verified certificate: its common name, with its organizations as groups.
 
     Args:
-        certificate: as `ssl.SSLSocket.getpeercert` returns it; without one, or without a common name, there is no user.
+        certificate: as `ssl.SSLSocket.getpeercert` returns it. The result is None without one or its common name.
     """
-    names: dict[str, list[str]] = {}
-    for part in (certificate or {}).get("subject", ()):
-        for key, value in part:
-            names.setdefault(key, []).append(value)
-    common = names.get("commonName")
-    return User(common[0], tuple(names.get("organizationName", ()))) if common else None
+    attributes: dict[str, list[str]] = {}
+    for relative_name in (certificate or {}).get("subject", ()):  # such as (("commonName", "jane"),)
+        for key, value in relative_name:
+            attributes.setdefault(key, []).append(value)
+    common_names = attributes.get("commonName")
+    return User(common_names[0], tuple(attributes.get("organizationName", ()))) if common_names else None
 
 
 def _digest(token: str) -> bytes:

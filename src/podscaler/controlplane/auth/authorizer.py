@@ -55,6 +55,7 @@ class AuthorizationDecision:
 
 ALLOWED = AuthorizationDecision(allowed=True)
 NO_OPINION = AuthorizationDecision(allowed=False)
+"""No rule allows the request."""
 
 
 class Authorizer:
@@ -71,7 +72,7 @@ class Authorizer:
         """Whether `user` may make a request with these attributes."""
         if MASTERS in user.groups:
             return ALLOWED
-        errors: dict[str, None] = {}
+        errors: dict[str, None] = {}  # each message once, in order
         for grant in self.policy.grants(user, attributes.namespace if attributes.resource else ""):
             rules = self.policy.rules_of_role(grant.role)
             if rules is None:
@@ -105,11 +106,12 @@ def forbidden(user: User, attributes: Attributes, reason: str = "") -> StatusErr
     if not resource:
         text = f"forbidden: User {quoting.quoted(user.name)} cannot {verb} path {quoting.quoted(attributes.path)}"
         return StatusError(text + ending, code=403, reason="Forbidden", details={})
-    full = f"{resource}/{attributes.subresource}" if attributes.subresource else resource
+    full_resource = f"{resource}/{attributes.subresource}" if attributes.subresource else resource
     subject = f"{resource}.{group}" if group else resource
     if name:
         subject += f" {quoting.quoted(name)}"
     scope = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
-    text = f'{subject} is forbidden: User "{user.name}" cannot {verb} resource "{full}" in API group "{group}" {scope}'
+    action = f'cannot {verb} resource "{full_resource}" in API group "{group}" {scope}'
+    text = f'{subject} is forbidden: User "{user.name}" {action}'
     details = {key: value for key, value in (("name", name), ("group", group), ("kind", resource)) if value}
     return StatusError(text + ending, code=403, reason="Forbidden", details=details)

@@ -42,7 +42,7 @@ class _Mode:
         return _AUTHENTICATION_GROUP if self.name else ""
 
 
-_LEGACY = _Mode("")
+_LEGACY_MODE = _Mode("")
 
 
 def requested_user(headers: MultiMapping[str]) -> User | None:
@@ -53,7 +53,7 @@ def requested_user(headers: MultiMapping[str]) -> User | None:
 
     Raises StatusError 400 for parts of an identity without a user name.
     """
-    if not any(header[:12].lower() == "impersonate-" for header in headers):
+    if not any(header.lower().startswith("impersonate-") for header in headers):
         return None
     name = headers.get("Impersonate-User", "")
     groups = tuple(headers.getall("Impersonate-Group", ()))
@@ -105,23 +105,25 @@ def _modes(impersonated: User, user: User) -> Iterator[_Mode]:
         yield _Mode("serviceaccount")
     elif not (node or account):
         yield _Mode("user-info")
-    yield _LEGACY
+    yield _LEGACY_MODE
 
 
 def _find_error(
     mode: _Mode, impersonated: User, user: User, request: Attributes, authorizer: Authorizer
 ) -> StatusError | None:
-    """The error 403 of the first missing right of a mode, None if `user` has all rights."""
-    needed = list(_required_permissions(mode, impersonated))
+    """The error 403 of the first missing right of a mode, None if `user` has all rights.
+
+    The modes besides the legacy one never impersonate the group system:masters.
+    """
+    permissions = list(_required_permissions(mode, impersonated))
     if mode.name:
-        needed.insert(0, replace(request, verb=f"impersonate-on:{mode.name}:{request.verb}"))
-    for attributes in needed:
+        permissions.insert(0, replace(request, verb=f"impersonate-on:{mode.name}:{request.verb}"))
+    for attributes in permissions:
         decision = authorizer.decide(user, attributes)
         if not decision.allowed:
             return forbidden(user, attributes, decision.reason)
         if mode.name and (attributes.resource, attributes.name) == ("groups", users.MASTERS):
-            why = f"impersonating the {users.MASTERS} group is not allowed"
-            return forbidden(user, attributes, why)
+            return forbidden(user, attributes, f"impersonating the {users.MASTERS} group is not allowed")
     return None
 
 
@@ -157,10 +159,12 @@ def _add_implied_groups(impersonated: User) -> User:
 
 
 def _parse_node_name(name: str) -> str:
+    """The node's name in a user name `system:node:NAME`, empty for other users."""
     return name.removeprefix(users.NODE_PREFIX) if name.startswith(users.NODE_PREFIX) else ""
 
 
 def _go_texts(texts: Sequence[str]) -> str:
+    """A list as Go's format %#v prints it, as in kube-apiserver's message."""
     quoted = ", ".join(f'"{text}"' for text in texts)
     return f"[]string{{{quoted}}}" if texts else "[]string(nil)"
 

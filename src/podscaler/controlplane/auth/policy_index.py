@@ -93,20 +93,20 @@ class PolicyIndex:
         subjects = [("User", user.name), *(("Group", group) for group in user.all_groups)]
         for binding_namespace in ("", namespace) if namespace else ("",):
             for subject in subjects:
-                found = self._grants.get((binding_namespace, subject))
-                if found is not None:
-                    yield from found.values()
+                grants = self._grants.get((binding_namespace, subject))
+                if grants is not None:
+                    yield from grants.values()
 
     def rules(self, user: User, namespace: str) -> tuple[list[PolicyRule], list[str]]:
         """All rules of `user` in a namespace (empty: cluster-wide), and an error for each missing role."""
         rules: list[PolicyRule] = []
         errors: dict[str, None] = {}
         for grant in self.grants(user, namespace):
-            found = self._roles.get(grant.role)
-            if found is None:
+            role_rules = self._roles.get(grant.role)
+            if role_rules is None:
                 errors[missing_role(grant.role)] = None
             else:
-                rules += found
+                rules += role_rules
         return rules, list(errors)
 
     def _add_binding(self, entry: Entry) -> None:
@@ -141,13 +141,14 @@ def _parse_subject(subject: Mapping[str, str], namespace: str) -> Subject | None
 
 
 def _reason(binding: Object, subject: Mapping[str, str], namespace: str) -> str:
+    """Such as `RoleBinding "read/default" of Role "reader" to User "jane"`."""
     reference, name = binding.get("roleRef") or {}, binding["metadata"]["name"]
     full_name, kind = (f"{name}/{namespace}", "RoleBinding") if namespace else (name, "ClusterRoleBinding")
-    subject_key = subject.get("name", "")
+    subject_name = subject.get("name", "")
     if subject.get("kind") == "ServiceAccount":
-        subject_key = f"{subject_key}/{subject.get('namespace') or namespace}"
+        subject_name = f"{subject_name}/{subject.get('namespace') or namespace}"
     role = f'{reference.get("kind", "")} "{reference.get("name", "")}"'
-    return f'{kind} "{full_name}" of {role} to {subject.get("kind", "")} "{subject_key}"'
+    return f'{kind} "{full_name}" of {role} to {subject.get("kind", "")} "{subject_name}"'
 
 
 def watch_policy(objects: Objects, kinds: Iterable[str]) -> PolicyIndex:

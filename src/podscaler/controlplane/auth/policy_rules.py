@@ -79,6 +79,7 @@ def rules_of(role: Object) -> tuple[PolicyRule, ...]:
 
 
 def _matches_url(path: str, url: str) -> bool:
+    """Whether a rule's `url` allows a path; a `*` at its end stands for any ending."""
     if url in (ALL, path):
         return True
     return url.endswith(ALL) and path.startswith(url.rstrip(ALL))
@@ -95,6 +96,7 @@ def find_uncovered(granted: Sequence[PolicyRule], requested: Iterable[PolicyRule
 
 
 def _split(rule: PolicyRule) -> Iterator[PolicyRule]:
+    """The rules with one verb and one resource, name or URL that together allow the same as `rule`."""
     for group in rule.groups:
         for resource in rule.resources:
             for verb in rule.verbs:
@@ -125,7 +127,7 @@ def merge_verbs(parts: Iterable[PolicyRule]) -> list[PolicyRule]:
     for part in parts:
         key = part if part.urls else replace(part, verbs=())
         verbs.setdefault(key, []).extend(part.verbs)
-    return [replace(rule, verbs=tuple(found)) for rule, found in verbs.items()]
+    return [replace(rule, verbs=tuple(rule_verbs)) for rule, rule_verbs in verbs.items()]
 
 
 def format_rule(rule: PolicyRule) -> str:

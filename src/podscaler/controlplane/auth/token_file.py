@@ -19,7 +19,7 @@ from podscaler.controlplane.credentials import secret_files
 from podscaler.controlplane.registry.users import User
 
 COLUMNS_MIN = 3
-GROUP_AND_OTHERS = 0o077
+PERMISSIONS_OF_OTHERS = 0o077
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def read(path: Path) -> dict[str, User]:
     content = secret_files.read(path)
     if content is None:
         raise UsageError(f"there is no token file {path}")
-    if path.stat().st_mode & GROUP_AND_OTHERS:
+    if path.stat().st_mode & PERMISSIONS_OF_OTHERS:
         _log.warning("the token file %s may be read by others: its mode should be 0600", path)
     users: dict[str, User] = {}
     for number, row in enumerate(csv.reader(_lines(path, content)), start=1):

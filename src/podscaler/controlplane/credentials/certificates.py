@@ -108,7 +108,7 @@ def ensure(folder: Path, *, now_ns: int, addresses: Sequence[str] = ()) -> Certi
 
     Args:
         folder: where `ca.pem` and `server.pem` are kept, each key and certificate in one file (0600).
-        now_ns: the wall clock (Unix time).
+        now_ns: the wall clock, nanoseconds since the epoch.
         addresses: IP addresses besides the loopback ones for the server's certificate.
 
     Raises:
@@ -118,8 +118,8 @@ def ensure(folder: Path, *, now_ns: int, addresses: Sequence[str] = ()) -> Certi
     authority = _ensure_authority(folder / "ca.pem", now)
     names = _alternative_names(addresses)
     path = folder / "server.pem"
-    found = _load(path)
-    if found is None or not _is_usable(found, authority, names, now):
+    stored = _load(path)
+    if stored is None or not _is_usable(stored, authority, names, now):
         secret_files.write(path, _new_server(_name("kube-apiserver"), authority, names, now).pem())
     return Certificates(_pem(authority.certificate), path)
 
@@ -140,8 +140,8 @@ def node_context(folder: Path, node_name: str, address: str, *, now_ns: int) -> 
     authority = _ensure_authority(folder / "ca.pem", now)
     names = x509.SubjectAlternativeName([x509.DNSName(node_name), x509.IPAddress(ip_address(address))])
     path = folder / "node.pem"
-    found = _load(path)
-    if found is None or not _is_usable(found, authority, names, now):
+    stored = _load(path)
+    if stored is None or not _is_usable(stored, authority, names, now):
         subject = _subject(f"{NODE_PREFIX}{node_name}", [NODES])
         secret_files.write(path, _new_server(subject, authority, names, now).pem())
     return Certificates(_pem(authority.certificate), path).server_context()
@@ -195,16 +195,17 @@ def ensure_client(path: Path, name: str, groups: Sequence[str], *, now_ns: int) 
     """
     now = utc(now_ns)
     authority = _ensure_authority(path.parent / "ca.pem", now)
-    found = _load(path)
-    if found is not None and _is_current(found, authority, now) and found.certificate.subject == _subject(name, groups):
-        return ClientPair(_pem(found.certificate), _key_pem(found.key))
+    stored = _load(path)
+    subject = _subject(name, groups)
+    if stored is not None and _is_current(stored, authority, now) and stored.certificate.subject == subject:
+        return ClientPair(_pem(stored.certificate), _key_pem(stored.key))
     created = new_client(path.parent, name, groups, now_ns=now_ns)
     secret_files.write(path, created.key_pem + created.certificate_pem)
     return created
 
 
 def authority_of(folder: Path, *, now_ns: int) -> bytes:
-    """The certificate (PEM) of the CA in `folder`, which is created where it is missing. Blocks.
+    """The certificate (PEM) of the CA in `folder`, which is created if it is missing. Blocks.
 
     Raises UsageError if the file cannot be read or written, or holds no key and certificate.
     """
@@ -221,9 +222,10 @@ def signing_authority(folder: Path, *, now_ns: int) -> SigningKeyPair:
 
 
 def _ensure_authority(path: Path, now: datetime) -> SigningKeyPair:
-    found = _load(path)
-    if found is not None:
-        return found
+    """The CA in the file `path`, which is created if it is missing. Raises UsageError."""
+    stored = _load(path)
+    if stored is not None:
+        return stored
     created = _new_authority(now)
     secret_files.write(path, created.pem())
     return created
@@ -248,8 +250,8 @@ def _is_usable(
     pair: SigningKeyPair, authority: SigningKeyPair, names: x509.SubjectAlternativeName, now: datetime
 ) -> bool:
     """Whether a server certificate is current and has all `names`."""
-    had = pair.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return _is_current(pair, authority, now) and set(names) <= set(had)
+    stored_names = pair.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return _is_current(pair, authority, now) and set(names) <= set(stored_names)
 
 
 def _is_current(pair: SigningKeyPair, authority: SigningKeyPair, now: datetime) -> bool:
@@ -261,6 +263,7 @@ def _is_current(pair: SigningKeyPair, authority: SigningKeyPair, now: datetime) 
 
 
 def _subject(name: str, groups: Sequence[str]) -> x509.Name:
+    """The subject of a user's certificate: the user name is the common name, groups are organizations."""
     organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
@@ -322,6 +325,7 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 
 def _alternative_names(addresses: Sequence[str]) -> x509.SubjectAlternativeName:
+    """The names of the API server's certificate: DNS_NAMES, ADDRESSES and further IP addresses."""
     dns = [x509.DNSName(name) for name in DNS_NAMES]
     unique = dict.fromkeys((*ADDRESSES, *addresses))
     return x509.SubjectAlternativeName([*dns, *(x509.IPAddress(ip_address(address)) for address in unique)])

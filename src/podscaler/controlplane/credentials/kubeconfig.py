@@ -14,6 +14,7 @@ from podscaler.controlplane.credentials import secret_files
 from podscaler.controlplane.credentials.certificates import ClientPair
 
 ENTRY_NAME = "podscaler"
+"""The name of the cluster, the user and the context in the file."""
 
 
 def document(*, server_url: str, authority_pem: bytes, token: str) -> dict[str, Any]:
@@ -56,13 +57,13 @@ def write(path: Path, config: dict[str, Any]) -> None:
     Raises UsageError if the file cannot be written, or exists with other clusters than `ENTRY_NAME`.
     """
     existing = secret_files.read(path)
-    if existing is not None and existing.strip() and not _is_ours(existing):
+    if existing is not None and existing.strip() and not _has_own_cluster(existing):
         raise UsageError(f"{path} holds something else, which would be lost: name another file for the kubeconfig")
     secret_files.write(path, json.dumps(config, indent=2).encode() + b"\n")
 
 
-def _is_ours(content: bytes) -> bool:
-    """Whether a file has our cluster only; kubectl may have rewritten it, for example to set a namespace."""
+def _has_own_cluster(content: bytes) -> bool:
+    """Whether a file has no cluster but `ENTRY_NAME`; kubectl may have rewritten it, for example to set a namespace."""
     try:
         clusters = yaml_text.parse(content).value["clusters"]
         return [cluster["name"] for cluster in clusters] == [ENTRY_NAME]

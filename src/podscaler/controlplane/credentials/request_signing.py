@@ -7,7 +7,7 @@ Source: kube-controller-manager's csrsigning controllers in Kubernetes v1.37: us
 backdating, lives (--cluster-signing-duration of a year), and the extensions that a certificate gets.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -31,28 +31,36 @@ MIN_LIFE: Final = timedelta(minutes=10)
 SHORT_LIFE: Final = timedelta(hours=8)
 """The end of a certificate with a shorter life is not backdated."""
 BACKDATE: Final = timedelta(minutes=5)
+"""How long before its creation a certificate is valid, for clients with a slow clock."""
+_TITLES_OF_NAME_TYPES: Final[Mapping[type[x509.GeneralName], str]] = {
+    x509.DNSName: "DNS",
+    x509.RFC822Name: "Email",
+    x509.IPAddress: "IP",
+    x509.UniformResourceIdentifier: "URI",
+}
+"""The kinds of alternative names that a certificate may have, as messages name them, in the order of the checks."""
 
 
 def check(signer: str, request: x509.CertificateSigningRequest, usages: Sequence[str]) -> str:
-    """Why a signer does not sign a request; empty where it does.
+    """Why a signer does not sign a request; empty if it does.
 
     Args:
         signer: one of SIGNERS.
-        usages: spec.usages.
+        request: the parsed PKCS #10 request.
+        usages: spec.usages of the CertificateSigningRequest.
     """
     if signer == CLIENT:
-        unknown = [each for each in usages if each not in (SIGNATURE, ENCIPHERMENT, CLIENT_AUTH)]
+        unknown = [usage for usage in usages if usage not in (SIGNATURE, ENCIPHERMENT, CLIENT_AUTH)]
         if unknown:
             return f"invalid usage for client certificate: {unknown[0]}"
         return "" if CLIENT_AUTH in usages else f"missing required usage for client certificate: {CLIENT_AUTH}"
-    if _texts(request, NameOID.ORGANIZATION_NAME) != [certificates.NODES]:
+    if _subject_values(request, NameOID.ORGANIZATION_NAME) != [certificates.NODES]:
         return "subject organization is not system:nodes"
-    for kind, name in ((x509.DNSName, "DNS"), (x509.RFC822Name, "Email"), (x509.IPAddress, "IP")):
-        if any(isinstance(each, kind) for each in _alternative_names(request)):
-            return f"{name} subjectAltNames are not allowed"
-    if any(isinstance(each, x509.UniformResourceIdentifier) for each in _alternative_names(request)):
-        return "URI subjectAltNames are not allowed"
-    if not "".join(_texts(request, NameOID.COMMON_NAME)[-1:]).startswith(certificates.NODE_PREFIX):
+    for name_type, title in _TITLES_OF_NAME_TYPES.items():
+        if any(isinstance(name, name_type) for name in _alternative_names(request)):
+            return f"{title} subjectAltNames are not allowed"
+    common_names = _subject_values(request, NameOID.COMMON_NAME)
+    if not common_names or not common_names[-1].startswith(certificates.NODE_PREFIX):
         return "subject common name does not begin with system:node:"
     if set(usages) | {ENCIPHERMENT} != {SIGNATURE, ENCIPHERMENT, CLIENT_AUTH}:
         return f"usages did not match [{CLIENT_AUTH} {SIGNATURE} {ENCIPHERMENT}]"
@@ -75,9 +83,10 @@ class RequestSigner:
         """The certificate (PEM) of a checked request. Blocks.
 
         Args:
-            usages: spec.usages.
-            life_s: spec.expirationSeconds; None for a year. It ends with the authority at the latest.
-            now_ns: the wall clock.
+            request: the parsed PKCS #10 request.
+            usages: spec.usages of the CertificateSigningRequest.
+            life_s: spec.expirationSeconds; None for a year. The certificate ends with the authority at the latest.
+            now_ns: the wall clock, nanoseconds since the epoch.
 
         Raises:
             UsageError: the authority cannot be read.
@@ -109,18 +118,17 @@ def _certifiable(key: object) -> CertificatePublicKeyTypes:
     raise ValueError("the key of the request is of a kind that cannot be certified")
 
 
-def _texts(request: x509.CertificateSigningRequest, oid: x509.ObjectIdentifier) -> list[str]:
-    return [str(each.value) for each in request.subject.get_attributes_for_oid(oid)]
+def _subject_values(request: x509.CertificateSigningRequest, oid: x509.ObjectIdentifier) -> list[str]:
+    return [str(attribute.value) for attribute in request.subject.get_attributes_for_oid(oid)]
 
 
 def _alternative_names(request: x509.CertificateSigningRequest) -> list[x509.GeneralName]:
     """The DNS names, addresses (IP, email) and URIs that a request asks for."""
-    kinds = (x509.DNSName, x509.RFC822Name, x509.IPAddress, x509.UniformResourceIdentifier)
     try:
-        found = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return []
-    return [each for each in found if isinstance(each, kinds)]
+    return [name for name in names if type(name) in _TITLES_OF_NAME_TYPES]
 
 
 def _key_usage(usages: Sequence[str]) -> x509.KeyUsage:

@@ -45,7 +45,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def _has_content(path: Path, content: bytes) -> bool:
-    """Whether the file has that content and mode; False where it cannot be read, as then writing reports the error."""
+    """Whether the file has that content and mode; False if it cannot be read, as then writing reports the error."""
     try:
         return stat.S_IMODE(path.stat().st_mode) == 0o600 and path.read_bytes() == content
     except OSError:
@@ -53,6 +53,7 @@ def _has_content(path: Path, content: bytes) -> bool:
 
 
 def _write_new(path: Path, content: bytes) -> None:
+    """Create a file (0600) and sync its content to disk. Raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)

@@ -18,6 +18,7 @@ from podscaler.base.errors import UsageError
 from podscaler.controlplane.credentials import secret_files
 
 ALGORITHM = "ES256"
+"""The JWT algorithm: ECDSA on the curve P-256 with SHA-256."""
 _COORDINATE_BYTES = 32
 
 
@@ -37,12 +38,12 @@ class SigningKey:
 
 
 def generate() -> SigningKey:
-    """A new key."""
+    """A new random key."""
     return SigningKey(ec.generate_private_key(ec.SECP256R1()))
 
 
 def ensure(path: Path) -> SigningKey:
-    """The key in the file `path` (mode 0600), which is created where it is missing. Blocks.
+    """The key in the file `path` (mode 0600), which is created if it is missing. Blocks.
 
     Raises UsageError if the file cannot be read or written, or holds no such key.
     """

@@ -63,7 +63,12 @@ class Allocator(Protocol):
     """Allocates values to the objects of one kind."""
 
     def __call__(self, new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
-        """The allocation for `new`, which is prepared but not validated; `old` is stored, None for a new object.
+        """The allocation for an object.
+
+        Args:
+            new: the object to write, prepared but not validated.
+            old: the stored object; None for a create.
+            is_dry: whether the write is a dry run: the values are checked, and released again.
 
         Raises StatusError if a value cannot be allocated; nothing is allocated then.
         """

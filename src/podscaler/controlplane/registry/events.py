@@ -53,9 +53,9 @@ class EventRecorder:
         """Record an Event about `obj`; never waits or raises.
 
         Args:
-            obj: with apiVersion, kind and metadata.
-            type: of the Event.
-            reason: in CamelCase.
+            obj: the object; only its apiVersion, kind and metadata are read.
+            type: the type of the Event.
+            reason: a short reason in CamelCase, such as `FailedMount`.
             message: a sentence for users.
             field_path: a part of the object (`spec.containers{web}`), empty for the whole object.
         """
@@ -65,7 +65,9 @@ class EventRecorder:
             self._has_dropped = True
             return
         self._last_at_ns = max(self._clock.now_ns(), self._last_at_ns + 1)  # names contain the time and must differ
-        event = EventDraft(_subject(obj, field_path), obj["metadata"]["name"], type, reason, message, self._last_at_ns)
+        event = EventDraft(
+            _correlation_subject(obj, field_path), obj["metadata"]["name"], type, reason, message, self._last_at_ns
+        )
         self._buffer.append((obj, field_path, event))
         if self._writer is None or self._writer.done():
             self._writer = asyncio.get_running_loop().create_task(self._write_buffered())
@@ -100,10 +102,13 @@ class EventRecorder:
             _log.info("event %s of %s was not written: %s", event["reason"], name, error.message)
 
     async def _write(self, event: Object) -> None:
-        meta = event["metadata"]
+        """Create a new Event or update a stored one; if that was deleted meanwhile, it is created again."""
+        metadata = event["metadata"]
         if not event.pop(_IS_NEW_KEY):
             try:
-                await self._registry.mutate("events", meta["namespace"], meta["name"], lambda old: _recount(old, event))
+                await self._registry.mutate(
+                    "events", metadata["namespace"], metadata["name"], lambda old: _recount(old, event)
+                )
             except StatusError as error:
                 if error.code != 404:
                     raise
@@ -112,24 +117,26 @@ class EventRecorder:
         await self._registry.create("events", event)
 
     def _body(self, obj: Object, field_path: str, event: EventDraft) -> Object:
-        meta = obj["metadata"]
+        metadata = obj["metadata"]
         involved = {
             "kind": obj.get("kind", ""),
-            "namespace": meta.get("namespace", ""),
-            "name": meta["name"],
-            "uid": meta.get("uid", ""),
+            "namespace": metadata.get("namespace", ""),
+            "name": metadata["name"],
+            "uid": metadata.get("uid", ""),
             "apiVersion": obj.get("apiVersion", ""),
-            "resourceVersion": meta.get("resourceVersion", ""),
+            "resourceVersion": metadata.get("resourceVersion", ""),
             "fieldPath": field_path,
         }
         return core_event(event, involved, component=self._component, host=self._host)
 
 
 def _recount(old: Object, event: Object) -> None:
+    """Set the fields of a stored Event that a repetition changes, in place."""
     for field in ("count", "lastTimestamp", "message"):
         old[field] = event[field]
 
 
-def _subject(obj: Object, field_path: str) -> tuple[str, ...]:
-    meta = obj["metadata"]
-    return (obj.get("kind", ""), meta.get("namespace", ""), meta["name"], meta.get("uid", ""), field_path)
+def _correlation_subject(obj: Object, field_path: str) -> tuple[str, ...]:
+    """Tells the objects of Events apart: repeated Events about one subject are counted, not written again."""
+    metadata = obj["metadata"]
+    return (obj.get("kind", ""), metadata.get("namespace", ""), metadata["name"], metadata.get("uid", ""), field_path)

@@ -20,17 +20,25 @@ from podscaler.controlplane.storage.options import DeleteOptions, UpdateOptions
 PODS = "pods"
 BUDGETS = "poddisruptionbudgets.policy"
 MAX_DISRUPTED_PODS = 2000
+"""How many evictions of one budget may wait until the disruption controller has seen their pods deleted."""
 _RETRY_AFTER_S = 10
+"""When a client may try again if the status of the budget is not up to date."""
 _VIOLATION_MESSAGE = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 
 
 async def evict(objects: Objects, namespace: str, name: str, *, options: DeleteOptions, now_ns: int) -> None:
-    """Delete the pod if its budget, if it has one, allows it.
+    """Delete the pod, unless its PodDisruptionBudget forbids it.
+
+    Args:
+        objects: the stored objects.
+        namespace, name: the pod.
+        options: the options of the delete.
+        now_ns: the time of the eviction, nanoseconds since the epoch.
 
     Raises:
-        StatusError: 404 without such a pod, 409 for a failed precondition, 403 if the admission refuses; 429 if the
-            budget does not allow it now, 500 if the pod has several budgets.
+        StatusError: 404 if there is no such pod, 409 for a failed precondition, 403 if an admission plugin refuses it;
+            429 if the budget does not allow it now, 500 if the pod has several budgets.
     """
     pod = objects.get(PODS, namespace, name).decode()
     budgets = [] if _is_unprotected(pod) else _budgets_of(objects, pod)
@@ -52,25 +60,27 @@ async def _mark_disrupted(
     A pod that does not meet the preconditions is not changed: the delete refuses it. A resourceVersion precondition is
     replaced by the version after this update.
     """
-    wanted = options.preconditions
+    preconditions = options.preconditions
     is_met = False
 
     def change(pod: Object) -> Object:
         nonlocal is_met
         metadata = pod["metadata"]
-        is_met = wanted.uid in ("", metadata["uid"]) and wanted.resource_version in ("", metadata["resourceVersion"])
+        is_same_uid = preconditions.uid in ("", metadata["uid"])
+        is_met = is_same_uid and preconditions.resource_version in ("", metadata["resourceVersion"])
         if is_met:
             _set_disruption_target(pod.setdefault("status", {}).setdefault("conditions", []), rfc3339(now_ns))
         return pod
 
     update = UpdateOptions("status", author=None)
     marked = await objects.update(PODS, namespace, name, change, options=update)
-    if not (is_met and wanted.resource_version):
+    if not (is_met and preconditions.resource_version):
         return options
-    return replace(options, preconditions=replace(wanted, resource_version=str(marked.revision)))
+    return replace(options, preconditions=replace(preconditions, resource_version=str(marked.revision)))
 
 
 def _set_disruption_target(conditions: list[Object], now: str) -> None:
+    """Set the condition DisruptionTarget to True, in place; `now` is an RFC 3339 time."""
     reason = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
     existing = next((condition for condition in conditions if condition.get("type") == "DisruptionTarget"), None)
     if existing is None:
@@ -136,20 +146,22 @@ async def _use_disruption(objects: Objects, budget_name: str, pod: Object, *, no
 
 
 def _check_budget(budget: Object, status: Object) -> None:
+    """Raise StatusError 429 if the budget's status is outdated or allows no disruption."""
     name = budget["metadata"]["name"]
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         raise _too_many(f"The disruption budget {name} is still being processed by the server.", wait_s=_RETRY_AFTER_S)
     if status.get("disruptionsAllowed", 0) <= 0:
-        needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
-        raise _too_many(f"The disruption budget {name} needs {needs} healthy pods and has {has} currently")
+        desired, current = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+        raise _too_many(f"The disruption budget {name} needs {desired} healthy pods and has {current} currently")
 
 
-def _too_many(why: str, *, wait_s: int = 0) -> StatusError:
+def _too_many(reason: str, *, wait_s: int = 0) -> StatusError:
+    """429 Too Many Requests; with `wait_s` it says when to try again."""
     return StatusError(
         _VIOLATION_MESSAGE,
         code=429,
         reason="TooManyRequests",
         details={"retryAfterSeconds": wait_s} if wait_s else {},
-        causes=[Cause(reason="DisruptionBudget", message=why)],
+        causes=[Cause(reason="DisruptionBudget", message=reason)],
         headers={"Retry-After": str(wait_s)} if wait_s else {},
     )

@@ -34,9 +34,9 @@ from podscaler.controlplane.registry import object_preparation
 from podscaler.controlplane.storage.options import Author
 
 # Sets of fields that a write leaves out: a write of the object owns no status, one of the status no spec.
-_STATUS = field_sets.of(("f:status",))
-_SPEC = field_sets.of(("f:spec",))
-_SPEC_AND_METADATA = field_sets.of(("f:spec",), ("f:metadata",))
+_STATUS_FIELDS = field_sets.of(("f:status",))
+_SPEC_FIELDS = field_sets.of(("f:spec",))
+_SPEC_AND_METADATA_FIELDS = field_sets.of(("f:spec",), ("f:metadata",))
 _IGNORED_IN_STATUS_WRITES = {
     "deployments.apps": field_sets.of(("f:spec",), ("f:metadata", "f:labels")),
     "pods": field_sets.of(("f:spec",), ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")),
@@ -44,7 +44,9 @@ _IGNORED_IN_STATUS_WRITES = {
 FindVersion = Callable[[str], Version | None]
 """From an apiVersion (`apps/v1`) to the version of a kind, None if it is not served."""
 _ANY_OBJECT = structural_types.of_kind({})
+"""The type of kinds without a schema."""
 SUBRESOURCE_MAX_BYTES = 256
+"""The longest `subresource` that a client may send in an entry."""
 _DEFAULT_REPLICAS_PATH = ("f:spec", "f:replicas")
 
 
@@ -54,10 +56,10 @@ class Update:
 
     Attributes:
         old, new: the object before and after, as stored (storage version), without managedFields.
-        seen: `new` as field ownership sees it (`Strategy.seen_by_managers`).
+        seen: `new` with the fields that managers own; some kinds leave out others (`Strategy.seen_by_managers`).
         stored_entries: the entries of the stored object.
         sent: the entries that the client sent, None if it sent none.
-        now_ns: the wall clock.
+        now_ns: the time of the write, nanoseconds since the epoch.
         subresource: the subresource of the request, empty for the object itself.
     """
 
@@ -82,8 +84,9 @@ class FieldManagers:
 
     def kind(self, resource: Resource, subresource: str = "") -> ManagedKind:
         """How the fields of a kind are tracked when it is written through a subresource (`status`), or itself."""
-        find = partial(self._find, resource)
-        versions = Versions(partial(_find_type, find), partial(_converted, find), _ignored(resource, subresource))
+        find = partial(self._find_version, resource)
+        ignored = _ignored_fields(resource, subresource)
+        versions = Versions(partial(_find_type, find), partial(_converted, find), ignored)
         return ManagedKind(versions, partial(_empty_object, find), subresource)
 
     def entries_of_new(self, resource: Resource, obj: Object, author: Author, now_ns: int) -> Entries:
@@ -95,7 +98,7 @@ class FieldManagers:
         stored = str(obj["apiVersion"])
         version = author.api_version or stored
         sent = obj["metadata"].get("managedFields")
-        new = _stored_form(self._find(resource, stored), obj)
+        new = _stored_form(self._find_version(resource, stored), obj)
         if version != stored:
             new = kind.versions.convert(new, stored, version)
         return managed_kinds.created(kind, new, sent, kind.writer(author.manager, version, rfc3339(now_ns)))
@@ -118,26 +121,26 @@ class FieldManagers:
         return entries, not (is_same and _equal_except_times(entries, update.stored_entries))
 
     def _updated(self, resource: Resource, update: Update, before: Sequence[Any], author: Author) -> Entries:
+        """The entries `before` after an update by `author`, compared in the version that the author wrote."""
         kind = self.kind(resource, update.subresource)
         version = author.api_version or self.storage_version(resource)
-        old, new = (self._in_version(resource, each, version) for each in (update.old, update.seen))
-        return managed_kinds.updated(
-            kind, old, new, before, kind.writer(author.manager, version, rfc3339(update.now_ns))
-        )
+        old, new = (self._in_version(resource, obj, version) for obj in (update.old, update.seen))
+        writer = kind.writer(author.manager, version, rfc3339(update.now_ns))
+        return managed_kinds.updated(kind, old, new, before, writer)
 
     def _in_version(self, resource: Resource, obj: Object, version: str) -> Object:
         """An object in `version`; it may have been stored when another one was the storage version."""
         own = str(obj["apiVersion"])
         if own == version:
             return obj
-        if self._find(resource, own) is None:
+        if self._find_version(resource, own) is None:
             own = self.storage_version(resource)
             obj = {**obj, "apiVersion": own}
         return self.kind(resource).versions.convert(obj, own, version)
 
     def stored_object(self, resource: Resource, obj: Object, version: str) -> Object:
         """A stored object in `version`, without managedFields. Raises KeyError for a version that is not served."""
-        target = self._find(resource, version)
+        target = self._find_version(resource, version)
         if target is None:
             raise KeyError(version)
         copy = _copied(obj)
@@ -152,27 +155,27 @@ class FieldManagers:
     def scale_fields(self, resource: Resource) -> ScaleFields:
         """How ownership of the replicas maps between an object and its Scale; `resource` is that of the request."""
         siblings = self._resources_stored_together(resource)
-        versions = frozenset(api_version(sibling, each.version) for sibling in siblings for each in sibling.versions)
+        versions = frozenset(api_version(kind, served.version) for kind in siblings for served in kind.versions)
         return ScaleFields(versions, _replicas_path(resource), api_version(resource, resource.versions[0].version))
 
-    def _find(self, resource: Resource, version: str) -> Version | None:
+    def _find_version(self, resource: Resource, version: str) -> Version | None:
         """The version of a kind, also of another API group that is stored together with it; None if not served."""
         own = _version_in(resource, version)
         if own is not None:
             return own
-        found = (_version_in(sibling, version) for sibling in self._resources_stored_together(resource))
-        return next((each for each in found if each is not None), None)
+        candidates = (_version_in(sibling, version) for sibling in self._resources_stored_together(resource))
+        return next((candidate for candidate in candidates if candidate is not None), None)
 
     def _resources_stored_together(self, resource: Resource) -> list[Resource]:
         """All resources whose objects are stored together, including the given one."""
-        return [each for each in self._resources.values() if each.storage_key == resource.storage_key]
+        return [kind for kind in self._resources.values() if kind.storage_key == resource.storage_key]
 
 
 def take_entries(obj: Object) -> Entries | None:
     """Remove metadata.managedFields from an object, in place, and return them; None if it has none."""
     metadata = obj.get("metadata") or {}
-    found: Entries | None = metadata.pop("managedFields", None)
-    return found
+    entries: Entries | None = metadata.pop("managedFields", None)
+    return entries
 
 
 def set_entries(obj: Object, entries: Sequence[Any] | None) -> None:
@@ -187,10 +190,10 @@ def validate_entries(entries: Sequence[Mapping[str, Any]] | None) -> list[FieldE
     """The field errors of managers and subresources in entries that a client sent; empty for valid ones."""
     errors: list[FieldError] = []
     for index, entry in enumerate(entries or ()):
-        path = f"metadata.managedFields[{index}]"
-        errors += manager_names.errors(f"{path}.manager", entry.get("manager", ""))
+        field_path = f"metadata.managedFields[{index}]"
+        errors += manager_names.errors(f"{field_path}.manager", entry.get("manager", ""))
         if len(entry.get("subresource", "").encode()) > SUBRESOURCE_MAX_BYTES:
-            errors.append(field.too_long(f"{path}.subresource", SUBRESOURCE_MAX_BYTES))
+            errors.append(field.too_long(f"{field_path}.subresource", SUBRESOURCE_MAX_BYTES))
     return errors
 
 
@@ -200,7 +203,7 @@ def _equal_except_times(entries: Sequence[Mapping[str, Any]], others: Sequence[M
 
 
 def _version_in(resource: Resource, version: str) -> Version | None:
-    return next((each for each in resource.versions if api_version(resource, each.version) == version), None)
+    return next((served for served in resource.versions if api_version(resource, served.version) == version), None)
 
 
 def api_version(resource: Resource, version: str) -> str:
@@ -208,28 +211,33 @@ def api_version(resource: Resource, version: str) -> str:
     return f"{resource.group}/{version}" if resource.group else version
 
 
-def _ignored(resource: Resource, subresource: str) -> Set:
+def _ignored_fields(resource: Resource, subresource: str) -> Set:
     """The fields of which a write through `subresource` becomes no owner."""
     if not resource.has_status:
         return {}
     if subresource == "status":
-        return _SPEC_AND_METADATA if resource.is_custom else _IGNORED_IN_STATUS_WRITES.get(resource.key, _SPEC)
-    return {} if subresource else _STATUS
+        return (
+            _SPEC_AND_METADATA_FIELDS
+            if resource.is_custom
+            else _IGNORED_IN_STATUS_WRITES.get(resource.key, _SPEC_FIELDS)
+        )
+    return {} if subresource else _STATUS_FIELDS
 
 
 def _replicas_path(resource: Resource) -> tuple[str, ...]:
-    """The path of the replicas of a kind."""
-    path = resource.scale.custom_path if resource.scale is not None else ""
-    return tuple(f"f:{name}" for name in path.split(".") if name) or _DEFAULT_REPLICAS_PATH
+    """The path of the replicas of a kind in managedFields, such as ("f:spec", "f:replicas")."""
+    custom_path = resource.scale.custom_path if resource.scale is not None else ""
+    return tuple(f"f:{name}" for name in custom_path.split(".") if name) or _DEFAULT_REPLICAS_PATH
 
 
 def _find_type(find: FindVersion, version: str) -> FieldType | None:
-    found = find(version)
-    if found is None:
+    """The types of a version's fields; None if the version is not served."""
+    served = find(version)
+    if served is None:
         return None
-    if found.fields_type is not None:
-        return found.fields_type
-    return message_types.of_message(found.message) if schema.find_message(found.message) else _ANY_OBJECT
+    if served.fields_type is not None:
+        return served.fields_type
+    return message_types.of_message(served.message) if schema.find_message(served.message) else _ANY_OBJECT
 
 
 def _empty_object(find: FindVersion, version: str) -> Object:
@@ -244,25 +252,26 @@ def _stored_form(version: Version | None, obj: Object) -> Object:
 
 
 def _copied(obj: Object) -> Object:
+    """A deep copy of JSON-ready data: encoding and decoding is faster than copying recursively."""
     copy: Object = msgspec.json.decode(msgspec.json.encode(obj))
     return copy
 
 
-def _converted(find: FindVersion, obj: Object, version: str, wanted: str) -> Object:
-    """An object converted to another version.
+def _converted(find: FindVersion, obj: Object, version: str, target_version: str) -> Object:
+    """An object of `version` converted to `target_version`.
 
     Raises:
         KeyError: for a version that is not served.
         ConversionError: for an object that cannot be decoded.
     """
-    source, target = find(version), find(wanted)
+    source, target = find(version), find(target_version)
     if source is None or target is None:
-        raise KeyError(wanted)
+        raise KeyError(target_version)
     copy = _copied(obj)
     if schema.find_message(source.message):
         try:
             copy = unstructured.decoded(copy, source.message).obj
         except DecodeError as error:
-            named = f"{version}, Kind={obj.get('kind', '')}"
-            raise ConversionError(f"unable to convert unstructured object to {named}: {error}") from None
+            kind = f"{version}, Kind={obj.get('kind', '')}"
+            raise ConversionError(f"unable to convert unstructured object to {kind}: {error}") from None
     return _stored_form(target, target.from_storage(source.to_storage(copy)))

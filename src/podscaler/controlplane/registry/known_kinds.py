@@ -35,14 +35,14 @@ class KnownKinds:
         """Await `run`, cancelled and begun again whenever kinds change; returns, or raises, when `run` does."""
         while True:
             self._changed.clear()
-            part = asyncio.ensure_future(run())
+            task = asyncio.ensure_future(run())
             change = asyncio.ensure_future(self._changed.wait())
             try:
-                await asyncio.wait((part, change), return_when=asyncio.FIRST_COMPLETED)
-                if part.done():
-                    return part.result()
+                await asyncio.wait((task, change), return_when=asyncio.FIRST_COMPLETED)
+                if task.done():
+                    return task.result()
             finally:
-                await _cancel_all(part, change)
+                await _cancel_all(task, change)
 
 
 async def _cancel_all(*tasks: asyncio.Future[Any]) -> None:

@@ -22,7 +22,10 @@ _KEPT_IF_MISSING = ("name", "namespace", "uid")
 
 
 def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> None:
-    """Set the metadata of a new object that has a name, and apply the kind's create strategy."""
+    """Set the metadata of a new object that has a name, and apply the kind's create strategy.
+
+    `now_ns` is the time of the create, nanoseconds since the epoch.
+    """
     metadata = obj["metadata"]
     for name in ("managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         metadata.pop(name, None)
@@ -31,7 +34,7 @@ def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> N
     metadata["uid"] = uid
     metadata["creationTimestamp"] = rfc3339(now_ns)
     resource.strategy.prepare_create(obj)
-    metadata = obj["metadata"]
+    metadata = obj["metadata"]  # the strategy may have replaced it
     metadata["creationTimestamp"] = rfc3339(now_ns)
     if resource.strategy.has_generation:
         metadata["generation"] = 1
@@ -40,10 +43,10 @@ def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> N
 
 def validate_new(resource: Resource, obj: Object) -> list[FieldError]:
     """The field errors of a new object, in kube-apiserver's order."""
-    found = resource.strategy.validate(obj, None)
-    if found and resource.strategy.is_checked_before_metadata:
-        return found
-    return metadata_rules.validate_metadata(resource, obj, None) + found
+    errors = resource.strategy.validate(obj, None)
+    if errors and resource.strategy.is_checked_before_metadata:
+        return errors
+    return metadata_rules.validate_metadata(resource, obj, None) + errors
 
 
 def complete_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:
@@ -100,20 +103,21 @@ def stored_form(resource: Resource, obj: Object, old: Object | None = None) -> O
 
 
 def check_version(resource: Resource, new: Object, stored: Entry) -> None:
-    """Raise StatusError 409 if `new` has another resourceVersion than the stored one, 500 if it is not a number.
+    """Compare the resourceVersion that a client sent with the stored one.
 
-    Without a resourceVersion 422, if the kind requires one.
+    Raises StatusError 409 if it is another one, 500 if it is not a number; 422 if there is none (or 0) and the kind
+    requires one.
     """
-    wanted = str((new.get("metadata") or {}).get("resourceVersion") or "")
-    if wanted in ("", "0"):
+    sent = str((new.get("metadata") or {}).get("resourceVersion") or "")
+    if sent in ("", "0"):
         if not resource.strategy.allows_unconditional_update:
             raise api_errors.unconditional_update(resource, stored.name)
         return
     try:
-        version = numbers.parse_uint(wanted, 64)
+        revision = numbers.parse_uint(sent, 64)
     except ValueError as error:
         raise api_errors.error_without_reason(str(error)) from None
-    if version != stored.revision:
+    if revision != stored.revision:
         raise api_errors.conflict(resource, stored.name)
 
 
@@ -124,7 +128,7 @@ def is_same(new: Object, old: Object) -> bool:
 
 def _message_of(resource: Resource) -> str:
     """The schema's message of the storage version, empty for kinds without a schema."""
-    messages = (each.message for each in resource.versions if each.version == resource.storage_version)
+    messages = (served.message for served in resource.versions if served.version == resource.storage_version)
     message = next(messages, "")
     return message if schema.find_message(message) else ""
 
@@ -152,7 +156,7 @@ def _copy_or_remove(name: str, metadata: Object, stored: Object) -> None:
 
 
 def _remove_empty(metadata: Object) -> None:
-    """Remove empty maps and lists."""
+    """Remove empty maps, lists and texts of metadata, in place, as serialization in Go omits them."""
     for name in _OMITTED_WHEN_EMPTY:
         if name in metadata and not metadata[name]:
             del metadata[name]

@@ -77,7 +77,7 @@ class ObjectWriter:
         field_managers: computes the managedFields.
         admissions: the admission plugins by `Resource.key`, or `KEY/SUBRESOURCE`, called in order.
         allocators: the allocators by `Resource.key`; kinds without one allocate nothing.
-        charge: charges objects to quotas; None: there are none.
+        charge: charges objects to quotas; None if nothing is charged.
     """
 
     def __init__(self, resources: Mapping[str, Resource], random: Random) -> None:
@@ -95,18 +95,25 @@ class ObjectWriter:
     def create(
         self, transaction: Transaction, resource: Resource, obj: Object, author: Author | None = SERVER, uid: str = ""
     ) -> Entry:
-        """Store a new object. Raises StatusError 400, 403, 404 (namespace), 409, 422, 500.
+        """Store a new object, which is changed in place.
 
-        With `author` None the object's own managedFields are stored. Without `uid` a new one is made.
+        Args:
+            transaction: the transaction of the write.
+            resource: the kind.
+            obj: the object in the storage version.
+            author: the writer, who becomes the manager of all fields; None to store the object's own managedFields.
+            uid: the object's uid; empty to generate one.
+
+        Raises StatusError 400, 403, 404 (its namespace does not exist), 409, 422, 500.
         """
         metadata = obj.setdefault("metadata", {})
         if not transaction.is_dry and _is_version(metadata.get("resourceVersion") or ""):
             raise api_errors.error_without_reason("resourceVersion should not be set on objects to be created")
         self._check_namespace(transaction, resource, metadata)
         self._set_type(resource, obj)
-        sent = managed = metadata.get("managedFields")
+        sent = managed_fields = metadata.get("managedFields")
         if author is not None:
-            managed = self.field_managers.entries_of_new(resource, obj, author, transaction.now_ns)
+            managed_fields = self.field_managers.entries_of_new(resource, obj, author, transaction.now_ns)
         self.admit(resource, obj, None)
         self._set_name(transaction, resource, obj["metadata"])
         uid = uid or str(uuid.UUID(int=self._random.getrandbits(128), version=4))
@@ -114,12 +121,13 @@ class ObjectWriter:
         allocate = self.allocators.get(resource.key, allocate_nothing)
         with allocate(obj, None, is_dry=transaction.is_dry) as allocation:
             errors = object_preparation.validate_new(resource, obj)
-            self._raise_invalid(resource, obj, errors + field_managers.validate_entries(managed if sent else None))
+            errors += field_managers.validate_entries(managed_fields if sent else None)
+            self._raise_invalid(resource, obj, errors)
             self._check_unique(transaction, resource, obj["metadata"])
             if self.charge is not None:
                 self.charge(transaction, resource, obj, None)
             new = object_preparation.stored_form(self.stored_kind(resource), allocation.applied_to(obj))
-            field_managers.set_entries(new, managed)
+            field_managers.set_entries(new, managed_fields)
             return _put(transaction, resource, new, allocation)
 
     def apply(
@@ -130,8 +138,8 @@ class ObjectWriter:
         Returns the entry, and whether it is new. Raises as `create` and `update`.
         """
         namespace, _, name = key.rpartition("/")
-        found = transaction.find(resource.storage_key, namespace, name) is not None
-        if found or options.subresource:
+        exists = transaction.find(resource.storage_key, namespace, name) is not None
+        if exists or options.subresource:
             return self.update(transaction, resource, key, change, options), False
         new = change({})
         new["metadata"].pop("resourceVersion", None)
@@ -147,9 +155,9 @@ class ObjectWriter:
         stored = self._get(transaction, resource, key)
         self._check_preconditions(resource, stored, options)
         old, new = self.prepared(resource, stored), self._changed(resource, stored, change)
-        live, sent = field_managers.take_entries(old), field_managers.take_entries(new)
-        if sent == live:
-            sent = None
+        live_entries, sent_entries = field_managers.take_entries(old), field_managers.take_entries(new)
+        if sent_entries == live_entries:
+            sent_entries = None
         self.admit(resource, new, old, options.subresource)
         object_preparation.check_version(resource, new, stored)
         self._set_type(resource, new)
@@ -158,7 +166,7 @@ class ObjectWriter:
         allocator = None if options.subresource else self.allocators.get(resource.key)
         with (allocator or allocate_nothing)(new, old, is_dry=transaction.is_dry) as allocation:
             errors = object_preparation.validate_update(resource, new, old, options.subresource)
-            self._raise_invalid(resource, new, errors + field_managers.validate_entries(sent))
+            self._raise_invalid(resource, new, errors + field_managers.validate_entries(sent_entries))
             if self.charge is not None and not options.subresource:
                 self.charge(transaction, resource, new, old)
             new = object_preparation.stored_form(self.stored_kind(resource), new, old)
@@ -167,13 +175,15 @@ class ObjectWriter:
                 return entries.from_object(resource.storage_key, new, stored.revision)
             seen = seen_by_managers(new)
             before, is_outdated = self._in_storage_version(resource, old, stored)
-            update = field_managers.Update(before, new, seen, live or [], sent, transaction.now_ns, options.subresource)
-            managed, changed = self.field_managers.entries_after(resource, update, options.author)
-            if not (changed or allocation.spec or is_outdated):
+            update = field_managers.Update(
+                before, new, seen, live_entries or [], sent_entries, transaction.now_ns, options.subresource
+            )
+            managed_fields, is_changed = self.field_managers.entries_after(resource, update, options.author)
+            if not (is_changed or allocation.spec or is_outdated):
                 return stored
             if allocation.spec:  # after the managers: allocated fields belong to none of them
                 new = object_preparation.stored_form(self.stored_kind(resource), allocation.applied_to(new), old)
-            field_managers.set_entries(new, managed)
+            field_managers.set_entries(new, managed_fields)
             return _put(transaction, resource, new, allocation)
 
     def delete(self, transaction: Transaction, resource: Resource, key: str, options: DeleteOptions) -> Deleted:
@@ -184,8 +194,8 @@ class ObjectWriter:
         if resource.key == NAMESPACES and stored.name in PERMANENT_NAMESPACES:
             raise api_errors.forbidden(resource, stored.name, "this namespace may not be deleted")
         if stored.name in resource.strategy.permanent_names:
-            why = resource.strategy.permanent_names[stored.name]
-            raise api_errors.forbidden(self.stored_kind(resource), stored.name, why)
+            reason = resource.strategy.permanent_names[stored.name]
+            raise api_errors.forbidden(self.stored_kind(resource), stored.name, reason)
         deletion.check_preconditions(self.stored_kind(resource), stored, options)
         plan = deletion.plan(resource, stored.decode(), options, transaction.now_ns)
         newest = stored
@@ -207,6 +217,7 @@ class ObjectWriter:
         return obj
 
     def _changed(self, resource: Resource, stored: Entry, change: Change) -> Object:
+        """`change(stored)`, without decoding the stored object for a `Replacement`."""
         if isinstance(change, Replacement):
             change.replaced = stored
             return change.wanted if resource.strategy.convert is None else semantics.copied(change.wanted)
@@ -250,21 +261,22 @@ class ObjectWriter:
             raise api_errors.not_found(served, namespace)
         stored = entry.decode()
         if stored["metadata"].get("deletionTimestamp") or (stored.get("status") or {}).get("phase") == "Terminating":
-            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            reason = f"unable to create new content in namespace {namespace} because it is being terminated"
             message = f"namespace {namespace} is being terminated"
             cause = Cause(reason="NamespaceTerminating", message=message, field="metadata.namespace")
-            raise api_errors.forbidden(self.stored_kind(resource), metadata.get("name", ""), why, cause=cause)
+            raise api_errors.forbidden(self.stored_kind(resource), metadata.get("name", ""), reason, cause=cause)
 
     def _check_unique(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
         other = transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"])
         if other is not None:
-            is_going = "deletionTimestamp" in other.decode()["metadata"]
-            raise api_errors.already_exists(resource, metadata["name"], is_being_deleted=is_going)
+            is_being_deleted = "deletionTimestamp" in other.decode()["metadata"]
+            raise api_errors.already_exists(resource, metadata["name"], is_being_deleted=is_being_deleted)
 
     def _set_type(self, resource: Resource, obj: Object) -> None:
         """Set kind and apiVersion of the storage version, as the first fields of the object.
 
-        Of kinds that a webhook converts, those of the kind's own version. Raises ConversionNeeded.
+        An object of a kind that a webhook converts is converted to the kind's own version instead. Raises
+        ConversionNeeded if that conversion is not known yet.
         """
         if resource.strategy.convert is not None:
             resource.strategy.convert(obj)
@@ -273,11 +285,12 @@ class ObjectWriter:
         version = f"{stored.group}/{stored.storage_version}" if stored.group else stored.storage_version
         if obj.get("kind") == stored.kind and obj.get("apiVersion") == version:
             return
-        rest = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
+        other_fields = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
         obj.clear()
-        obj.update({"kind": stored.kind, "apiVersion": version, **rest})
+        obj.update({"kind": stored.kind, "apiVersion": version, **other_fields})
 
     def _set_name(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
+        """Generate a name from generateName if the object has none. Raises StatusError 409 if all tried ones exist."""
         prefix = metadata.get("generateName", "")
         if metadata.get("name") or not prefix:
             return
@@ -289,11 +302,12 @@ class ObjectWriter:
         raise api_errors.no_unique_name(resource, metadata["name"])
 
     def _check_preconditions(self, resource: Resource, stored: Entry, options: UpdateOptions) -> None:
-        wanted = options.preconditions
-        stored_kind = self.stored_kind(resource)
-        if wanted.uid and wanted.uid != stored.uid:
-            raise api_errors.uid_conflict(stored_kind, stored.key, stored.name, wanted=wanted.uid, found=stored.uid)
-        if wanted.resource_version and wanted.resource_version != str(stored.revision):
+        """Raise StatusError 409 if the uid or resourceVersion that the client requires is not the stored one."""
+        uid, resource_version = options.preconditions.uid, options.preconditions.resource_version
+        if uid and uid != stored.uid:
+            stored_kind = self.stored_kind(resource)
+            raise api_errors.uid_conflict(stored_kind, stored.key, stored.name, wanted=uid, found=stored.uid)
+        if resource_version and resource_version != str(stored.revision):
             raise api_errors.conflict(resource, stored.name)
 
     def _raise_invalid(self, resource: Resource, obj: Object, errors: list[FieldError]) -> None:
@@ -302,6 +316,7 @@ class ObjectWriter:
 
 
 def _put(transaction: Transaction, resource: Resource, new: Object, allocation: Allocation) -> Entry:
+    """Store an object and keep its allocated values; a dry run keeps nothing."""
     entry = transaction.put(resource.storage_key, new)
     if not transaction.is_dry:
         allocation.commit()
@@ -309,6 +324,6 @@ def _put(transaction: Transaction, resource: Resource, new: Object, allocation: 
     return entry
 
 
-def _is_version(text: str) -> bool:
+def _is_version(resource_version: str) -> bool:
     """Whether a resourceVersion is set: kube-apiserver's store treats zero and invalid numbers as unset."""
-    return text.isascii() and text.isdigit() and int(text) != 0
+    return resource_version.isascii() and resource_version.isdigit() and int(resource_version) != 0

@@ -79,7 +79,7 @@ class Objects:
         self.converter: RemoteConverter = ConvertsNothing()
 
     def set_allocator(self, resource: str, allocator: Allocator) -> None:
-        """Call `allocator` whenever an object of a kind is created or updated."""
+        """Call `allocator` whenever an object of a kind is created or updated, to give it cluster-wide values."""
         self._writer.allocators[resource] = allocator
 
     def admit(self, resource: str, admission: Admission) -> None:
@@ -102,10 +102,10 @@ class Objects:
         self._resources[resource.key] = resource
 
     def withdraw(self, key: str) -> None:
-        """Serve a kind no longer; does nothing if it is not served."""
-        gone = self._resources.pop(key, None)
-        if gone is not None and not gone.stored_as:
-            self._store.drop_table(gone.storage_key)
+        """Serve a kind no longer, and drop its table if that is empty; does nothing if it is not served."""
+        withdrawn = self._resources.pop(key, None)
+        if withdrawn is not None and not withdrawn.stored_as:
+            self._store.drop_table(withdrawn.storage_key)
 
     def knows(self, key: str) -> bool:
         """Whether a kind is served."""
@@ -130,10 +130,13 @@ class Objects:
         return self._store.table(self._resources[resource].storage_key).find(entries.key_of(namespace, name))
 
     def get(self, resource: str, namespace: str, name: str, *, resource_version: str = "") -> Entry:
-        """The newest version. Raises StatusError 404; 504 for a future `resource_version`, 500 for an invalid one."""
-        wanted = listing.parse_revision(resource_version)
-        if wanted > self.revision:
-            raise api_errors.too_large_resource_version(wanted, self.revision)
+        """The newest version, which is at least as new as `resource_version`.
+
+        Raises StatusError 404; 504 for a future `resource_version`, 500 for an invalid one.
+        """
+        oldest_revision = listing.parse_revision(resource_version)
+        if oldest_revision > self.revision:
+            raise api_errors.too_large_resource_version(oldest_revision, self.revision)
         entry = self.find(resource, namespace, name)
         if entry is None:
             raise api_errors.not_found(self._resources[resource], name)
@@ -188,19 +191,20 @@ class Objects:
             return await self._store.write(decide, dry_run=dry_run)
         return await remote_conversion.settled(self.converter, lambda: self._store.write(decide, dry_run=dry_run))
 
-    async def converted(self, step: Callable[[], Result]) -> Result:
-        """The result of `step`, which may need conversions. Raises StatusError 500; every error of `step`."""
+    async def converted(self, decide: Callable[[], Result]) -> Result:
+        """The result of `decide`, which may need conversions. Raises StatusError 500; every error of `decide`."""
 
         async def run() -> Result:
-            return step()
+            return decide()
 
         return await remote_conversion.settled(self.converter, run)
 
     async def _create_admitted(self, kind: Resource, obj: Object, author: Author | None, dry_run: bool) -> Entry:
         self._writer.admit(kind, obj, None)
         metadata = obj.setdefault("metadata", {})
-        place = metadata.get("namespace", "") if kind.namespaced else "", metadata.get("name", "")
-        write = AdmittedWrite(kind, "CREATE", "", *place, new=obj, old=None, is_dry=dry_run)
+        namespace = metadata.get("namespace", "") if kind.namespaced else ""
+        name = metadata.get("name", "")
+        write = AdmittedWrite(kind, "CREATE", "", namespace, name, new=obj, old=None, is_dry=dry_run)
         return await remote_admission.admitted_create(self.admission, write, partial(self._create, kind, author))
 
     async def apply(
@@ -212,7 +216,9 @@ class Objects:
         """
         kind = self._resources[resource]
         key = entries.key_of(namespace, name)
-        is_admitted = any(self.admission.selects(kind, each, options.subresource) for each in ("CREATE", "UPDATE"))
+        is_admitted = any(
+            self.admission.selects(kind, operation, options.subresource) for operation in ("CREATE", "UPDATE")
+        )
         if is_admitted and self.find(resource, namespace, name) is not None:
             return await self.update(resource, namespace, name, change, options=options), False
         if is_admitted and not options.subresource:
@@ -242,6 +248,7 @@ class Objects:
         )
 
     async def _update_admitted(self, kind: Resource, key: str, change: Change, options: UpdateOptions) -> Entry:
+        """As `_update`, with calls of the admission before the write and, with its preview, before it is stored."""
         namespace, _, name = key.rpartition("/")
 
         def changed(stored: Entry) -> tuple[Object, Object]:
@@ -257,8 +264,8 @@ class Objects:
             preconditions = replace(
                 options.preconditions, resource_version=options.preconditions.resource_version or str(revision)
             )
-            own = replace(options, preconditions=preconditions, dry_run=dry_run)
-            entry = await self._update(kind, key, lambda _stored: new, own)
+            attempt = replace(options, preconditions=preconditions, dry_run=dry_run)
+            entry = await self._update(kind, key, lambda _stored: new, attempt)
             return entry, entry.decode()
 
         steps = UpdateSteps(
@@ -293,7 +300,10 @@ class Objects:
     async def delete_collection(
         self, resource: str, namespace: str, *, which: ListOptions = LATEST, options: DeleteOptions = PLAIN_DELETE
     ) -> ListPage:
-        """Delete the selected objects; returns them in their state before. Raises as `list` and `delete`."""
+        """Delete the objects that `which` selects, in batches that are no single transaction.
+
+        Returns them in their state before. Raises as `list` and `delete`.
+        """
         page = self.list(resource, namespace, options=which)
         deletion.check_options(options)
         if self.admission.selects(self._resources[resource], "DELETE", ""):
@@ -301,7 +311,7 @@ class Objects:
                 await self._admit_delete(self._resources[resource], entry, options)
         for first in range(0, len(page.entries), _COLLECTION_BATCH):
             batch = page.entries[first : first + _COLLECTION_BATCH]
-            await self._store.write(partial(self._delete_each, resource, batch, options), dry_run=options.dry_run)
+            await self._store.write(partial(self._delete_batch, resource, batch, options), dry_run=options.dry_run)
         return replace(page, revision=self.revision)
 
     def get_scale(self, resource: str, namespace: str, name: str) -> Object:
@@ -325,8 +335,8 @@ class Objects:
 
         async def store(new: Object, revision: int, dry_run: bool) -> tuple[Entry, Object]:
             preconditions = replace(options.preconditions, resource_version=str(revision))
-            own = replace(options, preconditions=preconditions, dry_run=dry_run)
-            entry = await self._rescale(kind, key, lambda _scale: new, own)
+            attempt = replace(options, preconditions=preconditions, dry_run=dry_run)
+            entry = await self._rescale(kind, key, lambda _scale: new, attempt)
             return entry, await self._scale_of(kind, entry)
 
         steps = UpdateSteps(
@@ -339,6 +349,7 @@ class Objects:
         return await self.converted(lambda: scale_objects.scale_of(kind, self._writer.prepared(kind, entry)))
 
     async def _rescale(self, kind: Resource, key: str, change: Change, options: UpdateOptions) -> Entry:
+        """The entry of the object at `key` after `change` was applied to its Scale."""
         rescaled = partial(scale_field_managers.apply_scale_change, self.field_managers, kind, change, options.author)
         return await self._update(kind, key, rescaled, replace(options, author=None))
 
@@ -349,7 +360,7 @@ class Objects:
 
     def counts(self) -> dict[str, int]:
         """The number of objects of each stored kind, by `Resource.key`."""
-        return {key: len(self._store.table(key)) for key, each in self._resources.items() if not each.stored_as}
+        return {key: len(self._store.table(key)) for key, kind in self._resources.items() if not kind.stored_as}
 
     def why_unavailable(self) -> str:
         """Why no writes are accepted, empty if they are."""
@@ -359,9 +370,10 @@ class Objects:
         """Drop the change log, as etcd's compaction does; returns the compacted revision, the oldest to watch from."""
         return await self._store.compact()
 
-    def _delete_each(
+    def _delete_batch(
         self, resource: str, batch: Sequence[Entry], options: DeleteOptions, transaction: Transaction
     ) -> None:
+        """Delete the entries of a batch whose objects still exist."""
         kind = self._resources[resource]
         for entry in batch:
             stored = transaction.find(kind.storage_key, entry.namespace, entry.name)

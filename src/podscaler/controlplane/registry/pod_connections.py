@@ -20,7 +20,7 @@ class SessionFailure(PodscalerError):
 
 @dataclass(frozen=True, slots=True)
 class SessionStreams:
-    """Which streams a session has, as in core/v1 PodExecOptions; `tty` runs the command in a terminal."""
+    """Which streams a session has, as in core/v1 PodExecOptions; with `tty` the command runs in a terminal."""
 
     stdin: bool = False
     stdout: bool = False
@@ -108,7 +108,10 @@ class PodConnections(Protocol):
         ...
 
     def locate(self, pod: Object, port: int) -> tuple[str, int] | None:
-        """The address that the node gave the pod, and where `port` of its manifest is; None: it has no address."""
+        """The IP address that the node gave the pod, and the port at which the process listens that declares `port`.
+
+        None if the pod has no address.
+        """
         ...
 
 

@@ -1,6 +1,7 @@
 """Defines the interfaces of everything that the API server serves besides stored objects: container logs and metrics.
 
-The kubelet package implements `PodLogs`, `controlplane.metrics` the others; `cli.up` passes them to the API server.
+Such data are computed when a request asks for them. The kubelet package implements `PodLogs`,
+`controlplane.metrics` the others; `cli.up` passes them to the API server.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -27,11 +28,12 @@ class LogOptions:
     """The options of `GET .../pods/NAME/log`, as in core/v1 PodLogOptions.
 
     Attributes:
+        container: the container's name.
         follow: whether new output follows until the container ends.
         previous: whether the log of the previous run of the container is read.
         timestamps: whether each line begins with its time.
         tail_lines: the number of last lines to begin with, None for all.
-        since_ns: the time (Unix time) of the first line to return, None for all.
+        since_ns: the time of the first line to return, nanoseconds since the epoch; None for all lines.
         limit_bytes: the most bytes to return, None for no limit.
     """
 
@@ -75,6 +77,8 @@ class MetricsRequest:
     """A GET of a metrics API: the parts of its path and its selectors as sent.
 
     Attributes:
+        group, version: the API group and version.
+        namespace: the namespace in the path.
         resource: the described kind (`pods`, `services`), or `metrics` for the namespace itself; for external metrics
             the metric's name.
         name: the object's name, or `*` for all; for metrics of a namespace the metric's name.

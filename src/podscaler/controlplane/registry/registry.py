@@ -37,14 +37,15 @@ Object = dict[str, Any]
 
 CONTROLLERS = "kube-controller-manager"
 """The field manager of controllers."""
-_UNTRACKED = frozenset({"binding", "address"})
+_UNTRACKED_SUBRESOURCES = frozenset({"binding", "address"})
 """Subresources whose fields the server sets: they have no field manager."""
 WRITES_PER_ITERATION = 32
 """How many writes of controllers and node start in an iteration of the event loop, so that requests proceed."""
 EVENTS_PER_ITERATION = 50
 """How many events a watch returns in one iteration: a commit of 500 deletions goes to a dozen controllers."""
 MAX_RECENT_VIEWS = 1024
-_GONE = 410
+"""How many decoded versions of objects of other kinds than `_CACHED_KINDS` are shared."""
+_GONE_CODE = 410
 """The code of the StatusError that ends a watch whose consumer fell behind the change log."""
 _CACHED_KINDS = frozenset({"pods", "endpointslices.discovery.k8s.io"})
 """Kinds that controllers list again and again: decoded once for each version."""
@@ -61,8 +62,8 @@ class ObjectEvent:
 class Views:
     """Decoded objects that the readers of this process share: decoded once for each version, without managedFields.
 
-    Those of current pods and slices are kept until they are superseded; of other kinds the latest 1,024 are kept, so
-    that a change that a dozen controllers watch is decoded once.
+    The objects of `_CACHED_KINDS` are kept until they are superseded; of other kinds the latest MAX_RECENT_VIEWS are
+    kept, so that a change that a dozen controllers watch is decoded once.
     """
 
     def __init__(self, objects: Objects) -> None:
@@ -105,6 +106,7 @@ class IterationLimiter:
         await waiter
 
     def _renew(self) -> None:
+        """Begin an iteration: all slots are free again, and the waiting callers take them first."""
         self._left = self._per_iteration
         while self._waiting and self._left:
             waiter = self._waiting.popleft()
@@ -146,9 +148,9 @@ class Registry:
 
     def list(self, resource: str, namespace: str = "", *, labels: Mapping[str, str] | None = None) -> Sequence[Object]:
         """Objects of a namespace (`""`: of all) that carry all of `labels`, in key order."""
-        wanted = (labels or {}).items()
+        required_labels = (labels or {}).items()
         entries = self._objects.list(resource, namespace).entries
-        return [self._views.listed(entry) for entry in entries if wanted <= entry.labels.items()]
+        return [self._views.listed(entry) for entry in entries if required_labels <= entry.labels.items()]
 
     def owned_by(self, resource: str, uid: str) -> Sequence[Object]:
         """Objects with an ownerReference (controller or not) to `uid`; the cost is proportional to their number.
@@ -178,16 +180,16 @@ class Registry:
         metadata = obj["metadata"]
         uid = metadata.get("uid", "")
         kind = self._objects.resource(resource)
-        bare = {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
+        unmanaged = {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
 
         def change(_stored: Object) -> Object:
-            new = _copied(bare)
+            new = _copied(unmanaged)
             if subresource != "status":
                 _default(kind, new)
             return new
 
-        key = metadata.get("namespace", ""), metadata["name"]
-        return await self._update(resource, *key, change, self._options(subresource, uid))
+        namespace, name = metadata.get("namespace", ""), metadata["name"]
+        return await self._update(resource, namespace, name, change, self._options(subresource, uid))
 
     async def mutate(
         self, resource: str, namespace: str, name: str, change: Callable[[Object], None], *, subresource: str = ""
@@ -209,7 +211,7 @@ class Registry:
         return await self._update(resource, namespace, name, changed, self._options(subresource))
 
     def _options(self, subresource: str, uid: str = "") -> UpdateOptions:
-        author = None if subresource in _UNTRACKED else Author(self._manager)
+        author = None if subresource in _UNTRACKED_SUBRESOURCES else Author(self._manager)
         return UpdateOptions(subresource, Preconditions(uid=uid), author=author)
 
     async def _update(
@@ -229,9 +231,15 @@ class Registry:
         grace_period_s: int | None = None,
         propagation: Literal["Background", "Foreground", "Orphan"] | None = None,
     ) -> None:
-        """Delete, gracefully if the kind has a grace period (0: at once). Raises StatusError 403, 404, 409 (other uid).
+        """Delete an object; one with finalizers stays, with a deletionTimestamp, until they are removed.
 
-        An object with finalizers stays, with a deletionTimestamp, until they are removed.
+        Args:
+            resource, namespace, name: the object.
+            uid: its uid; None to delete any object of that name.
+            grace_period_s: for kinds with graceful deletion (pods); 0 to delete at once, None for its own period.
+            propagation: what happens to dependents; None for the kind's default.
+
+        Raises StatusError 403, 404, 409 (another uid).
         """
         options = DeleteOptions(
             grace_period_s=grace_period_s, propagation=propagation or "", preconditions=Preconditions(uid=uid or "")
@@ -266,6 +274,7 @@ class Registry:
         two watches: the caller removes those in `on_watch`.
 
         Args:
+            resource: the `Resource.key` of the kind.
             on_watch: called after each watch is created (also the first) and before its events: objects that are
                 deleted later have a DELETED in the watch.
 
@@ -280,11 +289,12 @@ class Registry:
                 async for event in events:
                     yield event
             except StatusError as error:
-                if error.code != _GONE:
+                if error.code != _GONE_CODE:
                     raise
 
 
 async def _events(subscription: Subscription, views: Views) -> AsyncIterator[ObjectEvent]:
+    """The events of a subscription with decoded objects, without an end. Raises StatusError 410."""
     while True:
         batch = await subscription.batch()
         for number, event in enumerate(batch.events, 1):

@@ -101,7 +101,7 @@ class AdmitsNothing:
     """The admission of a server without any; an AsyncAdmission."""
 
     def selects(self, resource: Resource, operation: Operation, subresource: str) -> bool:
-        """False."""
+        """False for all writes."""
         del resource, operation, subresource
         return False
 

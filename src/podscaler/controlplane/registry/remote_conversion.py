@@ -36,13 +36,14 @@ class ConvertsNothing:
 
 
 async def _converted(converter: RemoteConverter, needed: ConversionNeeded) -> list[Object]:
+    """The converted objects; an error about a stored object names its revision. Raises StatusError 500."""
     try:
         return await converter.convert(needed)
     except StatusError as error:
         if not needed.stored_revision:
             raise
-        text = f"object not decodable revision={needed.stored_revision}: {error.message}"
-        raise api_errors.error_without_reason(text) from error
+        message = f"object not decodable revision={needed.stored_revision}: {error.message}"
+        raise api_errors.error_without_reason(message) from error
 
 
 async def settled(converter: RemoteConverter, step: Callable[[], Awaitable[Result]]) -> Result:

@@ -58,18 +58,18 @@ def apply_scale_change(
 
     Raises StatusError 409 for another object's uid, 422 for negative replicas; every error of `change`.
     """
-    parent = managing.take_entries(obj) or []
+    parent_entries = managing.take_entries(obj) or []
     fields = field_managers.scale_fields(resource)
     scale = scale_objects.scale_of(resource, obj)
-    live = fields.of_scale(parent)
-    managing.set_entries(scale, live)
-    wanted = change(scale)
-    _check_uid(resource, wanted, obj)
-    sent = managing.take_entries(wanted)
+    live_entries = fields.of_scale(parent_entries)
+    managing.set_entries(scale, live_entries)
+    new_scale = change(scale)
+    _check_uid(resource, new_scale, obj)
+    sent_entries = managing.take_entries(new_scale)
     managing.take_entries(scale)
-    after = sent or [] if author is None else _updated(scale, wanted, live, author)
-    scale_objects.apply_scale(resource, obj, wanted)
-    obj["metadata"]["managedFields"] = fields.of_parent(parent, after)
+    new_entries = sent_entries or [] if author is None else _updated(scale, new_scale, live_entries, author)
+    scale_objects.apply_scale(resource, obj, new_scale)
+    obj["metadata"]["managedFields"] = fields.of_parent(parent_entries, new_entries)
     return obj
 
 
@@ -78,23 +78,25 @@ def scale_with_managers(field_managers: FieldManagers, resource: Resource, obj: 
 
     Raises StatusError 500 for a custom resource without replicas.
     """
-    parent = managing.take_entries(obj) or []
+    parent_entries = managing.take_entries(obj) or []
     scale = scale_objects.served_scale(resource, obj)
-    managing.set_entries(scale, field_managers.scale_fields(resource).of_scale(parent))
+    managing.set_entries(scale, field_managers.scale_fields(resource).of_scale(parent_entries))
     return scale
 
 
-def _check_uid(resource: Resource, wanted: Object, obj: Object) -> None:
+def _check_uid(resource: Resource, new_scale: Object, obj: Object) -> None:
     """Raise StatusError 409 for a Scale with the uid of another object."""
-    uid, found = (wanted.get("metadata") or {}).get("uid", ""), obj["metadata"]["uid"]
-    if uid and uid != found:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
-        named = replace(resource, plural=f"{resource.plural}/scale")
-        raise api_errors.conflict(named, obj["metadata"]["name"], why)
+    sent_uid, stored_uid = (new_scale.get("metadata") or {}).get("uid", ""), obj["metadata"]["uid"]
+    if sent_uid and sent_uid != stored_uid:
+        reason = f"Precondition failed: UID in precondition: {sent_uid}, UID in object meta: {stored_uid}"
+        subresource = replace(resource, plural=f"{resource.plural}/scale")  # kube-apiserver's name in the message
+        raise api_errors.conflict(subresource, obj["metadata"]["name"], reason)
 
 
-def _updated(scale: Object, wanted: Object, live: Entries, author: Author) -> Entries:
-    if not live:
+def _updated(scale: Object, new_scale: Object, live_entries: Entries, author: Author) -> Entries:
+    """The entries of a Scale after `author` wrote it; none if the object has none."""
+    if not live_entries:
         return []
-    old, new = (canonical.canonical(each, SCALE_MESSAGE) for each in (scale, wanted))
-    return managed_kinds.updated(SCALE_KIND, old, new, live, SCALE_KIND.writer(author.manager, SCALE_VERSION, _NO_TIME))
+    old, new = (canonical.canonical(obj, SCALE_MESSAGE) for obj in (scale, new_scale))
+    writer = SCALE_KIND.writer(author.manager, SCALE_VERSION, _NO_TIME)
+    return managed_kinds.updated(SCALE_KIND, old, new, live_entries, writer)

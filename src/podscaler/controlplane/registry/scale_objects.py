@@ -13,7 +13,7 @@ from podscaler.api.resource.resources import Object, Resource, ScaleMapping
 REPLICAS_UNSET = -(2**31)
 """The replicas in the Scale of a custom resource without replicas: an update must set them."""
 
-_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_SCALE_METADATA_FIELDS = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 def mapping(resource: Resource) -> ScaleMapping:
@@ -34,8 +34,8 @@ def served_scale(resource: Resource, obj: Object) -> Object:
 def scale_of(resource: Resource, obj: Object) -> Object:
     """The Scale of an object, with `REPLICAS_UNSET` for a custom resource without replicas."""
     scale = mapping(resource)
-    found = scale.replicas(obj)
-    replicas = REPLICAS_UNSET if found is None else found
+    stored_replicas = scale.replicas(obj)
+    replicas = REPLICAS_UNSET if stored_replicas is None else stored_replicas
     status: Object = {"replicas": scale.status_replicas(obj)}
     selector = scale.selector(obj)
     if selector:
@@ -43,7 +43,7 @@ def scale_of(resource: Resource, obj: Object) -> Object:
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
-        "metadata": {name: obj["metadata"][name] for name in _METADATA if name in obj["metadata"]},
+        "metadata": {name: obj["metadata"][name] for name in _SCALE_METADATA_FIELDS if name in obj["metadata"]},
         "spec": {"replicas": replicas} if replicas else {},
         "status": status,
     }
@@ -64,6 +64,6 @@ def apply_scale(resource: Resource, obj: Object, scale: Object) -> None:
         error = field.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise field.invalid_object(group="autoscaling", kind="Scale", name=metadata["name"], errors=[error])
     mapping(resource).set_replicas(obj, replicas)
-    wanted = (scale.get("metadata") or {}).get("resourceVersion", "")
-    if wanted or not custom_path:
-        metadata["resourceVersion"] = wanted
+    sent_version = (scale.get("metadata") or {}).get("resourceVersion", "")
+    if sent_version or not custom_path:
+        metadata["resourceVersion"] = sent_version

@@ -68,11 +68,13 @@ def contents(database: sqlite3.Connection, path: Path) -> BackupSummary:
 
 def files(database: sqlite3.Connection) -> dict[str, bytes]:
     """The credential files in a backup by path relative to the data directory; empty for a database without them."""
-    (found,) = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'files'").fetchone()
-    return dict(database.execute("SELECT name, content FROM files")) if found else {}
+    (has_files,) = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'files'").fetchone()
+    return dict(database.execute("SELECT name, content FROM files")) if has_files else {}
 
 
 def _copy(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSummary:
+    """Back up an intact database with the credentials. Raises UsageError if it is damaged, sqlite3.Error, OSError."""
+
     def complete(copy: sqlite3.Connection) -> None:
         damage = database_file.find_damage(copy)
         if damage:
@@ -85,9 +87,10 @@ def _copy(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSu
 
 
 def _salvage(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSummary:
+    """Back up the readable objects of a damaged database, with a new change log that begins after them."""
     known = _known_state(database, directory)
-    found = salvage.read(database, known.revision)
-    newest = max((row.revision for row in found.rows), default=1)
+    salvaged = salvage.read(database, known.revision)
+    newest = max((row.revision for row in salvaged.rows), default=1)
     state = State(max(newest, known.revision), newest, known.cluster)
 
     def complete(copy: sqlite3.Connection) -> None:
@@ -95,15 +98,15 @@ def _salvage(database: sqlite3.Connection, directory: Path, path: Path) -> Backu
         copy.execute("BEGIN")
         copy.executemany(
             "INSERT INTO versions VALUES (?, 0, ?, ?, ?, ?, ?)",
-            [(row.revision, row.at_ns, row.resource, row.namespace, row.name, row.body) for row in found.rows],
+            [(row.revision, row.at_ns, row.resource, row.namespace, row.name, row.body) for row in salvaged.rows],
         )
         copy.execute("UPDATE state SET revision = ?, floor = ?", (state.revision, state.revision))
         copy.execute("COMMIT")
         _add_files(copy, directory)
 
-    with closing(sqlite3.connect(":memory:")) as nothing:
-        database_file.write_private_copy(nothing, path, complete)
-    return BackupSummary(len(found.rows), state.revision, found.lost)
+    with closing(sqlite3.connect(":memory:")) as empty_database:
+        database_file.write_private_copy(empty_database, path, complete)
+    return BackupSummary(len(salvaged.rows), state.revision, salvaged.lost)
 
 
 def _known_state(database: sqlite3.Connection, directory: Path) -> State:
@@ -124,6 +127,7 @@ def _add_files(copy: sqlite3.Connection, directory: Path) -> None:
 
 
 def _credentials(directory: Path) -> Iterator[str]:
+    """The paths of the files with credentials, relative to the directory; some may not exist."""
     yield from data_directory.CREDENTIALS
-    found = sorted((directory / data_directory.CERTIFICATES).rglob("*.pem"))
-    yield from (str(path.relative_to(directory)) for path in found)
+    certificates = sorted((directory / data_directory.CERTIFICATES).rglob("*.pem"))
+    yield from (str(path.relative_to(directory)) for path in certificates)

@@ -39,7 +39,7 @@ class StoreEvent:
 
     Attributes:
         revision: the resourceVersion of the change.
-        at_ns: the wall clock at the change (Unix time).
+        at_ns: the wall clock at the change, nanoseconds since the epoch.
         entry: the new version, None if the object was deleted.
         previous: the old version, None if the object was created.
         frames: cache of encoded watch events by form; None if the event is too old to be cached.
@@ -88,6 +88,7 @@ class _KindEvents:
         self.revisions.append(event.revision)
 
     def drop_first(self) -> None:
+        """Drop the oldest event; dropped ones leave the lists in blocks, as a deletion moves all later ones."""
         self.compacted_revision = self.revisions[self.first_index]
         self.first_index += 1
         if self.first_index > 64 and self.first_index * 8 > len(self.events):
@@ -167,6 +168,7 @@ class EventLog:
         )
 
     def _drop_first(self) -> list[int]:
+        """Drop the oldest event; returns the obsolete revisions: the replaced version, and a deletion itself."""
         event = self._all_events.popleft()
         self._events_by_kind[event.subject.resource].drop_first()
         self._superseded_bytes -= _superseded_bytes(event)

@@ -100,7 +100,7 @@ def _lock(lock: int, directory: Path) -> None:
 
 def check_owner(path: Path) -> None:
     """Raise UsageError if `path` belongs to another user than this process; OSError if it is not accessible."""
-    owner, user = path.lstat().st_uid, os.geteuid()
+    owner, user = path.lstat().st_uid, os.geteuid()  # user ids
     if path.is_symlink():
         owner = path.stat().st_uid
     if owner != user:
@@ -131,6 +131,7 @@ def _check_contents(directory: Path) -> None:
 
 
 def _restrict_permissions(directory: Path) -> None:
+    """Remove the permissions of other users from the directory and its files (invariant 2). Raises UsageError."""
     for path in (directory, *_private_files(directory)):
         check_owner(path)
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -142,6 +143,6 @@ def _restrict_permissions(directory: Path) -> None:
 
 def _private_files(directory: Path) -> Iterator[Path]:
     """The existing files and folders of a data directory, without symbolic links."""
-    found = [path for path in (directory / name for name in _PRIVATE_NAMES) if path.exists() and not path.is_symlink()]
-    yield from found
+    named = (directory / name for name in _PRIVATE_NAMES)
+    yield from (path for path in named if path.exists() and not path.is_symlink())
     yield from (path for path in sorted((directory / CERTIFICATES).rglob("*")) if not path.is_symlink())

@@ -62,7 +62,7 @@ class Row:
     Attributes:
         revision: its resourceVersion as a number.
         previous: the revision of the version that it replaced, 0 for a new object.
-        at_ns: the wall clock at the write (Unix time).
+        at_ns: the wall clock at the write, nanoseconds since the epoch.
         resource: the `Resource.key` of the kind.
         body: the object as JSON, None for a deletion.
     """
@@ -221,9 +221,9 @@ def write_private_copy(
 
 def find_damage(database: sqlite3.Connection) -> str:
     """The first damage of a database as text, empty if it is intact. Raises sqlite3.Error if it is unreadable."""
-    (said,) = database.execute("PRAGMA integrity_check(1)").fetchone()
-    if said != "ok":
-        return " ".join(said.split())
+    (report,) = database.execute("PRAGMA integrity_check(1)").fetchone()
+    if report != "ok":
+        return " ".join(report.split())
     for values in database.execute(SELECT_ROWS):
         row = Row(*values)
         try:
@@ -238,11 +238,11 @@ def body_damage(row: Row, error: ValueError) -> str:
     return f"the body of {row.title} (revision {row.revision}) is damaged: {error}"
 
 
-def damaged(path: Path, why: object) -> str:
+def damaged(path: Path, reason: object) -> str:
     """The error message for a damaged file, with the commands for recovery."""
     folder = path.parent
     return (
-        f"{path} cannot be read as a store of objects: {why}. `podscaler backup --salvage --data-dir {folder} FILE` "
+        f"{path} cannot be read as a store of objects: {reason}. `podscaler backup --salvage --data-dir {folder} FILE` "
         f"saves what can be read, `podscaler restore --force --data-dir {folder} FILE` goes on with that."
     )
 
@@ -283,15 +283,15 @@ def _migrate(database: sqlite3.Connection, path: Path, file_format: int) -> None
     """
     copies = (path.with_name(f"{path.name}.format{file_format}{suffix}") for suffix in _copy_suffixes())
     try:
-        copy = next(each for each in copies if not each.exists() or _has_same_content(each, database))
+        copy = next(path for path in copies if not path.exists() or _has_same_content(path, database))
         if not copy.exists():
             write_private_copy(database, copy)
         database.execute(INCREMENTAL_VACUUM)
         database.execute("VACUUM")
         migrate(database, file_format)
     except (sqlite3.Error, OSError) as error:
-        why = f"{path} of format {file_format} cannot be brought to format {FORMAT}, and holds what it held"
-        raise UsageError(f"{why}: {error}.") from error
+        failure = f"{path} of format {file_format} cannot be brought to format {FORMAT}, and holds what it held"
+        raise UsageError(f"{failure}: {error}.") from error
     logger.warning("%s was brought from format %d to %d; a copy of before is %s", path, file_format, FORMAT, copy)
 
 

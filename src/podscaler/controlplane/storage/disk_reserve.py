@@ -58,14 +58,15 @@ class Reserve:
         allocated = self._allocated_bytes()
         available = allocated + self._free_bytes()
         self.is_whole = available >= 2 * self.size_bytes
-        wanted = self.size_bytes if self.is_whole else max(0, available - self.size_bytes // 2)
-        if allocated < min(wanted, self.size_bytes):
-            self.is_whole = _allocate(self._path, min(wanted, self.size_bytes)) and self.is_whole
+        affordable = self.size_bytes if self.is_whole else max(0, available - self.size_bytes // 2)
+        target = min(affordable, self.size_bytes)
+        if allocated < target:
+            self.is_whole = _allocate(self._path, target) and self.is_whole
         return self.is_whole
 
     def _allocated_bytes(self) -> int:
         try:
-            return self._path.stat().st_blocks * 512
+            return self._path.stat().st_blocks * 512  # stat(2) counts blocks of 512 bytes
         except FileNotFoundError:
             return 0
 
@@ -93,7 +94,7 @@ def _allocate(path: Path, size_bytes: int) -> bool:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether an error of SQLite or of the system means that the disk is full."""
+    """Whether an error of SQLite or of the system means that the disk is full, or the user's quota is used up."""
     if isinstance(error, sqlite3.Error):
         return getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)

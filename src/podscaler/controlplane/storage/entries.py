@@ -36,6 +36,8 @@ _METADATA_ORDER = (
 
 
 class _Owner(msgspec.Struct, gc=False):
+    """An element of metadata.ownerReferences."""
+
     uid: str = ""
 
 

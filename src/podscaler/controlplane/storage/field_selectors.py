@@ -79,6 +79,10 @@ def _split_unescaped(text: str, separator: str) -> list[str]:
 
 
 def _parse_term(part: str, text: str) -> Term:
+    """The requirement that `part` states, at its first operator; `text` is the whole selector, for the error.
+
+    Raises FieldSelectorError.
+    """
     for index in range(len(part)):
         for operator in ("!=", "==", "="):
             if part.startswith(operator, index):
@@ -88,6 +92,7 @@ def _parse_term(part: str, text: str) -> Term:
 
 
 def _unescaped(value: str) -> str:
+    r"""A value without its escapes: `a\,b` becomes `a,b`. Raises FieldSelectorError."""
     plain = ""
     escaped = False
     for char in value:

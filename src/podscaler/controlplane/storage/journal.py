@@ -80,9 +80,14 @@ class Journal:
         try:
             self._database.executemany(
                 "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [(r.revision, r.previous, r.at_ns, r.resource, r.namespace, r.name, r.body) for r in rows],
+                [
+                    (row.revision, row.previous, row.at_ns, row.resource, row.namespace, row.name, row.body)
+                    for row in rows
+                ],
             )
-            self._database.executemany("DELETE FROM versions WHERE revision = ?", [(each,) for each in obsolete])
+            self._database.executemany(
+                "DELETE FROM versions WHERE revision = ?", [(revision,) for revision in obsolete]
+            )
             execute("UPDATE state SET revision = ?, floor = ?", (bounds.revision, bounds.compacted_revision))
             execute("COMMIT")
         except BaseException:
@@ -113,6 +118,7 @@ class Journal:
 
     @property
     def _step_pages(self) -> int:
+        """How many pages one step of `refill` frees: a quarter of the reserve, but not too few."""
         return max(_MIN_CHECKPOINT_PAGES, self._reserve.size_bytes // 4 // _PAGE_BYTES)
 
     def close(self) -> None:
@@ -188,16 +194,16 @@ def _check_marker(path: Path, marker: ClusterMarker | None, state: State) -> Non
     """Raise UsageError if the database is not the last one of the directory."""
     if marker is None:
         return
-    why = ""
+    mismatch = ""
     if state.cluster != marker.id:
-        why = f"is of another cluster (id {state.cluster}) than the one of this data directory (id {marker.id})"
+        mismatch = f"is of another cluster (id {state.cluster}) than the one of this data directory (id {marker.id})"
     elif state.revision < marker.revision:
-        why = (
+        mismatch = (
             f"is older (revision {state.revision}) than the one of this data directory was (revision {marker.revision})"
         )
-    if why:
+    if mismatch:
         raise UsageError(
-            f"{path} {why}: `podscaler restore --data-dir {path.parent} FILE` puts a backup in its place, and "
+            f"{path} {mismatch}: `podscaler restore --data-dir {path.parent} FILE` puts a backup in its place, and "
             f"`rm {path.parent / data_directory.MARKER}` makes `podscaler up` use it as it is."
         )
 

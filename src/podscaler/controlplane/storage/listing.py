@@ -117,16 +117,16 @@ def _check_options(options: ListOptions) -> None:
 
 
 def _match_errors(match: str, version: str, continue_token: str) -> list[FieldError]:
-    where = "resourceVersionMatch"
+    parameter = "resourceVersionMatch"
     errors = []
     if not version:
-        errors.append(field.forbidden(where, f"{where} is forbidden unless resourceVersion is provided"))
+        errors.append(field.forbidden(parameter, f"{parameter} is forbidden unless resourceVersion is provided"))
     if continue_token:
-        errors.append(field.forbidden(where, f"{where} is forbidden when continue is provided"))
+        errors.append(field.forbidden(parameter, f"{parameter} is forbidden when continue is provided"))
     if match not in ("Exact", "NotOlderThan"):
-        errors.append(field.not_supported(where, match, ("Exact", "NotOlderThan", "")))
+        errors.append(field.not_supported(parameter, match, ("Exact", "NotOlderThan", "")))
     if match == "Exact" and version == "0":
-        errors.append(field.forbidden(where, f'{where} "exact" is forbidden for resourceVersion "0"'))
+        errors.append(field.forbidden(parameter, f'{parameter} "exact" is forbidden for resourceVersion "0"'))
     return errors
 
 
@@ -151,6 +151,7 @@ def _next_page(store: Store, selection: SelectionPredicate, options: ListOptions
 
 
 def _page_at(store: Store, selection: SelectionPredicate, *, revision: int, start: str, limit: int) -> ListPage:
+    """A page at `revision` that begins at the key `start` (without the namespace); empty for the first page."""
     prefix = f"{selection.namespace}/" if selection.namespace else ""
     entries = _entries_at(store, selection, revision)
     if start:
@@ -158,6 +159,7 @@ def _page_at(store: Store, selection: SelectionPredicate, *, revision: int, star
     selected, scanned = _select_first(entries, selection, limit)
     if scanned == len(entries):
         return ListPage(selected, revision)
+    # the key that follows immediately, as in etcd: the last one with a NUL character appended
     token = _encode_token(revision, f"{selected[-1].key.removeprefix(prefix)}\0")
     return ListPage(selected, revision, token, None if selection.is_filtered else len(entries) - scanned)
 
@@ -179,15 +181,15 @@ def _select_first(entries: list[Entry], selection: SelectionPredicate, limit: in
 def _entries_at(store: Store, selection: SelectionPredicate, revision: int) -> list[Entry]:
     """The entries of the namespace at `revision`, in key order, before selectors are applied."""
     key = selection.resource.storage_key
-    now = store.table(key).select(selection.namespace)
-    before: dict[str, Entry | None] = {}
+    current = store.table(key).select(selection.namespace)
+    changed_since: dict[str, Entry | None] = {}  # the version at `revision`, None for an object created later
     for event in store.log.after(key, revision):
         if selection.is_in_namespace(event.subject):
-            before.setdefault(event.subject.key, event.previous)
-    if not before:
-        return now
-    entries = [entry for entry in now if entry.key not in before]
-    entries += [entry for entry in before.values() if entry is not None]
+            changed_since.setdefault(event.subject.key, event.previous)
+    if not changed_since:
+        return current
+    entries = [entry for entry in current if entry.key not in changed_since]
+    entries += [entry for entry in changed_since.values() if entry is not None]
     return sorted(entries, key=lambda entry: entry.key)
 
 
@@ -225,9 +227,9 @@ def _check_types(token: Any) -> None:
     """Raise StatusError 400 for a token with fields of other types."""
     if not isinstance(token, dict):
         raise _invalid_token(f"json: cannot unmarshal {_json_type(token)} into Go value of type storage.continueToken")
-    for name, wanted, go_type in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
+    for name, python_type, go_type in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
         value = token.get(name)
-        if value is not None and (type(value) is not wanted):
+        if value is not None and type(value) is not python_type:  # bool is no int here
             into = f"Go struct field continueToken.{name} of type {go_type}"
             raise _invalid_token(f"json: cannot unmarshal {_json_type(value)} into {into}")
 
@@ -243,8 +245,8 @@ def _json_type(value: Any) -> str:
     return "string" if isinstance(value, str) else "number"
 
 
-def _invalid_token(why: str) -> StatusError:
-    return api_errors.bad_request(f"invalid continue token: continue key is not valid: {why}")
+def _invalid_token(reason: str) -> StatusError:
+    return api_errors.bad_request(f"invalid continue token: continue key is not valid: {reason}")
 
 
 def _syntax_error(raw: bytes) -> str:

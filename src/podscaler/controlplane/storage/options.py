@@ -75,7 +75,7 @@ class DeleteOptions:
     """metav1.DeleteOptions.
 
     Attributes:
-        grace_period_s: as sent (negative counts as 1), None if not sent.
+        grace_period_s: the seconds until the object is removed, as sent (negative counts as 1); None if not sent.
         propagation: `Background`, `Foreground` or `Orphan` as sent (others are refused), empty if not sent.
         orphan_dependents: the deprecated field, None if not sent.
         preconditions: for the stored object.

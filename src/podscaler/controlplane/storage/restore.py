@@ -23,6 +23,7 @@ from podscaler.controlplane.storage.backup import BackupSummary
 from podscaler.controlplane.storage.data_directory import ClusterMarker
 
 _REVISION_BUMP = 1_000_000_000
+"""How far the next revision is above the newest known one."""
 
 
 def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[BackupSummary, Path | None]:
@@ -46,11 +47,11 @@ def restore(path: Path, directory: Path, *, is_forced: bool = False) -> tuple[Ba
             damage = database_file.find_damage(source)
             if damage:
                 raise UsageError(f"{path} is damaged, and nothing was restored: {damage}.")
-            found = backup.contents(source, path)
+            summary = backup.contents(source, path)
             files = {name: content for name, content in backup.files(source).items() if _is_inside(directory, name)}
             lock = data_directory.claim(directory)
             try:
-                return found, _replace(source, files, directory, is_forced=is_forced)
+                return summary, _replace(source, files, directory, is_forced=is_forced)
             finally:
                 os.close(lock)
     except sqlite3.Error as error:
@@ -81,7 +82,10 @@ def _replace(source: sqlite3.Connection, files: dict[str, bytes], directory: Pat
 
 
 def _convert(copy: sqlite3.Connection, path: Path, marker: ClusterMarker | None) -> ClusterMarker:
-    """Convert a copy of a backup to a database of the current format, without change log and credentials."""
+    """Convert a copy of a backup to a database of the current format, without change log and credentials.
+
+    Returns the marker that the data directory must have with it.
+    """
     copy.execute("DROP TABLE IF EXISTS files")
     database_file.migrate(copy, database_file.check_format(copy, path))
     state = database_file.read_state(copy, path)

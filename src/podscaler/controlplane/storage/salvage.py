@@ -122,6 +122,7 @@ class _PageReader:
         self._add_window(unread, high)
 
     def _halve(self, low: int, high: int) -> None:
+        """Probe the middle of a window, and add the windows around the pages that are then still unread."""
         middle = (low + high) // 2
         if self._is_readable(middle):
             self._add_window(low, self._read(low, middle, _DESCENDING_QUERY))
@@ -131,6 +132,7 @@ class _PageReader:
             self._add_window(middle, high)
 
     def _add_window(self, low: int | None, high: int | None) -> None:
+        """Add a window to halve, unless it is empty or (None) was read completely."""
         if low is not None and high is not None and high - low > 1:
             self._windows.append((low, high))
 
@@ -147,12 +149,12 @@ class _PageReader:
 
     def _read(self, low: int, high: int, query: str) -> int | None:
         """Read the window until a damaged page; returns the last revision read, None if all of it was read."""
-        at = low if query == _ASCENDING_QUERY else high
+        last_read = low if query == _ASCENDING_QUERY else high
         try:
-            for (at,) in self._database.execute(query, (low, high)):
-                self.revisions.add(at)
+            for (last_read,) in self._database.execute(query, (low, high)):
+                self.revisions.add(last_read)
         except sqlite3.DatabaseError:
-            return at
+            return last_read
         return None
 
 

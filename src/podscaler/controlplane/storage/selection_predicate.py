@@ -50,8 +50,8 @@ class SelectionPredicate:
     def _fields_of(self, entry: Entry) -> Mapping[str, str]:
         """The selectable fields, decoded once for each version of an object and each resource that serves it."""
         if entry.fields is None or entry.fields[0] != self.resource.key:
-            own = {"metadata.name": entry.name, "metadata.namespace": entry.namespace}
-            entry.fields = (self.resource.key, {**self.resource.fields(entry.decode()), **own})
+            metadata_fields = {"metadata.name": entry.name, "metadata.namespace": entry.namespace}
+            entry.fields = (self.resource.key, {**self.resource.fields(entry.decode()), **metadata_fields})
         return entry.fields[1]
 
 

@@ -171,6 +171,7 @@ class Store:
         raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(self, decide: Callable[[Transaction], T], transaction: Transaction) -> T:
+        """The result of `decide` once its changes are committed. Raises as `write`."""
         try:
             result = decide(transaction)
         except StatusError:
@@ -230,6 +231,7 @@ class Store:
             await asyncio.shield(batch.done)
 
     async def _flush(self) -> None:
+        """Commit pending batches until there is none; a failure fails all uncommitted writes."""
         try:
             while self._pending is not None:
                 batch, self._pending = self._pending, None
@@ -277,6 +279,7 @@ class Store:
             logger.warning("the disk of %s has space again: all writes are accepted", self._journal.path)
 
     async def _commit(self, events: list[StoreEvent]) -> None:
+        """Write events to disk, delete obsolete rows, and make the events visible. Raises sqlite3.Error."""
         rows = [_row(event) for event in events]
         max_obsolete = self._journal.obsolete_at_once if self._is_disk_short else len(self._obsolete)
         obsolete, self._obsolete = self._obsolete[:max_obsolete], self._obsolete[max_obsolete:]
@@ -290,6 +293,7 @@ class Store:
         self._publish(events)
 
     def _publish(self, events: list[StoreEvent]) -> None:
+        """Apply durable events to tables and log, and call the listeners."""
         for event in events:
             subject = event.subject
             if event.entry is not None:
@@ -350,8 +354,8 @@ class Store:
         tables: dict[str, list[Entry]] = {}
         for entry in current.values():
             tables.setdefault(entry.resource, []).append(entry)
-        for resource, found in tables.items():
-            self.table(resource).fill(found)
+        for resource, entries in tables.items():
+            self.table(resource).fill(entries)
 
 
 async def open_store(
@@ -377,12 +381,12 @@ async def open_store(
         UsageError: see `journal.open_journal`; or the database is damaged.
     """
     run = run or WriterThread()
-    kept = retention or Retention()
+    log_retention = retention or Retention()
 
     def load() -> Store:
         journal = open_journal(directory, is_synced=is_synced, is_new_cluster=is_new_cluster)
         try:
-            return Store(journal, clock, retention=kept, run=run)
+            return Store(journal, clock, retention=log_retention, run=run)
         except sqlite3.Error as error:
             journal.close()
             raise UsageError(database_file.unusable(journal.path, error)) from error

@@ -24,7 +24,7 @@ class Transaction:
     Args:
         find: the newest version at a resource and key, including versions that are not durable yet.
         revision: the newest assigned revision.
-        now_ns: the wall clock, constant during the decision.
+        now_ns: the wall clock in nanoseconds since the epoch, constant during the decision.
         dry_run: whether changes are discarded; objects then keep their resourceVersion.
 
     Attributes:
@@ -90,6 +90,7 @@ class Transaction:
 
 
 def _takes_no_space(event: StoreEvent) -> bool:
+    """Whether a change removes an object, does not enlarge it, or is one of an object that is being deleted."""
     if event.entry is None:
         return True
     if event.previous is not None and len(event.entry.body) <= len(event.previous.body) + _SAME_SIZE_TOLERANCE_BYTES:

@@ -160,8 +160,8 @@ class Subscription:
 
         `revision` is that of the commit's last event.
         """
-        wanted = self._selection.namespace
-        if wanted and wanted not in namespaces:
+        watched_namespace = self._selection.namespace
+        if watched_namespace and watched_namespace not in namespaces:
             self._last_revision = max(self._last_revision, revision)
         elif self.receiver is None or not self._deliver(self.receiver):
             self._wake()
@@ -186,7 +186,7 @@ class Subscription:
             if events:
                 receiver.take(EventBatch(events, self._last_revision))
         except Exception:
-            self._last_revision = last_revision  # raised again in the waiting task, where it is handled
+            self._last_revision = last_revision  # raised again in the waiting task, parameter it is handled
             return False
         return not self._watchers.store.log.after(self._resource, self._last_revision, 1)
 
@@ -203,6 +203,7 @@ class Subscription:
         return EventBatch([EntryEvent("ADDED", entry, {}) for entry in chunk], self._last_revision, initial_done=done)
 
     def _next_events(self) -> list[EntryEvent]:
+        """The selected events of the next changes in the log, which count as returned. Raises StatusError 410."""
         log = self._watchers.store.log
         if log.is_behind(self._resource, self._last_revision):
             raise too_old(self._last_revision, log.compacted_revision)
@@ -215,6 +216,7 @@ class Subscription:
         return events
 
     async def _wait(self) -> None:
+        """Return at the next commit that concerns this subscription, or when it is interrupted or ended."""
         waiting = self._watchers.waiting.setdefault(self._resource, set())
         self._waiter = asyncio.get_running_loop().create_future()
         waiting.add(self)
@@ -242,12 +244,13 @@ def subscribe(watchers: Watchers, selection: SelectionPredicate, options: ListOp
         if revision > store.revision:
             raise api_errors.too_large_resource_version(revision, store.revision)
         entries = store.table(selection.resource.storage_key).select(selection.namespace)
-        return Subscription(watchers, selection, store.revision, [each for each in entries if selection.matches(each)])
+        initial = [entry for entry in entries if selection.matches(entry)]
+        return Subscription(watchers, selection, store.revision, initial)
     if revision == 0:
-        return Subscription(watchers, selection, store.revision, None)
+        return Subscription(watchers, selection, store.revision, initial=None)
     if revision < store.log.compacted_revision:
         raise too_old(revision, store.log.compacted_revision)
-    return Subscription(watchers, selection, revision, None)
+    return Subscription(watchers, selection, revision, initial=None)
 
 
 def too_old(revision: int, compacted_revision: int) -> StatusError:
@@ -256,22 +259,22 @@ def too_old(revision: int, compacted_revision: int) -> StatusError:
 
 
 def _check_options(options: ListOptions) -> None:
-    where, match = "resourceVersionMatch", options.resource_version_match
+    parameter, match = "resourceVersionMatch", options.resource_version_match
     errors = []
     if options.send_initial_events is not None and match != "NotOlderThan":
-        errors.append(field.forbidden(where, f"sendInitialEvents requires setting {where} to NotOlderThan"))
+        errors.append(field.forbidden(parameter, f"sendInitialEvents requires setting {parameter} to NotOlderThan"))
     if not match and options.continue_token and options.resource_version in ("", "0"):
         # kube-apiserver validates the list of initial events separately, and reports this error twice
-        errors.append(field.forbidden(where, f"{where} is forbidden when continue is provided"))
+        errors.append(field.forbidden(parameter, f"{parameter} is forbidden when continue is provided"))
     if match:
         if options.send_initial_events is None:
             errors.append(
-                field.forbidden(where, f"{where} is forbidden for watch unless sendInitialEvents is provided")
+                field.forbidden(parameter, f"{parameter} is forbidden for watch unless sendInitialEvents is provided")
             )
         if match != "NotOlderThan":
-            errors.append(field.not_supported(where, match, ("NotOlderThan",)))
+            errors.append(field.not_supported(parameter, match, ("NotOlderThan",)))
         if options.continue_token:
-            errors.append(field.forbidden(where, f"{where} is forbidden when continue is provided"))
+            errors.append(field.forbidden(parameter, f"{parameter} is forbidden when continue is provided"))
     if errors:
         raise api_errors.invalid_options("ListOptions", errors)
 

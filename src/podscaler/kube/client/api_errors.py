@@ -15,7 +15,7 @@ from podscaler.base.errors import Cause, StatusError
 from podscaler.kube.transport.transport import Response
 
 BODY_TEXT_MAX_BYTES = 2048
-TEXTS = {
+TEXTS_BY_CODE = {
     400: ("BadRequest", "the server rejected our request for an unknown reason"),
     401: ("Unauthorized", "the server has asked for the client to provide credentials"),
     404: ("NotFound", "the server could not find the requested resource"),
@@ -29,7 +29,7 @@ TEXTS = {
         "the server was unable to return a response in the time allotted, but may still be processing the request",
     ),
 }
-"""Reason and text by code, where they do not depend on the body."""
+"""Reason and text of the codes whose text does not depend on the body."""
 NOT_ACCEPTABLE = "the server was unable to respond with a content type that the client supports"
 
 
@@ -68,7 +68,7 @@ def of_status(data: bytes) -> StatusError | None:
 
 
 def body_text(response: Response) -> str:
-    """The trimmed body where it is text, else `unknown`."""
+    """The trimmed body if it is text, else `unknown`."""
     content_type = response.headers.get("content-type", "")
     if content_type and not content_type.startswith("text/"):
         return "unknown"
@@ -107,6 +107,7 @@ def _cause(entry: dict[str, Any]) -> Cause:
 
 
 def _generic(response: Response, method: str) -> tuple[str, str]:
+    """Reason and text for a response whose body is no Status."""
     match response.status:
         case 403:
             return "Forbidden", body_text(response)
@@ -114,11 +115,11 @@ def _generic(response: Response, method: str) -> tuple[str, str]:
             text = body_text(response)
             return "NotAcceptable", NOT_ACCEPTABLE if text in ("", "unknown") else text
         case 409 if method == "POST":
-            return "AlreadyExists", TEXTS[409][1]
+            return "AlreadyExists", TEXTS_BY_CODE[409][1]
         case 415:
             return "UnsupportedMediaType", body_text(response)
-        case code if code in TEXTS:
-            return TEXTS[code]
+        case code if code in TEXTS_BY_CODE:
+            return TEXTS_BY_CODE[code]
         case code if code >= 500:
             body = quoted(body_text(response))
             return "InternalError", f"an error on the server ({body}) has prevented the request from succeeding"

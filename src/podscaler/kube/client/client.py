@@ -6,7 +6,7 @@ Status, but no kinds: callers decode. `subject` names the requested resource and
 
 Retries: after a 429 or 5xx with an integer Retry-After the request is sent again after that many seconds, and a GET
 whose connection broke after one second; at most ten times, the last ones at least five seconds apart, with a tenth of
-jitter. Other errors are raised at once. Where there is a rate limit, it applies to retries too.
+jitter. Other errors are raised at once. If there is a rate limit, it applies to retries too.
 
 Source: docs/spec/controller.md 10 (REST requests); docs/spec/decision.md 7.6 (How an HTTP failure becomes text).
 Differs: upstream retries without a minimal delay, obeys any Retry-After (here two minutes at most: then the caller's
@@ -29,7 +29,9 @@ log = logging.getLogger(__name__)
 RETRIES = 10
 BROKEN_CONNECTION_DELAY_S = 1.0
 RETRY_AFTER_MAX_S = 120.0
+"""A response that requests a longer delay is not retried."""
 SPREAD_RATIO = 0.1
+"""The jitter: by how much a delay is lengthened at most."""
 BACKOFF_S = (0.0, 0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0)
 """The minimal delay before each retry, for servers that always respond with `Retry-After: 0`."""
 REQUEST_TIMEOUT_S = 60.0
@@ -48,9 +50,9 @@ class Client:
     Args:
         transport: sends the requests; the client closes it.
         clock: for the delays of retries.
-        limit: the rate limit of requests; None: no limit.
-        rng: for the jitter of retries; None: no jitter.
-        streams_lists: whether reflectors request lists as watch events (WatchList), where the server supports that.
+        limit: the rate limit of requests; None for no limit.
+        rng: for the jitter of retries; None for no jitter.
+        streams_lists: whether reflectors request lists as watch events (WatchList), if the server supports that.
         caller: the origin and kind of the credentials, for messages.
     """
 
@@ -140,10 +142,10 @@ class Client:
             try:
                 return await self._attempt(request, subject)
             except StatusError as failure:
-                asked_s = retry_delay_s(failure, request.method)
-                if asked_s is None:
+                requested_s = retry_delay_s(failure, request.method)
+                if requested_s is None:
                     raise
-                delay_s = self._spread(max(asked_s, BACKOFF_S[number]))
+                delay_s = self._spread(max(requested_s, BACKOFF_S[number]))
                 level = logging.DEBUG if isinstance(failure, TransportError) else logging.INFO
                 log.log(level, "%s %s: %s; again in %g s", request.method, request.path, failure, delay_s)
             await self._clock.sleep(delay_s)
@@ -162,7 +164,7 @@ class Client:
 
 
 def retry_delay_s(failure: StatusError, method: str) -> float | None:
-    """The delay before the same request is sent again, in seconds; None: no retry."""
+    """The delay before the same request is sent again, in seconds; None for no retry."""
     if isinstance(failure, TransportError):
         return BROKEN_CONNECTION_DELAY_S if failure.broken and method == "GET" else None
     seconds = failure.headers.get("Retry-After", "")

@@ -51,13 +51,14 @@ class ReadOnlyTransport(WrappedTransport):
 
 
 class NamespacedTransport(WrappedTransport):
-    """Lists and watches one namespace where all namespaces are asked for.
+    """Lists and watches one namespace when all namespaces are requested.
 
     For a user who may read one namespace alone: informers of all namespaces then have the objects of that one. Other
     requests pass as they are, lists of kinds outside of namespaces, too.
 
     Args:
-        namespace: its name.
+        transport: sends the requests; closed with this one.
+        namespace: the only namespace that is read.
     """
 
     def __init__(self, transport: Transport, namespace: str) -> None:
@@ -87,7 +88,7 @@ async def open_client(config: Config, clock: Clock, *, user_agent: str, limit: T
         config: the server and the credentials.
         clock: for waits.
         user_agent: the User-Agent header.
-        limit: the rate limit of requests; None: no limit.
+        limit: the rate limit of requests; None for no limit.
 
     Raises:
         UsageError: for certificates that cannot be used.

@@ -22,6 +22,7 @@ from podscaler.kube.client.client import Client, is_not_found
 from podscaler.kube.transport.single_flight import SingleFlight
 
 FRESH_S = 30.0
+"""The age up to which a cached document is used."""
 FRESH_MISS_S = 1.0
 """For this long, a lookup that found nothing is not repeated."""
 TIMEOUT_S = 32.0
@@ -85,7 +86,7 @@ class Discovery:
     async def mappings(self, group: str, kind: str) -> Sequence[RESTMapping]:
         """The resources of that kind, preferred version first; at least one.
 
-        The kind may be written as it is or in lower case. Raises StatusError: with the reason `NoKindMatch` where the
+        The kind may be written as it is or in lower case. Raises StatusError: with the reason `NoKindMatch` if the
         kind is not served, else that of the failed request.
         """
         for max_age_s in (FRESH_S, FRESH_MISS_S):
@@ -96,7 +97,7 @@ class Discovery:
         raise StatusError(text, code=0, reason=NO_KIND_MATCH)
 
     async def versions(self, group: str, *, max_age_s: float = FRESH_S) -> Sequence[str]:
-        """The versions in which a group is served, preferred first; empty where it is not. Raises StatusError."""
+        """The versions in which a group is served, preferred first; empty if it is not. Raises StatusError."""
         return await self._versions.get(group, max_age_s) or await self._versions.get(group, FRESH_MISS_S)
 
     async def _read_versions(self, group: str) -> Sequence[str]:
@@ -112,6 +113,7 @@ class Discovery:
         return tuple(dict.fromkeys(filter(None, versions)))
 
     async def _read_mappings(self, group: str) -> Sequence[RESTMapping]:
+        """The resources in all versions of a group. Raises StatusError if no version can be read."""
         versions = await self._versions.get(group, FRESH_MISS_S)
         mappings: list[RESTMapping] = []
         failures: list[StatusError] = []
@@ -146,7 +148,7 @@ class _DocumentCache(Generic[D]):
     def __init__(self, clock: Clock, request: Callable[[str], Coroutine[Any, Any, D]]) -> None:
         self._clock = clock
         self._request = request
-        self._values: dict[str, tuple[float, D]] = {}
+        self._values: dict[str, tuple[float, D]] = {}  # with the time of the request, monotonic clock
         self._flights: SingleFlight[str, D] = SingleFlight()
 
     async def get(self, group: str, max_age_s: float) -> D:

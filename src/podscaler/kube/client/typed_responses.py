@@ -29,7 +29,7 @@ def typed(response: Response, decoder: "msgspec.json.Decoder[T]") -> T:
         raise _unusable(f"0-length response with status code: {response.status} and content type: {content_type}")
     if content_type != "application/json":
         raise _unusable(f"serializer for {content_type} doesn't exist")
-    return _decoded(response.body, decoder)
+    return _decode(response.body, decoder)
 
 
 def with_kind(response: Response, decoder: "msgspec.json.Decoder[T]") -> T:
@@ -40,10 +40,10 @@ def with_kind(response: Response, decoder: "msgspec.json.Decoder[T]") -> T:
         raise _unusable(f"couldn't get version/kind; json parse error: {error}") from error
     if not kind:
         raise _unusable(f"Object 'Kind' is missing in '{response.body.decode(errors='replace')}'")
-    return _decoded(response.body, decoder)
+    return _decode(response.body, decoder)
 
 
-def _decoded(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
+def _decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     try:
         return decoder.decode(body)
     except msgspec.DecodeError as error:

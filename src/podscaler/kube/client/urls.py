@@ -14,6 +14,7 @@ from podscaler.api.text.quoting import quoted
 from podscaler.base.errors import StatusError
 
 PATH_SAFE = "$&+,/:;=@"
+"""The characters of a path, besides letters, digits and `_.-~`, that Go does not escape."""
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 _AUTHORITY = re.compile(r"[^:/?#]+://([^/?#]*)")
 _PORT = re.compile(r"(:[0-9]*)?").fullmatch
@@ -33,7 +34,7 @@ def path(*segments: str) -> str:
 
 
 def _escaped(segment: str) -> str:
-    """Most segments are plain names; the match costs a tenth of escaping."""
+    """A segment with its escapes. Most segments are plain names; the match costs a tenth of escaping."""
     return segment if _UNESCAPED(segment) else quote(segment, safe=PATH_SAFE)
 
 
@@ -68,7 +69,7 @@ def group_version(group: str, version: str) -> str:
 
 
 def address_fault(url: str) -> str:
-    """The error of host and port of a URL with a scheme, in the words of Go's net/url and net; empty: both are valid.
+    """The error of host and port of a URL with a scheme, in the words of Go's net/url and net; empty if both are valid.
 
     A URL without a host has no error here.
     """
@@ -76,9 +77,9 @@ def address_fault(url: str) -> str:
         return f"parse {quoted(url)}: net/url: invalid control character in URL"
     match = _AUTHORITY.match(url)
     host = match[1].rpartition("@")[2] if match else ""
-    fault = _host_fault(host)
-    if fault:
-        return f"parse {quoted(url)}: {fault}"
+    problem = _host_fault(host)
+    if problem:
+        return f"parse {quoted(url)}: {problem}"
     port = host.rpartition(":")[2] if _has_port(host) else ""
     try:
         numbers.parse_uint(port or "0", 16)
@@ -88,7 +89,7 @@ def address_fault(url: str) -> str:
 
 
 def _host_fault(host: str) -> str:
-    """The error of net/url for a host with an optional port; empty where there is none."""
+    """The error of net/url for a host with an optional port; empty if there is none."""
     if host.startswith("["):
         if "]" not in host:
             return "missing ']' in host"

@@ -1,6 +1,6 @@
 """Provides a client certificate from files that another process renews.
 
-`config.kubeconfig` makes one where a user entry names files; the transport calls it before each request, and uses a
+`config.kubeconfig` makes one if a user entry names files; the transport calls it before each request, and uses a
 renewed certificate for new connections. Invariant: the last usable certificate stays in use while the files cannot be
 read, or do not match each other because they are being replaced.
 

@@ -26,6 +26,7 @@ GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
 MODES = ("Never", "IfAvailable", "Always")
 CONFIG_EXTENSION = f"{GROUP}/exec"
+"""The extension of a kubeconfig's cluster that is passed to the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class Command:
     """A program to run.
 
     Attributes:
-        program: its path or name; `arguments` follow it.
+        program: its path or name.
+        arguments: the arguments that follow it.
         environment: variables besides those of this process; may hold secrets.
         api_version: the version of ExecCredential, which the output must have too.
         interactive: whether it may read our standard input, to ask the user.
@@ -48,7 +50,7 @@ class Command:
     install_hint: str = ""
 
     def missing_text(self) -> str:
-        """The error text where the program does not exist."""
+        """The error text if the program does not exist."""
         hint = " ".join(self.install_hint.split())
         return f"executable {self.program} not found" + (f": {hint}" if hint else "; install it, or name its full path")
 
@@ -58,9 +60,9 @@ class Issued:
     """The credentials that a program printed.
 
     Attributes:
-        token: for the Authorization header; None: the program printed no token.
-        certificate_pem: client certificate and key, one after the other; None: no certificate.
-        expires_at: their expiry, nanoseconds since the epoch; None: the program stated no expiry.
+        token: for the Authorization header; None if the program printed no token.
+        certificate_pem: client certificate and key, one after the other; None if the program printed no certificate.
+        expires_at: their expiry, nanoseconds since the epoch; None if the program stated no expiry.
     """
 
     token: str | None = field(repr=False)
@@ -106,9 +108,7 @@ def command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> 
 
 def cluster_info(cluster: KubeconfigCluster, ca_pem: bytes | None) -> dict[str, Any]:
     """`spec.cluster` of the ExecCredential for the program; empty fields are left out."""
-    config = next(
-        (extension.extension for extension in cluster.extensions or () if extension.name == CONFIG_EXTENSION), None
-    )
+    extensions = {extension.name: extension.extension for extension in reversed(cluster.extensions or ())}
     fields = {
         "server": cluster.server,
         "tls-server-name": cluster.tls_server_name,
@@ -116,7 +116,7 @@ def cluster_info(cluster: KubeconfigCluster, ca_pem: bytes | None) -> dict[str, 
         "certificate-authority-data": base64.b64encode(ca_pem).decode() if ca_pem else "",
         "proxy-url": cluster.proxy_url,
         "disable-compression": cluster.disable_compression,
-        "config": config,
+        "config": extensions.get(CONFIG_EXTENSION),
     }
     return {key: value for key, value in fields.items() if value}
 
@@ -134,20 +134,21 @@ def parse_output(output: bytes, api_version: str) -> Issued:
         )
     if credential.status is None:
         raise ValueError("exec plugin didn't return a status field")
-    return _issued(credential.status)
+    return _issued_credentials(credential.status)
 
 
-def _issued(status: _Status) -> Issued:
+def _issued_credentials(status: _Status) -> Issued:
     certificate, key = status.client_certificate_data, status.client_key_data
     if not (status.token or certificate or key):
         raise ValueError("exec plugin didn't return a token or cert/key pair")
     if bool(certificate) != bool(key):
         raise ValueError("exec plugin returned only certificate or key, not both")
     pem = f"{certificate}\n{key}".encode() if certificate else None
-    return Issued(status.token or None, pem, _expiry(status.expiration_timestamp))
+    return Issued(status.token or None, pem, _parse_expiry(status.expiration_timestamp))
 
 
-def _expiry(text: str | None) -> int | None:
+def _parse_expiry(text: str | None) -> int | None:
+    """An RFC 3339 time in nanoseconds since the epoch, None if there is none. Raises ValueError."""
     if not text:
         return None
     try:
@@ -160,6 +161,7 @@ def _expiry(text: str | None) -> int | None:
 
 
 def _validate(settings: Exec) -> None:
+    """Raise ValueError for settings that client-go does not accept."""
     if not settings.command:
         raise ValueError("command must be specified")
     if settings.api_version not in VERSIONS:
@@ -173,6 +175,7 @@ def _validate(settings: Exec) -> None:
 
 
 def _is_interactive(mode: str) -> bool:
+    """Whether the program gets our standard input: the mode allows it, and it is a terminal. Raises ValueError."""
     has_terminal = sys.stdin is not None and sys.stdin.isatty()
     if mode == "Always" and not has_terminal:
         raise ValueError("interactiveMode is Always, but standard input is not a terminal")

@@ -28,9 +28,13 @@ from podscaler.kube.transport.single_flight import SingleFlight
 log = logging.getLogger(__name__)
 
 MARGIN_S = 30.0
+"""How long before their expiry credentials are renewed (rule 2)."""
 RUN_LIMIT_S = 60.0
+"""How long a run may take (rule 1)."""
 INTERACTIVE_LIMIT_S = 600.0
+"""How long a run may take that asks the user."""
 REFUSAL_PERIOD_S = 5.0
+"""How long after a run a 401 does not lead to another run (rule 3)."""
 STDERR_SHOWN_BYTES = 4096
 
 
@@ -40,7 +44,7 @@ class ExecPlugin:
     Args:
         command: the program.
         clock: for ages and expiries.
-        rng: for the jitter of the back-off; None: random.
+        rng: for the jitter of the back-off; None for a new random generator.
     """
 
     def __init__(self, command: Command, clock: Clock, rng: random.Random | None = None) -> None:
@@ -56,19 +60,19 @@ class ExecPlugin:
         self._retry_at_s = float("-inf")
 
     async def authorization(self) -> str | None:
-        """The header; None where the program printed only a certificate. Raises UsageError."""
+        """The header; None if the program printed only a certificate. Raises UsageError."""
         if self._clock.monotonic_s() >= self._fresh_until_s:
             await self._renew()
         return self._header
 
     async def pem(self) -> bytes | None:
-        """The client certificate and its key; None where the program printed only a token. Raises UsageError."""
+        """The client certificate and its key; None if the program printed only a token. Raises UsageError."""
         if self._clock.monotonic_s() >= self._fresh_until_s:
             await self._renew()
         return self._issued.certificate_pem if self._issued else None
 
     def renew_after_401(self, authorization: str | None) -> bool:
-        """Whether other credentials may follow; the program runs again before the next request, but for rule 3."""
+        """Whether the next `authorization` may return other credentials, as the program runs again before (rule 3)."""
         if authorization != self._header:
             return True
         if self._clock.monotonic_s() - self._ran_at_s < REFUSAL_PERIOD_S:
@@ -95,6 +99,7 @@ class ExecPlugin:
         self._fresh_until_s = self._clock.monotonic_s() + self._fresh_s(issued)
 
     def _fresh_s(self, issued: Issued) -> float:
+        """How long credentials are used: until MARGIN_S before their expiry; short-lived ones, half of their life."""
         if issued.expires_at is None:
             return float("inf")
         left_s = (issued.expires_at - self._clock.now_ns()) / NANOSECONDS
@@ -108,6 +113,7 @@ class ExecPlugin:
         log.warning("%s; the last credentials stay in use", error)
 
     async def _run(self) -> Issued:
+        """Run the program; a failure is kept for the time of the back-off. Raises UsageError."""
         try:
             issued = exec_command.parse_output(await self._output(), self._command.api_version)
         except ValueError as error:

@@ -30,7 +30,7 @@ from podscaler.kube.transport.credentials import ClientCertificates, Credentials
 
 
 def load(paths: Sequence[Path], context: str | None, clock: Clock) -> Config:
-    """The Config of `context` (None: the current one). Reads files. Raises UsageError."""
+    """The Config of `context` (None for the current one). Reads files. Raises UsageError."""
     files = [(path, kubeconfig_file.parse(path, kubeconfig_file.read_file(path, "kubeconfig"))) for path in paths]
     name = context or next((file.current_context for _, file in files if file.current_context), "")
     files_text = ", ".join(str(path) for path in paths)
@@ -39,17 +39,23 @@ def load(paths: Sequence[Path], context: str | None, clock: Clock) -> Config:
     return _config(_choose(files, name, files_text), clock)
 
 
-class _Part(msgspec.Struct, frozen=True):
-    """The file and the name of a cluster or a user, for messages and relative paths."""
+class _Entry(msgspec.Struct, frozen=True):
+    """A cluster or a user of a kubeconfig: its file and name, for messages and relative paths.
+
+    Attributes:
+        path: the kubeconfig.
+        name: such as `user "jane"`.
+    """
 
     path: Path
     name: str
 
     def fault(self, field: str, text: str) -> UsageError:
+        """The error of a field, such as `kubeconfig /home/jane/config: user "jane": client-key: ...`."""
         return UsageError(f"kubeconfig {self.path}: {self.name}: {field}: {text}")
 
     def bytes_of(self, field: str, inline: str, file: str) -> bytes | None:
-        """The data, inline (base64) or of a file; inline wins, as in kubectl. None: neither. Raises UsageError."""
+        """The data, inline (base64) or of a file; inline wins, as in kubectl. None without data. Raises UsageError."""
         if inline:
             try:
                 return base64.b64decode("".join(inline.split()), validate=True)
@@ -75,13 +81,14 @@ class _Choice(msgspec.Struct, frozen=True):
 
     origin: str
     namespace: str
-    cluster_part: _Part
+    cluster_entry: _Entry
     cluster: KubeconfigCluster
-    user_part: _Part
+    user_entry: _Entry
     user: KubeconfigUser
 
 
 def _choose(files: Sequence[tuple[Path, KubeconfigFile]], name: str, files_text: str) -> _Choice:
+    """The cluster and the user of the context `name`; `files_text` names the files. Raises UsageError."""
     _, context = _find(files, "contexts", name, files_text)
     cluster_path, cluster = _find(files, "clusters", context.cluster, files_text)
     user_path, user = (
@@ -90,14 +97,15 @@ def _choose(files: Sequence[tuple[Path, KubeconfigFile]], name: str, files_text:
     return _Choice(
         f'context "{name}" of {files_text}',
         context.namespace or "default",
-        _Part(cluster_path, f'cluster "{context.cluster}"'),
+        _Entry(cluster_path, f'cluster "{context.cluster}"'),
         cluster,
-        _Part(user_path, f'user "{context.user}"'),
+        _Entry(user_path, f'user "{context.user}"'),
         user,
     )
 
 
 def _find(files: Sequence[tuple[Path, KubeconfigFile]], section: str, name: str, files_text: str) -> tuple[Path, Any]:
+    """The file and the content of the first entry `name` in a section such as `users`. Raises UsageError."""
     kind = section.removesuffix("s")
     for path, file in files:
         for entry in getattr(file, section) or ():
@@ -110,9 +118,9 @@ def _find(files: Sequence[tuple[Path, KubeconfigFile]], section: str, name: str,
 
 def _config(choice: _Choice, clock: Clock) -> Config:
     cluster, user = choice.cluster, choice.user
-    server = _server(choice.cluster_part, cluster)
-    ca_pem = _ca(choice.cluster_part, cluster)
-    certificate, key = _client_certificate(choice.user_part, user)
+    server = _server(choice.cluster_entry, cluster)
+    ca_pem = _ca(choice.cluster_entry, cluster)
+    certificate, key = _client_certificate(choice.user_entry, user)
     provider = _credentials(choice, clock, ca_pem)
     return Config(
         server=server,
@@ -123,96 +131,99 @@ def _config(choice: _Choice, clock: Clock) -> Config:
         certificates=_changing_certificates(choice, certificate, key, clock, provider),
         verify=not cluster.insecure_skip_tls_verify,
         tls_server_name=cluster.tls_server_name or None,
-        proxy=_proxy(choice.cluster_part, cluster, server),
+        proxy=_proxy(choice.cluster_entry, cluster, server),
         compression=not cluster.disable_compression,
-        headers=_impersonation(choice.user_part, user),
+        headers=_impersonation(choice.user_entry, user),
         namespace=choice.namespace,
         origin=choice.origin,
     )
 
 
-def _server(part: _Part, cluster: KubeconfigCluster) -> str:
+def _server(entry: _Entry, cluster: KubeconfigCluster) -> str:
     """The server's URL without a slash at the end."""
     server = cluster.server.rstrip("/")
     if not server.startswith(("https://", "http://")):
-        raise part.fault("server", f"{quoted(cluster.server)} is not an https:// address")
+        raise entry.fault("server", f"{quoted(cluster.server)} is not an https:// address")
     if fault := urls.address_fault(cluster.server):
-        raise part.fault("server", fault)
+        raise entry.fault("server", fault)
     try:
         parts = urlsplit(server)
         is_usable = bool(parts.hostname) and parts.port != 0 and server.isascii() and not parts.query
     except ValueError:
         is_usable = False
     if not is_usable or " " in server:
-        raise part.fault("server", f"{quoted(cluster.server)} names no host or no usable port")
+        raise entry.fault("server", f"{quoted(cluster.server)} names no host or no usable port")
     return server
 
 
-def _proxy(part: _Part, cluster: KubeconfigCluster, server: str) -> str | None:
+def _proxy(entry: _Entry, cluster: KubeconfigCluster, server: str) -> str | None:
     if not cluster.proxy_url:
         return proxies.from_environment(server)
     try:
         return proxies.parse(cluster.proxy_url)
     except ValueError as error:
-        raise part.fault("proxy-url", str(error)) from error
+        raise entry.fault("proxy-url", str(error)) from error
 
 
-def _impersonation(part: _Part, user: KubeconfigUser) -> tuple[tuple[str, str], ...]:
+def _impersonation(entry: _Entry, user: KubeconfigUser) -> tuple[tuple[str, str], ...]:
     try:
         return impersonation_headers(
             user.as_user, uid=user.as_uid, groups=user.as_groups or (), extra=user.as_user_extra or {}
         )
     except ValueError as error:
-        raise part.fault("as", str(error)) from error
+        raise entry.fault("as", str(error)) from error
 
 
-def _ca(part: _Part, cluster: KubeconfigCluster) -> bytes | None:
-    data = part.bytes_of("certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority)
+def _ca(entry: _Entry, cluster: KubeconfigCluster) -> bytes | None:
+    """The trusted authorities in PEM, None if the cluster names none. Raises UsageError."""
+    data = entry.bytes_of("certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority)
     if data is None:
         return None
     if cluster.insecure_skip_tls_verify:
-        raise part.fault("insecure-skip-tls-verify", "cannot be combined with a certificate authority")
+        raise entry.fault("insecure-skip-tls-verify", "cannot be combined with a certificate authority")
     if b"-----BEGIN CERTIFICATE-----" not in data:
-        raise part.fault("certificate-authority", "holds no PEM certificate")
+        raise entry.fault("certificate-authority", "holds no PEM certificate")
     return data
 
 
-def _client_certificate(part: _Part, user: KubeconfigUser) -> tuple[bytes | None, bytes | None]:
-    certificate = part.bytes_of("client-certificate", user.client_certificate_data, user.client_certificate)
-    key = part.bytes_of("client-key", user.client_key_data, user.client_key)
+def _client_certificate(entry: _Entry, user: KubeconfigUser) -> tuple[bytes | None, bytes | None]:
+    certificate = entry.bytes_of("client-certificate", user.client_certificate_data, user.client_certificate)
+    key = entry.bytes_of("client-key", user.client_key_data, user.client_key)
     if certificate is None and key is None:
         return None, None
     if key is None:
-        raise part.fault("client-key", "is missing beside the client certificate")
+        raise entry.fault("client-key", "is missing beside the client certificate")
     if certificate is None:
-        raise part.fault("client-certificate", "is missing beside the client key")
+        raise entry.fault("client-certificate", "is missing beside the client key")
     return certificate, key
 
 
 def _changing_certificates(
     choice: _Choice, certificate: bytes | None, key: bytes | None, clock: Clock, provider: Credentials
 ) -> ClientCertificates | None:
-    part, user = choice.user_part, choice.user
+    """The provider of a client certificate that may be renewed, None if it is fixed or there is none."""
+    entry, user = choice.user_entry, choice.user
     if certificate is None or key is None:
         return provider if isinstance(provider, ExecPlugin) else None
     if user.client_certificate_data or user.client_key_data:
         return None
-    files = part.resolve(user.client_certificate), part.resolve(user.client_key)
+    files = entry.resolve(user.client_certificate), entry.resolve(user.client_key)
     return CertificateFiles(*files, clock, certificate + b"\n" + key)
 
 
 def _credentials(choice: _Choice, clock: Clock, ca_pem: bytes | None) -> Credentials:
-    part, user = choice.user_part, choice.user
+    """The provider of the user's Authorization header. Raises UsageError."""
+    entry, user = choice.user_entry, choice.user
     if user.auth_provider is not None:
         text = (
             "is not supported since Kubernetes 1.26; use an exec credential plugin (kubelogin, gke-gcloud-auth-plugin)"
         )
-        raise part.fault("auth-provider", text)
+        raise entry.fault("auth-provider", text)
     if user.username or user.password:
         text = "a user name with a password is not supported (no API server since 1.19 takes one); use a token"
-        raise part.fault("username", text)
+        raise entry.fault("username", text)
     if user.token_file:
-        return TokenFile(part.resolve(user.token_file), clock)
+        return TokenFile(entry.resolve(user.token_file), clock)
     if user.token:
         return credentials.bearer(user.token)
     if user.exec is not None:
@@ -221,12 +232,12 @@ def _credentials(choice: _Choice, clock: Clock, ca_pem: bytes | None) -> Credent
 
 
 def _exec_plugin(choice: _Choice, settings: kubeconfig_file.Exec, clock: Clock, ca_pem: bytes | None) -> ExecPlugin:
-    part = choice.user_part
+    entry = choice.user_entry
     try:
         cluster = exec_command.cluster_info(choice.cluster, ca_pem) if settings.provide_cluster_info else None
-        return ExecPlugin(exec_command.command(settings, part.folder, cluster), clock)
+        return ExecPlugin(exec_command.command(settings, entry.folder, cluster), clock)
     except ValueError as error:
-        raise part.fault("exec", str(error)) from error
+        raise entry.fault("exec", str(error)) from error
 
 
 NAME_CHARACTERS = "!#$&'*+-.^_`|~"
@@ -240,7 +251,7 @@ def impersonation_headers(
 
     Args:
         user: the user to impersonate.
-        uid, groups, extra: of that user; extra maps keys to values.
+        uid, groups, extra: further attributes of that user; extra maps keys to values.
 
     Raises:
         ValueError: for a uid, groups or extra without a user, and for line breaks.

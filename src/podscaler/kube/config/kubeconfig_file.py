@@ -1,6 +1,11 @@
 """Defines the format of kubeconfig files as typed structs; `config.kubeconfig` reads files with it.
 
-Unused fields are skipped.
+Fields that podscaler does not use are skipped. The format in brief, with the paths by which the structs are described:
+
+    clusters: [{name: prod, cluster: {server: "https://10.0.0.1:6443", certificate-authority: ca.pem}}]
+    users:    [{name: jane, user: {token: ...}}]
+    contexts: [{name: prod, context: {cluster: prod, user: jane}}]
+    current-context: prod
 
 Source: client-go's clientcmd/api/v1.
 """
@@ -15,7 +20,7 @@ from podscaler.base.errors import UsageError
 
 
 class Variable(msgspec.Struct, frozen=True):
-    """`users[].user.exec.env[]`."""
+    """`users[].user.exec.env[]`: a variable of a credential plugin's environment."""
 
     name: str = ""
     value: str = ""
@@ -42,7 +47,7 @@ class Exec(msgspec.Struct, rename="camel", frozen=True):
 
 
 class Extension(msgspec.Struct, frozen=True):
-    """`clusters[].cluster.extensions[]`."""
+    """`clusters[].cluster.extensions[]`: data for a credential plugin, by name."""
 
     name: str = ""
     extension: Any = None
@@ -81,7 +86,7 @@ class KubeconfigUser(msgspec.Struct, rename="kebab", frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """`contexts[].context`."""
+    """`contexts[].context`: the names of a cluster and a user, and the default namespace."""
 
     cluster: str = ""
     user: str = ""
@@ -89,21 +94,21 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class NamedCluster(msgspec.Struct, frozen=True):
-    """`clusters[]`."""
+    """`clusters[]`: a cluster with its name."""
 
     name: str
     cluster: KubeconfigCluster | None = None
 
 
 class NamedUser(msgspec.Struct, frozen=True):
-    """`users[]`."""
+    """`users[]`: a user with its name."""
 
     name: str
     user: KubeconfigUser | None = None
 
 
 class NamedContext(msgspec.Struct, frozen=True):
-    """`contexts[]`."""
+    """`contexts[]`: a context with its name."""
 
     name: str
     context: Context | None = None

@@ -25,9 +25,9 @@ def find_config(kubeconfig_file: str | None = None, context: str | None = None, 
     """The Config that applies; reads files, so call it before the event loop runs, or in a thread.
 
     Args:
-        kubeconfig_file: `--kubeconfig`; None: not given.
-        context: `--context`; None: the file's current context.
-        clock: for tokens that are read again; None: the system's.
+        kubeconfig_file: the value of `--kubeconfig`; None if it is not given.
+        context: the value of `--context`; None for the file's current context.
+        clock: for tokens that are read again; None for the system's clock.
 
     Raises:
         UsageError: with the file and the field.
@@ -48,7 +48,7 @@ def find_config(kubeconfig_file: str | None = None, context: str | None = None, 
 
 
 def _find_home_config() -> Path | None:
-    """~/.kube/config; None: it does not exist, or there is no home: in a pod the user may be any number."""
+    """~/.kube/config; None if it does not exist, or there is no home: in a pod the user may be any number."""
     try:
         path = Path.home() / ".kube" / "config"
         return path if path.exists() else None
@@ -66,8 +66,8 @@ def in_cluster(folder: Path, clock: Clock) -> Config:
         raise UsageError(f"in-cluster configuration needs the service account's token at {token}")
     authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     server = f"https://{authority}"
-    if fault := urls.address_fault(server):
-        raise UsageError(f"in-cluster configuration: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT: {fault}")
+    if problem := urls.address_fault(server):
+        raise UsageError(f"in-cluster configuration: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT: {problem}")
     return Config(
         server=server,
         credentials=TokenFile(token, clock),
@@ -79,6 +79,7 @@ def in_cluster(folder: Path, clock: Clock) -> Config:
 
 
 def _namespace(path: Path) -> str:
+    """The namespace in a file of the service account; `default` if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8").strip() or "default"
     except OSError:

@@ -61,7 +61,9 @@ class Cache(Generic[T]):
     """The objects of one kind as last listed or watched; the module's invariants hold."""
 
     def __init__(self) -> None:
+        # by namespace, then by name
         self._objects: dict[str, dict[str, T]] = {}
+        # by label, then by namespace and value of that label, then by name
         self._indexes: dict[str, dict[tuple[str, str], dict[str, T]]] = {}
         self._handlers: list[ResourceEventHandler[T]] = []
         self._synced = asyncio.Event()
@@ -90,7 +92,7 @@ class Cache(Generic[T]):
             self._notify(handler, None, obj)
 
     def find(self, key: Key) -> T | None:
-        """The object of that key, None where there is none."""
+        """The object of that key, None if there is none."""
         return self._objects.get(key[0], {}).get(key[1])
 
     def same(self, obj: T) -> T:
@@ -160,6 +162,7 @@ class Cache(Generic[T]):
         return self._objects.get(namespace, {}) if smallest is None else smallest
 
     def _index_of(self, label: str) -> dict[tuple[str, str], dict[str, T]]:
+        """The index of a label, made now if no selector has needed it before."""
         if label not in self._indexes:
             self._indexes[label] = {}
             for obj in self:
@@ -174,10 +177,10 @@ class Cache(Generic[T]):
         labels = obj.metadata.labels or {}
         for label, index in self._indexes.items():
             if label in labels:
-                entry = (obj.metadata.namespace, labels[label])
-                index[entry].pop(obj.metadata.name, None)
-                if not index[entry]:
-                    del index[entry]
+                label_key = (obj.metadata.namespace, labels[label])
+                index[label_key].pop(obj.metadata.name, None)
+                if not index[label_key]:
+                    del index[label_key]
 
     def _notify_all(self, old: T | None, new: T | None) -> None:
         for handler in self._handlers:
@@ -197,6 +200,7 @@ class Cache(Generic[T]):
 
 
 def _put(index: dict[tuple[str, str], dict[str, T]], label: str, obj: T) -> None:
+    """Add an object to the index of a label, if it has that label."""
     labels: Mapping[str, str] = obj.metadata.labels or {}
     if label in labels:
         index.setdefault((obj.metadata.namespace, labels[label]), {})[obj.metadata.name] = obj

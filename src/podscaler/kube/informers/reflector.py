@@ -2,7 +2,7 @@
 
 A controller runs one Reflector for each kind. Rules:
 
-1. Lists are requested as watch events (`sendInitialEvents`, where the client allows it), so that neither side holds the
+1. Lists are requested as watch events (`sendInitialEvents`, if the client allows it), so that neither side holds the
    whole list in one piece. From a server that does not support that they are requested in pages from then on.
 2. The first list in pages may come from the server's watch cache (`resourceVersion=0`); later ones are at least as new
    as the cache, and after a 410 they are the newest.
@@ -35,11 +35,13 @@ from podscaler.kube.transport.transport import TransportError
 log = logging.getLogger(__name__)
 
 PAGE_OBJECTS = 500
+"""The objects of a page; also how many are decoded in one iteration of the event loop."""
 WATCH_MIN_S = 300
+"""The least `timeoutSeconds` of a watch; at random up to twice as long, so that watches do not all end at once."""
 OVERTIME_S = 60.0
 """How much longer than `timeoutSeconds` a watch may last before it is ended here."""
 FROM_CACHE = "0"
-"""Any version, from the server's watch cache."""
+"""The resource version of a request for any version, from the server's watch cache."""
 EARLY_ENDS = 2
 """After so many streamed lists in a row that ended early, lists are requested in pages."""
 STALL_S = 15.0
@@ -58,7 +60,7 @@ class WatchSource(Generic[T]):
     Attributes:
         path: the collection (`/api/v1/pods`).
         subject: its group-resource, for messages (`horizontalpodautoscalers.autoscaling`).
-        read: decodes an object for the cache; raises ValueError (as msgspec's errors are) where it cannot.
+        read: decodes an object for the cache; raises ValueError (as msgspec's errors are) if it cannot.
         query: selectors; empty for the whole collection.
         is_optional: whether the kind may be unknown to the server, which is not logged then.
     """
@@ -145,8 +147,9 @@ class Reflector(Generic[T]):
         self.last_error, self.is_served, self.is_forbidden = "", True, False
 
     async def _wait(self, error: StatusError) -> None:
-        asked_s = retry_delay_s(error, "WATCH") or 0.0
-        delay_s = 0.0 if error.code == 410 and not self.last_error else max(self._backoff.next_s(), asked_s)
+        """Log a failure, keep what it says about the resource, and wait for the back-off."""
+        requested_s = retry_delay_s(error, "WATCH") or 0.0
+        delay_s = 0.0 if error.code == 410 and not self.last_error else max(self._backoff.next_s(), requested_s)
         level = logging.INFO if error.code == 410 else logging.WARNING
         if str(error) == self.last_error or isinstance(error, TransportError) or error.code == 401:
             level = logging.DEBUG  # reported once for all reflectors by the controller
@@ -159,6 +162,7 @@ class Reflector(Generic[T]):
         await self._clock.sleep(delay_s)
 
     async def _list(self, version: str) -> None:
+        """List in pages, at least as new as `version`, and replace the cache. Raises StatusError."""
         objects: list[T] = []
         token = ""
         while True:
@@ -190,6 +194,7 @@ class Reflector(Generic[T]):
         return objects
 
     async def _watch_from_list(self) -> None:
+        """Watch with initial events in place of a list. Raises StatusError; EndedEarly if they are not complete."""
         version = "" if self._list_from == FROM_CACHE else self._list_from
         self._arriving = {}
         beginning = [
@@ -220,6 +225,7 @@ class Reflector(Generic[T]):
             await self._clock.sleep(STALL_S)
 
     async def _watch(self, beginning: Query) -> None:
+        """Watch until the server ends it; `beginning` are the parameters for the start. Raises StatusError."""
         started_s = self._clock.monotonic_s()
         has_event = False
         length_s = WATCH_MIN_S + self._rng.randrange(WATCH_MIN_S)
@@ -269,6 +275,7 @@ class Reflector(Generic[T]):
         self._advance(obj.metadata.resource_version)
 
     def _bookmark(self, raw: msgspec.Raw) -> None:
+        """Apply a bookmark, which has a version only; one of them ends a streamed list, which enters the cache then."""
         version = watch_events.version_of(raw)
         if self._arriving is not None and watch_events.ends_initial_events(raw):
             self._cache.replace(self._arriving.values(), version)
@@ -282,6 +289,7 @@ class Reflector(Generic[T]):
             self._version = self._cache.version = version
 
     def _decoded(self, raw: msgspec.Raw) -> T | None:
+        """The object, None (and a log line) if it cannot be decoded."""
         try:
             return self._source.read(raw)
         except ValueError as error:
@@ -289,9 +297,9 @@ class Reflector(Generic[T]):
             return None
 
 
-def _collect(arriving: dict[Key, T], kind: str, obj: T) -> None:
-    """Add an event to the objects of a streamed list."""
-    if kind == "DELETED":
+def _collect(arriving: dict[Key, T], event_type: str, obj: T) -> None:
+    """Apply an event to the objects of a streamed list."""
+    if event_type == "DELETED":
         arriving.pop(key_of(obj), None)
     else:
         arriving[key_of(obj)] = obj

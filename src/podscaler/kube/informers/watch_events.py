@@ -12,6 +12,7 @@ from podscaler.kube.client import api_errors
 from podscaler.kube.transport.transport import TransportError
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+"""The annotation of the bookmark after the initial events."""
 NO_STREAMED_LISTS = frozenset({400, 405, 406, 415, 422})
 """Status codes of servers that do not know `sendInitialEvents`, or have it disabled."""
 
@@ -53,15 +54,15 @@ class EndedEarly(StatusError):
         super().__init__("the watch ended before its initial events were complete", code=0)
 
 
-_PAGE = msgspec.json.Decoder(Page)
-_EVENT = msgspec.json.Decoder(WatchEvent)
-_BOOKMARK = msgspec.json.Decoder(_Bookmark)
+_PAGE_DECODER = msgspec.json.Decoder(Page)
+_EVENT_DECODER = msgspec.json.Decoder(WatchEvent)
+_BOOKMARK_DECODER = msgspec.json.Decoder(_Bookmark)
 
 
 def page(body: bytes) -> Page:
     """The list in a response's body. Raises StatusError."""
     try:
-        return _PAGE.decode(body)
+        return _PAGE_DECODER.decode(body)
     except msgspec.DecodeError as error:
         raise StatusError(f"unable to decode a list: {error}", code=0) from error
 
@@ -69,7 +70,7 @@ def page(body: bytes) -> Page:
 def event(line: bytes) -> WatchEvent:
     """The event in a line. Raises StatusError for one of type ERROR, and for a line that is none."""
     try:
-        watch_event = _EVENT.decode(line)
+        watch_event = _EVENT_DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StatusError(f"unable to decode an event of the watch stream: {error}", code=0) from error
     if watch_event.type == "ERROR":
@@ -80,9 +81,9 @@ def event(line: bytes) -> WatchEvent:
 
 
 def version_of(raw: msgspec.Raw) -> str:
-    """The resource version of an object; empty where it cannot be read."""
+    """The resource version of an object; empty if it cannot be read."""
     try:
-        return _BOOKMARK.decode(raw).metadata.resource_version
+        return _BOOKMARK_DECODER.decode(raw).metadata.resource_version
     except msgspec.DecodeError:
         return ""
 
@@ -90,19 +91,19 @@ def version_of(raw: msgspec.Raw) -> str:
 def ends_initial_events(raw: msgspec.Raw) -> bool:
     """Whether a bookmark marks the end of the initial events."""
     try:
-        return (_BOOKMARK.decode(raw).metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+        return (_BOOKMARK_DECODER.decode(raw).metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
     except msgspec.DecodeError:
         return False
 
 
 def is_expired(error: StatusError) -> bool:
     """Whether only the newest list can be used: our version is too old, or too new for this server."""
-    too_large = any("Too large resource version" in cause.message for cause in error.causes)
-    return error.code == 410 or error.reason in ("Expired", "Gone") or too_large or error.code == 504
+    is_too_large = any("Too large resource version" in cause.message for cause in error.causes)
+    return error.code == 410 or error.reason in ("Expired", "Gone") or is_too_large or error.code == 504
 
 
 def needs_new_list(error: StatusError) -> bool:
-    """Whether a new list is needed; not where the server is unreachable or busy: then the watch is resumed."""
+    """Whether a failure needs a new list; False if the server is unreachable or busy, as the watch is resumed then."""
     if isinstance(error, TransportError) or error.code == 0:
         return False
     return error.code not in (401, 429, 500, 502, 503)

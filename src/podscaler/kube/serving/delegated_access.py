@@ -4,15 +4,15 @@
 `--metrics-authentication=delegated`. The adapter calls `authenticate` and `authorize` for each request. Rules:
 
 1. A request without a bearer token is of system:anonymous. A token that the API server does not know gets 401.
-2. Members of system:masters may read everything; for others the API server decides (403 where it does not allow it).
+2. Members of system:masters may read everything; for others the API server decides (403 if it does not allow it).
 3. A result is cached for CACHE_S, a rejection too: most scrapes cost no request. Tokens are not cached, only their
    digests.
-4. Where the API server cannot be asked, the request gets 500. At most REVIEWS_AT_ONCE reviews run at once, so that
+4. If the API server cannot be asked, the request gets 500. At most REVIEWS_AT_ONCE reviews run at once, so that
    strangers cannot load the API server through this endpoint.
 
 Source: k8s.io/apiserver's delegating authentication and authorization, as kube-controller-manager has them on its port.
-Differs: `check` knows no client certificates and front proxies; upstream responds with 401 where a token review fails,
-and with 500 where an access review does: here both are 500. A user who may do something with all resources of a group
+Differs: `check` knows no client certificates and front proxies; upstream responds with 401 if a token review fails,
+and with 500 if an access review does: here both are 500. A user who may do something with all resources of a group
 in all namespaces is found by one review for all of them.
 """
 
@@ -48,7 +48,7 @@ class AccessError(NamedTuple):
     Attributes:
         code: the HTTP status (401, 403, 500).
         reason, message: as in the Status.
-        details: the object in question; None: the Status has none.
+        details: the object in question; None if the Status has none.
     """
 
     code: int
@@ -63,7 +63,7 @@ class AccessAttributes(NamedTuple):
     Attributes:
         verb: `get`, `list`, ...
         path: the path of a request that is about no resource; else empty.
-        group, version, namespace, resource, subresource, name: empty where they do not apply.
+        group, version, namespace, resource, subresource, name: empty if they do not apply.
     """
 
     verb: str
@@ -89,14 +89,14 @@ class AccessAttributes(NamedTuple):
 
     def rejection(self, user: str, reason: str) -> AccessError:
         """403 for a user, with the reason of the authorizer if there is one."""
-        why = f": {reason}" if reason else ""
+        ending = f": {reason}" if reason else ""
         if self.path:
-            text = f'forbidden: User "{user}" cannot {self.verb} path "{self.path}"{why}'
+            text = f'forbidden: User "{user}" cannot {self.verb} path "{self.path}"{ending}'
             return AccessError(403, "Forbidden", text)
         resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
         scope = f' in the namespace "{self.namespace}"' if self.namespace else " at the cluster scope"
         described = f"{self.resource}.{self.group}" + (f' "{self.name}"' if self.name else "")
-        text = f'User "{user}" cannot {self.verb} resource "{resource}" in API group "{self.group}"{scope}{why}'
+        text = f'User "{user}" cannot {self.verb} resource "{resource}" in API group "{self.group}"{scope}{ending}'
         details = {"name": self.name, "group": self.group, "kind": self.resource}
         shown_details = {key: value for key, value in details.items() if value}
         return AccessError(403, "Forbidden", f"{described} is forbidden: {text}", shown_details)
@@ -142,6 +142,8 @@ class _AccessReview(msgspec.Struct):
 
 
 class _CachedReview(NamedTuple):
+    """The user of a token, or the error of an access, used until an instant of the monotonic clock."""
+
     until_s: float
     value: Any
 
@@ -150,7 +152,8 @@ class DelegatedAccess:
     """Asks one API server about tokens and permissions, and caches the reviews.
 
     Args:
-        client: of the API server; its user needs permission to create reviews.
+        client: the API server's client; its user needs permission to create reviews.
+        clock: measures the age of cached reviews.
     """
 
     def __init__(self, client: Client, clock: Clock) -> None:
@@ -161,10 +164,10 @@ class DelegatedAccess:
         self._review_slots = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
     async def check(self, authorization: str, verb: str, path: str) -> AccessError | None:
-        """The error of a request; None where it is allowed.
+        """The error of a request; None if it is allowed.
 
         Args:
-            authorization: the header of that name; empty: the request has none.
+            authorization: the header of that name; empty if the request has none.
             verb: the method in lower case.
             path: the path of the request.
         """
@@ -174,10 +177,12 @@ class DelegatedAccess:
         return user if isinstance(user, AccessError) else await self.authorize(user, AccessAttributes(verb, path))
 
     async def authenticate(self, authorization: str, path: str) -> ReviewedUser | AccessError | None:
-        """The user of a token, or ANONYMOUS without one; None: the token is not known; UNREVIEWED: the review failed.
+        """The user of a token, or ANONYMOUS without one.
+
+        None if the API server does not know the token; UNREVIEWED if the review failed.
 
         Args:
-            authorization: the header of that name; empty: the request has none.
+            authorization: the header of that name; empty if the request has none.
             path: the path of the request, for the log.
         """
         try:
@@ -188,7 +193,7 @@ class DelegatedAccess:
             return UNREVIEWED
 
     async def authorize(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
-        """The error for a user; None where access is allowed."""
+        """The error for a user; None if access is allowed."""
         if MASTERS_GROUP in user.groups:
             return None
         try:
@@ -203,7 +208,7 @@ class DelegatedAccess:
             return UNREVIEWED
 
     async def _find_user(self, authorization: str) -> ReviewedUser | None:
-        """The user of a request; None where the token is not known. Raises StatusError, DecodeError."""
+        """The user of a request; None if the token is not known. Raises StatusError, DecodeError."""
         token = _bearer_token(authorization)
         if not token:
             return ANONYMOUS
@@ -218,7 +223,7 @@ class DelegatedAccess:
         return user
 
     async def _find_error(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
-        """The error for a user; None where access is allowed. Raises StatusError, DecodeError."""
+        """The error for a user; None if access is allowed. Raises StatusError, DecodeError."""
         key = (msgspec.json.encode(user), attributes)
         cached = self._access.find(key)
         if cached is None or cached.until_s <= self._clock.monotonic_s():
@@ -245,13 +250,14 @@ class DelegatedAccess:
         return None if status.allowed else attributes.rejection(user.username, status.reason)
 
     async def _review(self, path: str, kind: str, spec: Mapping[str, Any]) -> bytes:
-        group_version = "/".join(path.split("/")[2:4])
+        """The API server's response to a review of `kind`. Raises StatusError."""
+        group_version = "/".join(path.split("/")[2:4])  # of /apis/GROUP/VERSION/RESOURCE
         body = {"apiVersion": group_version, "kind": kind, "spec": spec}
         async with self._review_slots:
             return await self._client.post(path, msgspec.json.encode(body), subject=path.rpartition("/")[2])
 
 
 def _bearer_token(authorization: str) -> str:
-    """The bearer token in the header; empty where it has none."""
+    """The bearer token in the header; empty if it has none."""
     parts: Sequence[str] = authorization.strip().split(" ")
     return parts[1] if len(parts) > 1 and parts[0].lower() == "bearer" else ""

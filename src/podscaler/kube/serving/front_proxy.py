@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 PERIOD_S = 60.0
 FIRST_RETRY_S = 1.0
+"""The time between two attempts until the ConfigMap was read once."""
 CHECKED_CERTIFICATES_MAX = 256
 """The highest number of certificates whose check is cached."""
 
@@ -64,8 +65,8 @@ class TrustedAuthorities:
 
     Attributes:
         front_proxy, clients: the certificates of the authorities that sign those of the API server's proxy and of
-            users, in PEM; empty: no certificate is trusted.
-        allowed_names: the common names that the front proxy may have; empty: any.
+            users, in PEM; empty if no certificate is trusted.
+        allowed_names: the common names that the front proxy may have; empty if any is allowed.
         user_headers, uid_headers, group_headers: the names of the headers with the user, such as `X-Remote-User`.
         extra_prefixes: what the names of the headers with extra attributes begin with (`X-Remote-Extra-`).
     """
@@ -97,6 +98,7 @@ class FrontProxyAuthentication:
         self._clock = clock
         self._context = context
         self._trusted = TrustedAuthorities()
+        # by certificate (DER): whether the front proxy's authority, and whether that of clients, signed it
         self._checked: LRU[bytes, tuple[bool, bool]] = LRU(CHECKED_CERTIFICATES_MAX)
         self.is_ready = False
         """Whether the ConfigMap has been read."""
@@ -108,7 +110,7 @@ class FrontProxyAuthentication:
             await self._clock.sleep(PERIOD_S if self.is_ready else FIRST_RETRY_S)
 
     async def refresh(self) -> None:
-        """Read the ConfigMap once; where that fails, what is known stays in use."""
+        """Read the ConfigMap once; if that fails, what is known stays in use."""
         try:
             body = await self._client.get(CONFIG_MAP, subject="configmaps extension-apiserver-authentication")
             authorities = parse(msgspec.json.decode(body, type=_ConfigMap).data or {})
@@ -119,7 +121,7 @@ class FrontProxyAuthentication:
         self.is_ready = True
 
     def find_user(self, certificate: bytes | None, headers: RequestHeaders) -> ReviewedUser | None:
-        """The user of a request; None where its certificate (DER) names none."""
+        """The user of a request; None if its certificate (DER) names none."""
         if certificate is None:
             return None
         is_proxy, is_client = self._signers(certificate)
@@ -153,8 +155,8 @@ class FrontProxyAuthentication:
         """Whether the front proxy's authority signed a certificate, and whether that of clients did."""
         checked = self._checked.find(certificate)
         if checked is None:
-            trusted = (self._trusted.front_proxy, self._trusted.clients)
-            checked = _is_signed(certificate, trusted[0]), _is_signed(certificate, trusted[1])
+            is_proxy = _is_signed(certificate, self._trusted.front_proxy)
+            checked = is_proxy, _is_signed(certificate, self._trusted.clients)
             self._checked.put(certificate, checked)
         parsed = x509.load_der_x509_certificate(certificate)
         now = datetime.fromtimestamp(self._clock.now_ns() / NANOSECONDS, UTC)
@@ -192,7 +194,7 @@ def _is_signed(certificate: bytes, authorities: str) -> bool:
 
 
 def _user_of_headers(trusted: TrustedAuthorities, headers: RequestHeaders) -> ReviewedUser | None:
-    """The user that the front proxy names; None where it names none."""
+    """The user that the front proxy names; None if it names none."""
     name = _first(headers, trusted.user_headers)
     if not name:
         return None
@@ -206,4 +208,5 @@ def _user_of_headers(trusted: TrustedAuthorities, headers: RequestHeaders) -> Re
 
 
 def _first(headers: RequestHeaders, names: Sequence[str]) -> str:
+    """The value of the first of these headers that has one, else empty."""
     return next((value for name in names if (value := headers.get(name, ""))), "")

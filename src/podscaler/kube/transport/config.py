@@ -1,5 +1,4 @@
-"""Defines the connection settings of one API server: address, trusted authorities and credentials, complete and
-checked.
+"""Defines Config, the checked settings for connections to one API server: address, trusted authorities, credentials.
 
 `config.locate` makes a Config from a kubeconfig or from a pod's service account; `transport.http_transport` uses it.
 All files are read already, except for tokens and certificates that are renewed. Its `repr` shows no secrets.
@@ -17,16 +16,16 @@ class Config:
     Attributes:
         server: `https://host:port`, without a slash at the end; may have a path.
         credentials: provide the Authorization header.
-        ca_pem: the authorities that may have signed the server's certificate, in PEM; None: the machine's own list.
-        client_certificate_pem, client_key_pem: both or neither.
-        certificates: provide client certificates that change while the program runs; None: the certificate is fixed.
-        verify: False leaves the server's certificate unchecked.
-        tls_server_name: the name that the certificate must have, where it is not the host's.
-        proxy: the proxy's URL (`http`, `https` or `socks5`; may hold a password); None: no proxy.
+        ca_pem: the authorities that may have signed the server's certificate, in PEM; None for the machine's own list.
+        client_certificate_pem, client_key_pem: the client certificate and its key; both None if there is none.
+        certificates: provide client certificates that change while the program runs; None if the certificate is fixed.
+        verify: whether the server's certificate is verified.
+        tls_server_name: the name that the certificate must have, if it is not the host's.
+        proxy: the proxy's URL (`http`, `https` or `socks5`; may hold a password); None for no proxy.
         compression: whether responses may be compressed.
         headers: sent with every request, in order (impersonation).
-        namespace: the namespace of the kubeconfig's context; `default` where it names none.
-        body_max_bytes: the longest body of a response that is read whole, decompressed; None: there is no limit.
+        namespace: the namespace of the kubeconfig's context; `default` if it names none.
+        body_max_bytes: the longest body of a response that is read whole, decompressed; None if there is no limit.
         origin: the file and context of these settings, for messages.
     """
 

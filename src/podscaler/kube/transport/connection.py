@@ -22,7 +22,7 @@ class Connection(asyncio.Protocol):
 
     Args:
         address: `host:port`, for messages.
-        body_max_bytes: the longest body of a response that is read whole; None: there is no limit.
+        body_max_bytes: the longest body of a response that is read whole; None if there is no limit.
 
     Attributes:
         idle_since_s: the event loop's time at which the last request was done.
@@ -132,15 +132,13 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def _begin(self, data: bytes, *, streams: bool) -> HTTPResponse:
+        """Send a request; returns its response, which is still empty. Raises NoAnswer if the connection is closed."""
         if self._transport is None:
             raise NoAnswer("EOF", broken=True, unanswered=True)
-        self._response, self._streams, self._failure = (
-            HTTPResponse(None if streams else self._body_max_bytes),
-            streams,
-            None,
-        )
+        response = HTTPResponse(None if streams else self._body_max_bytes)
+        self._response, self._streams, self._failure = response, streams, None
         self._loop.call_soon(self._write, data)
-        return self._response
+        return response
 
     def _write(self, data: bytes) -> None:
         """Called at the end of the event loop's iteration: writes in a row wake the kernel and the server less often.
@@ -151,6 +149,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(data)
 
     async def _wait(self) -> None:
+        """Return when bytes or the end of the response have arrived. Raises NoAnswer."""
         if self._failure is None:
             self._waiter = self._loop.create_future()
             try:

@@ -38,7 +38,7 @@ class Pool:
         return len(self._busy)
 
     def find_idle(self) -> Connection | None:
-        """An idle connection that is still usable, now in use; None where there is none."""
+        """An idle connection that is still usable, now in use; None if there is none."""
         now_s = self._loop.time()
         while self._idle:
             connection = self._idle.pop()
@@ -49,7 +49,7 @@ class Pool:
         return None
 
     async def acquire(self) -> Connection:
-        """An idle connection, or a new one where there is none; waits at CONNECTIONS. Raises what `dial` raises."""
+        """An idle connection, or a new one if there is none; waits at CONNECTIONS. Raises what `dial` raises."""
         while (connection := self.find_idle()) is None:
             if len(self._busy) + self._dialing < CONNECTIONS:
                 return await self.dial_new()
@@ -99,6 +99,7 @@ class Pool:
             self._idle.popleft().close()
 
     async def _wait(self) -> None:
+        """Return when a connection may be free; a cancelled caller passes its turn on."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)
         try:

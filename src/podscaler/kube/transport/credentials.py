@@ -27,7 +27,7 @@ class Credentials(Protocol):
     """A provider of the Authorization header."""
 
     async def authorization(self) -> str | None:
-        """The header's value for the next request; None: no such header. Raises UsageError."""
+        """The header's value for the next request; None for no such header. Raises UsageError."""
         ...
 
     def renew_after_401(self, authorization: str | None) -> bool:
@@ -39,10 +39,10 @@ class Credentials(Protocol):
 
 
 class ClientCertificates(Protocol):
-    """A provider of the client certificate of new connections, where that may change."""
+    """A provider of the client certificate of new connections, for certificates that are renewed."""
 
     async def pem(self) -> bytes | None:
-        """The certificate and its key, one after the other, in PEM; None: no certificate. Raises UsageError."""
+        """The certificate and its key, one after the other, in PEM; None if there is none. Raises UsageError."""
         ...
 
 
@@ -61,7 +61,7 @@ class NoCredentials:
 
 @dataclass(frozen=True, slots=True)
 class StaticHeader:
-    """A header that never changes; see `bearer`."""
+    """An Authorization header that never changes, such as `Bearer abc`."""
 
     value: str = field(repr=False)
 

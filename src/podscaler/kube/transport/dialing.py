@@ -38,7 +38,7 @@ class ServerAddress:
 
     Attributes:
         scheme: `https`, `http`, `socks5` or `socks5h`.
-        user, password: the credentials in the URL, decoded; None: it has none.
+        user, password: the credentials in the URL, decoded; None if it has none.
     """
 
     scheme: str
@@ -69,7 +69,7 @@ def needs_absolute_targets(config: Config) -> bool:
 
 
 def proxy_authorization(proxy: ServerAddress) -> str | None:
-    """The value of Proxy-Authorization; None where the proxy's URL has no user."""
+    """The value of Proxy-Authorization; None if the proxy's URL has no user."""
     if proxy.user is None:
         return None
     return "Basic " + base64.b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()
@@ -107,6 +107,7 @@ async def _direct(
 async def _through_proxy(
     connection: Connection, config: Config, proxy: ServerAddress, context: ssl.SSLContext | None
 ) -> None:
+    """Connect through a proxy, and hand the asyncio transport to `connection`. Raises OSError, EOFError, NoAnswer."""
     loop, server = asyncio.get_running_loop(), parse_address(config.server)
     proxy_tunnel = await _open_proxy(proxy)
     if not needs_absolute_targets(config):
@@ -151,8 +152,9 @@ async def _socket_to(address: ServerAddress) -> socket.socket:
     )
 
 
-def _socket(info: Any) -> socket.socket:
-    family, kind, protocol, _, _ = info
+def _socket(address_info: Any) -> socket.socket:
+    """An unconnected socket for a result of getaddrinfo, with keep-alive probes after 30 s."""
+    family, kind, protocol, _, _ = address_info
     unconnected = socket.socket(family, kind, protocol)
     unconnected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_KEEPIDLE"):

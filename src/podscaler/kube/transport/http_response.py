@@ -13,6 +13,7 @@ import httptools
 
 HEAD_MAX_BYTES = 1 << 16
 GZIP_WINDOW_BITS = 31
+"""zlib's `wbits` for the largest window (15) with a gzip header (16)."""
 
 
 class HTTPResponse:
@@ -26,7 +27,7 @@ class HTTPResponse:
         keeps_alive: whether the connection may serve another request after this.
 
     Args:
-        body_max_bytes: the longest body, decompressed; None: there is no limit.
+        body_max_bytes: the longest body, decompressed; None if there is no limit.
     """
 
     __slots__ = (

@@ -5,7 +5,7 @@ little, and a general library spends four fifths of its time on the rest. Rules:
 
 1. A request goes out in one write, and the head that all requests share is encoded once.
 2. Credentials that cannot be read are a TransportError, not a UsageError: they may be readable later.
-3. After a 401 the credentials are renewed where possible, and the request is sent once more.
+3. After a 401 the credentials are renewed if possible, and the request is sent once more.
 4. A GET on a kept connection that the server had just closed is sent again on another; no other request is.
 
 Source: docs/spec/controller.md 10 (REST requests); docs/decisions/http-client.md.
@@ -47,7 +47,7 @@ class HttpTransport:
         config: the server, and the credentials asked before each request.
         context: None for plain HTTP.
         user_agent: sent with every request.
-        pem: the client certificate and key in `context`; None: no client certificate.
+        pem: the client certificate and key in `context`; None if there is no client certificate.
     """
 
     def __init__(
@@ -106,6 +106,7 @@ class HttpTransport:
             raise NoAnswer(f"getting credentials: {error}") from error
 
     async def _renew_certificate(self, pem: bytes | None) -> None:
+        """Use a client certificate for new connections, if it is another one than before. Raises UsageError."""
         if pem == self._pem or self._context is None:
             return
         self._context = await asyncio.to_thread(tls.server_context, self._config, pem)
@@ -122,6 +123,7 @@ class HttpTransport:
         return Response(response.status, response.headers, response.body())
 
     async def _exchange(self, connection: Connection, data: bytes, request: Request) -> HTTPResponse:
+        """The response on this connection, or on a new one (rule 4). Raises NoAnswer."""
         try:
             return await connection.send(data, request.timeout_s)
         except NoAnswer as error:
@@ -159,6 +161,7 @@ class HttpTransport:
         return _HttpStream(self, connection, request, response)
 
     def _encode(self, request: Request, authorization: str | None, shared: bytes) -> bytes:
+        """The bytes of a request; `shared` are the headers that all requests have. Raises NoAnswer."""
         if authorization != self._authorization[0]:
             self._authorization = (authorization, _header("Authorization", authorization or ""))
         head = f"{request.method} {self._prefix}{request.target} HTTP/1.1\r\n".encode("ascii") + shared
@@ -194,13 +197,13 @@ class _HttpStream:
         return b"".join([chunk async for chunks in self._chunks() for chunk in chunks])
 
     async def batches(self) -> AsyncIterator[list[bytes]]:
-        rest: list[bytes] = []
+        incomplete: list[bytes] = []  # the pieces of a line without its end
         async for chunks in self._chunks():
-            rest += chunks
+            incomplete += chunks
             if not any(b"\n" in chunk for chunk in chunks):
                 continue
-            *lines, last = b"".join(rest).split(b"\n")
-            rest = [last] if last else []
+            *lines, last = b"".join(incomplete).split(b"\n")
+            incomplete = [last] if last else []
             if batch := [line for line in lines if line]:
                 yield batch
 
@@ -213,7 +216,7 @@ class _HttpStream:
 
 
 def _prefix(config: Config) -> str:
-    """What precedes the path in the request line: the whole server where a proxy reads it, else the server's path."""
+    """What precedes the path in the request line: the whole server if a proxy reads it, else the server's path."""
     server = config.server
     if dialing.needs_absolute_targets(config):
         return server

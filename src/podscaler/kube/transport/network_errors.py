@@ -26,6 +26,7 @@ CERTIFICATE_TEXTS = dict.fromkeys((7, 18, 19, 20, 21), "certificate signed by un
 )
 """Texts by OpenSSL's verification codes (X509_V_ERR_*)."""
 TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+"""The text of a request that exceeded its time limit."""
 
 
 class NoAnswer(Exception):
@@ -68,7 +69,7 @@ def of_read(error: BaseException | None, address: str, *, is_fresh: bool) -> NoA
     """The error of an established connection that ended too early.
 
     Args:
-        error: what ended it; None: the server closed it.
+        error: what ended it; None if the server closed it.
         address: `host:port`.
         is_fresh: whether no byte of the response had arrived.
     """
@@ -84,6 +85,6 @@ def of_read(error: BaseException | None, address: str, *, is_fresh: bool) -> NoA
 
 def _errno_text(error: OSError) -> str:
     number = error.errno
-    if number is None and (several := getattr(error, "exceptions", ())):
-        number = getattr(several[0], "errno", None)
+    if number is None and (attempt_errors := getattr(error, "exceptions", ())):
+        number = getattr(attempt_errors[0], "errno", None)
     return ERRNO_TEXTS.get(number or 0) or (error.strerror or str(error)).lower()

@@ -22,7 +22,7 @@ def parse(text: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES:
         raise ValueError(f'"{redacted(text)}" is not an http://, https:// or socks5:// address')
-    if not parts.hostname or _port_fault(parts):
+    if not parts.hostname or _has_bad_port(parts):
         raise ValueError(f'"{redacted(text)}" names no host or no usable port')
     return url
 
@@ -35,7 +35,7 @@ def redacted(url: str) -> str:
 
 
 def from_environment(server: str) -> str | None:
-    """The proxy for the URL `server` by HTTPS_PROXY, HTTP_PROXY and NO_PROXY; None: the server is reached directly.
+    """The proxy for the URL `server` by HTTPS_PROXY, HTTP_PROXY and NO_PROXY; None if the server is reached directly.
 
     Loopback addresses and localhost never have a proxy. Raises UsageError for a bad URL.
     """
@@ -64,18 +64,25 @@ def _is_exempt(host: str, port: int) -> bool:
 
 
 def _covers(entry: str, host: str, port: int, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None) -> bool:
+    """Whether an entry of NO_PROXY exempts a host; `address` is the host's, None if it is a name.
+
+    An entry is `*`, a network (`10.0.0.0/8`), an address, a domain with its subdomains (`example.com`), or only the
+    subdomains (`.example.com`, `*.example.com`); with `:PORT` it exempts one port.
+    """
     if entry == "*":
         return True
     if "/" in entry:
         return address is not None and _in_network(entry, address)
-    name, wanted_port = _split(entry)
-    if wanted_port and wanted_port != str(port):
+    name, entry_port = _split(entry)
+    if entry_port and entry_port != str(port):
         return False
     if address is not None:
         return _address(name) == address
     if name.startswith("*."):
         name = name[1:]
-    return host.endswith(name) if name.startswith(".") else host == name or host.endswith(f".{name}")
+    if name.startswith("."):
+        return host.endswith(name)
+    return host == name or host.endswith(f".{name}")
 
 
 def _in_network(entry: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
@@ -86,6 +93,7 @@ def _in_network(entry: str, address: ipaddress.IPv4Address | ipaddress.IPv6Addre
 
 
 def _split(entry: str) -> tuple[str, str]:
+    """Host and port of an entry; the port is empty if it has none. `[::1]:80` and `::1` are IPv6 addresses."""
     if entry.startswith("["):
         name, _, rest = entry[1:].partition("]")
         return name, rest.removeprefix(":")
@@ -102,7 +110,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _port_fault(parts: SplitResult) -> bool:
+def _has_bad_port(parts: SplitResult) -> bool:
     try:
         return parts.port == 0
     except ValueError:

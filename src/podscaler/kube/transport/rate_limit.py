@@ -1,6 +1,6 @@
 """Limits the rate of requests by a token bucket: an average per second, and a burst after a quiet time.
 
-`client.client` takes a token for each request where `--kube-api-qps` is given.
+`client.client` takes a token for each request if `--kube-api-qps` is given.
 
 Source: client-go's flowcontrol (a wait of over a second is logged).
 """
@@ -12,6 +12,7 @@ from podscaler.base.clock import Clock
 log = logging.getLogger(__name__)
 
 LONG_WAIT_S = 1.0
+"""A wait of at least this is logged."""
 
 
 class TokenBucket:
@@ -20,7 +21,7 @@ class TokenBucket:
     Args:
         per_second: tokens added each second; above 0.
         burst: the size of the bucket; at least 1.
-        clock: for time and waits.
+        clock: measures time, and waits for tokens.
     """
 
     def __init__(self, per_second: float, burst: int, clock: Clock) -> None:

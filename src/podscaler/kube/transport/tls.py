@@ -10,7 +10,7 @@ from podscaler.base.errors import UsageError
 from podscaler.base.memory_file import MemoryFile
 from podscaler.kube.transport.config import Config
 
-CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+CERTIFICATE_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
 def server_context(config: Config, client_pem: bytes | None) -> ssl.SSLContext:
@@ -18,7 +18,7 @@ def server_context(config: Config, client_pem: bytes | None) -> ssl.SSLContext:
 
     Args:
         config: the trusted authorities.
-        client_pem: the client certificate and its key; None: no client certificate.
+        client_pem: the client certificate and its key; None if there is no client certificate.
 
     Raises:
         UsageError: for certificates and keys that cannot be used.
@@ -36,7 +36,7 @@ def server_context(config: Config, client_pem: bytes | None) -> ssl.SSLContext:
     return context
 
 
-def _without_authorities(pem: bytes) -> bytes:
+def _with_explicit_chain(pem: bytes) -> bytes:
     """A certificate and key in a form with which OpenSSL sends this certificate and no others.
 
     OpenSSL completes the chain of a single certificate with those it trusts, usually the cluster's authority; the API
@@ -44,13 +44,13 @@ def _without_authorities(pem: bytes) -> bytes:
     request. Python cannot switch that off, but an explicit chain, even of the certificate itself, is sent unchanged.
     Servers ignore certificates that do not extend the chain (RFC 8446 4.4.2).
     """
-    certificates = CERTIFICATE.findall(pem)
+    certificates = CERTIFICATE_BLOCK.findall(pem)
     return certificates[0] + b"\n" + pem if len(certificates) == 1 else pem
 
 
 def _load_client_certificate(context: ssl.SSLContext, pem: bytes, origin: str) -> None:
     try:
-        with MemoryFile(_without_authorities(pem)) as path:
+        with MemoryFile(_with_explicit_chain(pem)) as path:
             context.load_cert_chain(path, password=lambda: b"")
     except (ssl.SSLError, OSError) as error:
         raise UsageError(f"{origin}: client-certificate and client-key cannot be used: {error}") from error

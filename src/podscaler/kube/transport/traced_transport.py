@@ -1,6 +1,6 @@
 """Wraps a transport so that each request of a sync is an OpenTelemetry span, and counts them.
 
-Only `podscaler.cli.options.tracing` imports it, where traces are enabled. A request is traced if it is made within a
+Only `podscaler.cli.options.tracing` imports it, if traces are enabled. A request is traced if it is made within a
 span that is recorded: what the controller does besides its syncs (watches, events, histories, leases) is not. The
 request carries the W3C Trace Context.
 
@@ -35,7 +35,7 @@ class Count:
 
 
 COUNT: ContextVar[Count | None] = ContextVar("requests", default=None)
-"""The counter of the running sync's requests; None: requests are not counted."""
+"""The counter of the running sync's requests; None if requests are not counted."""
 
 
 def name_of(request: Request) -> str:
@@ -76,7 +76,7 @@ class TracedTransport(WrappedTransport):
 
 
 def _attributes(request: Request, server: str) -> dict[str, str]:
-    """Without query and body: traces may be read by users who may not read selectors and objects."""
+    """The span's attributes, without query and body: users read traces who may not read selectors and objects."""
     attributes = {"http.request.method": request.method, "url.path": request.path, "server.address": server}
     group = METRICS_GROUP.match(request.path)
     return attributes | ({"podscaler.metrics.metrics_apis": group.group(1)} if group else {})

@@ -24,9 +24,9 @@ class Request:
         method: `GET`, ...
         path: absolute and escaped.
         query: encoded, without the question mark; may be empty.
-        body: None: the request has no body.
+        body: the encoded body; None if the request has none.
         headers: headers besides those that every request of the transport has.
-        timeout_s: the limit for the whole request; None: no limit (streams).
+        timeout_s: the limit for the whole request; None for no limit (streams).
     """
 
     method: str
@@ -106,7 +106,7 @@ class WrappedTransport:
 
     @property
     def server(self) -> str:
-        """As in Transport."""
+        """The URL of the wrapped transport's server."""
         return self._transport.server
 
     async def request(self, request: Request) -> Response:

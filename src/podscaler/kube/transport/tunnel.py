@@ -13,12 +13,15 @@ from podscaler.kube.transport.http_response import HTTPResponse
 from podscaler.kube.transport.network_errors import NoAnswer
 
 HELLO_MAX_BYTES = 1 << 16
+"""The longest head of an HTTP proxy's response."""
+
+# the numbers of SOCKS5
 SOCKS_VERSION = 5
 NO_AUTHENTICATION, PASSWORD_AUTHENTICATION = 0, 2
 SOCKS_CONNECT, ADDRESS_BY_NAME = 1, 3
 ADDRESS_BYTES = {1: 4, 4: 16}
 """The length of an address by its SOCKS5 type: IPv4, IPv6."""
-REPLIES = {
+SOCKS_ERRORS = {
     1: "general SOCKS server failure",
     2: "connection not allowed by ruleset",
     3: "network unreachable",
@@ -31,7 +34,7 @@ REPLIES = {
 
 
 class ProxyTunnel(asyncio.Protocol):
-    """A connection to a proxy; reading raises EOFError where the proxy closes it."""
+    """A connection to a proxy; reading raises EOFError if the proxy closes it."""
 
     def __init__(self) -> None:
         self.transport = cast(asyncio.Transport, None)
@@ -112,7 +115,7 @@ async def connect_http(tunnel: ProxyTunnel, server: str, proxy: str, authorizati
 async def connect_socks(tunnel: ProxyTunnel, host: str, port: int, *, credentials: tuple[str, str] | None) -> None:
     """Have a SOCKS5 proxy forward to `host`, which the proxy resolves, as with Go's client.
 
-    `credentials` are user and password. Raises NoAnswer, and EOFError where the proxy closes the connection.
+    `credentials` are user and password. Raises NoAnswer, and EOFError if the proxy closes the connection.
     """
     methods = bytes([NO_AUTHENTICATION, PASSWORD_AUTHENTICATION] if credentials else [NO_AUTHENTICATION])
     tunnel.write(bytes([SOCKS_VERSION, len(methods)]) + methods)
@@ -125,14 +128,17 @@ async def connect_socks(tunnel: ProxyTunnel, host: str, port: int, *, credential
         raise NoAnswer("socks connect tcp: no acceptable authentication methods")
     name = host.encode("idna")
     tunnel.write(bytes([SOCKS_VERSION, SOCKS_CONNECT, 0, ADDRESS_BY_NAME, len(name)]) + name + port.to_bytes(2))
-    _, reply, _, kind = await tunnel.read_exactly(4)
+    _, reply, _, address_type = await tunnel.read_exactly(4)
     if reply:
-        raise NoAnswer(f"socks connect tcp: {REPLIES.get(reply, f'unknown code {reply}')}")
-    length = (await tunnel.read_exactly(1))[0] if kind == ADDRESS_BY_NAME else ADDRESS_BYTES.get(kind, 0)
-    await tunnel.read_exactly(length + 2)
+        raise NoAnswer(f"socks connect tcp: {SOCKS_ERRORS.get(reply, f'unknown code {reply}')}")
+    length = (
+        (await tunnel.read_exactly(1))[0] if address_type == ADDRESS_BY_NAME else ADDRESS_BYTES.get(address_type, 0)
+    )
+    await tunnel.read_exactly(length + 2)  # the address and the port from which the proxy connects
 
 
 async def _log_in(tunnel: ProxyTunnel, user: str, password: str) -> None:
+    """Log in at a SOCKS5 proxy (RFC 1929, version 1). Raises NoAnswer, EOFError."""
     name, secret = user.encode(), password.encode()
     if not 0 < len(name) < 256 or not 0 < len(secret) < 256:
         raise NoAnswer("socks connect tcp: the proxy's user name and password must have 1 to 255 bytes")

@@ -1,4 +1,4 @@
-"""Makes TLS contexts for the connections of sources, and parses and formats addresses `host:port`.
+"""Makes TLS contexts for the connections of metric sources, and parses and formats addresses such as `redis:6379`.
 
 Called by the modules of systems. They call `context_of` in their factory, which runs in a thread, as loading
 authorities takes milliseconds.

@@ -39,7 +39,7 @@ class CronSource:
 
     @property
     def query(self) -> str:
-        """`cron from 0 8 * * 1-5 to 0 18 * * 1-5 in Europe/Berlin`."""
+        """Such as `cron from 0 8 * * 1-5 to 0 18 * * 1-5 in Europe/Berlin`."""
         return f"cron from {self._settings.start} to {self._settings.end} in {self._settings.time_zone}"
 
     async def read(self) -> Number:
@@ -55,7 +55,7 @@ class CronSource:
         return datetime.fromtimestamp(self._clock.now_ns() // NANOSECONDS, UTC).astimezone(self._zone)
 
     def _next(self, expression: str, local_time: datetime) -> datetime:
-        """The next time of an expression, in UTC. Raises InvalidSource where there is none."""
+        """The next time of an expression, in UTC. Raises InvalidSource if there is none."""
         if len(expression.split()) != 5:
             raise InvalidSource(f"the cron expression {expression} does not have five fields")
         try:

@@ -23,8 +23,8 @@ class FileSettings(SystemSettings, frozen=True):
 
     Attributes:
         path: the path of the file, relative to the folder.
-        json_path: selects the number in JSON; empty: the whole text is a number.
-        max_age_seconds: how old the file may be; None: it may have any age.
+        json_path: selects the number in JSON; empty if the whole text is a number.
+        max_age_seconds: how old the file may be; None if it may have any age.
     """
 
     path: str
@@ -45,7 +45,7 @@ class FileSource:
 
     @property
     def query(self) -> str:
-        """`file queue/length.json $.length`."""
+        """Such as `file queue/length.json $.length`."""
         return f"file {self._settings.path} {self._settings.json_path}".rstrip()
 
     async def read(self) -> Number:
@@ -59,12 +59,12 @@ class FileSource:
         path = _resolved(self._folder, self._settings.path)
         with ExitStack() as files:
             descriptor = _open_below(self._folder.resolve(), path, files)
-            facts = os.fstat(descriptor)
-            if not stat.S_ISREG(facts.st_mode):
+            file_status = os.fstat(descriptor)
+            if not stat.S_ISREG(file_status.st_mode):
                 raise InvalidValue("it is no regular file")
-            if facts.st_size > SIZE_MAX_BYTES:
+            if file_status.st_size > SIZE_MAX_BYTES:
                 raise InvalidValue(f"the file is larger than {SIZE_MAX_BYTES} bytes")
-            self._check_age(facts.st_mtime_ns)
+            self._check_age(file_status.st_mtime_ns)
             return json_path.number_in(os.read(descriptor, SIZE_MAX_BYTES), self._path)
 
     def _check_age(self, modified_at_ns: int) -> None:
@@ -76,7 +76,7 @@ class FileSource:
 
 
 def _resolved(folder: Path, name: str) -> Path:
-    """The path of the file relative to the folder, links followed. Raises InvalidSource where it is not below."""
+    """The path of the file relative to the folder, links followed. Raises InvalidSource if it is not below."""
     root = folder.resolve()
     target = (root / name).resolve()
     if not target.is_relative_to(root) or target == root:
@@ -86,13 +86,14 @@ def _resolved(folder: Path, name: str) -> Path:
 
 def _open_below(root: Path, path: Path, files: ExitStack) -> int:
     """The descriptor of the file. `path` has no links, so a link that is made meanwhile makes the opening fail."""
-    descriptor = _opened(files, str(root), os.O_DIRECTORY, None)
-    for part in path.parts[:-1]:
-        descriptor = _opened(files, part, os.O_DIRECTORY, descriptor)
-    return _opened(files, path.parts[-1], os.O_NONBLOCK, descriptor)
+    descriptor = _opened(files, str(root), os.O_DIRECTORY, parent=None)
+    for folder_name in path.parts[:-1]:
+        descriptor = _opened(files, folder_name, os.O_DIRECTORY, parent=descriptor)
+    return _opened(files, path.parts[-1], os.O_NONBLOCK, parent=descriptor)  # does not wait for a writer of a pipe
 
 
 def _opened(files: ExitStack, name: str, flags: int, parent: int | None) -> int:
+    """The descriptor of `name` in the folder `parent`, which `files` closes. Raises OSError, also for a link."""
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=parent)
     files.callback(os.close, descriptor)
     return descriptor

@@ -15,7 +15,7 @@ class HttpSettings(SystemSettings, frozen=True):
     """The section `spec.http`.
 
     Attributes:
-        json_path: selects the number in JSON; empty: the whole body is a number.
+        json_path: selects the number in JSON; empty if the whole body is a number.
     """
 
     url: str
@@ -33,7 +33,7 @@ class HttpSource:
 
     @property
     def query(self) -> str:
-        """`http $.queue.length of http://queue/stats`."""
+        """Such as `http $.queue.length of http://queue/stats`."""
         return f"http {self._settings.json_path or 'body'} of {self._web.shown_url}"
 
     async def read(self) -> Number:

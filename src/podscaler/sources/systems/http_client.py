@@ -29,8 +29,11 @@ CONNECTIONS = 2
 METADATA_ADDRESSES = frozenset({"100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"})
 """The addresses of metadata services that are not link-local."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
-_RESERVED = frozenset({"authorization", "proxy-authorization", "cookie", "host", "content-length", "transfer-encoding"})
+"""IPv6 addresses that contain an IPv4 address, which a gateway connects to."""
+_IS_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
+_RESERVED_HEADERS = frozenset(
+    {"authorization", "proxy-authorization", "cookie", "host", "content-length", "transfer-encoding"}
+)
 
 
 class RefusedAddress(OSError):
@@ -95,7 +98,7 @@ class WebClient:
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolves names, and fails where one of the addresses is refused by rule 2.
+    """Resolves names, and fails if one of the addresses is refused by rule 2.
 
     Args:
         resolver: does the resolution.
@@ -108,10 +111,10 @@ class GuardedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """The addresses of a name. Raises OSError."""
-        addresses = await self._resolver.resolve(host, port, family)
-        if any(is_refused(each["host"]) for each in addresses):
+        results = await self._resolver.resolve(host, port, family)
+        if any(is_refused(result["host"]) for result in results):
             raise RefusedAddress(f"{host} has an address that is refused: it is link-local or of a metadata service")
-        return addresses
+        return results
 
     async def close(self) -> None:
         """Close the resolver."""
@@ -127,7 +130,7 @@ def is_refused(address: str) -> bool:
     if isinstance(parsed, ipaddress.IPv6Address):
         embedded = parsed.ipv4_mapped or parsed.sixtofour
         if parsed in _NAT64:
-            embedded = ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)
+            embedded = ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)  # the last 32 bits
         if embedded is not None:
             parsed = embedded
     return parsed.is_link_local or str(parsed) in METADATA_ADDRESSES
@@ -152,9 +155,9 @@ def _checked_url(text: str) -> URL:
 def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers of a spec. Raises InvalidSource."""
     for name, value in headers.items():
-        if not _TOKEN(name) or not value.isprintable():
+        if not _IS_HEADER_NAME(name) or not value.isprintable():
             raise InvalidSource(f"the header {name!r} is invalid")
-        if name.lower() in _RESERVED:
+        if name.lower() in _RESERVED_HEADERS:
             raise InvalidSource(f"the header {name} may not be set: credentials belong into spec.credentials")
     return dict(headers)
 

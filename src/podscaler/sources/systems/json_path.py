@@ -36,11 +36,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 DEPTH_MAX = 64
 STEPS_MAX = 4_000_000
-"""Of one evaluation, two to four seconds: a simple filter of all values of the longest response takes fewer."""
+"""The most steps of one evaluation, two to four seconds: a simple filter of all values of the longest response takes
+fewer."""
 CONTAINER_STEPS = 10_000
-"""Of a list or an object of the whole document that a filter uses, which a comparison may read as a whole."""
+"""The steps of a list or an object of the whole document that a filter uses, as a comparison may read all of it."""
 THREADS = 4
 _LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
+"""A quoted text, in which `..` and `?` have no meaning."""
 _EXECUTOR = ThreadPoolExecutor(THREADS, thread_name_prefix="json-path")
 
 
@@ -76,9 +78,9 @@ class _CountedSelector(JSONPathSelector):
 
     def resolve(self, node: JSONPathNode) -> Iterable[JSONPathNode]:
         self._steps.spend()
-        for each in self._selector.resolve(node):
+        for selected in self._selector.resolve(node):
             self._steps.spend()
-            yield each
+            yield selected
 
 
 class _CountedFilter(FilterExpression):
@@ -132,31 +134,31 @@ class JsonPath:
 
 
 def _count_query(query: JSONPathQuery, steps: _Steps) -> int:
-    """Let the selectors of a query be counted; the number of its parts."""
+    """Wrap the selectors of a query, in place, so that they are counted; returns the number of its parts."""
     parts = 0
     for segment in query.segments:
         parts += len(segment.selectors)
         for selector in segment.selectors:
             if isinstance(selector, FilterSelector):
-                inner = _count_parts(selector.expression, steps)
-                selector.expression = _CountedFilter(selector.expression, inner, steps)
-                parts += inner
+                filter_parts = _count_parts(selector.expression, steps)
+                selector.expression = _CountedFilter(selector.expression, filter_parts, steps)
+                parts += filter_parts
         segment.selectors = tuple(_CountedSelector(selector, steps) for selector in segment.selectors)
     return parts
 
 
 def _count_parts(expression: Expression, steps: _Steps) -> int:
-    """The same for the queries of an expression of a filter."""
+    """As `_count_query`, for the queries in an expression of a filter."""
     if isinstance(expression, FilterQuery):
         return 1 + _count_query(expression.query, steps)
     if isinstance(expression, FunctionExtension):
-        expression.args = [_counted_root(each, steps) for each in expression.args]
-        return 1 + sum(_count_parts(each, steps) for each in expression.args)
+        expression.args = [_counted_root(argument, steps) for argument in expression.args]
+        return 1 + sum(_count_parts(argument, steps) for argument in expression.args)
     parts = 1
     for name in ("expression", "left", "right"):
-        inner = getattr(expression, name, None)
-        if isinstance(inner, Expression):
-            setattr(expression, name, counted := _counted_root(inner, steps))
+        inner_expression = getattr(expression, name, None)
+        if isinstance(inner_expression, Expression):
+            setattr(expression, name, counted := _counted_root(inner_expression, steps))
             parts += _count_parts(counted, steps)
     return parts
 
@@ -182,24 +184,24 @@ def compile_path(text: str) -> JsonPath:
         query = _Environment().compile(text)
     except JSONPathError as error:
         raise InvalidSource(f"jsonPath is invalid: {error}") from None
-    bare = _LITERAL.sub("", text)
-    if bare.count("..") > 1 or bare.count("?") > 1:
+    without_literals = _LITERAL.sub("", text)
+    if without_literals.count("..") > 1 or without_literals.count("?") > 1:
         raise InvalidSource("jsonPath has more than one descendant segment (..) or filter (?)")
     return JsonPath(query)
 
 
 def number_in(body: bytes, path: JsonPath | None) -> Number:
-    """The number that `path` selects in JSON, or that the whole text is where it is None. Raises InvalidValue."""
+    """The number that `path` selects in a text in JSON; with None the whole text is the number. Raises InvalidValue."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
         raise InvalidValue("the text is not UTF-8") from None
     if path is None:
         return metric_numbers.number_of(text)
-    nodes = path.find_two(_parsed(text))
-    if len(nodes) != 1:
-        raise InvalidValue(f"jsonPath selects {'several values' if nodes else 'no value'}, not one")
-    return metric_numbers.number_of(nodes[0])
+    values = path.find_two(_parsed(text))
+    if len(values) != 1:
+        raise InvalidValue(f"jsonPath selects {'several values' if values else 'no value'}, not one")
+    return metric_numbers.number_of(values[0])
 
 
 def _parsed(text: str) -> Any:

@@ -31,28 +31,29 @@ class KafkaSource:
 
     def __init__(self, config: SourceConfig) -> None:
         self._settings = settings = parse_settings(config, KafkaSettings)
-        servers = [addresses.host_port(*addresses.split_address(each)) for each in settings.bootstrap_servers]
+        servers = [addresses.host_port(*addresses.split_address(server)) for server in settings.bootstrap_servers]
         self._connection = _connection(config, settings, servers)
         self._admin: AIOKafkaAdminClient | None = None
         self._consumer: AIOKafkaConsumer | None = None
 
     @property
     def query(self) -> str:
-        """`kafka lag of group workers in topic orders at kafka:9092`."""
+        """Such as `kafka lag of group workers in topic orders at kafka:9092`."""
         servers = ",".join(self._settings.bootstrap_servers)
         return f"kafka lag of group {self._settings.consumer_group} in topic {self._settings.topic} at {servers}"
 
     async def read(self) -> Number:
-        """The lag."""
+        """The lag of the consumer group in all partitions of the topic."""
         admin, consumer = await self._connected()
         topics = await admin.describe_topics([self._settings.topic])
-        partitions = [TopicPartition(self._settings.topic, each["partition"]) for each in topics[0]["partitions"]]
+        topic = self._settings.topic
+        partitions = [TopicPartition(topic, partition["partition"]) for partition in topics[0]["partitions"]]
         if not partitions:
-            raise InvalidValue(f"there is no topic {self._settings.topic}, or the user may not describe it")
+            raise InvalidValue(f"there is no topic {topic}, or the user may not describe it")
         committed = await admin.list_consumer_group_offsets(self._settings.consumer_group, partitions=partitions)
         ends = await consumer.end_offsets(partitions)
         begins = await consumer.beginning_offsets(partitions)
-        return sum(self._lag(committed[each].offset, begins[each], ends[each]) for each in partitions)
+        return sum(self._lag(committed[key].offset, begins[key], ends[key]) for key in partitions)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -64,12 +65,13 @@ class KafkaSource:
                 await self._consumer.stop()
 
     def _lag(self, committed: int, begin: int, end: int) -> int:
-        """The messages of a partition that are not committed; `committed` is negative where nothing is."""
+        """The messages of a partition that are not committed; `committed` is negative if nothing is."""
         if committed < 0:
             return end - begin if self._settings.offset_reset_policy == "Earliest" else 0
         return max(0, end - max(committed, begin))
 
     async def _connected(self) -> tuple[AIOKafkaAdminClient, AIOKafkaConsumer]:
+        """The two clients, connected now if they are not: only the consumer reads the offsets of a topic."""
         if self._admin is None:
             self._admin = AIOKafkaAdminClient(**self._connection)
             await self._admin.start()

@@ -19,7 +19,7 @@ class NatsSettings(SystemSettings, frozen=True):
     """The section `spec.nats`.
 
     Attributes:
-        consumer: the consumer whose messages count; empty: all messages of the stream count.
+        consumer: the consumer whose messages count; empty if all messages of the stream count.
         include_unacknowledged: whether messages count that the consumer has received and not acknowledged.
     """
 
@@ -45,7 +45,7 @@ class NatsSource:
 
     @property
     def query(self) -> str:
-        """`nats stream ORDERS consumer workers at nats:4222`."""
+        """Such as `nats stream ORDERS consumer workers at nats:4222`."""
         consumer = f" consumer {self._settings.consumer}" if self._settings.consumer else ""
         return f"nats stream {self._settings.stream}{consumer} at {addresses.host_port(self._host, self._port)}"
 
@@ -69,12 +69,12 @@ class NatsSource:
                     await self._client.close()
 
     async def _connect(self) -> Client:
-        """A connected client, after one attempt; `close` closes it also where this raises."""
+        """A connected client, after one attempt; `close` closes it also if this raises."""
         await self.close()
         self._client = client = Client()
         errors: list[Exception] = []
 
-        async def keep(error: Exception) -> None:
+        async def keep_error(error: Exception) -> None:
             errors.append(error)
 
         try:
@@ -88,7 +88,7 @@ class NatsSource:
                 allow_reconnect=False,
                 max_reconnect_attempts=1,
                 reconnect_time_wait=0,
-                error_cb=keep,
+                error_cb=keep_error,
                 name="podscaler",
             )
         except NoServersError:

@@ -44,7 +44,7 @@ class PostgresqlSource:
 
     @property
     def query(self) -> str:
-        """`postgresql SELECT count(*) FROM jobs at db:5432/shop`."""
+        """Such as `postgresql SELECT count(*) FROM jobs at db:5432/shop`."""
         address = addresses.host_port(self._settings.host, self._settings.port)
         return f"postgresql {self._settings.query} at {address}/{self._settings.database}"
 
@@ -76,11 +76,11 @@ class PostgresqlSource:
             dbname=self._settings.database,
             user=self._username or None,
             password=self._password,
-            connect_timeout=max(2, int(self._timeout_s)),
+            connect_timeout=max(2, int(self._timeout_s)),  # libpq treats 1 s as 2 s
             options=f"-c default_transaction_read_only=on -c statement_timeout={int(self._timeout_s * 1000)}",
             application_name="podscaler",
             client_encoding="utf8",
-            passfile="/nonexistent",
+            passfile="/nonexistent",  # else libpq reads ~/.pgpass
             **parameters,
         )
         await connection.set_read_only(True)

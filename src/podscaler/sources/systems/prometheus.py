@@ -18,7 +18,7 @@ class PrometheusQuerySettings(SystemSettings, frozen=True):
 
     Attributes:
         url: the URL below which `/api/v1/query` is.
-        empty_value: the value of an empty result; None: an empty result is a failure.
+        empty_value: the value of an empty result; None if an empty result is a failure.
     """
 
     url: str
@@ -50,7 +50,7 @@ class PrometheusSource:
 
     @property
     def query(self) -> str:
-        """`prometheus query sum(up) at http://prometheus:9090`."""
+        """Such as `prometheus query sum(up) at http://prometheus:9090`."""
         return f"prometheus query {self._settings.query} at {self._web.shown_url.rstrip('/')}"
 
     async def read(self) -> Number:

@@ -20,7 +20,7 @@ class RabbitmqSettings(SystemSettings, frozen=True):
     """The section `spec.rabbitmq`.
 
     Attributes:
-        port: the TCP port; 0: PORT, or TLS_PORT with TLS.
+        port: the TCP port; 0 for PORT, or for TLS_PORT if TLS is used.
     """
 
     host: str
@@ -44,7 +44,7 @@ class RabbitmqSource:
 
     @property
     def query(self) -> str:
-        """`rabbitmq queue mails at rabbit:5672/`."""
+        """Such as `rabbitmq queue mails at rabbit:5672/`."""
         address = addresses.host_port(self._settings.host, self._port)
         return f"rabbitmq queue {self._settings.queue} at {address}/{self._settings.virtual_host.removeprefix('/')}"
 

@@ -60,7 +60,7 @@ class RedisSource:
 
     @property
     def query(self) -> str:
-        """`redis list jobs at redis:6379/0`."""
+        """Such as `redis list jobs at redis:6379/0`."""
         settings, stream = self._settings, self._settings.stream
         address = f"{addresses.host_port(self._host, self._port)}/{settings.database}"
         if stream is None:
@@ -78,7 +78,7 @@ class RedisSource:
         groups: list[dict[str, Any]] = await redis.xinfo_groups(stream.key)
         for group in groups:
             if group["name"] == stream.consumer_group.encode():
-                return _figure(group, stream.count.lower())
+                return _count_of(group, stream.count.lower())
         raise InvalidValue(f"the stream has no consumer group {stream.consumer_group}")
 
     async def close(self) -> None:
@@ -107,7 +107,7 @@ class RedisSource:
         return self._redis
 
 
-def _figure(group: dict[str, Any], name: str) -> int:
+def _count_of(group: dict[str, Any], name: str) -> int:
     """The field `pending` or `lag` of a consumer group. Raises InvalidValue."""
     value = group.get(name)
     if value is None:

@@ -26,6 +26,7 @@ from podscaler.controlplane.registry.registry import Object, Registry
 
 VERSIONS: Mapping[str, Sequence[str]] = {CUSTOM: ("v1beta2", "v1beta1"), EXTERNAL: ("v1beta1",)}
 ALL_OBJECTS = "*"
+"""In place of an object's name in a path: all objects that the label selector matches."""
 _COMPARISONS = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
 
 
@@ -63,25 +64,25 @@ class MetricValues:
 
     @property
     def generation(self) -> int:
-        """See MetricApis."""
+        """A number that changes whenever the served metrics change."""
         return self._index.generation + (self._scraped.generation if self._scraped is not None else 0)
 
     @property
     def versions(self) -> Mapping[str, Sequence[str]]:
-        """See MetricApis."""
+        """The versions of each API group, preferred first."""
         return VERSIONS
 
     @property
     def list_kinds(self) -> Mapping[str, str]:
-        """See MetricApis."""
+        """The kind of each API group's responses."""
         return metric_lists.LIST_KINDS
 
     def resources(self, group: str) -> Sequence[MetricResource]:
-        """See MetricApis."""
+        """The metrics that discovery lists for an API group, as resources like `pods/http_requests`."""
         return [
             MetricResource(subject, metric, namespaced=subject != NAMESPACES)
             for subject, metric in sorted({*self._index.listed, *self._scraped_metrics()})
-            if bool(subject) == (group == CUSTOM)
+            if bool(subject) == (group == CUSTOM)  # external metrics have the empty subject
         ]
 
     def _scraped_metrics(self) -> Iterable[Listed]:
@@ -93,7 +94,7 @@ class MetricValues:
                     yield from ((kind, metric) for kind in self._lookup.summed_kinds)
 
     def answer(self, query: MetricsRequest) -> Object:
-        """See MetricApis."""
+        """The list of values that a query asks for. Raises StatusError (`metrics_errors`)."""
         if query.group == EXTERNAL:
             return self._external(query)
         selector = _metric_selector(query.metric_label_selector)
@@ -116,12 +117,12 @@ class MetricValues:
 
     def _of_objects(self, query: MetricsRequest, selector: Selector) -> Object:
         namespace, subject, metric = query.namespace, query.resource, query.subresource
-        objects = _selector(query.label_selector)
+        object_selector = _selector(query.label_selector)
         if all(each.key != subject for each in self._resources):  # unknown, or a custom kind that was removed
             raise metrics_errors.no_metric(metric, subject)
         values: Sequence[Value]
         if query.name == ALL_OBJECTS:
-            values = self._lookup.of_objects(namespace, subject, objects, metric=metric, selector=selector)
+            values = self._lookup.of_objects(namespace, subject, object_selector, metric=metric, selector=selector)
         else:
             values = [self._lookup.of_object(namespace, subject, query.name, metric=metric, selector=selector)]
         return self._custom(query, metric, selector, subject=subject, values=values)
@@ -145,8 +146,8 @@ def _selector(text: str) -> Selector:
 def _metric_selector(text: str) -> Selector:
     """A selector that the response repeats as a LabelSelector, which has no comparisons."""
     selector = _selector(text)
-    for each in selector.requirements:
-        if each.operator in _COMPARISONS:
-            name = "gt" if each.operator is Operator.GREATER_THAN else "lt"
+    for requirement in selector.requirements:
+        if requirement.operator in _COMPARISONS:
+            name = "gt" if requirement.operator is Operator.GREATER_THAN else "lt"
             raise metrics_errors.bad_selector(f'"{name}" isn\'t supported in label selectors')
     return selector

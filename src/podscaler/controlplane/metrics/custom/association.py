@@ -56,42 +56,44 @@ class PodAssociation:
         """The running pods behind objects of a namespace.
 
         Args:
-            kind: one of `kinds`; others have none.
-            name: the name of the object; empty: all objects of the kind.
+            namespace: the namespace of objects and pods.
+            kind: one of `kinds`; the result is empty for others.
+            name: the name of the object; empty for all objects of the kind.
 
         Returns:
-            By the object's name; an object without pods is left out.
+            The names of the pods by the object's name; an object without pods is left out.
         """
         if kind == NAMESPACES:
-            found = {namespace: frozenset(self._running_pods(namespace))}
+            pods_by_object = {namespace: frozenset(self._running_pods(namespace))}
         elif kind not in self._of_object:
             return {}
         elif name:
             obj = self._registry.find(kind, namespace, name)
-            found = {} if obj is None else {name: self._of_object[kind](obj)}
+            pods_by_object = {} if obj is None else {name: self._of_object[kind](obj)}
         else:
             objects = self._registry.list(kind, namespace)
-            found = {each["metadata"]["name"]: self._of_object[kind](each) for each in objects}
-        return {each: pods for each, pods in found.items() if pods}
+            pods_by_object = {obj["metadata"]["name"]: self._of_object[kind](obj) for obj in objects}
+        return {object_name: pods for object_name, pods in pods_by_object.items() if pods}
 
     def _of_service(self, service: Object) -> PodNames:
-        wanted = service["spec"].get("selector")
-        if not wanted:
+        labels = service["spec"].get("selector")
+        if not labels:
             return frozenset()
         pods = self._running_pods(service["metadata"]["namespace"])
-        selector = selectors.from_labels(wanted)
+        selector = selectors.from_labels(labels)
         return frozenset(name for name, pod in pods.items() if selector.matches(pod.labels))
 
     def _of_deployment(self, deployment: Object) -> PodNames:
-        owned = self._registry.owned_by(REPLICA_SETS, deployment["metadata"]["uid"])
-        uids = {each["metadata"]["uid"] for each in owned}
+        replica_sets = self._registry.owned_by(REPLICA_SETS, deployment["metadata"]["uid"])
+        replica_set_uids = {replica_set["metadata"]["uid"] for replica_set in replica_sets}
         pods = self._running_pods(deployment["metadata"]["namespace"])
-        return frozenset(name for name, pod in pods.items() if pod.controller is not None and pod.controller[2] in uids)
+        controller_uids = {name: pod.controller[2] for name, pod in pods.items() if pod.controller is not None}
+        return frozenset(name for name, uid in controller_uids.items() if uid in replica_set_uids)
 
     def _of_ingress(self, ingress: Object) -> PodNames:
         namespace = ingress["metadata"]["namespace"]
         services = (self._registry.find(SERVICES, namespace, name) for name in set(_backends(ingress["spec"])))
-        return frozenset().union(*(self._of_service(each) for each in services if each is not None))
+        return frozenset().union(*(self._of_service(service) for service in services if service is not None))
 
 
 def _backends(spec: Mapping[str, Any]) -> Iterable[str]:

@@ -23,6 +23,7 @@ LABEL: Final = "podscaler.dev/metrics"
 APIS: Final = ("custom", "external")
 COMPONENT: Final = "metric-values"
 REASON: Final = "InvalidMetric"
+"""Source and reason of the Events."""
 REPORTED_MAX: Final = 9
 """How many problems of one version of a ConfigMap are reported one by one, before a last one that counts the rest."""
 
@@ -68,14 +69,14 @@ class ConfigMaps:
         if event.type == "DELETED" or api is None:
             self._forget(owner)
             return
-        series, problems = await self._read(event.object, api)
+        series, problems = await self._read_metrics(event.object, api)
         self._index.put(owner, series)
         self._report(event.object, owner, problems)
 
-    async def _read(self, config_map: Object, api: str) -> tuple[Sequence[Series], Sequence[EntryProblem]]:
+    async def _read_metrics(self, config_map: Object, api: str) -> tuple[Sequence[Series], Sequence[EntryProblem]]:
         if api not in APIS:
-            text = f"{shown(api)} is no metrics API: it must be {' or '.join(APIS)}"
-            return (), [EntryProblem(f"metadata.labels[{LABEL}]", text)]
+            reason = f"{shown(api)} is no metrics API: it must be {' or '.join(APIS)}"
+            return (), [EntryProblem(f"metadata.labels[{LABEL}]", reason)]
         metadata = config_map["metadata"]
         context = EntryContext(
             api=cast(Literal["custom", "external"], api),
@@ -83,11 +84,11 @@ class ConfigMaps:
             start_ns=instants.parse(metadata["creationTimestamp"]),
             kinds=self._kinds,
         )
-        outcomes = [await _outcome(key, text, context) for key, text in (config_map.get("data") or {}).items()]
-        problems = [problem for outcome in outcomes for problem in outcome.problems]
+        entries = [await _parse_fairly(key, text, context) for key, text in (config_map.get("data") or {}).items()]
+        problems = [problem for entry in entries for problem in entry.problems]
         if binary := sorted(config_map.get("binaryData") or {}):
             problems.append(EntryProblem("binaryData", f"{listed(binary)} cannot be read: metrics are texts, in data"))
-        return [each for outcome in outcomes for each in outcome.series], problems
+        return [series for entry in entries for series in entry.series], problems
 
     def _report(self, config_map: Object, owner: Owner, problems: Sequence[EntryProblem]) -> None:
         """Report the problems that the previous version did not have."""
@@ -100,12 +101,12 @@ class ConfigMaps:
             rest = EntryProblem("data", f"{len(new) - REPORTED_MAX} more entries cannot be used")
             new = [*new[:REPORTED_MAX], rest]
         for problem in new:
-            text = f"{problem.path}: {problem.text}"
-            _log.warning("configmap %s/%s: %s", *owner, text)
-            self._events.event(_reference(config_map), "Warning", REASON, text, field_path=problem.path)
+            message = f"{problem.path}: {problem.text}"
+            _log.warning("configmap %s/%s: %s", *owner, message)
+            self._events.event(_reference(config_map), "Warning", REASON, message, field_path=problem.path)
 
 
-async def _outcome(key: str, text: str, context: EntryContext) -> ParsedEntry:
+async def _parse_fairly(key: str, text: str, context: EntryContext) -> ParsedEntry:
     await asyncio.sleep(0)  # let other tasks run between two entries: a ConfigMap may have a megabyte of them
     return parse_entry(key, text, context)
 

@@ -1,4 +1,4 @@
-"""Parses and validates the fields of an entry; called by `parsing`.
+"""Parses and validates the fields of an entry, the definition of a metric in a ConfigMap; called by `parsing`.
 
 All scalars are the texts that were written in YAML or JSON, so that no number is converted to a float. In each function
 `path` names the field in error messages.
@@ -15,6 +15,7 @@ from podscaler.base.clock import NANOSECONDS
 
 Fields = Mapping[str, Any]
 SHOWN_CHARACTERS = 60
+"""How much of a text that the user wrote is repeated in a message."""
 
 
 class EntryError(ValueError):
@@ -22,13 +23,16 @@ class EntryError(ValueError):
 
 
 def mapping(value: Any, path: str, allowed: Sequence[str]) -> Fields:
-    """`value`, which must be a map with keys of `allowed` only; an empty path means the entry. Raises EntryError."""
+    """`value`, which must be a map whose keys are all in `allowed`. Raises EntryError.
+
+    An empty `path` stands for the entry itself.
+    """
     if not isinstance(value, dict):
         raise EntryError(f"{path or 'it'} must be a map with the fields {listed(allowed)}")
     for name in value:
         if name not in allowed:
-            where = f" of {path}" if path else ""
-            raise EntryError(f"{shown(name)} is no field{where}: known are {listed(allowed)}")
+            of_parent = f" of {path}" if path else ""
+            raise EntryError(f"{shown(name)} is no field{of_parent}: known are {listed(allowed)}")
     return value
 
 
@@ -57,7 +61,7 @@ def texts(value: Any, path: str) -> Mapping[str, str]:
     """`value`, which must be a map of scalars. Raises EntryError."""
     if not isinstance(value, dict):
         raise EntryError(f"{path} must be a map like {{queue: worker}}")
-    return {name: text(each, f"{path}.{name}") for name, each in value.items()}
+    return {name: text(scalar, f"{path}.{name}") for name, scalar in value.items()}
 
 
 def quantity(value: Any, path: str) -> Quantity:
@@ -73,12 +77,12 @@ def span_ns(value: Any, path: str) -> int:
     """`value` as a duration in nanoseconds, not negative. Raises EntryError."""
     written = text(value, path)
     try:
-        span = duration.parse(written)
+        span_ns = duration.parse(written)
     except ValueError:
-        span = -1
-    if span < 0:
+        span_ns = -1  # reported like a negative duration
+    if span_ns < 0:
         raise EntryError(f"{path}: {shown(written)} is not a duration like 90s or 1h30m")
-    return span
+    return span_ns
 
 
 def whole_seconds(value: Any, path: str) -> int:
@@ -113,6 +117,6 @@ def listed(names: Sequence[str]) -> str:
 
 
 def shown(written: str) -> str:
-    """A text of the user in quotes, cut to 60 characters."""
+    """A text of the user in quotes, cut to SHOWN_CHARACTERS."""
     cut = written if len(written) <= SHOWN_CHARACTERS else f"{written[:SHOWN_CHARACTERS]}..."
     return quoted(cut)

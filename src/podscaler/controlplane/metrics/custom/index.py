@@ -17,58 +17,69 @@ Listed = tuple[str, str]
 
 
 class MetricIndex:
-    """Series by namespace, described kind and metric name. `generation` increases whenever `listed` changes."""
+    """Series by namespace, described kind and metric name.
+
+    Attributes:
+        generation: increases whenever `listed` changes.
+    """
 
     def __init__(self) -> None:
         self.generation = 0
-        self._owned: dict[Owner, Sequence[Series]] = {}
-        self._found: dict[tuple[str, Listed], dict[str, list[Series]]] = {}
-        self._listed: Counter[Listed] = Counter()
+        self._by_owner: dict[Owner, Sequence[Series]] = {}
+        # by namespace and metric, then by the owner's name
+        self._by_metric: dict[tuple[str, Listed], dict[str, list[Series]]] = {}
+        self._series_counts: Counter[Listed] = Counter()
 
     @property
     def owners(self) -> Iterable[Owner]:
         """The owners that have series."""
-        return tuple(self._owned)
+        return tuple(self._by_owner)
 
     @property
     def listed(self) -> Sequence[Listed]:
         """The metrics of all namespaces, sorted."""
-        return sorted(self._listed)
+        return sorted(self._series_counts)
 
     def put(self, owner: Owner, series: Sequence[Series]) -> None:
         """Replace all series of an owner; an empty sequence removes it."""
-        touched = {_listed(each) for each in (*self._owned.get(owner, ()), *series)}
-        before = touched & self._listed.keys()
+        touched = {_listed(changed) for changed in (*self._by_owner.get(owner, ()), *series)}
+        before = touched & self._series_counts.keys()
         self._remove(owner)
         if series:
             self._add(owner, series)
-        if touched & self._listed.keys() != before:
+        if touched & self._series_counts.keys() != before:
             self.generation += 1
 
     def find(self, namespace: str, subject: str, metric: str) -> Sequence[Series]:
-        """The series of a metric by the owner's name, then in the order of `put`; empty for an unknown metric."""
-        owned = self._found.get((namespace, (subject, metric)), {})
-        return [each for name in sorted(owned) for each in owned[name]]
+        """The series of a metric, sorted by the owner's name, then in the order of `put`; empty for an unknown metric.
+
+        Args:
+            namespace: the namespace of the owners.
+            subject: the `Resource.key` of the described kind, such as `pods`; empty for external metrics.
+            metric: the metric's name.
+        """
+        by_owner = self._by_metric.get((namespace, (subject, metric)), {})
+        return [series for name in sorted(by_owner) for series in by_owner[name]]
 
     def _add(self, owner: Owner, series: Sequence[Series]) -> None:
         namespace, name = owner
-        self._owned[owner] = series
+        self._by_owner[owner] = series
         for each in series:
             listed = _listed(each)
-            self._found.setdefault((namespace, listed), {}).setdefault(name, []).append(each)
-            self._listed[listed] += 1
+            self._by_metric.setdefault((namespace, listed), {}).setdefault(name, []).append(each)
+            self._series_counts[listed] += 1
 
     def _remove(self, owner: Owner) -> None:
         namespace, name = owner
-        for each in self._owned.pop(owner, ()):
+        for each in self._by_owner.pop(owner, ()):
             listed = _listed(each)
-            owners = self._found.get((namespace, listed), {})
+            owners = self._by_metric.get((namespace, listed), {})
             owners.pop(name, None)
             if not owners:
-                self._found.pop((namespace, listed), None)
-            self._listed[listed] -= 1
-            if not self._listed[listed]:
-                del self._listed[listed]
+                self._by_metric.pop((namespace, listed), None)
+            self._series_counts[listed] -= 1
+            if not self._series_counts[listed]:
+                del self._series_counts[listed]
 
 
 def _listed(series: Series) -> Listed:

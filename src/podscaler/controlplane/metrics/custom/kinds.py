@@ -34,11 +34,13 @@ class DescribableKinds:
                 self._add(resource)
 
     def _add(self, resource: Resource) -> None:
+        """Add all names of a kind: deployment, deployments, deploy, and each of them with the suffix `.apps`."""
         for name in (resource.kind.lower(), resource.singular, resource.plural, *resource.short_names):
             self._by_name.setdefault(name, resource)
             self._by_name.setdefault(f"{name}.{resource.group}", resource)
 
     def _find(self, name: str) -> Resource | None:
+        """The kind of that name; the names are read again if it is unknown, or a custom kind that may have gone."""
         found = self._by_name.get(name)
         if found is None or found.is_custom:
             self._refresh()
@@ -68,7 +70,7 @@ class DescribableKinds:
         return NamedObject(resource, name)
 
     def of_key(self, key: str, name: str) -> NamedObject:
-        """The object `name` of the kind with this `Resource.key`. Raises EntryError where it is not served."""
+        """The object `name` of the kind with this `Resource.key`. Raises EntryError if it is not served."""
         resource = self._find(key)
         if resource is None:
             raise EntryError(f"{shown(key)} is no kind that is served here and lives in a namespace")

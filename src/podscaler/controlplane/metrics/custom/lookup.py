@@ -40,7 +40,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class _Current:
+class _CurrentSeries:
     """A series with its value at the time of the query, for each described object.
 
     Attributes:
@@ -65,10 +65,10 @@ class _Sums:
         current: the selected series with their values.
     """
 
-    def __init__(self, subject: str, current: Iterable[_Current]) -> None:
+    def __init__(self, subject: str, current: Iterable[_CurrentSeries]) -> None:
         self._subject = subject
-        self._selecting: list[_Current] = []
-        self._named: dict[str, list[_Current]] = {}
+        self._selecting: list[_CurrentSeries] = []
+        self._named: dict[str, list[_CurrentSeries]] = {}
         for each in current:
             if isinstance(each.series.subject, NamedObject):
                 self._named.setdefault(each.series.subject.name, []).append(each)
@@ -82,14 +82,14 @@ class _Sums:
 
     def value_of(self, name: str, labels: Mapping[str, str]) -> Value | None:
         """The sum of the series that describe the object with that name and labels, None if there is none."""
-        mine = self._named.get(name, [])
-        mine = mine + [each for each in self._selecting if each.series.subject.describes(name, labels)]
-        if not mine:
+        by_selector = [current for current in self._selecting if current.series.subject.describes(name, labels)]
+        matching = [*self._named.get(name, []), *by_selector]
+        if not matching:
             return None
-        quantity = mine[0].quantity_of(self._subject, name)
-        for each in mine[1:]:
-            quantity = quantity + each.quantity_of(self._subject, name)
-        return Value(name, labels, quantity, mine[0].series.window_s)
+        quantity = matching[0].quantity_of(self._subject, name)
+        for current in matching[1:]:
+            quantity = quantity + current.quantity_of(self._subject, name)
+        return Value(name, labels, quantity, matching[0].series.window_s)
 
 
 class Lookup:
@@ -130,8 +130,8 @@ class Lookup:
 
     def external(self, namespace: str, metric: str, selector: Selector) -> Sequence[Value]:
         """The values of an external metric whose labels `selector` matches. Raises StatusError 404."""
-        series = self._series(namespace, OUTSIDE, metric)
-        current = self._current(namespace, [each for each in series if selector.matches(each.labels)])
+        series = self._find_series(namespace, OUTSIDE, metric)
+        current = self._current_series(namespace, [each for each in series if selector.matches(each.labels)])
         return [Value("", each.series.labels, each.quantity, each.series.window_s) for each in current]
 
     def of_object(self, namespace: str, subject: str, name: str, *, metric: str, selector: Selector) -> Value:
@@ -147,7 +147,7 @@ class Lookup:
         Raises:
             StatusError: 404 for an unknown metric, or an object without a value.
         """
-        sums = self._sums(namespace, subject, metric, selector=selector, name=name)
+        sums = self._sums_of(namespace, subject, metric, selector=selector, name=name)
         labels = self._labels_of(namespace, subject, name)
         value = None if labels is None else sums.value_of(name, labels)
         if value is None:
@@ -161,21 +161,24 @@ class Lookup:
 
         Other arguments and errors are as for `of_object`.
         """
-        sums = self._sums(namespace, subject, metric, selector=selector)
-        found = self._described(namespace, subject, sums.names)
-        values = (sums.value_of(name, found[name]) for name in sorted(found) if objects.matches(found[name]))
+        sums = self._sums_of(namespace, subject, metric, selector=selector)
+        labels = self._described(namespace, subject, sums.names)
+        values = (sums.value_of(name, labels[name]) for name in sorted(labels) if objects.matches(labels[name]))
         return [value for value in values if value is not None]
 
-    def _sums(self, namespace: str, subject: str, metric: str, *, selector: Selector, name: str = "") -> _Sums:
-        series = self._series(namespace, subject, metric, name)
-        current = self._current(namespace, [each for each in series if selector.matches(each.labels)])
+    def _sums_of(self, namespace: str, subject: str, metric: str, *, selector: Selector, name: str = "") -> _Sums:
+        series = self._find_series(namespace, subject, metric, name)
+        current = self._current_series(namespace, [each for each in series if selector.matches(each.labels)])
         return _Sums(subject, current)
 
-    def _series(self, namespace: str, subject: str, metric: str, name: str = "") -> Sequence[Series]:
+    def _find_series(self, namespace: str, subject: str, metric: str, name: str = "") -> Sequence[Series]:
         """The series of a metric from ConfigMaps, else from scraped pods. Raises StatusError 404 if there are none.
 
         Args:
-            name: the name of the only object to look for; empty: all objects.
+            namespace: the namespace of the described objects.
+            subject: the `Resource.key` of their kind; OUTSIDE for an external metric.
+            metric: the metric's name.
+            name: the name of the only object to look for; empty for all objects.
         """
         found = self._index.find(namespace, subject, metric)
         if not found and self._scraped is not None and subject != OUTSIDE:
@@ -192,30 +195,31 @@ class Lookup:
         of_pods = scraped.find(namespace, PODS, metric)
         if not of_pods:
             return
-        for each, pods in self._association.pods_behind(namespace, subject, name).items():
-            described = self._kinds.of_key(subject, each)
+        for object_name, pods in self._association.pods_behind(namespace, subject, name).items():
+            described = self._kinds.of_key(subject, object_name)
             for series in of_pods:
                 if isinstance(series.subject, NamedObject) and series.subject.name in pods:
                     yield replace(series, subject=described)
 
-    def _current(self, namespace: str, series: Iterable[Series]) -> Sequence[_Current]:
+    def _current_series(self, namespace: str, series: Iterable[Series]) -> Sequence[_CurrentSeries]:
+        """The series that have a value now; a total is divided by the number of ready pods that share it."""
         now_ns = self._clock.now_ns()
         ready: dict[Selector, frozenset[str]] = {}
-        found = []
+        current = []
         for each in series:
             quantity = each.schedule.value_at(now_ns)
             if quantity is None:
                 continue
             if each.shared_by is None:
-                found.append(_Current(each, quantity, None))
+                current.append(_CurrentSeries(each, quantity, sharers=None))
                 continue
             if each.shared_by not in ready:
-                ready[each.shared_by] = self._ready(namespace, each.shared_by)
+                ready[each.shared_by] = self._ready_pods(namespace, each.shared_by)
             sharers = ready[each.shared_by]
-            found.append(_Current(each, schedule.share(quantity, max(len(sharers), 1)), sharers))
-        return found
+            current.append(_CurrentSeries(each, schedule.share(quantity, max(len(sharers), 1)), sharers))
+        return current
 
-    def _ready(self, namespace: str, selector: Selector) -> frozenset[str]:
+    def _ready_pods(self, namespace: str, selector: Selector) -> frozenset[str]:
         pods = self._running_pods(namespace)
         return frozenset(name for name, pod in pods.items() if pod.ready and selector.matches(pod.labels))
 
@@ -233,5 +237,5 @@ class Lookup:
         """The labels of existing objects by name: of all running pods, or of the named objects of another kind."""
         if subject == PODS:
             return {name: pod.labels for name, pod in self._running_pods(namespace).items()}
-        found = {name: self._registry.find(subject, namespace, name) for name in names}
-        return {name: obj["metadata"].get("labels") or {} for name, obj in found.items() if obj is not None}
+        objects = {name: self._registry.find(subject, namespace, name) for name in names}
+        return {name: obj["metadata"].get("labels") or {} for name, obj in objects.items() if obj is not None}

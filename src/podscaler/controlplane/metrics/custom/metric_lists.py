@@ -19,7 +19,7 @@ EXTERNAL = "external.metrics.k8s.io"
 LIST_KINDS = {CUSTOM: "MetricValueList", EXTERNAL: "ExternalMetricValueList"}
 
 _EQUALITIES = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS})
-_OPERATORS = {
+_EXPRESSION_OPERATORS = {
     Operator.IN: "In",
     Operator.NOT_IN: "NotIn",
     Operator.NOT_EQUALS: "NotIn",
@@ -29,7 +29,7 @@ _OPERATORS = {
 
 
 def external_list(version: str, metric: str, values: Sequence[Value], now_ns: int) -> Object:
-    """An ExternalMetricValueList with the timestamp `now_ns`."""
+    """An ExternalMetricValueList with the timestamp `now_ns`, nanoseconds since the epoch."""
     items = [
         {
             "metricName": metric,
@@ -49,11 +49,11 @@ def custom_list(
     """A MetricValueList.
 
     Args:
-        version: of the API.
+        version: the version of the API, `v1beta1` or `v1beta2`.
         metric: the metric's name.
-        selector: of the metric's labels, as in the query.
+        selector: the selector of the metric's labels in the query.
         described: references to the described objects (`reference`), with their values.
-        now_ns: the timestamp.
+        now_ns: the timestamp, nanoseconds since the epoch.
     """
     item = _item_v1beta1 if version == "v1beta1" else _item_v1beta2
     identity = {"name": metric, "selector": _label_selector(selector)}
@@ -64,8 +64,8 @@ def custom_list(
 def reference(resource: Resource, namespace: str, name: str) -> Object:
     """The reference of a value to the object that it describes."""
     group = f"{resource.group}/" if resource.group else ""
-    where = {"namespace": namespace} if resource.namespaced else {}
-    return {"kind": resource.kind, **where, "name": name, "apiVersion": group + resource.versions[0].version}
+    namespace_field = {"namespace": namespace} if resource.namespaced else {}
+    return {"kind": resource.kind, **namespace_field, "name": name, "apiVersion": group + resource.versions[0].version}
 
 
 def _list(group: str, version: str, items: Sequence[Object]) -> Object:
@@ -94,6 +94,7 @@ def _item_v1beta2(described: Object, value: Value, metric: Object, timestamp: st
 
 
 def _window(name: str, value: Value) -> Object:
+    """The field of the seconds over which the value was measured; empty if that is unknown."""
     return {} if value.window_s is None else {name: value.window_s}
 
 
@@ -101,11 +102,13 @@ def _label_selector(selector: Selector) -> Object | None:
     """The selector as a metav1.LabelSelector; None if it selects everything."""
     if not selector.requirements:
         return None
-    equal = {each.key: each.values[0] for each in selector.requirements if each.operator in _EQUALITIES}
-    others = [_expression(each) for each in selector.requirements if each.operator not in _EQUALITIES]
-    return {**({"matchLabels": equal} if equal else {}), **({"matchExpressions": others} if others else {})}
+    requirements = selector.requirements
+    labels = {required.key: required.values[0] for required in requirements if required.operator in _EQUALITIES}
+    expressions = [_expression(required) for required in requirements if required.operator not in _EQUALITIES]
+    fields: Object = {"matchLabels": labels} if labels else {}
+    return fields | ({"matchExpressions": expressions} if expressions else {})
 
 
 def _expression(requirement: Requirement) -> Object:
     values = {"values": list(requirement.values)} if requirement.values else {}
-    return {"key": requirement.key, "operator": _OPERATORS[requirement.operator], **values}
+    return {"key": requirement.key, "operator": _EXPRESSION_OPERATORS[requirement.operator], **values}

@@ -1,7 +1,11 @@
-"""Parses the entries of a ConfigMap to series, in the format of docs/metrics.md. Pure.
+"""Parses the entries of a ConfigMap, which define metrics, to series, in the format of docs/metrics.md. Pure.
 
 `config_maps` calls it for each entry of each new version of a ConfigMap. An entry is a value, a map of fields, or a
-list of these; an invalid one does not affect the others.
+list of these; an invalid one does not affect the others. The entry
+
+    queue_depth: {object: deployment/web, value: 5}
+
+becomes one series of the metric `queue_depth`.
 """
 
 from collections.abc import Iterable
@@ -20,6 +24,7 @@ from podscaler.controlplane.metrics.custom.series import Outside, PodSelection, 
 ENTRY_MAX_BYTES: Final = 8192
 """Parsing this much blocks the event loop for about 10 ms."""
 
+# the fields of an entry
 SUBJECTS = ("pods", "object")
 SCHEDULES = ("value", "steps", "ramp")
 COMMON = ("metric", "labels", *SCHEDULES, "start", "sharedBy", "window")
@@ -32,7 +37,8 @@ class EntryContext:
     Attributes:
         api: whether its metrics are custom or external ones.
         namespace: the ConfigMap's namespace.
-        start_ns: the ConfigMap's creation, to which times are relative unless the entry has a `start`.
+        start_ns: the ConfigMap's creation, nanoseconds since the epoch; times are relative to it unless the entry has
+            a `start`.
         kinds: the kinds that may be described.
     """
 
@@ -63,18 +69,18 @@ class ParsedEntry:
     problems: tuple[EntryProblem, ...] = ()
 
 
-def parse_entry(key: str, text: str, place: EntryContext) -> ParsedEntry:
+def parse_entry(key: str, text: str, context: EntryContext) -> ParsedEntry:
     """Parse the entry `key` of a ConfigMap's data."""
     path = f"data[{key}]"
     try:
-        items = _items(text)
+        items = _parse_items(text)
     except EntryError as error:
         return ParsedEntry(problems=(EntryProblem(path, str(error)),))
-    return _outcome(key, ((f"{path}{suffix}", item) for suffix, item in items), place)
+    return _parse_series(key, ((f"{path}{suffix}", item) for suffix, item in items), context)
 
 
-def _items(text: str) -> list[tuple[str, Any]]:
-    """The items of an entry with the suffixes of their paths. Raises EntryError."""
+def _parse_items(text: str) -> list[tuple[str, Any]]:
+    """The items of an entry with the suffixes of their paths, such as `[2]`. Raises EntryError."""
     if len(text.encode()) > ENTRY_MAX_BYTES:
         raise EntryError(f"it is longer than {ENTRY_MAX_BYTES} bytes: spread it over several entries")
     try:
@@ -88,27 +94,27 @@ def _items(text: str) -> list[tuple[str, Any]]:
     return [("", "" if document.value is None else document.value)]
 
 
-def _outcome(key: str, items: Iterable[tuple[str, Any]], place: EntryContext) -> ParsedEntry:
+def _parse_series(key: str, items: Iterable[tuple[str, Any]], context: EntryContext) -> ParsedEntry:
     series, problems = [], []
     for path, item in items:
         try:
-            series.append(_series(key, item, place))
+            series.append(_series(key, item, context))
         except EntryError as error:
             problems.append(EntryProblem(path, str(error)))
     return ParsedEntry(tuple(series), tuple(problems))
 
 
-def _series(key: str, item: Any, place: EntryContext) -> Series:
-    """Raises EntryError."""
-    allowed = (*SUBJECTS, *COMMON) if place.api == "custom" else COMMON
-    given = fields.mapping({"value": item} if isinstance(item, str) else item, "", allowed)
+def _series(key: str, item: Any, context: EntryContext) -> Series:
+    """The series that a value or a map of fields defines. Raises EntryError."""
+    allowed = (*SUBJECTS, *COMMON) if context.api == "custom" else COMMON
+    entry = fields.mapping({"value": item} if isinstance(item, str) else item, "", allowed)
     return Series(
-        metric=_metric(given.get("metric", key)),
-        subject=_subject(given, place),
-        labels=fields.texts(given.get("labels", {}), "labels"),
-        schedule=_schedule(given, place.start_ns),
-        shared_by=fields.selector(given["sharedBy"], "sharedBy") if "sharedBy" in given else None,
-        window_s=fields.whole_seconds(given["window"], "window") if "window" in given else None,
+        metric=_metric(entry.get("metric", key)),
+        subject=_subject(entry, context),
+        labels=fields.texts(entry.get("labels", {}), "labels"),
+        schedule=_schedule(entry, context.start_ns),
+        shared_by=fields.selector(entry["sharedBy"], "sharedBy") if "sharedBy" in entry else None,
+        window_s=fields.whole_seconds(entry["window"], "window") if "window" in entry else None,
     )
 
 
@@ -116,35 +122,35 @@ def _metric(value: Any) -> str:
     name = fields.text(value, "metric")
     if not name:
         raise EntryError("metric must not be empty")
-    for fault in names.path_segment_errors(name):
-        raise EntryError(f"metric: {fields.shown(name)} {fault}")
+    for problem in names.path_segment_errors(name):
+        raise EntryError(f"metric: {fields.shown(name)} {problem}")
     return name
 
 
-def _subject(given: Fields, place: EntryContext) -> Subject:
-    if place.api == "external":
+def _subject(entry: Fields, context: EntryContext) -> Subject:
+    if context.api == "external":
         return Outside()
-    match [name for name in SUBJECTS if name in given]:
+    match [name for name in SUBJECTS if name in entry]:
         case ["pods"]:
-            return PodSelection(fields.selector(given["pods"], "pods"))
+            return PodSelection(fields.selector(entry["pods"], "pods"))
         case ["object"]:
-            return place.kinds.described(fields.text(given["object"], "object"), place.namespace)
+            return context.kinds.described(fields.text(entry["object"], "object"), context.namespace)
         case _:
             raise EntryError("it must say what it describes: either `pods: SELECTOR` or `object: KIND/NAME`")
 
 
-def _schedule(given: Fields, start_ns: int) -> Schedule:
-    if "start" in given:
-        start_ns = fields.instant_ns(given["start"], "start")
-    match [name for name in SCHEDULES if name in given]:
+def _schedule(entry: Fields, start_ns: int) -> Schedule:
+    if "start" in entry:
+        start_ns = fields.instant_ns(entry["start"], "start")
+    match [name for name in SCHEDULES if name in entry]:
         case ["value"]:
-            return Constant(fields.quantity(given["value"], "value"))
+            return Constant(fields.quantity(entry["value"], "value"))
         case ["steps"] | ["value", "steps"]:
-            before = fields.quantity(given["value"], "value") if "value" in given else None
-            items = fields.sequence(given["steps"], "steps")
+            before = fields.quantity(entry["value"], "value") if "value" in entry else None
+            items = fields.sequence(entry["steps"], "steps")
             return Steps([_step(item, f"steps[{n}]", start_ns) for n, item in enumerate(items)], before)
         case ["ramp"]:
-            return _ramp(given["ramp"], start_ns)
+            return _ramp(entry["ramp"], start_ns)
         case _:
             raise EntryError(
                 "it must have one of `value`, `steps` and `ramp`; with `steps`, `value` is what was before"
@@ -152,23 +158,23 @@ def _schedule(given: Fields, start_ns: int) -> Schedule:
 
 
 def _step(item: Any, path: str, start_ns: int) -> ValueStep:
-    given = fields.mapping(item, path, ("after", "at", "value"))
-    if ("after" in given) == ("at" in given):
+    entry = fields.mapping(item, path, ("after", "at", "value"))
+    if ("after" in entry) == ("at" in entry):
         raise EntryError(f"{path} must have either `after` or `at`")
-    value = fields.quantity(fields.required(given, "value", path), f"{path}.value")
-    if "at" in given:
-        return ValueStep(fields.instant_ns(given["at"], f"{path}.at"), value)
-    return ValueStep(start_ns + fields.span_ns(given["after"], f"{path}.after"), value)
+    value = fields.quantity(fields.required(entry, "value", path), f"{path}.value")
+    if "at" in entry:
+        return ValueStep(fields.instant_ns(entry["at"], f"{path}.at"), value)
+    return ValueStep(start_ns + fields.span_ns(entry["after"], f"{path}.after"), value)
 
 
 def _ramp(item: Any, start_ns: int) -> Ramp:
-    given = fields.mapping(item, "ramp", ("from", "to", "over", "after"))
-    span_ns = fields.span_ns(fields.required(given, "over", "ramp"), "ramp.over")
+    entry = fields.mapping(item, "ramp", ("from", "to", "over", "after"))
+    span_ns = fields.span_ns(fields.required(entry, "over", "ramp"), "ramp.over")
     if not span_ns:
         raise EntryError("ramp.over must be more than 0s")
     return Ramp(
-        first=fields.quantity(fields.required(given, "from", "ramp"), "ramp.from"),
-        last=fields.quantity(fields.required(given, "to", "ramp"), "ramp.to"),
-        start_ns=start_ns + fields.span_ns(given.get("after", "0s"), "ramp.after"),
+        first=fields.quantity(fields.required(entry, "from", "ramp"), "ramp.from"),
+        last=fields.quantity(fields.required(entry, "to", "ramp"), "ramp.to"),
+        start_ns=start_ns + fields.span_ns(entry.get("after", "0s"), "ramp.after"),
         span_ns=span_ns,
     )

@@ -59,11 +59,11 @@ class Outside:
 
     @property
     def key(self) -> str:
-        """OUTSIDE."""
+        """OUTSIDE, in place of a `Resource.key`."""
         return OUTSIDE
 
     def describes(self, name: str, labels: Mapping[str, str]) -> bool:
-        """False."""
+        """False: the metric describes no object."""
         del name, labels
         return False
 

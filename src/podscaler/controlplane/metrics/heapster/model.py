@@ -33,26 +33,29 @@ CUSTOM_GROUP: Final = "custom.metrics.k8s.io"
 CUSTOM_VERSION: Final = "v1beta2"
 CUSTOM_PREFIX: Final = "custom/"
 Usage = Callable[[Mapping[str, str]], int]
+"""Reads one figure from a container's `usage`, such as {"cpu": "25m", "memory": "90Ki"}."""
 
 
 def _millicores(usage: Mapping[str, str]) -> int:
     return Quantity.parse(usage["cpu"]).milli_value()
 
 
-def _bytes(usage: Mapping[str, str]) -> int:
+def _memory_bytes(usage: Mapping[str, str]) -> int:
     return Quantity.parse(usage["memory"]).milli_value() // 1000
 
 
 MODEL_METRICS: Final[Mapping[str, Usage]] = {
     "cpu/usage_rate": _millicores,
-    "memory/usage": _bytes,
-    "memory/working_set": _bytes,
+    "memory/usage": _memory_bytes,
+    "memory/working_set": _memory_bytes,
 }
-"""The metrics of the usage of a container."""
+"""The metrics that are read from the usage of containers."""
 
 
 class HeapsterError(Exception):
-    """A request that has no response: its HTTP status and text.
+    """A request that cannot be answered; str() is the text of the response.
+
+    `status` is its HTTP status.
 
     Attributes:
         status: 400 or 404.
@@ -75,8 +78,8 @@ class HeapsterModel:
     """Computes responses from the metrics of the node at the time of the request.
 
     Args:
-        pods, nodes: PodMetrics and NodeMetrics.
-        custom: the custom metrics.
+        pods, nodes: the PodMetrics and NodeMetrics of the latest round of readings.
+        custom: the custom metrics API of this cluster.
     """
 
     def __init__(self, pods: VirtualObjects, nodes: VirtualObjects, custom: MetricApis) -> None:
@@ -110,26 +113,25 @@ class HeapsterModel:
     def _model(
         self, namespace: str, kind: str, names: str, *, metric: str, parameters: Mapping[str, str]
     ) -> Mapping[str, Any]:
-        """A MetricResultList for a pod-list, a MetricResult for one pod; empty results for what has no value."""
-        window = _window(parameters)
+        """The response for `namespaces/NAMESPACE/KIND/NAMES/metrics/METRIC`; a pod without a value has an empty result.
+
+        It is a MetricResult for one pod (`pods`), and a MetricResultList for the names in a `pod-list`.
+        """
+        window = _parse_window(parameters)
+        find_point = self._point_finder(namespace, metric)
         if kind == "pods":
-            return _result(self._point(namespace, names, metric), window)
+            return _result(find_point(names), window)
         if kind != "pod-list":
             raise HeapsterError(404, "404: Page Not Found")
-        points = self._points(namespace, metric)
-        return {"items": [_result(points(name), window) for name in names.split(",")]}
+        return {"items": [_result(find_point(name), window) for name in names.split(",")]}
 
-    def _point(self, namespace: str, name: str, metric: str) -> Object | None:
-        return self._points(namespace, metric)(name)
-
-    def _points(self, namespace: str, metric: str) -> Callable[[str], Object | None]:
-        """A function from the name of a pod to its latest point; None without one."""
+    def _point_finder(self, namespace: str, metric: str) -> Callable[[str], Object | None]:
+        """A function from the name of a pod to its latest point (timestamp and value), None if it has none."""
         if (usage := MODEL_METRICS.get(metric)) is not None:
             return lambda name: _usage_point(self._pods.get(namespace, name), usage)
         if not metric.startswith(CUSTOM_PREFIX):
             return lambda _: None
-        found = self._custom_points(namespace, metric.removeprefix(CUSTOM_PREFIX))
-        return found.get
+        return self._custom_points(namespace, metric.removeprefix(CUSTOM_PREFIX)).get
 
     def _custom_points(self, namespace: str, metric: str) -> dict[str, Object]:
         """The latest point of each pod with the metric, by the pod's name."""
@@ -158,31 +160,31 @@ def _found(obj: Object | None, kind: str, name: str) -> Object:
 
 
 def _usage_point(pod: Object | None, usage: Usage) -> Object | None:
-    """The sum over a pod's containers."""
+    """The point of a PodMetrics object: the sum over its containers."""
     if pod is None:
         return None
-    return {"timestamp": pod["timestamp"], "value": sum(usage(each["usage"]) for each in pod["containers"])}
+    return {"timestamp": pod["timestamp"], "value": sum(usage(container["usage"]) for container in pod["containers"])}
 
 
 def _custom_point(item: Object) -> Object:
-    """An integer where the value is one, else a float beside it."""
-    value = Quantity.parse(item["value"]).milli_value()
-    point: Object = {"timestamp": item["timestamp"], "value": max(value // 1000, 0)}
-    return point | ({"floatValue": value / 1000} if value % 1000 or value < 0 else {})
+    """The point of a MetricValue: `value` is a whole number of at least 0, `floatValue` the exact one if it differs."""
+    milli = Quantity.parse(item["value"]).milli_value()
+    point: Object = {"timestamp": item["timestamp"], "value": max(milli // 1000, 0)}
+    return point | ({"floatValue": milli / 1000} if milli % 1000 or milli < 0 else {})
 
 
 def _result(point: Object | None, window: tuple[int, int | None]) -> Object:
-    """A MetricResult with the point, where there is one within the window."""
-    start, end = window
+    """A MetricResult with the point if there is one within the window."""
+    start_ns, end_ns = window
     if point is None:
         return {"metrics": [], "latestTimestamp": "0001-01-01T00:00:00Z"}
-    at = instants.parse(point["timestamp"])
-    is_within = start <= at and (end is None or at <= end)
+    at_ns = instants.parse(point["timestamp"])
+    is_within = start_ns <= at_ns and (end_ns is None or at_ns <= end_ns)
     return {"metrics": [point] if is_within else [], "latestTimestamp": point["timestamp"]}
 
 
-def _window(parameters: Mapping[str, str]) -> tuple[int, int | None]:
-    """The instants `start` and `end`. Raises HeapsterError for a time that cannot be read."""
+def _parse_window(parameters: Mapping[str, str]) -> tuple[int, int | None]:
+    """The parameters `start` and `end` in nanoseconds since the epoch; no end is None. Raises HeapsterError."""
     try:
         end = parameters.get("end", "")
         return instants.parse_optional(parameters.get("start")), instants.parse(end) if end else None

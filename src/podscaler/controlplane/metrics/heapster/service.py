@@ -1,4 +1,4 @@
-"""The Service kube-system/heapster and its EndpointSlice, by which pods and users find the endpoint.
+"""Maintains the Service kube-system/heapster and its EndpointSlice, by which clients find Heapster's API.
 
 The wiring of `up` calls `ensure` with `--serve-heapster`, and `remove` without. A Service of that name that somebody
 else created is left alone.
@@ -17,6 +17,7 @@ NAMESPACE: Final = "kube-system"
 NAME: Final = "heapster"
 PORT: Final = 80
 OWN_LABEL: Final = "podscaler.dev/embedded"
+"""Marks the objects that `ensure` created."""
 
 _log = logging.getLogger(__name__)
 
@@ -29,18 +30,19 @@ async def ensure(registry: Registry, address: str, port: int) -> None:
         return
     if service is None:
         await registry.create(SERVICES, _service())
-    wanted, found = _slice(address, port), registry.find(SLICES, NAMESPACE, NAME)
-    if found is None:
-        await registry.create(SLICES, wanted)
+    endpoint_slice, stored = _slice(address, port), registry.find(SLICES, NAMESPACE, NAME)
+    if stored is None:
+        await registry.create(SLICES, endpoint_slice)
     else:
-        await registry.update(SLICES, {**found, "endpoints": wanted["endpoints"], "ports": wanted["ports"]})
+        endpoints = {"endpoints": endpoint_slice["endpoints"], "ports": endpoint_slice["ports"]}
+        await registry.update(SLICES, {**stored, **endpoints})
 
 
 async def remove(registry: Registry) -> None:
-    """Delete what `ensure` created in an earlier run, if it did. Raises StatusError."""
+    """Delete the Service and EndpointSlice that `ensure` created in an earlier run. Raises StatusError."""
     for resource in (SERVICES, SLICES):
-        found = registry.find(resource, NAMESPACE, NAME)
-        if found is not None and _is_own(found):
+        stored = registry.find(resource, NAMESPACE, NAME)
+        if stored is not None and _is_own(stored):
             await registry.delete(resource, NAMESPACE, NAME)
 
 

@@ -19,18 +19,20 @@ _CONTROLLERS = {
     "DaemonSet": "daemonsets.apps",
     "ReplicationController": "replicationcontrollers",
 }
+"""The resources of the controllers whose annotations state simulated usage, by kind."""
+_METADATA_FIELDS = ("name", "namespace", "labels", "creationTimestamp")
 
 
 @dataclass(frozen=True, slots=True)
 class PodFact:
-    """One running pod.
+    """The fields of a running pod that metrics need.
 
     Attributes:
         metadata: name, namespace, labels and creationTimestamp, which PodMetrics repeat.
         uid: the pod's uid.
         containers: the names of the regular containers and sidecars.
         simulated: the parts of the pod that simulated usage reads; None for a pod with processes.
-        controller: resource, name and uid of its controller; None without one.
+        controller: resource (such as `replicasets.apps`), name and uid of its controller; None if it has none.
         ready: whether it is ready and not terminating.
         start_time: status.startTime (RFC 3339), else the time of its creation.
     """
@@ -55,21 +57,22 @@ def pod_fact(pod: Mapping[str, Any]) -> PodFact | None:
     if pod.get("status", {}).get("phase") != "Running":
         return None
     metadata, spec = pod["metadata"], pod["spec"]
-    sidecars = [c["name"] for c in spec.get("initContainers") or [] if c.get("restartPolicy") == "Always"]
+    init_containers, regular = spec.get("initContainers") or [], spec.get("containers") or []
+    sidecars = [container for container in init_containers if container.get("restartPolicy") == "Always"]
     conditions = pod["status"].get("conditions") or []
-    kept = ("name", "namespace", "labels", "creationTimestamp")
     return PodFact(
-        metadata={key: metadata[key] for key in kept if key in metadata},
+        metadata={key: metadata[key] for key in _METADATA_FIELDS if key in metadata},
         uid=metadata["uid"],
-        containers=(*sidecars, *(c["name"] for c in spec.get("containers") or [])),
-        simulated=_trimmed(pod) if simulated.is_simulated(pod) else None,
+        containers=tuple(container["name"] for container in (*sidecars, *regular)),
+        simulated=_simulation_fields(pod) if simulated.is_simulated(pod) else None,
         controller=_controller(metadata),
         ready="deletionTimestamp" not in metadata and _is_ready(conditions),
         start_time=pod["status"].get("startTime") or metadata.get("creationTimestamp", ""),
     )
 
 
-def _trimmed(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+def _simulation_fields(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A pod with nothing but the fields that `simulated` reads."""
     names = [{"name": container["name"]} for container in pod["spec"].get("containers") or []]
     return {"metadata": {"annotations": pod["metadata"].get("annotations", {})}, "spec": {"containers": names}}
 

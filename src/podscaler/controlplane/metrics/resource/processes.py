@@ -18,27 +18,30 @@ from podscaler.base.clock import NANOSECONDS
 
 @dataclass(frozen=True, slots=True)
 class TreeReading:
-    """The cumulative CPU time and the current resident memory of a tree."""
+    """The cumulative CPU time and the current resident memory of a process, a tree or the machine."""
 
     cpu_s: float
     memory_bytes: int
 
 
 def read_trees(roots: Iterable[int]) -> dict[int, TreeReading]:
-    """The readings of the trees by root pid; roots that have ended are missing. Lists every process of the machine."""
-    wanted = set(roots)
-    if not wanted:
+    """The readings of the trees by root pid, without roots that have ended.
+
+    It lists every process of the machine, which takes milliseconds: call it in a thread.
+    """
+    root_pids = set(roots)
+    if not root_pids:
         return {}
     parents = _parents()
     readings: dict[int, TreeReading] = {}
     for pid in parents:
-        root = _root_of(pid, parents, wanted)
+        root = _root_of(pid, parents, root_pids)
         if root is None:
             continue
         usage = _process_usage(pid)
         if usage is not None:
-            known = readings.get(root, TreeReading(0.0, 0))
-            readings[root] = TreeReading(known.cpu_s + usage.cpu_s, known.memory_bytes + usage.memory_bytes)
+            subtotal = readings.get(root, TreeReading(0.0, 0))
+            readings[root] = TreeReading(subtotal.cpu_s + usage.cpu_s, subtotal.memory_bytes + usage.memory_bytes)
     return {root: reading for root, reading in readings.items() if root in parents}
 
 
@@ -57,23 +60,22 @@ def machine_started_ns() -> int:
 
 
 def _parents() -> Mapping[int, int]:
-    found = {}
-    for process in psutil.process_iter(["ppid"]):
-        found[process.pid] = process.info["ppid"] or 0
-    return found
+    """The parent's pid of every process of the machine, by pid; 0 if it has none."""
+    return {process.pid: process.info["ppid"] or 0 for process in psutil.process_iter(["ppid"])}
 
 
 def _root_of(pid: int, parents: Mapping[int, int], roots: set[int]) -> int | None:
+    """The root whose tree a process belongs to: its nearest ancestor in `roots`, else the leader of its session."""
     ancestor = pid
     while ancestor > 1:
         if ancestor in roots:
             return ancestor
         ancestor = parents.get(ancestor, 0)
     try:
-        session = os.getsid(pid)
+        session_leader = os.getsid(pid)
     except OSError:
         return None  # it has ended meanwhile
-    return session if session in roots else None
+    return session_leader if session_leader in roots else None
 
 
 def _process_usage(pid: int) -> TreeReading | None:

@@ -19,6 +19,7 @@ K = TypeVar("K")
 
 MIN_WINDOW_S = 0.5
 NANOCORES = 1_000_000_000
+"""The nanocores in one core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,9 @@ class SampleTime:
     """The time of a round of readings.
 
     Attributes:
-        now_ns: the wall clock, for the ages of containers.
+        now_ns: the wall clock in nanoseconds since the epoch, for the ages of containers.
         monotonic_s: the monotonic clock, for the windows between readings.
-        stamp_ns: the timestamp to report, nanoseconds since the epoch.
+        stamp_ns: the timestamp to report, nanoseconds since the epoch; it may differ from `now_ns` (`sampler`).
     """
 
     now_ns: int
@@ -62,7 +63,9 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Last:
+class _LastReading:
+    """The CPU time of one run of a container at an instant `at_s` of the monotonic clock; 0 at its start."""
+
     container: ContainerStart
     cpu_s: float
     at_s: float
@@ -72,7 +75,7 @@ class UsageRates(Generic[K]):
     """Keeps the last reading of each running container and computes rates."""
 
     def __init__(self) -> None:
-        self._last: dict[K, _Last] = {}
+        self._last: dict[K, _LastReading] = {}
 
     def observe(
         self, containers: Mapping[K, ContainerStart], readings: Mapping[int, TreeReading], at: SampleTime
@@ -85,7 +88,7 @@ class UsageRates(Generic[K]):
             at: the time of the readings.
         """
         rates: dict[K, Rate] = {}
-        last: dict[K, _Last] = {}
+        last: dict[K, _LastReading] = {}
         for key, container in containers.items():
             reading = readings.get(container.pid)
             if reading is None:
@@ -93,18 +96,19 @@ class UsageRates(Generic[K]):
             before = self._last.get(key)
             if before is None or before.container != container:
                 age_s = max(at.now_ns - container.started_ns, 0) / NANOSECONDS
-                before = _Last(container, 0.0, at.monotonic_s - age_s)
+                before = _LastReading(container, 0.0, at.monotonic_s - age_s)
             rate = _rate(before, reading, at)
             if rate is not None:
                 rates[key] = rate
-                before = _Last(container, reading.cpu_s, at.monotonic_s)
+                before = _LastReading(container, reading.cpu_s, at.monotonic_s)
             last[key] = before
         self._last = last
         return rates
 
 
-def _rate(before: _Last, reading: TreeReading, at: SampleTime) -> Rate | None:
-    window_ns = round((at.monotonic_s - before.at_s) * 1_000_000) * 1000
+def _rate(before: _LastReading, reading: TreeReading, at: SampleTime) -> Rate | None:
+    """The rate since `before`; None if that is less than MIN_WINDOW_S ago."""
+    window_ns = round((at.monotonic_s - before.at_s) * 1_000_000) * 1000  # whole microseconds
     if window_ns < MIN_WINDOW_S * NANOSECONDS:
         return None
     used_s = max(reading.cpu_s - before.cpu_s, 0.0)

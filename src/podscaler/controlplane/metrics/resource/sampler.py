@@ -39,7 +39,7 @@ from podscaler.controlplane.registry.registry import Object, Registry
 log = logging.getLogger(__name__)
 
 STEP_MAX_NS = 2 * NANOSECONDS
-"""Timestamps follow a wall clock that is set back by less."""
+"""Timestamps follow a wall clock that is set back by at most this."""
 
 
 class SampledContainer(Protocol):
@@ -72,6 +72,7 @@ class CommandUsage:
     """
 
     def __init__(self) -> None:
+        # by the container's root pid: CPU time of the running commands by pid, and the sum of those that have ended
         self._seen_s: dict[int, dict[int, float]] = {}
         self._ended_s: dict[int, float] = {}
 
@@ -90,13 +91,13 @@ class CommandUsage:
             before_s = self._seen_s.get(root, {})
             gone_s = sum(cpu_s for pid, cpu_s in before_s.items() if pid not in now)
             ended_s = self._ended_s.get(root, 0.0) + gone_s
-            self._note(root, {pid: reading.cpu_s for pid, reading in now.items()}, ended_s)
+            self._remember(root, {pid: reading.cpu_s for pid, reading in now.items()}, ended_s)
             if root in readings:
                 result[root] = _sum(readings[root], now.values(), ended_s)
         self._forget_others(commands)
         return result
 
-    def _note(self, root: int, seen_s: dict[int, float], ended_s: float) -> None:
+    def _remember(self, root: int, seen_s: dict[int, float], ended_s: float) -> None:
         if seen_s or ended_s:
             self._seen_s[root], self._ended_s[root] = seen_s, ended_s
 
@@ -121,7 +122,7 @@ class MetricsTable:
 
     def replace(self, objects: Iterable[Object]) -> None:
         """Replace all objects."""
-        self._objects = {(o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in objects}
+        self._objects = {(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj for obj in objects}
 
     def list(self, namespace: str) -> Sequence[Object]:
         """The objects of a namespace (`""`: all), sorted by key."""
@@ -176,9 +177,10 @@ class Sampler:
             return None
         totals, pods = self._totals.totals(self._latest_rates), []
         for (namespace, name), fact in sorted(self._facts.running().items()):
-            found = {each: totals[fact.uid, each] for each in fact.containers if (fact.uid, each) in totals}
-            if found:
-                pods.append(PodTotal(namespace, name, fact.uid, fact.start_time, found))
+            sampled = [container for container in fact.containers if (fact.uid, container) in totals]
+            if sampled:
+                containers = {container: totals[fact.uid, container] for container in sampled}
+                pods.append(PodTotal(namespace, name, fact.uid, fact.start_time, containers))
         return UsageSnapshot(self._node_name(), self._sampled.stamp_ns, self._node_total, tuple(pods))
 
     def running_pods(self, namespace: str) -> Mapping[str, PodFact]:
@@ -202,8 +204,8 @@ class Sampler:
         containers = {(p.pod_uid, p.container): ContainerStart(p.pid, p.started_ns) for p in processes}
         commands = {p.pid: p.commands for p in processes}
         roots = commands.keys() | frozenset().union(*commands.values())
-        found, machine = await asyncio.to_thread(lambda: (read_trees(roots), machine_usage()))
-        readings = self._commands.added(found, commands)
+        trees, machine = await asyncio.to_thread(lambda: (read_trees(roots), machine_usage()))
+        readings = self._commands.added(trees, commands)
         at = self._sample_time()
         facts = self._facts.running()
         simulated_rates = self._simulated_rates(facts, at.stamp_ns)
@@ -223,16 +225,17 @@ class Sampler:
         stamp_ns = now_ns
         if self._sampled is not None:
             elapsed_ns = round((monotonic_s - self._sampled.monotonic_s) * NANOSECONDS)
-            going_on_ns = self._sampled.stamp_ns + elapsed_ns
-            stamp_ns = going_on_ns if going_on_ns - now_ns > STEP_MAX_NS else now_ns
+            continued_ns = self._sampled.stamp_ns + elapsed_ns
+            stamp_ns = continued_ns if continued_ns - now_ns > STEP_MAX_NS else now_ns
         self._sampled = SampleTime(now_ns, monotonic_s, stamp_ns)
         return self._sampled
 
     def _simulated_rates(self, facts: Mapping[Key, PodFact], now_ns: int) -> dict[tuple[str, str], Rate]:
+        """The rates of the containers of simulated pods by pod uid and container name, as their annotations state."""
         pods = [fact for fact in facts.values() if fact.simulated is not None]
         sharing = Counter(fact.controller or fact.uid for fact in pods if fact.ready)
-        one_of_each = {fact.controller: fact for fact in pods}
-        annotations = {controller: self._annotations_of(fact) for controller, fact in one_of_each.items()}
+        pod_by_controller = {fact.controller: fact for fact in pods}
+        annotations = {controller: self._annotations_of(fact) for controller, fact in pod_by_controller.items()}
         window_ns = round(self._resolution_s * NANOSECONDS)
         rates = {}
         for fact in pods:
@@ -252,8 +255,8 @@ class Sampler:
             return {}
         resource, name, _ = fact.controller
         owner = self._registry.find(resource, fact.metadata["namespace"], name)
-        found: Mapping[str, str] = (owner or {"metadata": {}})["metadata"].get("annotations", {})
-        return found
+        annotations: Mapping[str, str] = (owner or {"metadata": {}})["metadata"].get("annotations", {})
+        return annotations
 
     def _report_invalid(self, fact: PodFact, controller_annotations: Mapping[str, str]) -> None:
         """Log each invalid annotation of a pod once."""
@@ -265,6 +268,7 @@ class Sampler:
                 log.warning("pod %s: annotation %s is not a quantity and counts as zero", fact.metadata["name"], key)
 
     def _publish_node(self, machine: TreeReading, at: SampleTime) -> None:
+        """Replace the NodeMetrics; its rates are of the CPU time since the first round, which counts as its start."""
         if self._node_since is None:
             self._node_since = ContainerStart(0, at.now_ns)
             self._node_base_s = machine.cpu_s
@@ -285,17 +289,18 @@ class Sampler:
 
 
 def _pod_metrics(facts: Mapping[Key, PodFact], rates: Mapping[tuple[str, str], Rate]) -> Iterable[Object]:
+    """The PodMetrics of the pods whose containers all have a rate, with the time and window of the shortest one."""
     for fact in facts.values():
-        found = {name: rates[fact.uid, name] for name in fact.containers if (fact.uid, name) in rates}
-        if not found or len(found) < len(fact.containers):
+        pod_rates = {name: rates[fact.uid, name] for name in fact.containers if (fact.uid, name) in rates}
+        if not pod_rates or len(pod_rates) < len(fact.containers):
             continue
-        shortest = min(found.values(), key=lambda rate: rate.window_ns)
-        containers = [{"name": name, "usage": _usage(rate)} for name, rate in found.items()]
+        shortest = min(pod_rates.values(), key=lambda rate: rate.window_ns)
+        containers = [{"name": name, "usage": _usage(rate)} for name, rate in pod_rates.items()]
         yield _metrics_object(fact.metadata, shortest, {"containers": containers})
 
 
 def _metrics_object(metadata: Mapping[str, Any], rate: Rate, rest: Mapping[str, Any]) -> Object:
-    window = duration.text(rate.window_ns - rate.window_ns % 1_000_000)
+    window = duration.text(rate.window_ns - rate.window_ns % 1_000_000)  # whole milliseconds
     return {"metadata": dict(metadata), "timestamp": rfc3339(rate.at_ns), "window": window, **rest}
 
 

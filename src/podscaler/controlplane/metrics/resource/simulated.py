@@ -50,8 +50,8 @@ def container_usage(
     names = [container["name"] for container in pod["spec"].get("containers") or []]
     return {
         name: SimulatedUsage(
-            _amount(annotations, "cpu", name, first=index == 0, siblings=siblings, unit=1_000_000_000),
-            _amount(annotations, "memory", name, first=index == 0, siblings=siblings, unit=1),
+            _amount(annotations, "cpu", name, is_first=index == 0, siblings=siblings, units_in_one=1_000_000_000),
+            _amount(annotations, "memory", name, is_first=index == 0, siblings=siblings, units_in_one=1),
         )
         for index, name in enumerate(names)
     }
@@ -63,25 +63,28 @@ def invalid_annotations(annotations: Mapping[str, str]) -> list[str]:
 
 
 def _states_usage(key: str) -> bool:
+    """Whether an annotation is one of those in the module's docstring."""
     resource = key.removeprefix(PREFIX).removeprefix("total-").partition(".")[0]
     return key.startswith(PREFIX) and resource in {"cpu", "memory"}
 
 
 def _amount(
-    annotations: Mapping[str, str], resource: str, container: str, *, first: bool, siblings: int, unit: int
+    annotations: Mapping[str, str], resource: str, container: str, *, is_first: bool, siblings: int, units_in_one: int
 ) -> int:
-    suffixes = [f".{container}", ""] if first else [f".{container}"]
+    """What the annotations state for a container, in units of which one core or byte has `units_in_one`."""
+    suffixes = [f".{container}", ""] if is_first else [f".{container}"]
     for suffix in suffixes:
-        fixed = _quantity(annotations.get(f"{PREFIX}{resource}{suffix}"))
-        if fixed is not None:
-            return _scaled(fixed, unit)
+        own = _quantity(annotations.get(f"{PREFIX}{resource}{suffix}"))
+        if own is not None:
+            return _scaled(own, units_in_one)
         total = _quantity(annotations.get(f"{PREFIX}total-{resource}{suffix}"))
         if total is not None:
-            return _scaled(total, unit) // siblings if siblings else 0
+            return _scaled(total, units_in_one) // siblings if siblings else 0
     return 0
 
 
 def _quantity(text: str | None) -> Quantity | None:
+    """The quantity; None if there is no text, or it is not a quantity."""
     if text is None:
         return None
     try:
@@ -90,5 +93,5 @@ def _quantity(text: str | None) -> Quantity | None:
         return None
 
 
-def _scaled(quantity: Quantity, unit: int) -> int:
-    return max(round(quantity.milli_value() * unit / 1000), 0)
+def _scaled(quantity: Quantity, units_in_one: int) -> int:
+    return max(round(quantity.milli_value() * units_in_one / 1000), 0)

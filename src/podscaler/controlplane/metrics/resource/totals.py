@@ -20,6 +20,7 @@ ContainerKey = tuple[str, str]
 """The uid of a pod, and the name of a container in it."""
 
 _SIMULATED_PID = 0
+"""Marks the run of a simulated container, which has no process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +92,18 @@ class UsageSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class _Accumulated:
+    """The total of one container after the latest round.
+
+    Attributes:
+        run: the container's root process and start; a restart is another run.
+        cpu_ns: the sum of all increases of its CPU time since then.
+        read_ns: the CPU time of the latest reading; for a simulated container the monotonic time of the round.
+    """
+
     run: ContainerStart
     cpu_ns: int
     memory_bytes: int
     read_ns: int
-    """The CPU time of the latest reading, or the monotonic time of the round for a simulated container."""
 
 
 class UsageTotals:
@@ -129,14 +137,15 @@ class UsageTotals:
 
     def totals(self, rates: Mapping[ContainerKey, Rate]) -> dict[ContainerKey, UsageTotal]:
         """The totals after the latest round, with these latest rates."""
-        found = {}
-        for key, each in self._accumulated.items():
+        totals = {}
+        for key, container in self._accumulated.items():
             rate = rates.get(key)
             nanocores = None if rate is None else rate.cpu_nanocores
-            found[key] = UsageTotal(each.run.started_ns, each.cpu_ns, nanocores, each.memory_bytes)
-        return found
+            totals[key] = UsageTotal(container.run.started_ns, container.cpu_ns, nanocores, container.memory_bytes)
+        return totals
 
     def _added(self, key: ContainerKey, run: ContainerStart, reading: TreeReading) -> _Accumulated:
+        """The total of a container with processes after a reading; a sum that has decreased adds nothing."""
         read_ns = round(reading.cpu_s * NANOSECONDS)
         before = self._accumulated.get(key)
         if before is None or before.run != run:
@@ -144,6 +153,7 @@ class UsageTotals:
         return _Accumulated(run, before.cpu_ns + max(read_ns - before.read_ns, 0), reading.memory_bytes, read_ns)
 
     def _integrated(self, key: ContainerKey, rate: Rate, at: SampleTime) -> _Accumulated:
+        """The total of a simulated container: its rate is used up during the time since the previous round."""
         round_ns = round(at.monotonic_s * NANOSECONDS)
         before = self._accumulated.get(key)
         if before is None or before.run.pid != _SIMULATED_PID:

@@ -19,12 +19,12 @@ ACCEPT: Final = (
     "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
     "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.1"
 )
-"""With `escaping`, names may have dots and hyphens."""
+"""The preferred formats; `escaping=allow-utf-8` permits names with dots and hyphens."""
 _OK: Final = 200
 
 
 class ScrapeError(Exception):
-    """A pod was asked, and gave no metrics; str() says why."""
+    """A scrape failed: no connection, no response in time, another status than 200, or too large; str() says which."""
 
 
 class ScrapeClient:
@@ -54,7 +54,7 @@ class ScrapeClient:
         return body.decode("utf-8", "replace"), content_type
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close the session and its connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None

@@ -42,7 +42,7 @@ TIMEOUT_MAX_S: Final = 10.0
 INLINE_CHARACTERS: Final = 32 * 1024
 """A body that is longer is parsed in a thread: parsing this much takes about 5 ms."""
 
-_LABELS_OF_OBJECTS: Final = ("service", "deployment", "ingress")
+_OBJECT_LABELS: Final = ("service", "deployment", "ingress")
 _log = logging.getLogger(__name__)
 
 Locate = Callable[[Object, int], tuple[str, int] | None]
@@ -66,7 +66,7 @@ class _ScrapedPod:
 
     Attributes:
         pod: the core/v1 Pod in its newest version.
-        target: None where its annotations are invalid; `reported` is the reason.
+        target: where to scrape it; None if its annotations are invalid, and `reported` is the reason.
         rates: the counters of the former scrapes.
         reported: the message of the last reported failure; empty after a success.
     """
@@ -122,11 +122,12 @@ class Scraper:
     @property
     def targets(self) -> list[Object]:
         """The scraped pods as target groups of Prometheus' HTTP service discovery."""
-        places = []
-        for each in self._pods.values():
-            if each.target is not None and (place := self._locate(each.pod, each.target.port)) is not None:
-                places.append((each.pod, each.target, place))
-        return service_discovery.target_groups(places)
+        located = []
+        for scraped in self._pods.values():
+            target = scraped.target
+            if target is not None and (address := self._locate(scraped.pod, target.port)) is not None:
+                located.append((scraped.pod, target, address))
+        return service_discovery.target_groups(located)
 
     async def _rounds(self) -> None:
         while True:
@@ -155,9 +156,9 @@ class Scraper:
         try:
             target = target_of(pod)
         except TargetError as error:
-            known = self._pods.setdefault(key, _ScrapedPod(pod, None))
-            known.pod, known.target = pod, None
-            self._fail(key, known, str(error))
+            scraped = self._pods.setdefault(key, _ScrapedPod(pod, None))
+            scraped.pod, scraped.target = pod, None
+            self._fail(key, scraped, str(error))
             return
         if target is None:
             self._forget(key)
@@ -171,11 +172,11 @@ class Scraper:
             self.index.put(key, ())
 
     async def _scrape(self, key: PodKey, pod: _ScrapedPod) -> None:
-        if pod.target is None or (place := self._locate(pod.pod, pod.target.port)) is None:
+        if pod.target is None or (address := self._locate(pod.pod, pod.target.port)) is None:
             return
         async with self._slots:
             try:
-                body, content_type = await self._fetch(pod.target.url(*place), min(self._interval_s, TIMEOUT_MAX_S))
+                body, content_type = await self._fetch(pod.target.url(*address), min(self._interval_s, TIMEOUT_MAX_S))
                 samples = await self._parsed(body, content_type)
             except (ScrapeError, ExpositionError) as error:
                 if self._pods.get(key) is pod:
@@ -192,22 +193,24 @@ class Scraper:
             return exposition.parse(body, content_type, now_s)
         return await asyncio.to_thread(exposition.parse, body, content_type, now_s)
 
-    def _fail(self, key: PodKey, pod: _ScrapedPod, text: str) -> None:
+    def _fail(self, key: PodKey, pod: _ScrapedPod, reason: str) -> None:
+        """Remove the series of a pod, and report the reason unless it is that of the previous failure."""
         self.index.put(key, ())
-        if pod.reported == text:
+        if pod.reported == reason:
             return
-        pod.reported = text
-        _log.warning("pod %s/%s cannot be scraped: %s", *key, text)
+        pod.reported = reason
+        _log.warning("pod %s/%s cannot be scraped: %s", *key, reason)
         reference = {"apiVersion": "v1", "kind": "Pod", "metadata": pod.pod["metadata"]}
-        self._events.event(reference, "Warning", REASON, f"metrics cannot be scraped: {text}")
+        self._events.event(reference, "Warning", REASON, f"metrics cannot be scraped: {reason}")
 
     def _series(self, key: PodKey, pod: _ScrapedPod, samples: Iterable[ExposedSample]) -> Iterable[Series]:
+        """The series of a scrape: one of the pod for each value, and one of each object that a label names."""
         namespace, name = key
-        itself = self._kinds.described(f"pod/{name}", namespace)
+        pod_object = self._kinds.described(f"pod/{name}", namespace)
         for metric, labels, value, window_s in _values(pod, samples, self._clock.monotonic_s()):
-            series = Series(metric, itself, labels, Constant(_quantity(value)), window_s=window_s)
+            series = Series(metric, pod_object, labels, Constant(_quantity(value)), window_s=window_s)
             yield series
-            for kind in _LABELS_OF_OBJECTS:
+            for kind in _OBJECT_LABELS:
                 if labels.get(kind) and "/" not in labels[kind]:
                     described = self._kinds.described(f"{kind}/{labels[kind]}", namespace)
                     yield Series(metric, described, labels, series.schedule, window_s=window_s)
@@ -216,7 +219,7 @@ class Scraper:
 def _values(
     pod: _ScrapedPod, samples: Iterable[ExposedSample], at_s: float
 ) -> Iterable[tuple[str, Mapping[str, str], float, int | None]]:
-    """Metric, labels, value and window in seconds; rates in place of counters."""
+    """Metric, labels, value and window in seconds (None for a gauge); a counter's value is its rate per second."""
     counters = []
     for sample in samples:
         if sample.is_counter:

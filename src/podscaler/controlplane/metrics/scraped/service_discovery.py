@@ -15,15 +15,17 @@ from typing import Any, Final
 from podscaler.controlplane.metrics.scraped.targets import ScrapeTarget
 
 META: Final = "__meta_kubernetes_"
+"""Prefix of the labels that Prometheus drops unless its relabeling uses them."""
 _NOT_IN_LABELS: Final = re.compile(r"[^a-zA-Z0-9_]")
+"""The characters of Kubernetes names that names of Prometheus labels cannot have."""
 
-_Place = tuple[Mapping[str, Any], ScrapeTarget, tuple[str, int]]
+_LocatedTarget = tuple[Mapping[str, Any], ScrapeTarget, tuple[str, int]]
 """A core/v1 Pod, its scrape target, and the address and port to connect to."""
 
 
-def target_groups(places: Iterable[_Place]) -> list[dict[str, Any]]:
+def target_groups(targets: Iterable[_LocatedTarget]) -> list[dict[str, Any]]:
     """One group for each pod: its address, and its labels."""
-    return [{"targets": [f"{host}:{port}"], "labels": _labels(pod, target)} for pod, target, (host, port) in places]
+    return [{"targets": [f"{host}:{port}"], "labels": _labels(pod, target)} for pod, target, (host, port) in targets]
 
 
 def _labels(pod: Mapping[str, Any], target: ScrapeTarget) -> dict[str, str]:

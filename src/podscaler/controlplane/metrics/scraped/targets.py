@@ -60,30 +60,34 @@ def target_of(pod: Mapping[str, Any]) -> ScrapeTarget | None:
     if simulated.is_simulated(pod):
         return None
     annotations = pod["metadata"].get("annotations") or {}
-    wanted = annotations.get(SCRAPE, "").lower()
+    scrape = annotations.get(SCRAPE, "").lower()
     ports = list(_ports(pod["spec"]))
-    named = next((number for name, number in ports if name == PORT_NAME), None)
-    if wanted == "true" or (not wanted and named is not None):
-        return ScrapeTarget(_scheme(annotations), _port(annotations, ports, named), _path(annotations))
+    metrics_port = next((number for name, number in ports if name == PORT_NAME), None)
+    if scrape == "true" or (not scrape and metrics_port is not None):
+        return ScrapeTarget(_scheme(annotations), _port(annotations, ports, metrics_port), _path(annotations))
     return None
 
 
 def _ports(spec: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
-    sidecars = [each for each in spec.get("initContainers") or [] if each.get("restartPolicy") == "Always"]
+    """Name (empty if it has none) and number of each TCP port of regular containers, then of sidecars."""
+    init_containers = spec.get("initContainers") or []
+    sidecars = [container for container in init_containers if container.get("restartPolicy") == "Always"]
     for container in (*(spec.get("containers") or []), *sidecars):
         for port in container.get("ports") or []:
             if port.get("protocol", "TCP") == "TCP":
                 yield port.get("name", ""), port["containerPort"]
 
 
-def _port(annotations: Mapping[str, str], ports: list[tuple[str, int]], named: int | None) -> int:
+def _port(annotations: Mapping[str, str], ports: list[tuple[str, int]], metrics_port: int | None) -> int:
+    """The annotated port, else the one named `metrics`, else the first one. Raises TargetError."""
     text = annotations.get(PORT)
     if text is None:
-        found = named if named is not None else next((number for _, number in ports), None)
+        found = metrics_port if metrics_port is not None else next((number for _, number in ports), None)
         if found is None:
             raise TargetError(f"no container states a port, and there is no annotation {PORT}")
         return found
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:6]) <= PORT_MAX and len(text) < 6):
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(PORT_MAX))
+    if not (is_number and 0 < int(text) <= PORT_MAX):
         raise TargetError(f"annotation {PORT}: must be a number from 1 to {PORT_MAX}")
     return int(text)
 
