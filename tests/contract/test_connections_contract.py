@@ -1,11 +1,7 @@
 """The real transport with real servers and proxies: TLS, client certificates, tunnels, and connections that die."""
 
 import asyncio
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from certificate_authority import Issuer
@@ -15,36 +11,9 @@ from patience import WITHIN_S
 from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
 from podscaler.kube.transport.transport import Request, TransportError
+from tcp_server import serving
 
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-
-
-@asynccontextmanager
-async def _serving(serve: Serve, context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """The port of a server that gives each connection to `serve`."""
-    tasks: set[asyncio.Task[Any]] = set()
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        try:
-            await serve(reader, writer)
-        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-            pass
-        finally:
-            tasks.discard(task)
-            writer.close()
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=context)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        for task in list(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Api:
@@ -142,7 +111,7 @@ async def test_tls(issuer: Issuer, tmp_path: Path) -> None:
     api = Api()
     pem = issuer.issue("ann")
     certificate, _, key = pem.partition(b"-----END CERTIFICATE-----\n")
-    async with _serving(api.serve, issuer.server_context(tmp_path, "127.0.0.1")) as port:
+    async with serving(api.serve, context=issuer.server_context(tmp_path, "127.0.0.1")) as port:
         config = Config(
             f"https://127.0.0.1:{port}",
             ca_pem=issuer.pem,
@@ -164,7 +133,7 @@ async def test_the_authority_is_not_shown(issuer: Issuer, tmp_path: Path) -> Non
         )
         await Api().serve(reader, writer)
 
-    async with _serving(serve, issuer.server_context(tmp_path, "127.0.0.1")) as port:
+    async with serving(serve, context=issuer.server_context(tmp_path, "127.0.0.1")) as port:
         certificates = Rotating(issuer.issue("ann"))
         await _answers(Config(f"https://127.0.0.1:{port}", ca_pem=issuer.pem, certificates=certificates), "/")
     assert shown == [{"CN=ann"}]
@@ -173,7 +142,7 @@ async def test_the_authority_is_not_shown(issuer: Issuer, tmp_path: Path) -> Non
 async def test_a_server_of_another_name(issuer: Issuer, tmp_path: Path) -> None:
     """The certificate must have the server's name, or the one that the kubeconfig gives; or nobody looks."""
     api = Api()
-    async with _serving(api.serve, issuer.server_context(tmp_path, "api.internal")) as port:
+    async with serving(api.serve, context=issuer.server_context(tmp_path, "api.internal")) as port:
         server = f"https://127.0.0.1:{port}"
         cause = await _failure(Config(server, ca_pem=issuer.pem))
         named = await _answers(Config(server, ca_pem=issuer.pem, tls_server_name="api.internal"), "/")
@@ -184,7 +153,7 @@ async def test_a_server_of_another_name(issuer: Issuer, tmp_path: Path) -> None:
 
 async def test_an_unknown_authority(issuer: Issuer, tmp_path: Path) -> None:
     """A server whose certificate nobody vouches for is refused in Go's words."""
-    async with _serving(Api().serve, issuer.server_context(tmp_path, "127.0.0.1")) as port:
+    async with serving(Api().serve, context=issuer.server_context(tmp_path, "127.0.0.1")) as port:
         cause = await _failure(Config(f"https://127.0.0.1:{port}", ca_pem=Issuer().pem))
     assert cause == "tls: failed to verify certificate: x509: certificate signed by unknown authority"
 
@@ -203,7 +172,7 @@ async def test_a_certificate_that_changes(issuer: Issuer, tmp_path: Path) -> Non
     """A new client certificate is shown on a new connection, before the next request."""
     api = Api()
     certificates = Rotating(issuer.issue("first"), issuer.issue("second"))
-    async with _serving(api.serve, issuer.server_context(tmp_path, "127.0.0.1")) as port:
+    async with serving(api.serve, context=issuer.server_context(tmp_path, "127.0.0.1")) as port:
         config = Config(f"https://127.0.0.1:{port}", ca_pem=issuer.pem, certificates=certificates)
         await _answers(config, "/", "/", "/")
     assert (api.peers, api.connections) == (["first", "second", "second"], 2)
@@ -216,10 +185,10 @@ async def test_a_tunnel(issuer: Issuer, tmp_path: Path, monkeypatch: pytest.Monk
     trust = tmp_path / "ca.pem"
     trust.write_bytes(issuer.pem)
     monkeypatch.setenv("SSL_CERT_FILE", str(trust))
-    async with _serving(api.serve, issuer.server_context(tmp_path, "api.internal")) as port:
+    async with serving(api.serve, context=issuer.server_context(tmp_path, "api.internal")) as port:
         proxy = Proxy(port)
         proxy_context = issuer.server_context(tmp_path, "127.0.0.1") if is_proxy_tls else None
-        async with _serving(proxy.serve_http, proxy_context) as proxy_port:
+        async with serving(proxy.serve_http, context=proxy_context) as proxy_port:
             scheme = "https" if is_proxy_tls else "http"
             config = Config(
                 "https://api.internal", ca_pem=issuer.pem, proxy=f"{scheme}://ann:s%20t@127.0.0.1:{proxy_port}"
@@ -235,7 +204,7 @@ async def test_a_tunnel(issuer: Issuer, tmp_path: Path, monkeypatch: pytest.Monk
 async def test_a_plain_server_behind_a_proxy() -> None:
     """An HTTP server is asked through the proxy by its whole URL."""
     proxy = Proxy(0)
-    async with _serving(proxy.serve_http) as port:
+    async with serving(proxy.serve_http) as port:
         await _answers(Config("http://api.internal:8080/prefix", proxy=f"http://127.0.0.1:{port}"), "/a?b=c")
     assert proxy.asked[0].splitlines()[:2] == [
         "GET http://api.internal:8080/prefix/a?b=c HTTP/1.1",
@@ -247,9 +216,9 @@ async def test_a_plain_server_behind_a_proxy() -> None:
 async def test_socks(issuer: Issuer, tmp_path: Path, user: str) -> None:
     """A SOCKS5 proxy looks the name up and forwards, with a password if the URL has one."""
     api = Api()
-    async with _serving(api.serve, issuer.server_context(tmp_path, "api.internal")) as port:
+    async with serving(api.serve, context=issuer.server_context(tmp_path, "api.internal")) as port:
         proxy = Proxy(port)
-        async with _serving(proxy.serve_socks) as proxy_port:
+        async with serving(proxy.serve_socks) as proxy_port:
             at = f"{user}@" if user else ""
             config = Config("https://api.internal", ca_pem=issuer.pem, proxy=f"socks5://{at}127.0.0.1:{proxy_port}")
             answers = await _answers(config, "/")
@@ -266,14 +235,14 @@ async def test_socks(issuer: Issuer, tmp_path: Path, user: str) -> None:
 async def test_a_proxy_that_refuses(scheme: str, ending: str) -> None:
     """A refusal is named, and no request is sent."""
     proxy = Proxy(0)
-    async with _serving(proxy.serve_http if scheme == "http" else proxy.serve_socks) as port:
+    async with serving(proxy.serve_http if scheme == "http" else proxy.serve_socks) as port:
         cause = await _failure(Config("https://denied", verify=False, proxy=f"{scheme}://127.0.0.1:{port}"))
     assert cause.endswith(ending)
 
 
 async def test_a_proxy_that_is_away() -> None:
     """A proxy that nobody serves is named with its address."""
-    async with _serving(Api().serve) as port:
+    async with serving(Api().serve) as port:
         pass
     cause = await _failure(Config("https://h", verify=False, proxy=f"http://127.0.0.1:{port}"))
     assert cause == f"proxyconnect tcp: dial tcp 127.0.0.1:{port}: connect: connection refused"
@@ -288,7 +257,7 @@ async def test_a_kept_connection_that_the_server_closed() -> None:
         writer.write(OK)
         seen.append((await reader.readuntil(b"\r\n\r\n")).decode().split()[0])
 
-    async with _serving(serve) as port:
+    async with serving(serve) as port:
         transport = await http_transport.connect(Config(f"http://127.0.0.1:{port}"), user_agent="test")
         for method in ("GET", "GET"):
             await transport.request(Request(method, "/", timeout_s=WITHIN_S))
@@ -308,7 +277,7 @@ async def test_who_stops_waiting_leaves_no_answer_behind() -> None:
                 await asyncio.sleep(0.2)
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(path), path))
 
-    async with _serving(serve) as port:
+    async with serving(serve) as port:
         transport = await http_transport.connect(Config(f"http://127.0.0.1:{port}"), user_agent="test")
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(transport.request(Request("GET", "/slow")), 0.05)
@@ -321,7 +290,7 @@ async def test_more_requests_than_connections(monkeypatch: pytest.MonkeyPatch) -
     """Who finds no connection free waits for one; all are answered, over no more than there may be."""
     monkeypatch.setattr("podscaler.kube.transport.connection_pool.CONNECTIONS", 3)
     api = Api()
-    async with _serving(api.serve) as port:
+    async with serving(api.serve) as port:
         transport = await http_transport.connect(Config(f"http://127.0.0.1:{port}"), user_agent="test")
         answers = await asyncio.gather(*(transport.request(Request("GET", "/", timeout_s=WITHIN_S)) for _ in range(40)))
         await transport.close()
@@ -331,7 +300,7 @@ async def test_more_requests_than_connections(monkeypatch: pytest.MonkeyPatch) -
 async def test_headers_of_every_request() -> None:
     """Who is to be impersonated, who we are, and that answers may be compressed goes with each request."""
     api = Api()
-    async with _serving(api.serve) as port:
+    async with serving(api.serve) as port:
         config = Config(f"http://127.0.0.1:{port}", headers=(("Impersonate-User", "zoë"),))
         await _answers(config, "/")
     assert api.heads[0].split("\r\n")[1:-2] == [
@@ -345,7 +314,7 @@ async def test_headers_of_every_request() -> None:
 async def test_a_server_below_a_path() -> None:
     """A server's address may have a path, which stands before every request's."""
     api = Api()
-    async with _serving(api.serve) as port:
+    async with serving(api.serve) as port:
         await _answers(Config(f"http://127.0.0.1:{port}/k8s/clusters/c-1"), "/api?limit=1")
     assert api.heads[0].splitlines()[0] == "GET /k8s/clusters/c-1/api?limit=1 HTTP/1.1"
 
@@ -367,6 +336,6 @@ async def test_a_token_that_would_end_the_header() -> None:
             return False
 
     api = Api()
-    async with _serving(api.serve) as port:
+    async with serving(api.serve) as port:
         cause = await _failure(Config(f"http://127.0.0.1:{port}", credentials=Broken()))
     assert (cause, api.heads) == ('net/http: invalid header field value for "Authorization"', [])

@@ -21,6 +21,7 @@ from podscaler.kube.serving.front_proxy import FrontProxyAuthentication
 from podscaler.kube.serving.serving_certificate import self_signed_context
 from podscaler.kube.transport.transport import Request, Response
 from podscaler.testing.transport import json_answer
+from tcp_server import serving
 
 USERS = {"ops": {"username": "ops"}, "dev": {"username": "dev"}, "root": {"groups": ["system:masters"]}}
 HITS = f"{CUSTOM}/pods/web-1/hits"
@@ -183,17 +184,17 @@ def test_what_a_request_is_about(path: str, attributes: AccessAttributes) -> Non
 def test_the_certificate_in_memory() -> None:
     """Clients can connect with the certificate that is made where none is given."""
 
+    async def close(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        return
+
     async def handshake() -> str:
-        server = await asyncio.start_server(
-            lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=self_signed_context(["a"])
-        )
         trusting = ssl.create_default_context()
         trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-        port = server.sockets[0].getsockname()[1]
-        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
-        version = writer.get_extra_info("ssl_object").version()
-        writer.close()
-        server.close()
+        async with serving(close, context=self_signed_context(["a"])) as port:
+            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
+            version = writer.get_extra_info("ssl_object").version()
+            writer.close()
+            await writer.wait_closed()
         return str(version)
 
     assert asyncio.run(handshake()) == "TLSv1.3"

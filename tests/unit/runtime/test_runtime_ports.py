@@ -11,6 +11,7 @@ import pytest
 from podscaler.controlplane.kubelet.node_connections import NodeConnections
 from podscaler.controlplane.network.addresses import AddressBlock
 from podscaler.controlplane.registry.pod_connections import SessionFailure
+from tcp_server import serving
 
 
 def node(addresses: AddressBlock | None = None) -> NodeConnections:
@@ -34,12 +35,9 @@ async def port() -> AsyncIterator[int]:
         with contextlib.suppress(ConnectionError):
             writer.write((await reader.read()).upper())
             await writer.drain()
-        writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    yield server.sockets[0].getsockname()[1]
-    server.close()
-    await server.wait_closed()
+    async with serving(serve) as port:
+        yield port
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from podscaler.controlplane.network.service_proxy import ServiceProxy
 from podscaler.testing import VirtualClock
 from podscaler.testing import workloads as build
 from podscaler.testing.registry import open_registry
+from tcp_server import serving
 
 SERVICES, SLICES, PODS = "services", "endpointslices.discovery.k8s.io", "pods"
 READY_AT = 1_767_225_600 * 10**9
@@ -245,13 +246,9 @@ async def answering(name):
     async def handle(reader, writer):
         await reader.read()
         writer.write(name)
-        writer.close()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
+    async with serving(handle) as port:
+        yield port
 
 
 async def ask(address, port):
