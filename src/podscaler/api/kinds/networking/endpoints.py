@@ -107,7 +107,7 @@ def _range_messages(ip: str) -> tuple[str, ...]:
 
 
 def _find_address(ip: str) -> IPv4Address | IPv6Address | None:
-    """The address; None if it is invalid. An address with a zone (`fe80::1%eth0`), which Python allows, is invalid here."""
+    """The address; None if it is invalid. One with a zone (`fe80::1%eth0`), which Python allows, is invalid."""
     return None if "%" in ip else ip_addresses.find(ip)
 
 

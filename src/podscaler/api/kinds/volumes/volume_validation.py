@@ -42,7 +42,7 @@ def validate(volumes: list[Object], path: str, *, old: list[Object] | None = Non
 
 
 def _source_errors(volume: Object, path: str, *, trusts_token_paths: bool) -> list[FieldError]:
-    """The errors of a volume's source. Of several, one (emptyDir and hostPath first) is checked, the others are forbidden."""
+    """The errors of a volume's source. If there are several, all but one are forbidden, and that one is checked."""
     order = ("emptyDir", "hostPath")
     source_kinds = [name for name in volume if name != "name" and volume[name] is not None]
     sources = sorted(source_kinds, key=lambda name: order.index(name) if name in order else len(order))
@@ -108,7 +108,7 @@ def mount_errors(container: Object, path: str, volumes: frozenset[str]) -> list[
 
 
 def _sub_path_errors(mount: Object, path: str, mount_field: str) -> list[FieldError]:
-    """The errors of the sub-paths of the mount at `mount_field`; most name `path`, that of the list, without an index."""
+    """The errors of the sub-paths of the mount at `mount_field`; most name the list at `path`, without an index."""
     sub_path, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     errors = volume_paths.relative_errors(sub_path, f"{path}.subPath")
     errors += checks.holds(
