@@ -44,7 +44,7 @@ def names_in_use(others: Iterable[Object]) -> NamesInUse:
 
 def is_true(crd: Object, kind: str) -> bool:
     """Whether a condition is True."""
-    condition = _find(crd, kind)
+    condition = _find_condition(crd, kind)
     return condition is not None and condition.get("status") == "True"
 
 
@@ -60,22 +60,26 @@ def set_names_and_conditions(crd: Object, in_use: NamesInUse, time: str) -> None
     names, reason, message = _accepted(crd, in_use)
     status["acceptedNames"] = names
     is_accepted = reason == "NoConflicts"
-    _set(crd, NAMES_ACCEPTED, ("True" if is_accepted else "False", reason, message), time)
+    _set_condition(crd, NAMES_ACCEPTED, ("True" if is_accepted else "False", reason, message), time)
     if is_true(crd, ESTABLISHED):
         return
     established = ("True", "InitialNamesAccepted", "the initial names have been accepted")
-    _set(crd, ESTABLISHED, established if is_accepted else ("False", "NotAccepted", "not all names are accepted"), time)
+    _set_condition(
+        crd, ESTABLISHED, established if is_accepted else ("False", "NotAccepted", "not all names are accepted"), time
+    )
 
 
 def mark_for_deletion(crd: Object, time: str) -> None:
     """Sets the condition Terminating: the custom resources will be deleted."""
     text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-    _set(crd, TERMINATING, ("True", "InstanceDeletionPending", text), time)
+    _set_condition(crd, TERMINATING, ("True", "InstanceDeletionPending", text), time)
 
 
 def mark_deleting(crd: Object, time: str) -> None:
     """Sets the condition Terminating: the custom resources are being deleted."""
-    _set(crd, TERMINATING, ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"), time)
+    _set_condition(
+        crd, TERMINATING, ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"), time
+    )
 
 
 def _accepted(crd: Object, in_use: NamesInUse) -> tuple[Object, str, str]:
@@ -116,20 +120,20 @@ def _copy(field: str, wanted: Object, names: Object) -> None:
         names.pop(field, None)
 
 
-def _find(crd: Object, kind: str) -> Object | None:
+def _find_condition(crd: Object, kind: str) -> Object | None:
     conditions = (crd.get("status") or {}).get("conditions") or []
-    return next((one for one in conditions if one.get("type") == kind), None)
+    return next((condition for condition in conditions if condition.get("type") == kind), None)
 
 
-def _set(crd: Object, kind: str, fact: tuple[str, str, str], time: str) -> None:
-    """Sets a condition to `fact` (status, reason, message); an equal status keeps its lastTransitionTime."""
-    status, reason, message = fact
-    before = _find(crd, kind)
+def _set_condition(crd: Object, kind: str, state: tuple[str, str, str], time: str) -> None:
+    """Sets a condition to `state` (status, reason, message); an equal status keeps its lastTransitionTime."""
+    status, reason, message = state
+    before = _find_condition(crd, kind)
     since = before["lastTransitionTime"] if before and before.get("status") == status else time
     new = {"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
-    kept = crd.setdefault("status", {})
-    conditions = kept.get("conditions") or []
+    crd_status = crd.setdefault("status", {})
+    conditions = crd_status.get("conditions") or []
     if before is None:
-        kept["conditions"] = [*conditions, new]
+        crd_status["conditions"] = [*conditions, new]
     else:
-        kept["conditions"] = [new if one is before else one for one in conditions]
+        crd_status["conditions"] = [new if condition is before else condition for condition in conditions]

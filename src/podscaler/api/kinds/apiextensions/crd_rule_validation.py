@@ -34,9 +34,9 @@ def _rule_errors(rule: Object, schema: Object, path: str) -> list[FieldError]:
     errors = [] if text.strip() else [required(f"{path}.rule", "rule is not specified")]
     if text.strip() and message and not message.strip():
         errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
-    elif text.strip() and _has_lines(message.strip()):
+    elif text.strip() and _has_line_breaks(message.strip()):
         errors.append(invalid(f"{path}.message", message, "must not contain line breaks"))
-    elif _has_lines(text.strip()) and not message:
+    elif _has_line_breaks(text.strip()) and not message:
         errors.append(required(f"{path}.message", "message must be specified if rule contains line breaks"))
     expression = rule.get("messageExpression", "")
     if expression and not expression.strip():
@@ -47,17 +47,17 @@ def _rule_errors(rule: Object, schema: Object, path: str) -> list[FieldError]:
     return errors + _field_path_errors(rule.get("fieldPath", ""), schema, f"{path}.fieldPath")
 
 
-def _has_lines(text: str) -> bool:
+def _has_line_breaks(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def _field_path_errors(text: str, schema: Object, path: str) -> list[FieldError]:
+def _field_path_errors(field: str, schema: Object, path: str) -> list[FieldError]:
     errors = []
-    if text and not text.strip():
-        errors.append(invalid(path, text, "must be non-empty if specified"))
-    errors += checks.holds(not _has_lines(text), path, text, "must not contain line breaks")
-    if text and rule_paths.normalized(text, schema) is None:
-        errors.append(invalid(path, text, "must be a valid path"))
+    if field and not field.strip():
+        errors.append(invalid(path, field, "must be non-empty if specified"))
+    errors += checks.holds(not _has_line_breaks(field), path, field, "must not contain line breaks")
+    if field and rule_paths.normalized(field, schema) is None:
+        errors.append(invalid(path, field, "must be a valid path"))
     return errors
 
 
@@ -82,21 +82,24 @@ def expression_errors(schema: Structural, path: str, others: Sequence[str]) -> l
 
 
 def _node_errors(schema: Structural, path: str, others: Sequence[str], uncorrelatable: str) -> list[FieldError]:
+    """The errors of a schema and its children; `uncorrelatable`: the path of a list above it without keys, or empty."""
     errors = []
-    for below, child, is_element in _children(schema, path):
+    for child_path, child, is_element in _children(schema, path):
         barrier = uncorrelatable or (path if is_element and schema.list_type != "map" else "")
-        errors += _node_errors(child, below, others, barrier)
+        errors += _node_errors(child, child_path, others, barrier)
     rules = schema.source.get("x-kubernetes-validations") or []
     if rules and not any(_is_at(other, path) for other in others):
-        errors += _expressions(schema, rules, path, uncorrelatable)
+        errors += _rules_errors(schema, rules, path, uncorrelatable)
     return errors
 
 
 def _is_at(other: str, path: str) -> bool:
+    """Whether the path `other` is `path` or below it."""
     return other == path or other.startswith((f"{path}.", f"{path}["))
 
 
 def _children(schema: Structural, path: str) -> list[tuple[str, Structural, bool]]:
+    """Path and schema of each child, and whether the child is the schema of the elements of a list."""
     children = [(f"{path}.properties[{name}]", member, False) for name, member in schema.properties.items()]
     if schema.additional is not None:
         children.append((f"{path}.additionalProperties", schema.additional, False))
@@ -105,7 +108,7 @@ def _children(schema: Structural, path: str) -> list[tuple[str, Structural, bool
     return children
 
 
-def _expressions(schema: Structural, rules: list[Object], path: str, uncorrelatable: str) -> list[FieldError]:
+def _rules_errors(schema: Structural, rules: list[Object], path: str, uncorrelatable: str) -> list[FieldError]:
     from podscaler.api.crd import rule_types
     from podscaler.api.crd.rules import ROOT_TYPE
 
@@ -118,14 +121,14 @@ def _expressions(schema: Structural, rules: list[Object], path: str, uncorrelata
         return [FieldError("InternalError", path, text)]
     errors = []
     for index, rule in enumerate(rules):
-        errors += _errors_of_rule(rule, declared_type, f"{path}[{index}]", uncorrelatable)
+        errors += _compile_errors(rule, declared_type, f"{path}[{index}]", uncorrelatable)
     return errors
 
 
 _RULES = "x-kubernetes-validations rules"
 
 
-def _errors_of_rule(rule: Object, self_type: "Type", path: str, uncorrelatable: str) -> list[FieldError]:
+def _compile_errors(rule: Object, self_type: "Type", path: str, uncorrelatable: str) -> list[FieldError]:
     program, error = _compiled(rule, "rule", self_type)
     errors = [_at_expression(f"{path}.rule", rule, error)] if error else []
     if not error and rule.get("messageExpression"):

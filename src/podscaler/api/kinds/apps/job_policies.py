@@ -23,12 +23,12 @@ REPLACEMENTS: Final = ("Failed", "TerminatingOrFailed")
 MANY_COMPLETIONS: Final = 100_000
 """Above this number of completions, a Job with a back-off limit for each index is limited to MANY_MAX in parallel."""
 MANY_MAX: Final = 10_000
-_POLICY: Final = "spec.podFailurePolicy.rules"
-_SUCCESS: Final = "spec.successPolicy.rules"
+_FAILURE_RULES_PATH: Final = "spec.podFailurePolicy.rules"
+_SUCCESS_RULES_PATH: Final = "spec.successPolicy.rules"
 
 
 class IndexesError(ValueError):
-    """A text is no list of indexes; the text of the error is kube-apiserver's."""
+    """A text is not a list of indexes (`1,3-5`); the message is kube-apiserver's."""
 
 
 def set_defaults(spec: Object) -> None:
@@ -65,7 +65,7 @@ def index_limit_errors(spec: Object) -> list[FieldError]:
 
 
 def manager_errors(manager: str | None) -> list[FieldError]:
-    """The errors of `managedBy`; None: it is not set."""
+    """The errors of `managedBy`; `manager` is None if it is not set."""
     if manager is None:
         return []
     errors = references.domain_path_errors(manager, "spec.managedBy")
@@ -83,10 +83,12 @@ def _failure_policy_errors(spec: Object) -> list[FieldError]:
     if policy is None:
         return []
     rules = policy.get("rules") or []
-    errors = [too_many(_POLICY, len(rules), RULES_MAX)] if len(rules) > RULES_MAX else []
+    errors = [too_many(_FAILURE_RULES_PATH, len(rules), RULES_MAX)] if len(rules) > RULES_MAX else []
     pod = (spec.get("template") or {}).get("spec") or {}
     containers = {each.get("name", "") for group in ("containers", "initContainers") for each in pod.get(group) or []}
-    return errors + checks.each(rules, _POLICY, lambda rule, path: _rule_errors(spec, rule, path, containers))
+    return errors + checks.each(
+        rules, _FAILURE_RULES_PATH, lambda rule, path: _rule_errors(spec, rule, path, containers)
+    )
 
 
 def _rule_errors(spec: Object, rule: Object, path: str, containers: set[str]) -> list[FieldError]:
@@ -149,12 +151,16 @@ def _success_policy_errors(spec: Object) -> list[FieldError]:
         return [invalid("spec.successPolicy", printed, "requires indexed completion mode")]
     rules = policy.get("rules") or []
     if not rules:
-        return [required(_SUCCESS, "at least one rules must be specified when the successPolicy is specified")]
-    errors = [too_many(_SUCCESS, len(rules), RULES_MAX)] if len(rules) > RULES_MAX else []
+        return [
+            required(_SUCCESS_RULES_PATH, "at least one rules must be specified when the successPolicy is specified")
+        ]
+    errors = [too_many(_SUCCESS_RULES_PATH, len(rules), RULES_MAX)] if len(rules) > RULES_MAX else []
     completions = spec.get("completions")
     if completions is None:  # an error of its own
         return errors
-    return errors + checks.each(rules, _SUCCESS, lambda rule, path: _success_rule_errors(rule, path, completions))
+    return errors + checks.each(
+        rules, _SUCCESS_RULES_PATH, lambda rule, path: _success_rule_errors(rule, path, completions)
+    )
 
 
 def _success_rule_errors(rule: Object, path: str, completions: int) -> list[FieldError]:

@@ -87,7 +87,7 @@ def _address_errors(address: Object, path: str) -> list[FieldError]:
 def _notation_messages(ip: str) -> tuple[str, ...]:
     """The messages about the notation of an address; cached, as large objects are written often and change little."""
     plain = ip_addresses.without_leading_zeros(ip)
-    address = _find(plain)
+    address = _find_address(plain)
     if address is None:
         return (ip_addresses.INVALID_MESSAGE,)
     if plain != ip:
@@ -99,15 +99,15 @@ def _notation_messages(ip: str) -> tuple[str, ...]:
 @lru_cache(maxsize=8192)
 def _range_messages(ip: str) -> tuple[str, ...]:
     """The messages about an address in a range that no endpoint may have."""
-    address = _find(ip_addresses.without_leading_zeros(ip))
+    address = _find_address(ip_addresses.without_leading_zeros(ip))
     if address is None:
         return ("must be a valid IP address",)
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return tuple(ip_addresses.endpoint_errors(str(mapped or address)))
 
 
-def _find(ip: str) -> IPv4Address | IPv6Address | None:
-    """The address; None for an invalid one, also with a zone (`fe80::1%eth0`), which Python allows."""
+def _find_address(ip: str) -> IPv4Address | IPv6Address | None:
+    """The address; None if it is invalid. One with a zone (`fe80::1%eth0`), which Python allows, is invalid."""
     return None if "%" in ip else ip_addresses.find(ip)
 
 
@@ -126,7 +126,7 @@ def _row(endpoints: Object, now_ns: int) -> list[Any]:
 
 
 def _addresses_text(endpoints: Object) -> str:
-    """At most three ready addresses; empty where no address is ready, `<none>` without subsets."""
+    """At most three ready addresses; empty if no address is ready, `<none>` if there are no subsets."""
     subsets = endpoints.get("subsets") or []
     addresses = [text for subset in subsets for text in _addresses(subset)]
     if addresses:
@@ -135,7 +135,7 @@ def _addresses_text(endpoints: Object) -> str:
 
 
 def _addresses(subset: Object) -> Iterator[str]:
-    """Every ready address on every port: `IP:PORT`, or the bare IP where there is no port."""
+    """Every ready address on every port: `IP:PORT`, or the bare IP if there is no port."""
     ips = [address.get("ip", "") for address in subset.get("addresses") or []]
     ports = subset.get("ports") or []
     if not ports:

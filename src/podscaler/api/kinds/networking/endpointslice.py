@@ -30,30 +30,31 @@ def set_defaults(slice_: Object) -> None:
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of an EndpointSlice to be stored."""
-    kind, endpoints = new.get("addressType", ""), new.get("endpoints") or []
-    errors = checks.required_one_of(kind, "addressType", _ADDRESS_TYPES)
+    address_type, endpoints = new.get("addressType", ""), new.get("endpoints") or []
+    errors = checks.required_one_of(address_type, "addressType", _ADDRESS_TYPES)
     if len(endpoints) > _MAX_ENDPOINTS:
         return [*errors, too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)]
-    errors += checks.each(endpoints, "endpoints", partial(_endpoint_errors, kind))
+    errors += checks.each(endpoints, "endpoints", partial(_endpoint_errors, address_type))
     errors += _port_errors(new.get("ports") or [])
-    return errors if old is None else errors + checks.unchanged(kind, old.get("addressType", ""), "addressType")
+    return errors if old is None else errors + checks.unchanged(address_type, old.get("addressType", ""), "addressType")
 
 
-def _endpoint_errors(kind: str, endpoint: Object, path: str) -> list[FieldError]:
+def _endpoint_errors(address_type: str, endpoint: Object, path: str) -> list[FieldError]:
     addresses, field_path = endpoint.get("addresses") or [], f"{path}.addresses"
     if not addresses:
         return [required(field_path, "must contain at least 1 address")]
     if len(addresses) > _MAX_ADDRESSES:
         return [too_many(field_path, len(addresses), _MAX_ADDRESSES)]
-    rule = names.dns_subdomain_errors if kind == "FQDN" else partial(_ip_messages, kind)
+    rule = names.dns_subdomain_errors if address_type == "FQDN" else partial(_ip_messages, address_type)
     return checks.each_well_formed(addresses, field_path, rule)
 
 
-def _ip_messages(kind: str, address: str) -> list[str]:
+def _ip_messages(address_type: str, address: str) -> list[str]:
     address_object = ip_addresses.find(address)
     if address_object is None:
         return [ip_addresses.INVALID_MESSAGE]
-    return [f"must be an {kind} address"] if kind in ("IPv4", "IPv6") and kind != f"IPv{address_object.version}" else []
+    is_other_family = address_type in ("IPv4", "IPv6") and address_type != f"IPv{address_object.version}"
+    return [f"must be an {address_type} address"] if is_other_family else []
 
 
 def _port_errors(slice_ports: list[Object]) -> list[FieldError]:
@@ -89,8 +90,8 @@ RESOURCE = Resource(
         validate=validate,
         has_generation=True,
         spec_of=lambda slice_: [
-            *(slice_.get(part) for part in ("addressType", "endpoints", "ports")),
-            *(slice_["metadata"].get(part) for part in ("labels", "annotations")),
+            *(slice_.get(field) for field in ("addressType", "endpoints", "ports")),
+            *(slice_["metadata"].get(field) for field in ("labels", "annotations")),
         ],
     ),
     printer=tables.named(

@@ -28,7 +28,7 @@ _DAY_S = 86_400
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Service to be stored."""
     spec, old_spec = new["spec"], old["spec"] if old else None
-    errors = _ports_presence(spec)
+    errors = _missing_ports_errors(spec)
     errors += _port_errors(
         spec.get("ports") or [], has_node_ports=spec.get("type") in service_update.TYPES_WITH_NODE_PORTS
     )
@@ -78,7 +78,7 @@ def _load_balancer_errors(entry: Object, path: str) -> list[FieldError]:
     return errors + checks.holds(is_name, f"{path}.hostname", host, "must be a DNS name, not an IP address")
 
 
-def _ports_presence(spec: Object) -> list[FieldError]:
+def _missing_ports_errors(spec: Object) -> list[FieldError]:
     if spec.get("ports") or spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None":
         return []
     return [required("spec.ports")]
@@ -104,17 +104,17 @@ def _port_errors(service_ports: list[Object], *, has_node_ports: bool) -> list[F
 def _repeated_errors(service_ports: list[Object], field: str) -> list[FieldError]:
     """The errors of ports whose protocol and number, which is in `field`, are those of an earlier port."""
     numbers = [(port.get("protocol", ""), port.get(field, 0)) for port in service_ports]
-    again = [
+    repeated = [
         (index, *numbers_of_port) for index, numbers_of_port in enumerate(numbers) if numbers_of_port in numbers[:index]
     ]
     if field == "nodePort":
-        return [duplicate(f"spec.ports[{index}].nodePort", number) for index, _, number in again if number]
+        return [duplicate(f"spec.ports[{index}].nodePort", number) for index, _, number in repeated if number]
     return [
         duplicate(
             f"spec.ports[{index}]",
             go_struct.printed({"protocol": protocol, "port": number, "targetPort": 0}, "core/v1.ServicePort"),
         )
-        for index, protocol, number in again
+        for index, protocol, number in repeated
     ]
 
 
@@ -181,8 +181,8 @@ def _balancer_errors(spec: Object, old: Object) -> list[FieldError]:
     return errors + checks.optional_one_of(spec.get("trafficDistribution"), "spec.trafficDistribution", _DISTRIBUTIONS)
 
 
-def _range_messages(text: str) -> list[str]:
-    return [] if ip_addresses.find_network(text) else ip_addresses.network_errors(text)
+def _range_messages(source_range: str) -> list[str]:
+    return [] if ip_addresses.find_network(source_range) else ip_addresses.network_errors(source_range)
 
 
 def _class_errors(spec: Object, old: Object) -> list[FieldError]:

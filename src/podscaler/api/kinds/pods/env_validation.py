@@ -14,8 +14,10 @@ from podscaler.api.resource import checks, references
 from podscaler.api.resource.resources import Object
 
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
-_ONE_OF = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-_ONLY_ONE = "may not have more than one field specified at a time"
+_ONE_SOURCE_MESSAGE = (
+    "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+)
+_SECOND_SOURCE_MESSAGE = "may not have more than one field specified at a time"
 _NAME = re.compile(r"[ -<>-~]+")  # printable ASCII characters other than `=`
 _NAME_MESSAGE = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 
@@ -41,7 +43,11 @@ def source_errors(sources: list[Object], path: str) -> list[FieldError]:
         set_sources = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
         if len(set_sources) != 1:
             errors.append(
-                invalid(path, "", _ONLY_ONE if set_sources else "must specify one of: `configMapRef` or `secretRef`")
+                invalid(
+                    path,
+                    "",
+                    _SECOND_SOURCE_MESSAGE if set_sources else "must specify one of: `configMapRef` or `secretRef`",
+                )
             )
         for name in set_sources:
             errors += checks.present(source[name].get("name"), f"{item_path}.{name}.name")
@@ -52,20 +58,20 @@ def _value_source_errors(source: Object, value: str, path: str) -> list[FieldErr
     set_sources = [name for name in _SOURCES if source.get(name) is not None]
     errors = [error for name in set_sources for error in _reference_errors(name, source[name], f"{path}.{name}")]
     if not set_sources:
-        errors.append(invalid(path, "", _ONE_OF))
+        errors.append(invalid(path, "", _ONE_SOURCE_MESSAGE))
     elif value:
         errors.append(invalid(path, "", "may not be specified when `value` is not empty"))
     elif len(set_sources) > 1:
-        errors.append(invalid(path, "", _ONLY_ONE))
+        errors.append(invalid(path, "", _SECOND_SOURCE_MESSAGE))
     return errors
 
 
-def _reference_errors(kind: str, source: Object, path: str) -> list[FieldError]:
-    if kind == "fieldRef":
+def _reference_errors(source_type: str, source: Object, path: str) -> list[FieldError]:
+    if source_type == "fieldRef":
         return downward_validation.field_errors(source, path, downward_validation.VARIABLE_FIELDS)
-    if kind == "resourceFieldRef":
+    if source_type == "resourceFieldRef":
         return downward_validation.resource_errors(source, path)
-    if kind == "fileKeyRef":
+    if source_type == "fileKeyRef":
         return _file_key_errors(source, path)
     errors = checks.present(source.get("name"), f"{path}.name")
     return errors + checks.required_form(source.get("key", ""), f"{path}.key", references.config_key_messages)

@@ -16,12 +16,12 @@ from podscaler.api.resource.resources import Object
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _WEIGHT_MAX = 100
-_ONE_VALUE = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
-_POLICIES = ("Honor", "Ignore")
+_ONE_VALUE_MESSAGE = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+_UNSATISFIABLE_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
+_NODE_INCLUSION_POLICIES = ("Honor", "Ignore")
 _GATED_OPERATORS = ("Gt", "Lt")
 """Operators of tolerations behind a feature gate that is off."""
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def affinity_errors(affinity: Object, path: str) -> list[FieldError]:
@@ -41,14 +41,14 @@ def _node_affinity_errors(affinity: Object, path: str) -> list[FieldError]:
     return errors + _preferred_errors(affinity, path, "preference", _node_term_errors)
 
 
-def _preferred_errors(affinity: Object, path: str, part: str, check: checks.Check) -> list[FieldError]:
-    """The errors of preferred terms, each with a weight and a term in its field `part`."""
+def _preferred_errors(affinity: Object, path: str, term_field: str, check: checks.Check) -> list[FieldError]:
+    """The errors of preferred terms, each with a weight and a term in its field `term_field`."""
     errors = []
     for index, preferred in enumerate(affinity.get(PREFERRED) or []):
         item_path, weight = f"{path}.{PREFERRED}[{index}]", preferred.get("weight", 0)
         message = f"must be in the range 1-{_WEIGHT_MAX}"
         errors += checks.holds(1 <= weight <= _WEIGHT_MAX, f"{item_path}.weight", weight, message)
-        errors += check(preferred.get(part) or {}, f"{item_path}.{part}")
+        errors += check(preferred.get(term_field) or {}, f"{item_path}.{term_field}")
     return errors
 
 
@@ -64,7 +64,7 @@ def _field_requirement_errors(requirement: Object, path: str) -> list[FieldError
     if operator not in ("In", "NotIn"):
         errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
     elif len(values) != 1:
-        errors.append(required(f"{path}.values", _ONE_VALUE))
+        errors.append(required(f"{path}.values", _ONE_VALUE_MESSAGE))
     if key != "metadata.name":
         return [*errors, invalid(f"{path}.key", key, "not a valid field selector key")]
     return errors + checks.each_well_formed(values, f"{path}.values", names.dns_subdomain_errors)
@@ -112,13 +112,13 @@ def _constraint_errors(constraint: Object, path: str) -> list[FieldError]:
     skew, action, least = constraint.get("maxSkew", 0), constraint.get("whenUnsatisfiable", ""), "minDomains"
     errors = checks.holds(skew > 0, f"{path}.maxSkew", skew, "must be greater than zero")
     errors += checks.present(constraint.get("topologyKey"), f"{path}.topologyKey", "can not be empty")
-    errors += checks.one_of(action, f"{path}.whenUnsatisfiable", _ACTIONS)
+    errors += checks.one_of(action, f"{path}.whenUnsatisfiable", _UNSATISFIABLE_ACTIONS)
     if (domains := constraint.get(least)) is not None:
         errors += checks.holds(domains > 0, f"{path}.{least}", domains, "must be greater than zero")
         message = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
         errors += checks.holds(action == "DoNotSchedule", f"{path}.{least}", domains, message)
     for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-        errors += checks.optional_one_of(constraint.get(name), f"{path}.{name}", _POLICIES)
+        errors += checks.optional_one_of(constraint.get(name), f"{path}.{name}", _NODE_INCLUSION_POLICIES)
     errors += _label_key_errors(constraint, "matchLabelKeys", path)
     return errors + label_selector.validate(constraint.get("labelSelector") or {}, f"{path}.labelSelector")
 
@@ -142,6 +142,6 @@ def toleration_errors(toleration: Object, path: str) -> list[FieldError]:
     else:
         operators = ("Equal", "Exists", "Lt", "Gt") if operator in _GATED_OPERATORS else ("Equal", "Exists")
         errors.append(not_supported(field_path, operator, operators))
-    if effect and effect not in _EFFECTS:
-        errors.append(not_supported(f"{path}.effect", effect, _EFFECTS))
+    if effect and effect not in _TAINT_EFFECTS:
+        errors.append(not_supported(f"{path}.effect", effect, _TAINT_EFFECTS))
     return errors

@@ -20,7 +20,7 @@ from podscaler.api.cel.values.issues import CompileError
 from podscaler.api.cel.values.types import Type
 
 PROGRAMS_MAX = 512
-"""How many compiled expressions are kept."""
+"""How many compiled expressions the cache holds; the least recently used one is dropped first."""
 
 _STRING, _STRINGS = types.STRING, types.list_of(types.STRING)
 _KIND = types.object_of("kubernetes.GroupVersionKind", dict.fromkeys(("group", "version", "kind"), _STRING))
@@ -56,8 +56,8 @@ class PolicyCompiler:
     """Compiles the expressions of one policy or webhook: of match conditions, variables, validations and messages.
 
     Args:
-        has_params: whether there is the variable `params`.
-        is_composed: whether there is the variable `variables`.
+        has_params: whether expressions may use the variable `params`.
+        is_composed: whether expressions may use `variables`, which holds the variables that `add_variable` added.
     """
 
     def __init__(self, *, has_params: bool = False, is_composed: bool = False) -> None:
@@ -87,7 +87,7 @@ class PolicyCompiler:
             return f"compilation failed: {error}"
         if program.result == types.DYN or program.result.name in results:
             return None
-        names = [_TYPE_NAMES.get(each, each) for each in results]
+        names = [_TYPE_NAMES.get(result, result) for result in results]
         expected = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
         return f"must evaluate to {expected} but got {program.result}"
 
@@ -101,7 +101,7 @@ def _compiled(expression: str, has_params: bool, composed: tuple[tuple[str, Type
 
 
 def condition(expression: str, *, has_params: bool = False) -> Program:
-    """The program of a match condition. Raises CompileError, also where its value is no bool."""
+    """The program of a match condition. Raises CompileError, also if its value is not a bool."""
     program = _compiled(expression, has_params, None)
     if program.result not in (types.BOOL, types.DYN):
         raise CompileError("must evaluate to bool")

@@ -94,8 +94,10 @@ def _rule_errors(rule: Object, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     seen: set[str] = set()
     for index, name in enumerate(rule.get("resourceNames") or []):
-        place = f"{path}.resourceNames[{index}]"
-        found += checks.well_formed(name, place, names.path_segment_errors) + checks.not_repeated(name, place, seen)
+        field_path = f"{path}.resourceNames[{index}]"
+        found += checks.well_formed(name, field_path, names.path_segment_errors) + checks.not_repeated(
+            name, field_path, seen
+        )
     return found + webhook_validation.rule_errors(rule, path)
 
 
@@ -111,7 +113,7 @@ def _expression_errors(policy_name: str, spec: Object) -> list[FieldError]:
     if not validations and not annotations:
         text = "validations or auditAnnotations must contain at least one item"
         return [*found, required("spec.validations", text), required("spec.auditAnnotations", text)]
-    found += checks.each(validations, "spec.validations", lambda each, path: _validation_errors(each, path, compiler))
+    found += checks.each(validations, "spec.validations", lambda rule, path: _validation_errors(rule, path, compiler))
     if len(annotations) > AUDIT_ANNOTATIONS_MAX:
         text = f"must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations"
         found.append(invalid("spec.auditAnnotations", annotations, text))
@@ -140,16 +142,16 @@ def _variable_errors(variable: Object, path: str, compiler: Any) -> list[FieldEr
 
 def _validation_errors(validation: Object, path: str, compiler: Any) -> list[FieldError]:
     expression, message = validation.get("expression", ""), validation.get("message", "")
-    computed, reason = validation.get("messageExpression", ""), validation.get("reason")
+    message_expression, reason = validation.get("messageExpression", ""), validation.get("reason")
     found: list[FieldError] = []
     if not expression.strip():
         found.append(required(f"{path}.expression", "expression is not specified"))
     elif error := compiler.find_error(expression, "bool"):
         found.append(invalid(f"{path}.expression", expression, error))
-    if computed and not computed.strip():
-        found.append(invalid(f"{path}.messageExpression", computed, "must be non-empty if specified"))
-    elif computed and (error := compiler.find_error(computed, "string")):
-        found.append(invalid(f"{path}.messageExpression", computed, error))
+    if message_expression and not message_expression.strip():
+        found.append(invalid(f"{path}.messageExpression", message_expression, "must be non-empty if specified"))
+    elif message_expression and (error := compiler.find_error(message_expression, "string")):
+        found.append(invalid(f"{path}.messageExpression", message_expression, error))
     if message and not message.strip():
         found.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif _LINE_BREAKS.search(message.strip()):

@@ -24,11 +24,15 @@ IGNORED_KINDS: Final = frozenset({"events", "events.events.k8s.io"})
 ONE: Final = Quantity(1)
 ZERO: Final = Quantity(0)
 _NANOSECONDS: Final = 1_000_000_000
-_ALIASES: Final = frozenset({"configmaps", "resourcequotas", "replicationcontrollers", "secrets"})
-_COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
+_NAMES_WITHOUT_COUNT_PREFIX: Final = frozenset({"configmaps", "resourcequotas", "replicationcontrollers", "secrets"})
+_COMPUTE_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 _REQUIRED: Final = frozenset(f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in ("cpu", "memory"))
 _POD_NAMES: Final = frozenset(
-    {"count/pods", "pods", *(f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in _COMPUTE)}
+    {
+        "count/pods",
+        "pods",
+        *(f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in _COMPUTE_RESOURCES),
+    }
 )
 _HUGE_PAGES: Final = "hugepages-"
 _CLASS_SUFFIX: Final = ".storageclass.storage.k8s.io/"
@@ -43,17 +47,17 @@ class QuotaEvaluator:
     """
 
     def __init__(self, resource: str) -> None:
-        self._names = frozenset({f"count/{resource}", *({resource} & _ALIASES)})
+        self._names = frozenset({f"count/{resource}", *({resource} & _NAMES_WITHOUT_COUNT_PREFIX)})
 
     def tracked(self, hard: Iterable[str]) -> frozenset[str]:
-        """Those of the names in a quota that objects of this kind use."""
+        """Those of the names in a quota's spec.hard that objects of this kind use."""
         return self._names & frozenset(hard)
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
         """What an object uses.
 
         Args:
-            now_ns: the wall clock: pods whose grace period is over use nothing but their count.
+            now_ns: the present time, since the epoch: pods whose grace period is over use nothing but their count.
         """
         del obj, now_ns
         return dict.fromkeys(self._names, ONE)
@@ -147,9 +151,9 @@ class _ClaimEvaluator(QuotaEvaluator):
     """Counts PersistentVolumeClaims and their storage, also for each storage class."""
 
     def tracked(self, hard: Iterable[str]) -> frozenset[str]:
-        own = ("count/persistentvolumeclaims", *_CLAIMS)
+        plain_names = ("count/persistentvolumeclaims", *_CLAIMS)
         suffixes = tuple(f"{_CLASS_SUFFIX}{name}" for name in _CLAIMS)
-        return frozenset(name for name in hard if name in own or name.endswith(suffixes))
+        return frozenset(name for name in hard if name in plain_names or name.endswith(suffixes))
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
         del now_ns
@@ -191,7 +195,7 @@ def amounts_of(listed: Object | None) -> dict[str, Quantity]:
 
 
 def added(first: Amounts, second: Amounts) -> dict[str, Quantity]:
-    """The sums by name."""
+    """The sums by name; a name that only one of the two has keeps its amount."""
     total = dict(first)
     for name, amount in second.items():
         total[name] = total[name] + amount if name in total else amount
@@ -286,11 +290,11 @@ def _amounts(holder: Object, part: str) -> dict[str, Quantity]:
 def _compute(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
     found = {"pods": ONE}
     for name, amount in requests.items():
-        if name in _COMPUTE or name.startswith(_HUGE_PAGES):
+        if name in _COMPUTE_RESOURCES or name.startswith(_HUGE_PAGES):
             found |= {name: amount, f"requests.{name}": amount}
         elif names.is_extended_resource(name):
             found[f"requests.{name}"] = amount
-    return found | {f"limits.{name}": amount for name, amount in limits.items() if name in _COMPUTE}
+    return found | {f"limits.{name}": amount for name, amount in limits.items() if name in _COMPUTE_RESOURCES}
 
 
 def _is_extended(name: str) -> bool:

@@ -26,7 +26,7 @@ _NAME_SEGMENTS_MIN = 3
 
 
 def validate(webhooks: Sequence[Object], old: Sequence[Object] | None) -> list[FieldError]:
-    """The field errors of the webhooks of a configuration; `old`: the stored ones, None on create."""
+    """The field errors of the webhooks of a configuration; `old` are the stored webhooks, None on create."""
     found: list[FieldError] = []
     keeps_conditions = old is not None and _conditions(webhooks) == _conditions(old)
     seen: set[str] = set()
@@ -85,7 +85,9 @@ def rule_errors(rule: Object, path: str) -> list[FieldError]:
     operations = rule.get("operations") or []
     found = checks.present(operations, f"{path}.operations")
     found += _wildcard_errors(operations, f"{path}.operations", "operations")
-    found += checks.each(operations, f"{path}.operations", lambda each, at: checks.one_of(each, at, OPERATIONS))
+    found += checks.each(
+        operations, f"{path}.operations", lambda operation, at: checks.one_of(operation, at, OPERATIONS)
+    )
     for name, words in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
         values = rule.get(name) or []
         found += checks.present(values, f"{path}.{name}")
@@ -101,22 +103,23 @@ def _wildcard_errors(values: Sequence[str], path: str, words: str) -> list[Field
 
 
 def _resource_errors(resources: Sequence[str], path: str) -> list[FieldError]:
+    """The errors of empty resources, and of those that a wildcard of the same rule covers, such as `pods/*`."""
     found = checks.present(resources, path)
-    whole: set[str] = set()
+    wildcards: set[str] = set()
     for index, resource in enumerate(resources):
-        name, slash, part = resource.partition("/")
+        name, slash, subresource = resource.partition("/")
         if not resource:
             found.append(required(f"{path}[{index}]"))
         if not slash:
             continue
-        for wildcard in (f"{name}/*", f"*/{part}"):
-            if wildcard in whole:
+        for wildcard in (f"{name}/*", f"*/{subresource}"):
+            if wildcard in wildcards:
                 text = f"if '{wildcard}' is present, must not specify {resource}"
                 found.append(invalid(f"{path}[{index}]", resource, text))
-        whole |= {resource} if "*" in (name, part) else set()
+        wildcards |= {resource} if "*" in (name, subresource) else set()
     if len(resources) > 1 and "*/*" in resources:
         found.append(invalid(path, resources, "if '*/*' is present, must not specify other resources"))
-    if "*" in resources and any("/" not in each and each != "*" for each in resources):
+    if "*" in resources and any("/" not in resource and resource != "*" for resource in resources):
         text = "if '*' is present, must not specify other resources without subresources"
         found.append(invalid(path, resources, text))
     return found
@@ -190,12 +193,12 @@ def condition_errors(conditions: Sequence[Object], path: str, *, has_params: boo
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         name, expression = condition.get("name", ""), (condition.get("expression") or "").strip()
-        place = f"{path}[{index}]"
+        field_path = f"{path}[{index}]"
         message = _find_condition_error(expression, has_params=has_params) if expression else None
-        found += checks.present(expression, f"{place}.expression")
-        found += [invalid(f"{place}.expression", expression, message)] if message else []
-        found += checks.required_form(name, f"{place}.name", names.label_key_errors)
-        found += checks.not_repeated(name, f"{place}.name", seen) if name else []
+        found += checks.present(expression, f"{field_path}.expression")
+        found += [invalid(f"{field_path}.expression", expression, message)] if message else []
+        found += checks.required_form(name, f"{field_path}.name", names.label_key_errors)
+        found += checks.not_repeated(name, f"{field_path}.name", seen) if name else []
     return found
 
 

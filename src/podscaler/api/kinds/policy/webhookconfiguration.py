@@ -14,6 +14,7 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 GROUP = "admissionregistration.k8s.io"
 TIMEOUT_S = 10
 SERVICE_PORT = 443
+"""Defaults of a webhook: the time limit of a call, and the port of its Service."""
 
 
 def set_defaults(configuration: Object, *, is_mutating: bool = False) -> None:

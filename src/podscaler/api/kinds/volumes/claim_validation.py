@@ -13,9 +13,11 @@ from podscaler.api.resource.resources import Object
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 SHORT_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-"""The modes as tables show them, in that order."""
+"""Access mode -> its short form; tables list the modes of a claim in this order."""
 _VOLUME_MODES = ("Block", "Filesystem")
-_FIXED = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+_IMMUTABLE_SPEC_MESSAGE = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
@@ -53,16 +55,17 @@ def _size_errors(requests: Object, path: str) -> list[FieldError]:
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
+    """The errors of an update that changes fields of the spec that are fixed after creation."""
     errors = []
-    before, after = _compared(new, old)
+    before, after = _specs_to_compare(new, old)
     if not semantics.same(after, before):
         lines = go_struct.difference(before, after, "core/v1.PersistentVolumeClaimSpec")
-        errors.append(forbidden("spec", f"{_FIXED}\n{lines}"))
+        errors.append(forbidden("spec", f"{_IMMUTABLE_SPEC_MESSAGE}\n{lines}"))
     errors += _shrinking_errors(new, old)
     return errors + checks.unchanged(new["spec"].get("volumeMode"), old["spec"].get("volumeMode"), "volumeMode")
 
 
-def _compared(new: Object, old: Object) -> tuple[Object, Object]:
+def _specs_to_compare(new: Object, old: Object) -> tuple[Object, Object]:
     """The old and the new spec, with equal values in the fields that may change.
 
     Volume and storage class can be set once; size and attributes class can change while the claim is bound.
@@ -83,12 +86,14 @@ def _compared(new: Object, old: Object) -> tuple[Object, Object]:
 
 def _shrinking_errors(new: Object, old: Object) -> list[FieldError]:
     """The error of a smaller size, which is allowed down to status.capacity (after an expansion that failed)."""
-    size, before = _size(new["spec"].get("resources"), "requests"), _size(old["spec"].get("resources"), "requests")
-    is_smaller = size < before
+    size = _size(new["spec"].get("resources"), "requests")
+    old_size = _size(old["spec"].get("resources"), "requests")
+    is_smaller = size < old_size
     if not is_smaller or size > _size(old.get("status"), "capacity"):
         return []
     return [forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")]
 
 
-def _size(amounts: Object | None, part: str) -> Quantity:
-    return Quantity.parse(str(((amounts or {}).get(part) or {}).get("storage", "0")))
+def _size(parent: Object | None, field: str) -> Quantity:
+    """The storage size in a field of `parent`, such as `requests` of spec.resources; 0 if it is not set."""
+    return Quantity.parse(str(((parent or {}).get(field) or {}).get("storage", "0")))

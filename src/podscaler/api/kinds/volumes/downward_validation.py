@@ -47,13 +47,14 @@ def field_errors(source: Object, path: str, fields: tuple[str, ...]) -> list[Fie
     if match := _SUBSCRIPT.fullmatch(field):
         return _subscript_errors(match, path)
     if field in _FIELD_LABELS:
-        errors = _FIELD_LABELS[field]
-        return checks.one_of(errors, f"{path}.fieldPath", fields)
+        converted_field = _FIELD_LABELS[field]
+        return checks.one_of(converted_field, f"{path}.fieldPath", fields)
     text = f"error converting fieldPath: field label not supported: {field}"
     return [invalid(f"{path}.fieldPath", field, text)]
 
 
 def _subscript_errors(match: re.Match[str], path: str) -> list[FieldError]:
+    """The errors of a reference to one label or annotation, such as `metadata.labels['app']`."""
     name, key = match["name"], match["key"]
     if name not in ("metadata.labels", "metadata.annotations"):
         text = f"error converting fieldPath: field label does not support subscript: {match[0]}"

@@ -1,6 +1,6 @@
 """Validates the volumes of a pod spec, the mounts of its containers, and references to volumes in variables.
 
-Called by the validation of pods and containers. A new volume type: add it to `_known_errors`.
+Called by the validation of pods and containers. A new volume type: add it to `_source_type_errors`.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """
@@ -26,8 +26,8 @@ def validate(volumes: list[Object], path: str, *, old: list[Object] | None = Non
     Args:
         volumes: the volumes of a pod spec.
         path: the path of the list.
-        old: the stored volumes; where a token among them has an invalid path, paths of tokens are not checked, since
-            objects may be older than that check.
+        old: the stored volumes, None on create. If a service account token among them has an invalid path, the paths
+            of tokens are not checked, since the object may be older than that check.
     """
     is_invalid = projected_volume_validation.has_invalid_token_path
     trusts_token_paths = any(is_invalid(volume.get("projected") or {}) for volume in old or [])
@@ -42,45 +42,49 @@ def validate(volumes: list[Object], path: str, *, old: list[Object] | None = Non
 
 
 def _source_errors(volume: Object, path: str, *, trusts_token_paths: bool) -> list[FieldError]:
+    """The errors of a volume's source. If there are several, all but one are forbidden, and that one is checked."""
     order = ("emptyDir", "hostPath")
     source_kinds = [name for name in volume if name != "name" and volume[name] is not None]
     sources = sorted(source_kinds, key=lambda name: order.index(name) if name in order else len(order))
     if not sources:
         return [required(path, "must specify a volume type")]
-    kind, field_path = sources[0], f"{path}.{sources[0]}"
-    errors = _known_errors(kind, volume[kind], field_path)
-    if kind == "projected":
-        errors += projected_volume_validation.validate(volume[kind], field_path, trusts_token_paths=trusts_token_paths)
+    source_type, field_path = sources[0], f"{path}.{sources[0]}"
+    errors = _source_type_errors(source_type, volume[source_type], field_path)
+    if source_type == "projected":
+        errors += projected_volume_validation.validate(
+            volume[source_type], field_path, trusts_token_paths=trusts_token_paths
+        )
     more = [forbidden(f"{path}.{name}", "may not specify more than 1 volume type") for name in sources[1:]]
     return errors + more
 
 
-def _known_errors(kind: str, source: Object, path: str) -> list[FieldError]:
-    if kind in ("configMap", "secret"):
-        name = "name" if kind == "configMap" else "secretName"
+def _source_type_errors(source_type: str, source: Object, path: str) -> list[FieldError]:
+    """The errors of one source, whose type is the name of its field; types that are not listed have no rule here."""
+    if source_type in ("configMap", "secret"):
+        name = "name" if source_type == "configMap" else "secretName"
         errors = [] if source.get(name) else [required(f"{path}.{name}")]
         errors += _mode_errors(source, path)
         errors += checks.each(source.get("items"), f"{path}.items", volume_paths.key_to_path_errors)
         return errors
-    if kind == "downwardAPI":
+    if source_type == "downwardAPI":
         errors = _mode_errors(source, path)
         for item in source.get("items") or []:
             errors += downward_validation.file_errors(item, path)
         return errors
-    if kind == "hostPath":
+    if source_type == "hostPath":
         return host_path_errors(source, path)
-    if kind == "persistentVolumeClaim":
+    if source_type == "persistentVolumeClaim":
         return checks.present(source.get("claimName"), f"{path}.claimName")
-    return _mode_errors(source, path) if kind == "projected" else []
+    return _mode_errors(source, path) if source_type == "projected" else []
 
 
 def host_path_errors(source: Object, path: str) -> list[FieldError]:
     """The field errors of the hostPath at `path`."""
-    host_path, kind = source.get("path", ""), source.get("type", "")
+    host_path, host_path_type = source.get("path", ""), source.get("type", "")
     if not host_path:
         return [required(f"{path}.path")]
     errors = volume_paths.backstep_errors(host_path, f"{path}.path")
-    return errors + checks.one_of(kind, f"{path}.type", _HOST_PATH_TYPES)
+    return errors + checks.one_of(host_path_type, f"{path}.type", _HOST_PATH_TYPES)
 
 
 def _mode_errors(source: Object, path: str) -> list[FieldError]:
@@ -103,12 +107,15 @@ def mount_errors(container: Object, path: str, volumes: frozenset[str]) -> list[
     return errors
 
 
-def _sub_path_errors(mount: Object, path: str, place: str) -> list[FieldError]:
-    """The errors of the mount at `place` in the list `path`; errors of its paths have no index in their field path."""
-    part, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
-    errors = volume_paths.relative_errors(part, f"{path}.subPath")
+def _sub_path_errors(mount: Object, path: str, mount_field: str) -> list[FieldError]:
+    """The errors of the sub-paths of the mount at `mount_field`; most name the list at `path`, without an index."""
+    sub_path, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
+    errors = volume_paths.relative_errors(sub_path, f"{path}.subPath")
     errors += checks.holds(
-        not (part and expression), f"{place}.subPathExpr", expression, "subPathExpr and subPath are mutually exclusive"
+        not (sub_path and expression),
+        f"{mount_field}.subPathExpr",
+        expression,
+        "subPathExpr and subPath are mutually exclusive",
     )
     return errors + volume_paths.relative_errors(expression, f"{path}.subPathExpr")
 
@@ -129,10 +136,10 @@ def file_key_errors(spec: Object, path: str) -> list[FieldError]:
     errors = []
     for group in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(group) or []):
-            for at, variable in enumerate(container.get("env") or []):
+            for env_index, variable in enumerate(container.get("env") or []):
                 reference = (variable.get("valueFrom") or {}).get("fileKeyRef")
                 if reference is not None:
-                    field_path = f"{path}.{group}[{index}].env[{at}].valueFrom.fileKeyRef.volumeName"
+                    field_path = f"{path}.{group}[{index}].env[{env_index}].valueFrom.fileKeyRef.volumeName"
                     errors += _env_volume_errors(reference.get("volumeName", ""), sources, field_path)
     return errors
 
