@@ -87,7 +87,9 @@ def find_version(webhook: Webhook, write: AdmittedWrite, versions: Sequence[Serv
     """The version in which a webhook gets the objects; None if none of its rules matches."""
     candidates = versions if webhook.source.get("matchPolicy") != "Exact" else versions[:1]
     rules = webhook.source.get("rules") or []
-    return next((each for each in candidates if any(_is_matched(rule, write, each) for rule in rules)), None)
+    return next(
+        (candidate for candidate in candidates if any(_is_matched(rule, write, candidate) for rule in rules)), None
+    )
 
 
 def _is_matched(rule: Object, write: AdmittedWrite, served: ServedVersion) -> bool:
@@ -109,8 +111,8 @@ def _has(values: Sequence[str] | None, wanted: str) -> bool:
 
 
 def _covers(pattern: str, resource: str, subresource: str) -> bool:
-    name, _, part = pattern.partition("/")
-    return name in ("*", resource) and part in ("*", subresource)
+    name, _, subresource_pattern = pattern.partition("/")
+    return name in ("*", resource) and subresource_pattern in ("*", subresource)
 
 
 def is_selected(webhook: Webhook, write: AdmittedWrite, objects: Objects) -> bool:
