@@ -62,7 +62,8 @@ async def relay_body(
 ) -> None:
     """Relay the body. If the server closes the connection early, the client's connection is closed too.
 
-    Raises TimeoutError after `timeout_s` (None if there is no limit), or when the client does not read.
+    It is also closed after `timeout_s` (None if there is no limit), and if the client does not read: TimeoutError is an
+    OSError.
     """
     try:
         async with asyncio.timeout(timeout_s):
