@@ -347,8 +347,8 @@ def _selected_name(query: Query) -> str:
         terms = field_selectors.parse(query.text("fieldSelector"))
     except field_selectors.FieldSelectorError:
         return ""
-    found = [term.value for term in terms if term.field == "metadata.name" and not term.negated]
-    return found[0] if found and not name_rules.path_segment_errors(found[0]) else ""
+    names = [term.value for term in terms if term.field == "metadata.name" and not term.negated]
+    return names[0] if names and not name_rules.path_segment_errors(names[0]) else ""
 
 
 def _verb(method: str, target: ResourcePath, query: Query) -> str:

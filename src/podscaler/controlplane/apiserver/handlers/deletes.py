@@ -32,10 +32,10 @@ async def delete(server: ServerContext, request: ResourceRequest) -> EncodedResp
     options = await _options(server, request)
     if server.objects.find(request.key, path.namespace, path.name) is not None:
         _warn_about_orphans(request, options)
-    done = await server.objects.delete(request.key, path.namespace, path.name, options=options)
-    if done.gone and not request.served.resource.returns_deleted_object:
-        return await responses.encode_object(_success(request, done.entry), request.form)
-    return await object_responses.one(server, request, done.entry)
+    deletion = await server.objects.delete(request.key, path.namespace, path.name, options=options)
+    if deletion.gone and not request.served.resource.returns_deleted_object:
+        return await responses.encode_object(_success(request, deletion.entry), request.form)
+    return await object_responses.one(server, request, deletion.entry)
 
 
 async def delete_collection(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -46,12 +46,12 @@ async def delete_collection(server: ServerContext, request: ResourceRequest) -> 
         why = "is not allowed with DELETECOLLECTION, try again after removing the option"
         error = field.invalid("ignoreStoreReadErrorWithClusterBreakingPotential", True, why)
         raise field.invalid_object(group="meta.k8s.io", kind="DeleteOptions", name="", errors=[error])
-    found = await server.objects.delete_collection(
+    deleted = await server.objects.delete_collection(
         request.key, request.path.namespace, which=selectors, options=options
     )
-    if found.entries:
+    if deleted.entries:
         _warn_about_orphans(request, options)
-    return await object_responses.page(server, request, found)
+    return await object_responses.page(server, request, deleted)
 
 
 async def _options(server: ServerContext, request: ResourceRequest) -> DeleteOptions:

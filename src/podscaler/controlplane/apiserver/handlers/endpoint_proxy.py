@@ -35,7 +35,7 @@ _OWN_HEADERS = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_
 async def forward(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
     """The response of the target, which has been sent when this returns, or the redirect of an empty path.
 
-    Raises StatusError as `proxy_targets.resolve`, 400 for an upgrade, 503 where the target cannot be reached.
+    Raises StatusError as `proxy_targets.resolve`, 400 for an upgrade, 503 if the target cannot be reached.
     """
     target, http = proxy_targets.resolve(server, request), request.http
     if websockets.is_upgrade(http):
@@ -61,7 +61,7 @@ def through_proxy(location: str, base: str, target: ProxyTarget, host: str) -> s
     Args:
         location: the target's header.
         base: the escaped path up to `proxy`.
-        target: who sent it.
+        target: the pod or kubelet that sent it.
         host: the Host header of the client's request.
     """
     parts = urlsplit(location)

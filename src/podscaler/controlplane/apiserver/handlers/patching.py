@@ -120,8 +120,8 @@ class Patcher:
             decoded = kind.decoded(patched)
         except DecodeError as error:
             raise self._invalid(patched, str(error), obj) from None
-        found = sorted(decoded.problems) if self.patch.type == "strategic" else decoded.problems
-        problems = (*self.patch.problems, *found)
+        decoding_problems = sorted(decoded.problems) if self.patch.type == "strategic" else decoded.problems
+        problems = (*self.patch.problems, *decoding_problems)
         if problems and self.validation == "Strict":
             raise self._invalid(patched, http_errors.strict_decoding_text(problems), obj)
         if self.validation == "Warn":
@@ -129,6 +129,7 @@ class Patcher:
         return request_bodies.with_type_meta(decoded, kind), kind
 
     def _patched_kind(self, patched: Object) -> BodyKind:
+        """The kind and version to decode the patched object as. Raises StatusError 422 if they are not served."""
         if self.expected.decode is not None:
             api_version, kind = (str(patched.get(key) or "") for key in ("apiVersion", "kind"))
             return replace(self.expected, api_version=api_version, kind=kind)
@@ -138,13 +139,13 @@ class Patcher:
         version = patched.get("apiVersion") or self.expected.api_version
         if str(version).count("/") > 1:
             raise self._invalid(patched, f"unexpected GroupVersion string: {version}")
-        found = self.kinds.get((str(version), str(name)))
-        if found is not None and found.kind != self.expected.kind:
-            raise self._invalid(patched, request_bodies.unknown_conversion(found, self.expected))
-        if found is None:
+        registered = self.kinds.get((str(version), str(name)))
+        if registered is not None and registered.kind != self.expected.kind:
+            raise self._invalid(patched, request_bodies.unknown_conversion(registered, self.expected))
+        if registered is None:
             text = f'no kind "{name}" is registered for version "{version}" {request_bodies.GO_SCHEME}'
             raise self._invalid(patched, text)
-        return found
+        return registered
 
     def _invalid(self, patched: Object, text: str, original: Object | None = None) -> StatusError:
         value_in_errors = self.patch.value_in_errors(patched, original or {}, self.expected.message)
@@ -228,7 +229,7 @@ def _check_new(server: ServerContext, request: ResourceRequest, obj: Object) -> 
 def _version(request: ResourceRequest, kind: BodyKind) -> Version:
     """The version of a patched object: the path's, unless the patch changes the apiVersion."""
     versions = request.served.resource.versions
-    return next((each for each in versions if each.message == kind.message), request.served.version)
+    return next((version for version in versions if version.message == kind.message), request.served.version)
 
 
 async def receive(request: ResourceRequest) -> Patch:
@@ -247,7 +248,7 @@ def parse(body: bytes, patch_type: PatchType) -> Patch:
         value = json_text.parse(body)
     except DecodeError:
         raise http_errors.bad_request("invalid JSON patch") from None
-    problems = tuple(f'duplicate field "{path}"' for path in _duplicates(value, ""))
+    problems = tuple(f'duplicate field "{field_path}"' for field_path in _duplicates(value, ""))
     if patch_type == "json":
         operations = json_patch.parse(value)
         problems = (*problems, *json_patch.unknown_fields(operations))
@@ -271,19 +272,21 @@ def _no_object(value: Any, patch_type: PatchType) -> StatusError:
     return http_errors.bad_request(f"error decoding patch: {text}" if patch_type == "merge" else text)
 
 
-def _duplicates(value: Any, path: str) -> list[str]:
-    """The paths of duplicate members, in the order of the text."""
+def _duplicates(value: Any, field_path: str) -> list[str]:
+    """The field paths (`spec.ports[0].name`) of duplicate members of `value`, in the order of the JSON text."""
     if isinstance(value, list):
-        return [found for index, item in enumerate(value) for found in _duplicates(item, f"{path}[{index}]")]
+        return [
+            duplicate for index, item in enumerate(value) for duplicate in _duplicates(item, f"{field_path}[{index}]")
+        ]
     if not isinstance(value, dict):
         return []
     pairs = value.pairs if isinstance(value, Repeated) else value.items()
     seen: set[str] = set()
     result: list[str] = []
     for key, item in pairs:
-        below = f"{path}.{key}" if path else key
+        member_path = f"{field_path}.{key}" if field_path else key
         if key in seen:
-            result.append(below)
+            result.append(member_path)
         seen.add(key)
-        result += _duplicates(item, below)
+        result += _duplicates(item, member_path)
     return list(dict.fromkeys(result))

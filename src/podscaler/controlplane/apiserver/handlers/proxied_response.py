@@ -17,7 +17,7 @@ from podscaler.controlplane.apiserver.http import streaming_response
 
 UNESCAPED_IN_PATHS = "/$&+,:;=@-_.~"
 """The characters that Go does not escape in paths."""
-_BODILESS = frozenset({204, 304})
+_STATUSES_WITHOUT_BODY = frozenset({204, 304})
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,11 @@ async def start(
     sent_headers.setdefault("Cache-Control", "no-cache, private")
     sent_headers.update(headers or {})
     response = web.StreamResponse(status=received.status, reason=received.reason, headers=sent_headers)
-    if "Content-Length" not in sent_headers and request.method != "HEAD" and received.status not in _BODILESS:
+    if (
+        "Content-Length" not in sent_headers
+        and request.method != "HEAD"
+        and received.status not in _STATUSES_WITHOUT_BODY
+    ):
         response.enable_chunked_encoding()
     await response.prepare(request)
     if is_stream:
@@ -56,9 +60,10 @@ async def relay_body(
     *,
     timeout_s: float | None,
 ) -> None:
-    """Relay the body; where the server closes the connection early, the client's is closed too.
+    """Relay the body. If the server closes the connection early, the client's connection is closed too.
 
-    Raises TimeoutError after `timeout_s` (None: there is no limit), or when the client does not read.
+    It is also closed after `timeout_s` (None if there is no limit), and if the client does not read: TimeoutError is an
+    OSError.
     """
     try:
         async with asyncio.timeout(timeout_s):

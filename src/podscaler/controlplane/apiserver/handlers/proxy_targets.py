@@ -35,7 +35,7 @@ class ProxyTarget:
     Attributes:
         scheme: `http` or `https`.
         host, port: the address.
-        tls: makes the TLS settings, in a thread; None: certificates are not verified.
+        tls: makes the TLS settings, and is called in a thread; None if certificates are not verified.
     """
 
     scheme: str
@@ -46,7 +46,7 @@ class ProxyTarget:
 
 @dataclass(frozen=True, slots=True)
 class _ProxyId:
-    """The parts of an ID; `scheme` and `port` are empty where they are not given."""
+    """The parts of an ID; `scheme` and `port` are empty if they are not given."""
 
     scheme: str
     name: str
@@ -84,7 +84,9 @@ def _parse_id(text: str) -> _ProxyId | None:
 
 def _resolve_pod(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
     pod: Object = server.objects.get(request.key, request.path.namespace, requested.name).decode()
-    declared = [port["containerPort"] for each in pod["spec"]["containers"] for port in each.get("ports") or ()]
+    declared = [
+        port["containerPort"] for container in pod["spec"]["containers"] for port in container.get("ports") or ()
+    ]
     if requested.port:
         port = _parse_port(requested.port)
         if port is None:

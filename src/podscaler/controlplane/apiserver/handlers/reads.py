@@ -43,10 +43,10 @@ async def list_all(server: ServerContext, request: ResourceRequest) -> EncodedRe
 async def get_computed(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
     """The response with one computed object. Raises StatusError 404, 406, 503 without a provider."""
     path = request.path
-    found = _provider(server, request).get(path.namespace, path.name)
-    if found is None:
+    computed = _provider(server, request).get(path.namespace, path.name)
+    if computed is None:
         raise api_errors.not_found(request.served.resource, path.name)
-    return await object_responses.one(server, request, _entry(request, found))
+    return await object_responses.one(server, request, _entry(request, computed))
 
 
 async def list_computed(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -57,12 +57,13 @@ async def list_computed(server: ServerContext, request: ResourceRequest) -> Enco
     namespace = request.path.namespace
     options = query_options.list_options(request.query)
     selection = selection_predicate.selection(request.served.resource, namespace, options)
-    found = [_entry(request, obj) for obj in _provider(server, request).list(namespace)]
-    selected = sorted((entry for entry in found if selection.matches(entry)), key=lambda entry: entry.key)
+    computed = [_entry(request, obj) for obj in _provider(server, request).list(namespace)]
+    selected = sorted((entry for entry in computed if selection.matches(entry)), key=lambda entry: entry.key)
     return await object_responses.page(server, request, ListPage(selected, 0))
 
 
 def _provider(server: ServerContext, request: ResourceRequest) -> VirtualObjects:
+    """What computes the objects of the request's kind. Raises StatusError 503 if this server has nothing for it."""
     provider = server.parts.virtual.get(request.key)
     if provider is None:
         text = "the server is currently unable to handle the request"

@@ -14,30 +14,32 @@ from podscaler.api.machinery.field import FieldError
 from podscaler.controlplane.storage import field_selectors
 
 _ATTRIBUTES_PATH = "spec.resourceAttributes"
-_WITH_VALUES = ("In", "NotIn")
-_WITHOUT_VALUES = ("Exists", "DoesNotExist")
+_OPERATORS_WITH_VALUES = ("In", "NotIn")
+_OPERATORS_WITHOUT_VALUES = ("Exists", "DoesNotExist")
 
 
 def selector_field_errors(attributes: Mapping[str, Any]) -> list[FieldError]:
     """The field errors of the selectors in `resourceAttributes`."""
-    found: list[FieldError] = []
-    for part, key_errors in (("fieldSelector", _field_key_errors), ("labelSelector", _label_key_errors)):
-        selector = attributes.get(part)
+    errors: list[FieldError] = []
+    for selector_field, key_errors in (("fieldSelector", _field_key_errors), ("labelSelector", _label_key_errors)):
+        selector = attributes.get(selector_field)
         if selector is not None:
-            found += _selector_errors(selector, f"{_ATTRIBUTES_PATH}.{part}", key_errors)
-    return found
+            errors += _selector_errors(selector, f"{_ATTRIBUTES_PATH}.{selector_field}", key_errors)
+    return errors
 
 
 def evaluation_error(attributes: Mapping[str, Any]) -> str:
     """kube-apiserver's message about the selectors that are ignored; empty if none is."""
     texts = []
-    for part, parse in (("fieldSelector", field_selectors.parse), ("labelSelector", selectors.parse)):
-        selector = attributes.get(part) or {}
-        operators = [each.get("operator", "") for each in selector.get("requirements") or []]
-        unknown = [operator for operator in operators if operator not in _WITH_VALUES + _WITHOUT_VALUES]
+    for selector_field, parse in (("fieldSelector", field_selectors.parse), ("labelSelector", selectors.parse)):
+        selector = attributes.get(selector_field) or {}
+        operators = [requirement.get("operator", "") for requirement in selector.get("requirements") or []]
+        unknown = [
+            operator for operator in operators if operator not in _OPERATORS_WITH_VALUES + _OPERATORS_WITHOUT_VALUES
+        ]
         if unknown or not _parses(parse, selector.get("rawSelector", "")):
             partially = "partially " if len(unknown) < len(operators) else ""
-            texts.append(f"{_ATTRIBUTES_PATH}.{part} {partially}ignored due to parse error")
+            texts.append(f"{_ATTRIBUTES_PATH}.{selector_field} {partially}ignored due to parse error")
     return "; ".join(texts)
 
 
@@ -50,34 +52,34 @@ def _parses(parse: Callable[[str], object], text: str) -> bool:
 
 
 def _selector_errors(
-    selector: Mapping[str, Any], path: str, key_errors: Callable[[str, str], list[FieldError]]
+    selector: Mapping[str, Any], field_path: str, key_errors: Callable[[str, str], list[FieldError]]
 ) -> list[FieldError]:
     raw, requirements = selector.get("rawSelector", ""), selector.get("requirements") or []
     if raw and requirements:
-        return [field.invalid(f"{path}.rawSelector", raw, "may not specified at the same time as requirements")]
+        return [field.invalid(f"{field_path}.rawSelector", raw, "may not specified at the same time as requirements")]
     if not raw and not requirements:
-        why = f"when {path} is specified, requirements or rawSelector is required"
-        return [field.required(f"{path}.requirements", why)]
-    found: list[FieldError] = []
+        why = f"when {field_path} is specified, requirements or rawSelector is required"
+        return [field.required(f"{field_path}.requirements", why)]
+    errors: list[FieldError] = []
     for index, requirement in enumerate(requirements):
-        at = f"{path}.requirements[{index}]"
-        found += key_errors(requirement.get("key", ""), f"{at}.key")
-        found += _value_errors(requirement, f"{at}.values")
-    return found
+        requirement_path = f"{field_path}.requirements[{index}]"
+        errors += key_errors(requirement.get("key", ""), f"{requirement_path}.key")
+        errors += _value_errors(requirement, f"{requirement_path}.values")
+    return errors
 
 
-def _field_key_errors(key: str, path: str) -> list[FieldError]:
-    return [] if key else [field.required(path, "must be specified")]
+def _field_key_errors(key: str, field_path: str) -> list[FieldError]:
+    return [] if key else [field.required(field_path, "must be specified")]
 
 
-def _label_key_errors(key: str, path: str) -> list[FieldError]:
-    return [field.invalid(path, key, text) for text in names.label_key_errors(key)]
+def _label_key_errors(key: str, field_path: str) -> list[FieldError]:
+    return [field.invalid(field_path, key, text) for text in names.label_key_errors(key)]
 
 
-def _value_errors(requirement: Mapping[str, Any], path: str) -> list[FieldError]:
+def _value_errors(requirement: Mapping[str, Any], field_path: str) -> list[FieldError]:
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
-    if operator in _WITH_VALUES and not values:
-        return [field.required(path, "must be specified when `operator` is 'In' or 'NotIn'")]
-    if operator in _WITHOUT_VALUES and values:
-        return [field.forbidden(path, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")]
+    if operator in _OPERATORS_WITH_VALUES and not values:
+        return [field.required(field_path, "must be specified when `operator` is 'In' or 'NotIn'")]
+    if operator in _OPERATORS_WITHOUT_VALUES and values:
+        return [field.forbidden(field_path, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")]
     return []

@@ -74,13 +74,13 @@ def _evaluate_token(review: Object, context: ReviewContext) -> Object:
     if not spec.get("token"):
         raise http_errors.bad_request("token is required for TokenReview in authentication")
     audiences = list(spec.get("audiences") or DEFAULT_AUDIENCES)
-    found = context.authenticator.user_of_token(spec["token"], audiences)
-    if isinstance(found, TokenError):
-        return {"user": {}, "error": found.message}
-    common = [audience for audience in audiences if audience in found.audiences]
+    token_user = context.authenticator.user_of_token(spec["token"], audiences)
+    if isinstance(token_user, TokenError):
+        return {"user": {}, "error": token_user.message}
+    common = [audience for audience in audiences if audience in token_user.audiences]
     if not common:
         raise http_errors.internal("error validating audiences")
-    return {"authenticated": True, "user": user_info(found.user), "audiences": common}
+    return {"authenticated": True, "user": user_info(token_user.user), "audiences": common}
 
 
 def _evaluate_self_access(review: Object, context: ReviewContext) -> Object:
@@ -101,11 +101,13 @@ def _evaluate_local_access(review: Object, context: ReviewContext) -> Object:
     errors = _attribute_errors(spec) + _subject_errors(spec) + _metadata_errors(review, allows_namespace=True)
     resource_attributes = spec.get("resourceAttributes")
     if resource_attributes is not None and resource_attributes.get("namespace", "") != namespace:
-        path = "spec.resourceAttributes.namespace"
-        errors.append(field.invalid(path, resource_attributes.get("namespace", ""), "must match metadata.namespace"))
+        field_path = "spec.resourceAttributes.namespace"
+        errors.append(
+            field.invalid(field_path, resource_attributes.get("namespace", ""), "must match metadata.namespace")
+        )
     if (non_resource_attributes := spec.get("nonResourceAttributes")) is not None:
         text = "disallowed on this kind of request"
-        errors.append(field.invalid("spec.nonResourceAttributes", _go_path(non_resource_attributes), text))
+        errors.append(field.invalid("spec.nonResourceAttributes", _go_attributes(non_resource_attributes), text))
     _raise_invalid(errors)
     return _access_status(spec, _subject(spec), context.authorizer)
 
@@ -161,13 +163,13 @@ _EXACTLY_ONE = "exactly one of nonResourceAttributes or resourceAttributes must 
 def _attribute_errors(spec: Mapping[str, Any]) -> list[FieldError]:
     resource_attributes, non_resource_attributes = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource_attributes is not None and non_resource_attributes is not None:
-        return [field.invalid("spec", _go_path(non_resource_attributes), _EXACTLY_ONE)]
+        return [field.invalid("spec", _go_attributes(non_resource_attributes), _EXACTLY_ONE)]
     if resource_attributes is None:
         return [field.invalid("spec", None, _EXACTLY_ONE)] if non_resource_attributes is None else []
     return review_selectors.selector_field_errors(resource_attributes)
 
 
-def _go_path(non_resource_attributes: Mapping[str, Any]) -> Object:
+def _go_attributes(non_resource_attributes: Mapping[str, Any]) -> Object:
     """`nonResourceAttributes` as kube-apiserver's messages show them, with the field names of its Go type."""
     return {"Path": non_resource_attributes.get("path", ""), "Verb": non_resource_attributes.get("verb", "")}
 

@@ -15,8 +15,7 @@ from podscaler.base.errors import StatusError
 
 Object = dict[str, Any]
 
-
-_GO_TYPES: dict[type, str] = {
+_GO_TYPE_NAMES: dict[type, str] = {
     str: "string",
     bool: "bool",
     int: "int64",
@@ -25,12 +24,13 @@ _GO_TYPES: dict[type, str] = {
     dict: "map[string]interface {}",
     type(None): "%!s(<nil>)",
 }
+"""What Go prints as the type of a parsed JSON value, in error messages."""
 
 
 def check_is_list(value: Any) -> None:
     """Check that a value with an order directive is a list. Raises StatusError 500 otherwise, as kube-apiserver."""
     if not isinstance(value, list):
-        raise StatusError(f"expected a []interface {{}}, but received a {_GO_TYPES[type(value)]}", code=500)
+        raise StatusError(f"expected a []interface {{}}, but received a {_GO_TYPE_NAMES[type(value)]}", code=500)
 
 
 def check_types(original: Sequence[Any], changes: Sequence[Any]) -> None:
@@ -66,24 +66,25 @@ def apply_directives(
     Raises StatusError 500 for an element without the merge key or with an unknown directive.
     """
     kept = list(original)
-    plain: list[Object] = []
-    replaced = False
+    undirected: list[Object] = []
+    replaces_list = False
     for change in changes:
         directive = change.get("$patch")
         if directive == "replace":
-            replaced = True
+            replaces_list = True
         elif directive == "delete":
-            value = _key_of(change, merge_key)
+            value = _get_key_value(change, merge_key)
             kept = [item for item in kept if not (isinstance(item, dict) and item.get(merge_key) == value)]
         elif directive is not None:
             raise unknown_directive(directive, change)
         else:
-            _key_of(change, merge_key)
-            plain.append(change)
-    return ([], plain) if replaced else (kept, plain)
+            _get_key_value(change, merge_key)
+            undirected.append(change)
+    return ([], undirected) if replaces_list else (kept, undirected)
 
 
-def _key_of(change: Object, merge_key: str) -> Any:
+def _get_key_value(change: Object, merge_key: str) -> Any:
+    """The value of the merge key in an element of the patch. Raises StatusError 500 if the element has none."""
     if merge_key not in change:
         raise StatusError(f"map: {go_text(change)} does not contain declared merge key: {merge_key}", code=500)
     return change[merge_key]
@@ -125,7 +126,10 @@ def _order_text(changes: Sequence[Any], order: Sequence[Any]) -> str:
 
 
 def sort_list(values: Sequence[Any], order: Sequence[Any], server_order: Sequence[Any], merge_key: str) -> list[Any]:
-    """`values` sorted by the patch's order (`order`) and the stored list's (`server_order`), by the rule above."""
+    """`values` sorted by the patch's order (`order`) and the stored list's order (`server_order`).
+
+    The module's docstring has the rule and an example.
+    """
     patch_ranks = _ranks(order, merge_key)
     server_ranks = _ranks(server_order, merge_key)
     named = [item for item in values if _rank(item, patch_ranks, merge_key) is not None]
@@ -136,21 +140,23 @@ def sort_list(values: Sequence[Any], order: Sequence[Any], server_order: Sequenc
 
 
 def _interleave(unnamed: list[Any], named: list[Any], server_ranks: dict[Any, int], merge_key: str) -> list[Any]:
+    """Both lists in one: an unnamed element precedes the next named one only if it did so in the stored list."""
     result: list[Any] = []
-    left, right = 0, 0
-    while left < len(unnamed) and right < len(named):
-        left_rank = _rank(unnamed[left], server_ranks, merge_key)
-        right_rank = _rank(named[right], server_ranks, merge_key)
-        if left_rank is not None and right_rank is not None and left_rank < right_rank:
-            result.append(unnamed[left])
-            left += 1
+    next_unnamed, next_named = 0, 0
+    while next_unnamed < len(unnamed) and next_named < len(named):
+        unnamed_rank = _rank(unnamed[next_unnamed], server_ranks, merge_key)
+        named_rank = _rank(named[next_named], server_ranks, merge_key)
+        if unnamed_rank is not None and named_rank is not None and unnamed_rank < named_rank:
+            result.append(unnamed[next_unnamed])
+            next_unnamed += 1
         else:
-            result.append(named[right])
-            right += 1
-    return result + unnamed[left:] + named[right:]
+            result.append(named[next_named])
+            next_named += 1
+    return result + unnamed[next_unnamed:] + named[next_named:]
 
 
 def _ranks(items: Sequence[Any], merge_key: str) -> dict[Any, int]:
+    """The first position of each element, by the element's identity."""
     ranks: dict[Any, int] = {}
     for position, item in enumerate(items):
         ranks.setdefault(_identity(item, merge_key), position)

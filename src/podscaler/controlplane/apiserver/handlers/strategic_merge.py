@@ -43,18 +43,18 @@ class MessageSchema:
 
     def merges_list(self, key: str) -> bool:
         """Whether the list `key` is merged; lists are replaced unless declared otherwise."""
-        found = None if self.is_map else merge_keys.merge_strategy(self.message, key)
-        return found is not None and found.merge
+        strategy = None if self.is_map else merge_keys.merge_strategy(self.message, key)
+        return strategy is not None and strategy.merge
 
     def merges_object(self, key: str) -> bool:
         """Whether the object or map `key` is merged; they are unless declared otherwise."""
-        found = None if self.is_map else merge_keys.merge_strategy(self.message, key)
-        return found is None or not found.replace
+        strategy = None if self.is_map else merge_keys.merge_strategy(self.message, key)
+        return strategy is None or not strategy.replace
 
     def merge_key(self, key: str) -> str:
         """The member that identifies an element of the list `key`; empty for lists of scalars."""
-        found = None if self.is_map else merge_keys.merge_strategy(self.message, key)
-        return found.key if found else ""
+        strategy = None if self.is_map else merge_keys.merge_strategy(self.message, key)
+        return strategy.key if strategy else ""
 
     def member(self, key: str) -> "MessageSchema":
         """The type of the value of `key`, or of its elements."""
@@ -117,8 +117,8 @@ def _order_lists(result: Object, patch: Object, schema: MessageSchema) -> set[st
             lists.check_is_list(order)
             if key in patch or key in result:
                 handled.add(key)
-                for holder in (result, patch):
-                    lists.check_is_list(holder.get(key, []))
+                for obj in (result, patch):
+                    lists.check_is_list(obj.get(key, []))
                 result[key] = _ordered_list(key, result.get(key), patch.get(key), order, schema)
     return handled
 
@@ -229,10 +229,11 @@ def patch_in_errors(original: Object, patch: Object, schema: MessageSchema) -> O
 
 
 def _rest_of(original: Any, value: Any, key: str, schema: MessageSchema) -> Any:
+    """What error messages show of the patch's `value` for the member `key`, whose stored value is `original`."""
     if isinstance(original, dict) and isinstance(value, dict) and schema.merges_object(key):
         return patch_in_errors(original, value, schema.member(key))
     if isinstance(original, list) and isinstance(value, list) and schema.merges_list(key):
-        return [_rest_of_element(original, each, schema.merge_key(key), schema.member(key)) for each in value]
+        return [_rest_of_element(original, element, schema.merge_key(key), schema.member(key)) for element in value]
     return value
 
 
@@ -240,9 +241,10 @@ def _rest_of_element(originals: Sequence[Any], value: Any, merge_key: str, schem
     """The rest of an element of a merged list: reduced like an object where it is merged into an existing element."""
     if not isinstance(value, dict) or DIRECTIVE in value:
         return value
-    same = (each for each in originals if isinstance(each, dict) and each.get(merge_key) == value.get(merge_key))
-    found = next(same, None)
-    return value if found is None else patch_in_errors(found, value, schema)
+    key_value = value.get(merge_key)
+    same = (element for element in originals if isinstance(element, dict) and element.get(merge_key) == key_value)
+    original = next(same, None)
+    return value if original is None else patch_in_errors(original, value, schema)
 
 
 def _without_nulls(value: Any) -> Any:

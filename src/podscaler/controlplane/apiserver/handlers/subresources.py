@@ -87,7 +87,7 @@ def _check_target(target: Object) -> None:
 def _set_scheduled(pod: Object, now: str) -> None:
     """Set the condition PodScheduled in a pod's status, in place."""
     status = pod.setdefault("status", {})
-    others = [each for each in status.get("conditions") or [] if each.get("type") != "PodScheduled"]
+    others = [condition for condition in status.get("conditions") or [] if condition.get("type") != "PodScheduled"]
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     status["conditions"] = [*others, scheduled]
 

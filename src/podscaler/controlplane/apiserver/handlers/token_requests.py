@@ -67,11 +67,11 @@ def _check_name(reference: str | None, account: str) -> None:
 
 
 def _check_life(life_s: int) -> None:
-    path = "spec.expirationSeconds"
+    field_path = "spec.expirationSeconds"
     if life_s < _MIN_LIFE_S:
-        raise _invalid([field.invalid(path, life_s, "may not specify a duration less than 10 minutes")])
+        raise _invalid([field.invalid(field_path, life_s, "may not specify a duration less than 10 minutes")])
     if life_s > _MAX_LIFE_S:
-        raise _invalid([field.invalid(path, life_s, "may not specify a duration larger than 2^32 seconds")])
+        raise _invalid([field.invalid(field_path, life_s, "may not specify a duration larger than 2^32 seconds")])
 
 
 def _invalid(errors: list[FieldError], name: str = "") -> StatusError:

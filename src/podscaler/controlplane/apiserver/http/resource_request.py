@@ -51,7 +51,7 @@ class ServerParts:
         anonymous_health: whether /healthz, /livez and /readyz are served without credentials.
         audit_log: receives an audit event for each stage of each request.
         aggregation: the aggregation layer: groups and versions that other API servers serve.
-        authorizer: decides about requests; None: a new one, by the stored policy.
+        authorizer: decides about requests; None for a new one that follows the stored policy.
         documents: make the JSON documents of `/podscaler/NAME`, by name.
     """
 
@@ -146,7 +146,7 @@ class ResourceRequest:
         return self.served.resource.strategy.warnings is not NO_WARNINGS and not self.path.subresource
 
     def warn(self, entry: Entry, before: Object | None) -> None:
-        """Append the kind's warnings about a write from `before` (None: created) to `entry`."""
+        """Append the kind's warnings about a write from `before` (None if the object is created) to `entry`."""
         if self.may_warn:
             self.warnings.extend(self.served.resource.strategy.warnings(entry.decode(), before))
 

@@ -32,7 +32,7 @@ _CHECKS = {
     "labels": (metadata.label_errors, "metadata.labels"),
     "annotations": (metadata.annotation_errors, "metadata.annotation"),
 }
-_GO_TYPES = {
+_GO_TYPE_NAMES = {
     dict: "map[string]interface {}",
     list: "[]interface {}",
     str: "string",
@@ -157,4 +157,4 @@ def _check_texts(member: str, texts: Any, before: Object) -> None:
 
 def _go_type(value: Any) -> str:
     """The Go type of a parsed JSON value."""
-    return "<nil>" if value is None else _GO_TYPES[type(value)]
+    return "<nil>" if value is None else _GO_TYPE_NAMES[type(value)]

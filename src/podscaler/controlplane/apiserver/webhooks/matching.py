@@ -71,23 +71,29 @@ class ServedVersion:
 def versions_of(objects: Objects, write: AdmittedWrite, api_version: str) -> Sequence[ServedVersion]:
     """All versions of the objects of a write, that of the request first (of a controller: the storage version)."""
     kind = write.resource
-    found = [
+    versions = [
         ServedVersion(resource, version)
         for resource in objects.resources
         if resource.storage_key == kind.storage_key
         for version in resource.versions
     ]
-    requested = [each for each in found if each.api_version == api_version and each.resource.kind == kind.kind]
-    stored = [each for each in found if each.resource is kind and each.version.version == kind.storage_version]
-    first = (requested or stored or found)[0]
-    return [first, *(each for each in found if each is not first)]
+    requested = [
+        served for served in versions if served.api_version == api_version and served.resource.kind == kind.kind
+    ]
+    stored = [
+        served for served in versions if served.resource is kind and served.version.version == kind.storage_version
+    ]
+    first = (requested or stored or versions)[0]
+    return [first, *(served for served in versions if served is not first)]
 
 
 def find_version(webhook: Webhook, write: AdmittedWrite, versions: Sequence[ServedVersion]) -> ServedVersion | None:
     """The version in which a webhook gets the objects; None if none of its rules matches."""
     candidates = versions if webhook.source.get("matchPolicy") != "Exact" else versions[:1]
     rules = webhook.source.get("rules") or []
-    return next((each for each in candidates if any(_is_matched(rule, write, each) for rule in rules)), None)
+    return next(
+        (candidate for candidate in candidates if any(_is_matched(rule, write, candidate) for rule in rules)), None
+    )
 
 
 def _is_matched(rule: Object, write: AdmittedWrite, served: ServedVersion) -> bool:
@@ -96,7 +102,7 @@ def _is_matched(rule: Object, write: AdmittedWrite, served: ServedVersion) -> bo
         and _has(rule.get("operations"), write.operation)
         and _has(rule.get("apiGroups"), served.resource.group)
         and _has(rule.get("apiVersions"), served.version.version)
-        and any(_covers(each, served.resource.plural, write.subresource) for each in rule.get("resources") or [])
+        and any(_covers(pattern, served.resource.plural, write.subresource) for pattern in rule.get("resources") or [])
     )
 
 
@@ -109,8 +115,9 @@ def _has(values: Sequence[str] | None, wanted: str) -> bool:
 
 
 def _covers(pattern: str, resource: str, subresource: str) -> bool:
-    name, _, part = pattern.partition("/")
-    return name in ("*", resource) and part in ("*", subresource)
+    """Whether a pattern like `pods`, `pods/status`, `pods/*` or `*/scale` covers a resource or its subresource."""
+    name, _, subresource_pattern = pattern.partition("/")
+    return name in ("*", resource) and subresource_pattern in ("*", subresource)
 
 
 def is_selected(webhook: Webhook, write: AdmittedWrite, objects: Objects) -> bool:

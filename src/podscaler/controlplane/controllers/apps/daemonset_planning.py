@@ -47,11 +47,11 @@ class DaemonSetFacts:
 
     def by_node(self) -> dict[str, list[Object]]:
         """The pods of each node, oldest first; pods without a node are left out."""
-        found: dict[str, list[Object]] = {}
+        pods_by_node: dict[str, list[Object]] = {}
         for pod in sorted(self.owned, key=_age_order):
             if node := daemonset_nodes.node_of(pod):
-                found.setdefault(node, []).append(pod)
-        return found
+                pods_by_node.setdefault(node, []).append(pod)
+        return pods_by_node
 
     def is_new(self, pod: Object) -> bool:
         """Whether a pod was created from the newest template."""
@@ -83,79 +83,82 @@ class DaemonSetPlan:
 
 def plan(facts: DaemonSetFacts) -> DaemonSetPlan:
     """The plan for a DaemonSet that is not being deleted."""
-    made = DaemonSetPlan()
+    planned = DaemonSetPlan()
     present = facts.by_node()
     wanted = facts.wanted()
     for name in wanted:
-        _plan_node(facts, name, present.get(name, []), made)
-    stay = {n["metadata"]["name"] for n in facts.nodes if daemonset_nodes.may_stay(facts.daemon_set, n)}
-    for name in present.keys() - stay:
-        made.delete += [pod for pod in present[name] if not pods.is_terminating(pod)]
-    _plan_update(facts, {name: present.get(name, []) for name in wanted}, made)
-    return made
+        _plan_node(facts, name, present.get(name, []), planned)
+    kept_nodes = {node["metadata"]["name"] for node in facts.nodes if daemonset_nodes.may_stay(facts.daemon_set, node)}
+    for name in present.keys() - kept_nodes:
+        planned.delete += [pod for pod in present[name] if not pods.is_terminating(pod)]
+    _plan_update(facts, {name: present.get(name, []) for name in wanted}, planned)
+    return planned
 
 
-def _plan_node(facts: DaemonSetFacts, name: str, here: Sequence[Object], made: DaemonSetPlan) -> None:
-    """Rules 1 and 2."""
-    if not here:
-        made.create.append(name)
+def _plan_node(facts: DaemonSetFacts, name: str, pods_here: Sequence[Object], planned: DaemonSetPlan) -> None:
+    """Rules 1 and 2, for the eligible node `name` with the pods `pods_here`."""
+    if not pods_here:
+        planned.create.append(name)
         return
-    made.ended += [pod for pod in here if pods.is_finished(pod) and not pods.is_terminating(pod)]
-    active = [pod for pod in here if pods.is_active(pod)]
+    planned.ended += [pod for pod in pods_here if pods.is_finished(pod) and not pods.is_terminating(pod)]
+    active = [pod for pod in pods_here if pods.is_active(pod)]
     best_first = sorted(active, key=lambda pod: not facts.is_available(pod))
-    made.delete += [pod for pod in best_first if facts.is_new(pod)][1:]
-    made.delete += [pod for pod in best_first if not facts.is_new(pod)][1:]
+    planned.delete += [pod for pod in best_first if facts.is_new(pod)][1:]
+    planned.delete += [pod for pod in best_first if not facts.is_new(pod)][1:]
 
 
-def _plan_update(facts: DaemonSetFacts, present: Mapping[str, Sequence[Object]], made: DaemonSetPlan) -> None:
-    doomed = {pod["metadata"]["uid"] for pod in made.delete}
-    left = {name: [pod for pod in here if pod["metadata"]["uid"] not in doomed] for name, here in present.items()}
+def _plan_update(facts: DaemonSetFacts, present: Mapping[str, Sequence[Object]], planned: DaemonSetPlan) -> None:
+    """Rules 3 and 4: plan the replacement of pods of an old template; `present` has the pods of eligible nodes."""
+    doomed = {pod["metadata"]["uid"] for pod in planned.delete}
+    remaining = {
+        name: [pod for pod in pods_here if pod["metadata"]["uid"] not in doomed] for name, pods_here in present.items()
+    }
     strategy = facts.daemon_set["spec"].get("updateStrategy") or {}
     if strategy.get("type", "RollingUpdate") != "RollingUpdate":
         return
     rolling = strategy.get("rollingUpdate") or {}
     surge = rollout_bounds.resolve(rolling.get("maxSurge", 0), 1, len(present))[0]
     if surge:
-        _plan_with_surge(facts, left, made, surge)
+        _plan_with_surge(facts, remaining, planned, surge)
     else:
         share = rolling.get("maxUnavailable", 1)
-        _plan_without_surge(facts, left, made, rollout_bounds.resolve(share, 0, len(present))[0])
+        _plan_without_surge(facts, remaining, planned, rollout_bounds.resolve(share, 0, len(present))[0])
 
 
 def _plan_without_surge(
-    facts: DaemonSetFacts, present: Mapping[str, Sequence[Object]], made: DaemonSetPlan, most: int
+    facts: DaemonSetFacts, present: Mapping[str, Sequence[Object]], planned: DaemonSetPlan, max_nodes: int
 ) -> None:
-    """Rule 3; at most `most` nodes may be without an available pod."""
-    without = sum(not any(map(facts.is_available, here)) for here in present.values())
-    for here in present.values():
-        old = next((pod for pod in here if pods.is_active(pod) and not facts.is_new(pod)), None)
+    """Rule 3; at most `max_nodes` nodes may be without an available pod."""
+    nodes_without = sum(not any(map(facts.is_available, pods_here)) for pods_here in present.values())
+    for pods_here in present.values():
+        old = next((pod for pod in pods_here if pods.is_active(pod) and not facts.is_new(pod)), None)
         if old is None:
             continue
         if facts.is_available(old):
-            if without >= most:
+            if nodes_without >= max_nodes:
                 continue
-            without += 1
-        made.delete.append(old)
+            nodes_without += 1
+        planned.delete.append(old)
 
 
 def _plan_with_surge(
-    facts: DaemonSetFacts, present: Mapping[str, Sequence[Object]], made: DaemonSetPlan, most: int
+    facts: DaemonSetFacts, present: Mapping[str, Sequence[Object]], planned: DaemonSetPlan, max_nodes: int
 ) -> None:
-    """Rule 4; at most `most` nodes may have a new pod beside an available old one."""
-    doubled = 0
+    """Rule 4; at most `max_nodes` nodes may have a new pod beside an available old one."""
+    nodes_with_both = 0
     waiting: list[str] = []
-    for name, here in present.items():
-        old = [pod for pod in here if pods.is_active(pod) and not facts.is_new(pod)]
-        new = [pod for pod in here if pods.is_active(pod) and facts.is_new(pod)]
+    for name, pods_here in present.items():
+        old = [pod for pod in pods_here if pods.is_active(pod) and not facts.is_new(pod)]
+        new = [pod for pod in pods_here if pods.is_active(pod) and facts.is_new(pod)]
         if old and any(map(facts.is_available, new)):
-            made.delete.append(old[0])
+            planned.delete.append(old[0])
         elif old and new:
-            doubled += 1
+            nodes_with_both += 1
         elif old and facts.is_available(old[0]):
             waiting.append(name)
         elif old:
-            made.create.append(name)
-    made.create += waiting[: max(most - doubled, 0)]
+            planned.create.append(name)
+    planned.create += waiting[: max(max_nodes - nodes_with_both, 0)]
 
 
 def _age_order(pod: Object) -> tuple[str, str]:

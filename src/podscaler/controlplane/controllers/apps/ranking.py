@@ -42,14 +42,14 @@ def first_to_go(
     Args:
         candidates: active pods of one ReplicaSet, in any order.
         count: how many pods; if all or more are to be deleted, they are returned unordered.
-        now_ns: the time from which ages are computed.
+        now_ns: the wall clock, from which ages are computed.
         related_on_node: the number of related pods by node name (rule 5); without it the rule is skipped.
     """
     if count >= len(candidates):
         return list(candidates)
     on_node = related_on_node or {}
     ranked = [_ranked(pod, on_node, now_ns) for pod in candidates]
-    return [one.pod for one in heapq.nsmallest(count, ranked, key=cmp_to_key(_compare))]
+    return [ranked_pod.pod for ranked_pod in heapq.nsmallest(count, ranked, key=cmp_to_key(_compare))]
 
 
 def deletion_cost(pod: Object) -> int:
@@ -64,10 +64,15 @@ def deletion_cost(pod: Object) -> int:
 def restarts(pod: Object) -> tuple[int, int]:
     """The highest restart count of the containers, and of the sidecars (init containers with restartPolicy Always)."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    sidecars = {c["name"] for c in spec.get("initContainers") or [] if c.get("restartPolicy") == "Always"}
-    main = [c.get("restartCount", 0) for c in status.get("containerStatuses") or []]
-    side = [c.get("restartCount", 0) for c in status.get("initContainerStatuses") or [] if c.get("name") in sidecars]
-    return max(main, default=0), max(side, default=0)
+    sidecars = {
+        container["name"]
+        for container in spec.get("initContainers") or []
+        if container.get("restartPolicy") == "Always"
+    }
+    init_statuses = status.get("initContainerStatuses") or []
+    main_counts = [container.get("restartCount", 0) for container in status.get("containerStatuses") or []]
+    sidecar_counts = [init.get("restartCount", 0) for init in init_statuses if init.get("name") in sidecars]
+    return max(main_counts, default=0), max(sidecar_counts, default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ class _Ranked:
 
 def _ranked(pod: Object, on_node: Mapping[str, int], now_ns: int) -> _Ranked:
     metadata, node, is_ready = pod["metadata"], _node(pod), pods.is_ready(pod)
-    main, side = restarts(pod)
+    main_count, sidecar_count = restarts(pod)
     return _Ranked(
         pod=pod,
         standing=(
@@ -111,7 +116,7 @@ def _ranked(pod: Object, on_node: Mapping[str, int], now_ns: int) -> _Ranked:
             -on_node.get(node, 0),
         ),
         ready=_since((pods.ready_condition(pod) or {}).get("lastTransitionTime"), now_ns) if is_ready else None,
-        restarts=(-main, -side),
+        restarts=(-main_count, -sidecar_count),
         created=_since(metadata.get("creationTimestamp"), now_ns),
         uid=metadata.get("uid", ""),
     )
@@ -123,6 +128,7 @@ def _since(text: str | None, now_ns: int) -> _Since:
 
 
 def _compare(left: _Ranked, right: _Ranked) -> int:
+    """Negative if `left` is deleted before `right`, positive if after it, 0 if the rules do not tell."""
     if left.standing != right.standing:
         return -1 if left.standing < right.standing else 1
     if left.ready is not None and right.ready is not None:
@@ -134,6 +140,7 @@ def _compare(left: _Ranked, right: _Ranked) -> int:
 
 
 def _younger_first(left: _Ranked, left_since: _Since, right: _Ranked, right_since: _Since) -> int:
+    """Rules 6 and 8: the shorter time, by magnitude, comes first; an unknown start counts as the shortest time."""
     if left_since.at_ns == right_since.at_ns:
         return 0
     if left_since.at_ns is None or right_since.at_ns is None:
@@ -142,6 +149,7 @@ def _younger_first(left: _Ranked, left_since: _Since, right: _Ranked, right_sinc
 
 
 def _magnitude(age_ns: int) -> int:
+    """The power of two of an age: 9 for 512 to 1023 ns; -1 for no age or a negative one."""
     return age_ns.bit_length() - 1 if age_ns > 0 else -1
 
 
@@ -150,4 +158,5 @@ def _node(pod: Object) -> str:
 
 
 def _sign(left: _Ordered, right: _Ordered) -> int:
+    """-1, 0 or 1 if `left` is less than, equal to or greater than `right`."""
     return int(right < left) - int(left < right)

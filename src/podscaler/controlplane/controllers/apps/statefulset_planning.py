@@ -32,7 +32,7 @@ class StatefulSetFacts:
         stateful_set: with defaults filled in.
         owned: all pods that it controls.
         current, newest: the revisions before and after the rollout; the same without a rollout.
-        now_ns: the time of this sync.
+        now_ns: the wall clock of this sync, in nanoseconds since the Unix epoch.
     """
 
     stateful_set: Object
@@ -41,10 +41,12 @@ class StatefulSetFacts:
     newest: Object
     now_ns: int
 
-    def by_number(self) -> dict[int, Object]:
+    def by_ordinal(self) -> dict[int, Object]:
         """The pods by ordinal; pods without one are left out."""
-        numbered = ((statefulset_pods.ordinal(self.stateful_set, p["metadata"]["name"]), p) for p in self.owned)
-        return {number: pod for number, pod in numbered if number is not None}
+        pods_with_ordinals = (
+            (statefulset_pods.ordinal(self.stateful_set, pod["metadata"]["name"]), pod) for pod in self.owned
+        )
+        return {ordinal: pod for ordinal, pod in pods_with_ordinals if ordinal is not None}
 
     def is_healthy(self, pod: Object | None) -> bool:
         """Whether the pod exists, is not terminating, and is available."""
@@ -67,72 +69,73 @@ class StatefulSetPlan:
 
 def plan(facts: StatefulSetFacts) -> StatefulSetPlan:
     """The plan for a StatefulSet that is not being deleted."""
-    made = StatefulSetPlan()
-    present = facts.by_number()
-    if _plan_wanted(facts, present, made) and _plan_surplus(facts, present, made):
-        _plan_update(facts, present, made)
-    return made
+    planned = StatefulSetPlan()
+    present = facts.by_ordinal()
+    if _plan_wanted(facts, present, planned) and _plan_surplus(facts, present, planned):
+        _plan_update(facts, present, planned)
+    return planned
 
 
-def _plan_wanted(facts: StatefulSetFacts, present: Mapping[int, Object], made: StatefulSetPlan) -> bool:
-    """Rules 1 and 2; False if rules 3 and 4 have to wait."""
+def _plan_wanted(facts: StatefulSetFacts, present: Mapping[int, Object], planned: StatefulSetPlan) -> bool:
+    """Rules 1 and 2: finished and missing pods; False if rules 3 and 4 have to wait."""
     is_parallel = statefulset_pods.is_parallel(facts.stateful_set)
-    for number in statefulset_pods.ordinals(facts.stateful_set):
-        pod = present.get(number)
+    for ordinal in statefulset_pods.ordinals(facts.stateful_set):
+        pod = present.get(ordinal)
         if pod is None:
-            made.create.append(_new_pod(facts, number))
+            planned.create.append(_new_pod(facts, ordinal))
         elif pods.is_finished(pod) and not pods.is_terminating(pod):
-            made.recreate.append(pod)
+            planned.recreate.append(pod)
         if not is_parallel and not facts.is_healthy(pod):
             return False
     return True
 
 
-def _plan_surplus(facts: StatefulSetFacts, present: Mapping[int, Object], made: StatefulSetPlan) -> bool:
-    """Rule 3; False if rule 4 has to wait."""
+def _plan_surplus(facts: StatefulSetFacts, present: Mapping[int, Object], planned: StatefulSetPlan) -> bool:
+    """Rule 3: pods beyond the range; False if rule 4 has to wait."""
     wanted = statefulset_pods.ordinals(facts.stateful_set)
-    surplus = sorted((number for number in present if number not in wanted), reverse=True)
-    unhealthy = [number for number in surplus if not facts.is_healthy(present[number])]
+    surplus = sorted((ordinal for ordinal in present if ordinal not in wanted), reverse=True)
+    unhealthy = [ordinal for ordinal in surplus if not facts.is_healthy(present[ordinal])]
     is_parallel = statefulset_pods.is_parallel(facts.stateful_set)
-    for number in surplus:
-        pod = present[number]
-        if not pods.is_terminating(pod) and (is_parallel or number not in unhealthy[:-1]):
-            made.delete.append(pod)
+    for ordinal in surplus:
+        pod = present[ordinal]
+        if not pods.is_terminating(pod) and (is_parallel or ordinal not in unhealthy[:-1]):
+            planned.delete.append(pod)
         if not is_parallel:
             return False
     return True
 
 
-def _plan_update(facts: StatefulSetFacts, present: Mapping[int, Object], made: StatefulSetPlan) -> None:
-    """Rule 4."""
+def _plan_update(facts: StatefulSetFacts, present: Mapping[int, Object], planned: StatefulSetPlan) -> None:
+    """Rule 4: plan the deletion of pods of an old revision."""
     strategy = facts.stateful_set["spec"].get("updateStrategy") or {}
     if strategy.get("type", "RollingUpdate") != "RollingUpdate":
         return
     wanted = statefulset_pods.ordinals(facts.stateful_set)
-    missing = sum(not facts.is_healthy(present.get(number)) for number in wanted)
-    for number in _stale(facts, present, wanted[_partition(facts.stateful_set) :]):
-        pod = present[number]
+    missing = sum(not facts.is_healthy(present.get(ordinal)) for ordinal in wanted)
+    for ordinal in _stale(facts, present, wanted[_partition(facts.stateful_set) :]):
+        pod = present[ordinal]
         if facts.is_healthy(pod):
             if missing >= _max_unavailable(strategy, len(wanted)):
                 return
             missing += 1
-        made.delete.append(pod)
+        planned.delete.append(pod)
 
 
-def _stale(facts: StatefulSetFacts, present: Mapping[int, Object], numbers: range) -> list[int]:
+def _stale(facts: StatefulSetFacts, present: Mapping[int, Object], ordinals: range) -> list[int]:
     """The ordinals of the pods to replace: unavailable pods first, highest ordinal first."""
     newest = facts.newest["metadata"]["name"]
-    found = [
-        number
-        for number in reversed(numbers)
-        if (pod := present.get(number)) is not None
+    stale = [
+        ordinal
+        for ordinal in reversed(ordinals)
+        if (pod := present.get(ordinal)) is not None
         and pods.is_active(pod)
         and statefulset_pods.revision_name(pod) != newest
     ]
-    return sorted(found, key=lambda number: facts.is_healthy(present[number]))
+    return sorted(stale, key=lambda ordinal: facts.is_healthy(present[ordinal]))
 
 
 def _partition(stateful_set: Object) -> int:
+    """The number of lowest ordinals whose pods keep the current revision during a rollout."""
     rolling = (stateful_set["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
     return int(rolling.get("partition", 0))
 
@@ -143,8 +146,8 @@ def _max_unavailable(strategy: Object, wanted: int) -> int:
     return max(rollout_bounds.resolve(0, bound, wanted)[1], 1)
 
 
-def _new_pod(facts: StatefulSetFacts, number: int) -> Object:
-    """Rule 5; without a partition every pod is created from the newest revision."""
+def _new_pod(facts: StatefulSetFacts, ordinal: int) -> Object:
+    """The pod of an ordinal (rule 5); without a partition every pod is created from the newest revision."""
     first = statefulset_pods.ordinals(facts.stateful_set).start
-    is_kept_back = number < first + _partition(facts.stateful_set)
-    return statefulset_pods.new_pod(facts.stateful_set, facts.current if is_kept_back else facts.newest, number)
+    is_kept_back = ordinal < first + _partition(facts.stateful_set)
+    return statefulset_pods.new_pod(facts.stateful_set, facts.current if is_kept_back else facts.newest, ordinal)

@@ -205,7 +205,7 @@ class Jobs(Reconciler[Key]):
         self._events.event(view.job, "Normal", verb, message)
 
     async def _manage(self, view: JobView, backoff: PodFailures) -> tuple[float | None, StatusError | None]:
-        """Create or delete pods; returns the seconds until pods may be created (None: nothing waits), and an error."""
+        """Create or delete pods; returns the seconds until pods may be created (None if none waits), and an error."""
         surplus = _surplus(view, self._clock.now_ns())
         if surplus:
             return None, await self._delete(view.job, surplus[: pod_control.BURST_PODS])

@@ -40,12 +40,12 @@ async def ensure_policy(registry: Registry) -> None:
 async def ensure_definition(registry: Registry) -> None:
     """Create the definition of MetricSource, or make its spec the one of this version. Raises StatusError."""
     wanted = metric_source.definition()
-    found = registry.find(customresourcedefinition.KEY, "", wanted["metadata"]["name"])
-    if found is None:
+    stored = registry.find(customresourcedefinition.KEY, "", wanted["metadata"]["name"])
+    if stored is None:
         await registry.create(customresourcedefinition.KEY, wanted)
-    elif found["spec"]["versions"] != wanted["spec"]["versions"]:
-        spec = {**found["spec"], "versions": wanted["spec"]["versions"]}
-        await registry.update(customresourcedefinition.KEY, {**found, "spec": spec})
+    elif stored["spec"]["versions"] != wanted["spec"]["versions"]:
+        spec = {**stored["spec"], "versions": wanted["spec"]["versions"]}
+        await registry.update(customresourcedefinition.KEY, {**stored, "spec": spec})
 
 
 async def _ensure_all(registry: Registry, resource: str, wanted: Iterable[Object]) -> None:
@@ -54,38 +54,39 @@ async def _ensure_all(registry: Registry, resource: str, wanted: Iterable[Object
 
 
 async def _ensure(registry: Registry, resource: str, wanted: Object) -> None:
+    """Create an object, or add to the stored one what it lacks unless its annotation forbids that."""
     metadata = wanted["metadata"]
     namespace, name = metadata.get("namespace", ""), metadata["name"]
-    found = registry.find(resource, namespace, name)
-    if found is None:
+    stored = registry.find(resource, namespace, name)
+    if stored is None:
         await registry.create(resource, wanted)
         return
-    if (found["metadata"].get("annotations") or {}).get(_AUTOUPDATE) == "false":
+    if (stored["metadata"].get("annotations") or {}).get(_AUTOUPDATE) == "false":
         return
-    if wanted.get("roleRef") != found.get("roleRef"):  # a roleRef is immutable
+    if wanted.get("roleRef") != stored.get("roleRef"):  # a roleRef is immutable
         await registry.delete(resource, namespace, name)
         await registry.create(resource, wanted)
         return
-    merged = _merged(found, wanted)
-    if merged != found:
+    merged = _merged(stored, wanted)
+    if merged != stored:
         await registry.update(resource, merged)
 
 
-def _merged(found: Object, wanted: Object) -> Object:
+def _merged(stored: Object, wanted: Object) -> Object:
     """The stored object with the labels, annotations, rules and subjects that it lacks."""
-    metadata = dict(found["metadata"])
-    for part in ("labels", "annotations"):
-        metadata[part] = {**(wanted["metadata"].get(part) or {}), **(metadata.get(part) or {})}
-    merged = {**found, "metadata": metadata}
+    metadata = dict(stored["metadata"])
+    for member in ("labels", "annotations"):
+        metadata[member] = {**(wanted["metadata"].get(member) or {}), **(metadata.get(member) or {})}
+    merged = {**stored, "metadata": metadata}
     if "roleRef" in wanted:
-        subjects = list(found.get("subjects") or ())
+        subjects = list(stored.get("subjects") or ())
         subjects += [subject for subject in wanted.get("subjects") or () if subject not in subjects]
         return {**merged, "subjects": subjects} if subjects else merged
     if "aggregationRule" in wanted:
-        return {**merged, "aggregationRule": found.get("aggregationRule") or wanted["aggregationRule"]}
-    lacking = policy_rules.find_uncovered(policy_rules.rules_of(found), policy_rules.rules_of(wanted))
+        return {**merged, "aggregationRule": stored.get("aggregationRule") or wanted["aggregationRule"]}
+    lacking = policy_rules.find_uncovered(policy_rules.rules_of(stored), policy_rules.rules_of(wanted))
     added = [rule.to_object() for rule in policy_rules.merge_verbs(lacking)]
-    return {**merged, "rules": [*(found.get("rules") or ()), *added]}
+    return {**merged, "rules": [*(stored.get("rules") or ()), *added]}
 
 
 def _cluster_roles() -> Iterator[Object]:
@@ -116,6 +117,7 @@ def _role(kind: str, metadata: Object, rules: Rules) -> Object:
 
 
 def _rule(text: str) -> policy_rules.PolicyRule:
+    """The rule of a text: VERBS@URLS, or VERBS|GROUPS|RESOURCES[|NAMES]; the items of each are joined by commas."""
     if "@" in text:
         verbs, urls = (_items(part) for part in text.split("@"))
         return policy_rules.PolicyRule(verbs, urls=urls)
@@ -144,11 +146,12 @@ def _role_bindings() -> Iterator[Object]:
 def _binding(kind: str, metadata: Object, role: tuple[str, str], subjects: Iterable[str]) -> Object:
     reference = {"apiGroup": _GROUP, "kind": role[0], "name": role[1]}
     binding = _object(kind, metadata) | {"roleRef": reference}
-    found = [_subject(text) for text in subjects]
-    return binding | {"subjects": found} if found else binding
+    references = [_subject(text) for text in subjects]
+    return binding | {"subjects": references} if references else binding
 
 
 def _subject(text: str) -> Object:
+    """The subject of a text: `Group NAME`, `User NAME` or `ServiceAccount NAMESPACE/NAME`."""
     kind, name = text.split(" ")
     if kind == "ServiceAccount":
         namespace, _, account = name.partition("/")
@@ -157,10 +160,10 @@ def _subject(text: str) -> Object:
 
 
 def _object(kind: str, metadata: Object) -> Object:
-    notes = {_AUTOUPDATE: "true"}
+    annotations = {_AUTOUPDATE: "true"}
     labels = {**_LABELS, **metadata.get("labels", {})}
     return {
         "apiVersion": f"{_GROUP}/v1",
         "kind": kind,
-        "metadata": {**metadata, "labels": labels, "annotations": notes},
+        "metadata": {**metadata, "labels": labels, "annotations": annotations},
     }

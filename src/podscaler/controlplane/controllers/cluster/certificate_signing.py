@@ -52,45 +52,47 @@ class CertificateSigning(Reconciler[Key]):
 
     def prime(self) -> Iterable[Key]:
         """All requests."""
-        return [selection.key_of(each) for each in self._registry.list(REQUESTS)]
+        return [selection.key_of(signing_request) for signing_request in self._registry.list(REQUESTS)]
 
     async def sync(self, key: Key) -> float | None:
         """Sign or delete one request."""
-        found = self._registry.find(REQUESTS, *key)
-        if found is None:
+        signing_request = self._registry.find(REQUESTS, *key)
+        if signing_request is None:
             return None
         now_s = self._clock.now_ns() / NANOSECONDS
-        left_s = min((expiry_s - now_s for expiry_s in _expiries_s(found)), default=None)
+        left_s = min((expiry_s - now_s for expiry_s in _expiries_s(signing_request)), default=None)
         if left_s is not None and left_s <= 0:
-            uid = found["metadata"]["uid"]
+            uid = signing_request["metadata"]["uid"]
             await write_errors.ignoring_gone(self._registry.delete(REQUESTS, *key, uid=uid), another=True)
             return None
-        types, spec = certificatesigningrequest.condition_types(found), found["spec"]
-        is_open = APPROVED in types and FAILED not in types and not (found.get("status") or {}).get("certificate")
+        types, spec = certificatesigningrequest.condition_types(signing_request), signing_request["spec"]
+        is_open = (
+            APPROVED in types and FAILED not in types and not (signing_request.get("status") or {}).get("certificate")
+        )
         if is_open and spec.get("signerName") in request_signing.SIGNERS:
-            await self._sign(found)
+            await self._sign(signing_request)
         return left_s
 
-    async def _sign(self, found: Object) -> None:
-        spec, status, now_ns = found["spec"], found.setdefault("status", {}), self._clock.now_ns()
-        request, usages = certificatesigningrequest.parse_request(spec["request"]), spec.get("usages") or []
-        why = request_signing.check(spec["signerName"], request, usages)
-        if not why:
+    async def _sign(self, signing_request: Object) -> None:
+        spec, status, now_ns = signing_request["spec"], signing_request.setdefault("status", {}), self._clock.now_ns()
+        parsed_request, usages = certificatesigningrequest.parse_request(spec["request"]), spec.get("usages") or []
+        rejection = request_signing.check(spec["signerName"], parsed_request, usages)
+        if not rejection:
             life_s = spec.get("expirationSeconds")
             try:
-                pem = await asyncio.to_thread(self._signer.sign, request, usages, life_s, now_ns=now_ns)
+                pem = await asyncio.to_thread(self._signer.sign, parsed_request, usages, life_s, now_ns=now_ns)
                 status["certificate"] = base64.b64encode(pem).decode()
             except ValueError as error:
-                why = str(error)
-        if why:
-            failed = {"type": FAILED, "status": "True", "reason": "SignerValidationFailure", "message": why}
+                rejection = str(error)
+        if rejection:
+            failed = {"type": FAILED, "status": "True", "reason": "SignerValidationFailure", "message": rejection}
             status["conditions"] = [*(status.get("conditions") or []), failed | {"lastUpdateTime": rfc3339(now_ns)}]
-        await write_errors.ignoring_gone(self._registry.update(REQUESTS, found, subresource="status"))
+        await write_errors.ignoring_gone(self._registry.update(REQUESTS, signing_request, subresource="status"))
 
 
-def _expiries_s(found: Object) -> Iterator[float]:
+def _expiries_s(signing_request: Object) -> Iterator[float]:
     """When the creation or a condition of a request lets it be deleted, in seconds since the epoch."""
-    status, created = found.get("status") or {}, found["metadata"].get("creationTimestamp")
+    status, created = signing_request.get("status") or {}, signing_request["metadata"].get("creationTimestamp")
     conditions = status.get("conditions") or []
     if not conditions:
         yield instants.parse_optional(created) / NANOSECONDS + PENDING_S

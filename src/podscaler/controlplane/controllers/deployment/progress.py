@@ -68,15 +68,15 @@ def with_progress(
         status: as returned by `deployment_status.status`.
         sets, new, now_ns: as for `deployment_status.status`.
     """
-    found: list[Object] = status["conditions"]
+    present: list[Object] = status["conditions"]
     current = find(deployment.get("status") or {})
     if deadline_s(deployment) is None:
-        found = conditions.without(found, PROGRESSING)
+        present = conditions.without(present, PROGRESSING)
     elif not _was_complete(status, current):
-        found = _updated(deployment, status, new=new, now_ns=now_ns)
+        present = _updated(deployment, status, new=new, now_ns=now_ns)
     failure = _failure(sets, new, now_ns)
-    found = conditions.with_condition(found, failure) if failure else conditions.without(found, "ReplicaFailure")
-    return {**status, "conditions": found}
+    present = conditions.with_condition(present, failure) if failure else conditions.without(present, "ReplicaFailure")
+    return {**status, "conditions": present}
 
 
 def requeue_after_s(deployment: Object, status: Object, now_ns: int) -> float | None:
@@ -84,7 +84,7 @@ def requeue_after_s(deployment: Object, status: Object, now_ns: int) -> float | 
     limit_s, current = deadline_s(deployment), find(status)
     if limit_s is None or current is None or current.get("reason") == TIMED_OUT or is_complete(deployment, status):
         return None
-    left_s = (_updated_at(current) - now_ns) / NANOSECONDS + limit_s
+    left_s = (_updated_at_ns(current) - now_ns) / NANOSECONDS + limit_s
     return max(left_s, 0.0) + 1.0
 
 
@@ -95,25 +95,28 @@ def _was_complete(status: Object, current: Object | None) -> bool:
 
 def _updated(deployment: Object, status: Object, *, new: Object | None, now_ns: int) -> list[Object]:
     subject = f'ReplicaSet "{new["metadata"]["name"]}"' if new else f'Deployment "{deployment["metadata"]["name"]}"'
-    found: list[Object] = status["conditions"]
+    present: list[Object] = status["conditions"]
     if is_complete(deployment, status):
         message = f"{subject} has successfully progressed."
-        return conditions.with_condition(found, progressing("True", AVAILABLE, message=message, now_ns=now_ns))
+        return conditions.with_condition(present, progressing("True", AVAILABLE, message=message, now_ns=now_ns))
     if _has_progressed(deployment.get("status") or {}, status):
         message = f"{subject} is progressing."
-        return _renewed(found, progressing("True", UPDATED, message=message, now_ns=now_ns))
+        return _renewed(present, progressing("True", UPDATED, message=message, now_ns=now_ns))
     if _has_timed_out(deployment, status, now_ns):
         message = f"{subject} has timed out progressing."
-        return conditions.with_condition(found, progressing("False", TIMED_OUT, message=message, now_ns=now_ns))
-    return found
+        return conditions.with_condition(present, progressing("False", TIMED_OUT, message=message, now_ns=now_ns))
+    return present
 
 
-def _renewed(found: Sequence[Object], new: Object) -> list[Object]:
-    """With `new` even if reason and status are the same: its lastUpdateTime restarts the deadline."""
-    old = conditions.find(found, PROGRESSING)
+def _renewed(present: Sequence[Object], new: Object) -> list[Object]:
+    """The conditions with `new` as Progressing.
+
+    It is replaced even if its reason and status are the same, as its lastUpdateTime restarts the deadline.
+    """
+    old = conditions.find(present, PROGRESSING)
     if old is not None and old["status"] == new["status"] and "lastTransitionTime" in old:
         new = {**new, "lastTransitionTime": old["lastTransitionTime"]}
-    return [*conditions.without(found, PROGRESSING), new]
+    return [*conditions.without(present, PROGRESSING), new]
 
 
 def _has_progressed(before: Object, after: Object) -> bool:
@@ -134,17 +137,18 @@ def _has_timed_out(deployment: Object, status: Object, now_ns: int) -> bool:
         return False
     if current.get("reason") == TIMED_OUT:
         return True
-    return _updated_at(current) + limit_s * NANOSECONDS < now_ns
+    return _updated_at_ns(current) + limit_s * NANOSECONDS < now_ns
 
 
-def _updated_at(condition: Object) -> int:
+def _updated_at_ns(condition: Object) -> int:
     return instants.parse_optional(condition.get("lastUpdateTime"))
 
 
 def _failure(sets: Sequence[Object], new: Object | None, now_ns: int) -> Object | None:
+    """ReplicaFailure of the first ReplicaSet that has it, the newest one first; None if none has it."""
     ordered = [new, *sets] if new else list(sets)
-    for one in ordered:
-        cause = conditions.find((one.get("status") or {}).get("conditions") or [], "ReplicaFailure")
+    for replica_set in ordered:
+        cause = conditions.find((replica_set.get("status") or {}).get("conditions") or [], "ReplicaFailure")
         if cause is not None:
             reason, message = cause.get("reason", ""), cause.get("message", "")
             return condition("ReplicaFailure", cause["status"], reason, message=message, now_ns=now_ns)

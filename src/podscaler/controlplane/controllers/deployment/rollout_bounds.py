@@ -29,9 +29,9 @@ def resolve(surge: IntOrPercent, unavailable: IntOrPercent, wanted: int) -> tupl
     Raises:
         ValueError: for a text that is not a percentage.
     """
-    above = -(-_pods_in_hundredths(surge, wanted) // 100)
-    below = _pods_in_hundredths(unavailable, wanted) // 100
-    return (above, 1) if above == 0 and below == 0 else (above, below)
+    surge_pods = -(-_pods_in_hundredths(surge, wanted) // 100)  # rounded up
+    unavailable_pods = _pods_in_hundredths(unavailable, wanted) // 100
+    return (surge_pods, 1) if surge_pods == 0 and unavailable_pods == 0 else (surge_pods, unavailable_pods)
 
 
 def max_surge(deployment: Object) -> int:
@@ -48,11 +48,13 @@ def max_unavailable(deployment: Object) -> int:
 
 
 def _bounds(deployment: Object) -> tuple[int, int]:
+    """maxSurge and maxUnavailable of a Deployment as numbers of pods."""
     rolling = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
     return resolve(rolling.get("maxSurge", "25%"), rolling.get("maxUnavailable", "25%"), replicas(deployment))
 
 
 def _pods_in_hundredths(bound: IntOrPercent, wanted: int) -> int:
+    """A bound in hundredths of a pod, so that the caller rounds: "25%" of 10 is 250."""
     if isinstance(bound, int):
         return bound * 100
     if not bound.endswith("%"):

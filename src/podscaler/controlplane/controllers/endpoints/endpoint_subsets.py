@@ -43,10 +43,10 @@ def canonical(subsets: Iterable[Object]) -> list[Object]:
         ports: list[_Port | None] = [_port_of(port) for port in subset.get("ports") or []]
         for port in ports or [None]:
             _add_readiness(subset, states_by_port.setdefault(port, {}), addresses)
-    shared: dict[frozenset[tuple[_Address, bool]], list[_Port]] = {}
+    ports_by_states: dict[frozenset[tuple[_Address, bool]], list[_Port]] = {}
     for port, states in states_by_port.items():
-        shared.setdefault(frozenset(states.items()), []).extend([] if port is None else [port])
-    built = [_build_subset(dict(states), ports, addresses) for states, ports in shared.items()]
+        ports_by_states.setdefault(frozenset(states.items()), []).extend([] if port is None else [port])
+    built = [_build_subset(dict(states), ports, addresses) for states, ports in ports_by_states.items()]
     return built if len(built) < 2 else sorted(built, key=lambda subset: _md5(_subset_text(subset)))
 
 
@@ -62,8 +62,8 @@ def _add_readiness(subset: Object, states: _States, addresses: dict[_Address, Ob
 def _build_subset(states: _States, ports: Sequence[_Port], addresses: Mapping[_Address, Object]) -> Object:
     ordered = sorted(states)
     result: Object = {}
-    for field, wanted in (("addresses", True), ("notReadyAddresses", False)):
-        listed = [addresses[key] for key in ordered if states[key] is wanted]
+    for field, is_ready in (("addresses", True), ("notReadyAddresses", False)):
+        listed = [addresses[key] for key in ordered if states[key] is is_ready]
         result |= {field: listed} if listed else {}
     ordered_ports = sorted(ports, key=lambda port: _md5(f"(v1.EndpointPort){_port_text(port)}"))
     return result | ({"ports": [_port_json(port) for port in ordered_ports]} if ports else {})
@@ -85,6 +85,7 @@ def _md5(text: str) -> bytes:
 
 
 def _subset_text(subset: Object) -> str:
+    """The text of a subset as Go's debugging output, of which only the hash is used."""
     ports = [_port_text(_port_of(port)) for port in subset.get("ports") or []]
     parts = [
         f"Addresses:([]v1.EndpointAddress){_slice(map(_address_text, subset.get('addresses') or []))}",

@@ -1,4 +1,6 @@
-"""Computes the writes of EndpointSlices for the endpoints of a Service; the endpoint slice controller calls it. Pure.
+"""Computes the writes of EndpointSlices for the endpoints of a Service.
+
+The endpoint slice controller calls `writes`, which changes none of its arguments. The rules:
 
 1. A slice holds at most 100 endpoints, all with the same ports.
 2. As few slices as possible are written: endpoints stay in their slice, new ones fill the fullest slices with room.
@@ -40,47 +42,54 @@ def writes(service: Object, existing: Sequence[Object], groups: Mapping[Ports, S
     """
     result = Writes()
     wanted = dict(groups) or {(): []}
-    left = {ports: [one for one in existing if _ports(one) == ports] for ports in wanted}
-    kept = [one for slices in left.values() for one in slices]
-    result.delete = [one for one in existing if not any(one is other for other in kept)]
+    slices_by_ports = {
+        ports: [endpoint_slice for endpoint_slice in existing if _ports(endpoint_slice) == ports] for ports in wanted
+    }
+    kept = [endpoint_slice for slices in slices_by_ports.values() for endpoint_slice in slices]
+    result.delete = [
+        endpoint_slice for endpoint_slice in existing if not any(endpoint_slice is other for other in kept)
+    ]
     for ports, endpoints in wanted.items():
-        _arrange(service, ports, endpoints, left[ports], result)
+        _arrange(service, ports, endpoints, slices_by_ports[ports], result)
     return result
 
 
 def _arrange(
     service: Object, ports: Ports, endpoints: Sequence[Object], slices: Sequence[Object], result: Writes
 ) -> None:
+    """Append to `result` what puts the endpoints with the same ports into `slices` and new ones (rules 1 to 3)."""
     missing = {endpoint["targetRef"]["uid"]: endpoint for endpoint in endpoints}
-    contents = [_staying(one, missing) for one in slices]
+    contents = [_staying(endpoint_slice, missing) for endpoint_slice in slices]
     for content in sorted(contents, key=len, reverse=True):
         while missing and len(content) < MAX_ENDPOINTS:
             content.append(missing.pop(next(iter(missing))))
-    empty_allowed = 0 if endpoints else 1
-    for one, content in zip(slices, contents, strict=True):
-        if not content and not empty_allowed:
-            result.delete.append(one)
+    empty_slices_allowed = 0 if endpoints else 1
+    for endpoint_slice, content in zip(slices, contents, strict=True):
+        if not content and not empty_slices_allowed:
+            result.delete.append(endpoint_slice)
             continue
-        empty_allowed -= not content
-        _keep(service, one, content, result)
-    rest = list(missing.values())
-    while rest or empty_allowed > 0:
-        empty_allowed = 0
-        result.create.append(_new_slice(service, ports, rest[:MAX_ENDPOINTS]))
-        rest = rest[MAX_ENDPOINTS:]
+        if not content:
+            empty_slices_allowed -= 1
+        _keep(service, endpoint_slice, content, result)
+    unplaced = list(missing.values())
+    while unplaced or empty_slices_allowed > 0:
+        empty_slices_allowed = 0
+        result.create.append(_new_slice(service, ports, unplaced[:MAX_ENDPOINTS]))
+        unplaced = unplaced[MAX_ENDPOINTS:]
 
 
-def _staying(one: Object, missing: dict[str, Object]) -> list[Object]:
+def _staying(endpoint_slice: Object, missing: dict[str, Object]) -> list[Object]:
     """The current form of the endpoints of a slice that are still needed; they are removed from `missing`."""
-    uids = [(endpoint.get("targetRef") or {}).get("uid", "") for endpoint in one.get("endpoints") or []]
+    uids = [(endpoint.get("targetRef") or {}).get("uid", "") for endpoint in endpoint_slice.get("endpoints") or []]
     return [missing.pop(uid) for uid in uids if uid in missing]
 
 
-def _keep(service: Object, one: Object, content: list[Object], result: Writes) -> None:
+def _keep(service: Object, endpoint_slice: Object, content: list[Object], result: Writes) -> None:
+    """Append an update of a slice to `result` if its endpoints or labels change."""
     labels = _labels(service)
-    if content != (one.get("endpoints") or []) or labels != one["metadata"].get("labels"):
-        metadata = {**one["metadata"], "labels": labels}
-        result.update.append({**one, "metadata": metadata, "endpoints": content})
+    if content != (endpoint_slice.get("endpoints") or []) or labels != endpoint_slice["metadata"].get("labels"):
+        metadata = {**endpoint_slice["metadata"], "labels": labels}
+        result.update.append({**endpoint_slice, "metadata": metadata, "endpoints": content})
 
 
 def _new_slice(service: Object, ports: Ports, endpoints: list[Object]) -> Object:
@@ -110,8 +119,8 @@ def _port_json(port: Port) -> Object:
     return result | ({"appProtocol": port.app_protocol} if port.app_protocol else {})
 
 
-def _ports(one: Object) -> Ports:
+def _ports(endpoint_slice: Object) -> Ports:
     return tuple(
         Port(port.get("name") or "", port.get("protocol", "TCP"), port.get("port", 0), port.get("appProtocol") or "")
-        for port in one.get("ports") or []
+        for port in endpoint_slice.get("ports") or []
     )

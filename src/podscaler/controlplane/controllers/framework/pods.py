@@ -15,7 +15,7 @@ FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 
 
 def phase(pod: Object) -> str:
-    """`status.phase`; Pending for a pod without one, which no node has taken up yet."""
+    """`status.phase`; Pending for a pod without one, which no kubelet has reported yet."""
     return str((pod.get("status") or {}).get("phase") or "Pending")
 
 
@@ -62,14 +62,14 @@ def available_at(pod: Object, min_ready_s: int) -> int | None:
     """
     if min_ready_s == 0:
         return 0 if is_ready(pod) else None
-    since = ready_since_ns(pod)
-    return None if since is None else since + min_ready_s * NANOSECONDS
+    since_ns = ready_since_ns(pod)
+    return None if since_ns is None else since_ns + min_ready_s * NANOSECONDS
 
 
 def is_available(pod: Object, min_ready_s: int, now_ns: int) -> bool:
     """Whether a pod has been ready for `min_ready_s` seconds without a break."""
-    at = available_at(pod, min_ready_s)
-    return at is not None and at <= now_ns
+    available_ns = available_at(pod, min_ready_s)
+    return available_ns is not None and available_ns <= now_ns
 
 
 def next_available_s(pods: Iterable[Object], min_ready_s: int, now_ns: int) -> float | None:
@@ -77,5 +77,5 @@ def next_available_s(pods: Iterable[Object], min_ready_s: int, now_ns: int) -> f
     if not min_ready_s:
         return None
     instants_ns = (available_at(pod, min_ready_s) for pod in pods if is_active(pod))
-    due = [at for at in instants_ns if at is not None and at > now_ns]
-    return (min(due) - now_ns) / NANOSECONDS if due else None
+    due_ns = [instant_ns for instant_ns in instants_ns if instant_ns is not None and instant_ns > now_ns]
+    return (min(due_ns) - now_ns) / NANOSECONDS if due_ns else None

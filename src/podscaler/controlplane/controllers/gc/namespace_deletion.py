@@ -62,19 +62,23 @@ class NamespaceDeletion(Reconciler[str]):
 
     def prime(self) -> Iterable[str]:
         """All namespaces that are being deleted."""
-        return [one["metadata"]["name"] for one in self._registry.list(NAMESPACES) if _is_held(one)]
+        return [
+            namespace["metadata"]["name"]
+            for namespace in self._registry.list(NAMESPACES)
+            if _awaits_deletion(namespace)
+        ]
 
     async def sync(self, key: str) -> float | None:
         """Delete the remaining objects and write the conditions, or remove the finalizer."""
         namespace = self._registry.find(NAMESPACES, "", key)
-        if namespace is None or not _is_held(namespace):
+        if namespace is None or not _awaits_deletion(namespace):
             return None
         names = self._namespaced_kinds()
         if not await self._empty(PODS, key):
             for resource in names.keys() - {PODS}:
                 await self._empty(resource, key)
-        left = {resource: found for resource in names if (found := self._registry.list(resource, key))}
-        await self._write_conditions(namespace, {names[resource]: found for resource, found in left.items()})
+        left = {resource: objects for resource in names if (objects := self._registry.list(resource, key))}
+        await self._write_conditions(namespace, {names[resource]: objects for resource, objects in left.items()})
         if left:
             return REQUEUE_S
         await self._finalize(namespace)
@@ -82,14 +86,18 @@ class NamespaceDeletion(Reconciler[str]):
 
     def _namespaced_kinds(self) -> dict[str, str]:
         """The names of namespaced kinds in conditions (`deployments.apps`, `pods.`), by `Resource.key`."""
-        namespaced = [one for one in self._resources if one.stored and one.namespaced and not one.stored_as]
-        return {one.key: f"{one.plural}.{one.group}" for one in namespaced}
+        return {
+            resource.key: f"{resource.plural}.{resource.group}"
+            for resource in self._resources
+            if resource.stored and resource.namespaced and not resource.stored_as
+        }
 
     async def _empty(self, resource: str, namespace: str) -> int:
         """Delete the objects of a kind in a namespace; returns how many are left."""
-        found = [obj for obj in self._registry.list(resource, namespace) if "deletionTimestamp" not in obj["metadata"]]
-        for start in range(0, len(found), CONCURRENT_DELETES):
-            batch = found[start : start + CONCURRENT_DELETES]
+        objects = self._registry.list(resource, namespace)
+        undeleted = [obj for obj in objects if "deletionTimestamp" not in obj["metadata"]]
+        for start in range(0, len(undeleted), CONCURRENT_DELETES):
+            batch = undeleted[start : start + CONCURRENT_DELETES]
             await asyncio.gather(*(self._delete(resource, obj) for obj in batch))
         return len(self._registry.list(resource, namespace))
 
@@ -110,34 +118,42 @@ class NamespaceDeletion(Reconciler[str]):
 
     async def _finalize(self, namespace: Object) -> None:
         def change(newest: Object) -> None:
-            newest["spec"]["finalizers"] = [one for one in newest["spec"].get("finalizers") or [] if one != FINALIZER]
+            finalizers = newest["spec"].get("finalizers") or []
+            newest["spec"]["finalizers"] = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
 
         name = namespace["metadata"]["name"]
         await self._registry.mutate(NAMESPACES, "", name, change, subresource="finalize")
 
 
 def _keys_of(event: ObjectEvent) -> Iterable[str]:
-    return [event.object["metadata"]["name"]] if event.type != "DELETED" and _is_held(event.object) else []
+    return [event.object["metadata"]["name"]] if event.type != "DELETED" and _awaits_deletion(event.object) else []
 
 
-def _is_held(namespace: Object) -> bool:
+def _awaits_deletion(namespace: Object) -> bool:
     """Whether a namespace is being deleted and still has the controller's finalizer."""
-    held = FINALIZER in ((namespace.get("spec") or {}).get("finalizers") or ())
-    return held and "deletionTimestamp" in namespace["metadata"]
+    has_finalizer = FINALIZER in ((namespace.get("spec") or {}).get("finalizers") or ())
+    return has_finalizer and "deletionTimestamp" in namespace["metadata"]
 
 
 def _conditions(namespace: Object, left: Mapping[str, Sequence[Object]], clock: Clock) -> list[Object]:
-    """The conditions of a namespace that is being deleted; one with the same status keeps its lastTransitionTime."""
+    """The conditions of a namespace that is being deleted.
+
+    A condition whose status stays the same keeps its lastTransitionTime.
+    """
     present: dict[str, tuple[str, str]] = {}
     if left:
-        counts = ", ".join(f"{name} has {len(found)} resource instances" for name, found in sorted(left.items()))
+        counts = ", ".join(f"{name} has {len(objects)} resource instances" for name, objects in sorted(left.items()))
         present["NamespaceContentRemaining"] = "SomeResourcesRemain", f"Some resources are remaining: {counts}"
-    held = Counter(finalizer for found in left.values() for obj in found for finalizer in owners.finalizers(obj))
-    if held:
-        holds = ", ".join(f"{finalizer} in {count} resource instances" for finalizer, count in sorted(held.items()))
+    finalizer_counts = Counter(
+        finalizer for objects in left.values() for obj in objects for finalizer in owners.finalizers(obj)
+    )
+    if finalizer_counts:
+        holds = ", ".join(
+            f"{finalizer} in {count} resource instances" for finalizer, count in sorted(finalizer_counts.items())
+        )
         message = f"Some content in the namespace has finalizers remaining: {holds}"
         present["NamespaceFinalizersRemaining"] = "SomeFinalizersRemain", message
-    before = {one["type"]: one for one in (namespace.get("status") or {}).get("conditions") or []}
+    before = {condition["type"]: condition for condition in (namespace.get("status") or {}).get("conditions") or []}
     now, result = rfc3339(clock.now_ns()), []
     for type_, *absent in _ABSENT:
         status = "True" if type_ in present else "False"
