@@ -94,7 +94,7 @@ def shared_metrics(
 
     Args:
         away: entered during waits, so that another sync can use the concurrency slot.
-        direct: responds to queries for the external metrics of MetricSources; None: they are requested like others.
+        direct: responds to queries for the external metrics of MetricSources; None if they are requested like others.
     """
     limited: MetricsSource = LimitedMetricsSource(source, clock)
     if direct is not None:

@@ -47,7 +47,7 @@ class ControllerServices:
         working: tasks that run from when everything is listed until the end.
         flush: writes the events that wait.
         close: writes the histories that wait.
-        summarize: logs a summary at the end; None: there is none.
+        summarize: logs a summary at the end; None if there is none.
     """
 
     always: Mapping[str, Service]

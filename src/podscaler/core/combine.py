@@ -26,7 +26,7 @@ class Combined(Fact, frozen=True, gc=False):
 
     Attributes:
         target: the pods of the target, and the selector for the selector store.
-        results: one for each metric; empty: the target's pods are unknown.
+        results: one for each metric; empty if the target's pods are unknown.
         combination: the conclusion; its `proposal` is None where failures forbid one.
         failures: the failures of the pods or of metrics, in order; each leads to one event.
         is_spec_error: whether the first failure is an error of the spec (an unknown metric type).
@@ -45,7 +45,7 @@ class Combined(Fact, frozen=True, gc=False):
 
     @property
     def winner(self) -> str:
-        """The name of the metric whose proposal won; empty: no metric has a proposal."""
+        """The name of the metric whose proposal won; empty if no metric has a proposal."""
         index = self.combination.winner
         return "" if index is None else self.results[index].step.name
 
@@ -102,7 +102,7 @@ def conclude(results: Sequence[MetricResult], current: int, *, ignores_failed: b
 
 
 def _winner(results: Sequence[MetricResult]) -> int | None:
-    """The index of the largest proposal; None: all failed. As upstream, any later proposal replaces one of 0."""
+    """The index of the largest proposal; None if all failed. As upstream, any later proposal replaces one of 0."""
     largest, winner = 0, None
     for index, result in enumerate(results):
         proposal = result.step.proposal

@@ -67,8 +67,8 @@ class Demand(Fact, frozen=True, gc=False):
     """The metrics that a decision needs.
 
     Attributes:
-        metrics: for each entry of `spec.metrics` the metric to query; None: no query is needed.
-        selector: the label selector of the target's pods, for the queries; None: no query is needed.
+        metrics: for each entry of `spec.metrics` the metric to query; None if no query is needed.
+        selector: the label selector of the target's pods, for the queries; None if no query is needed.
     """
 
     metrics: tuple[Metric | None, ...]

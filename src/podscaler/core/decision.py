@@ -59,7 +59,7 @@ class Draft(msgspec.Struct, frozen=True):
         combined: the result of the metrics; None where the branch does not need them.
         desired: the count that the scale should have.
         now_ns: the instant at which the sync began.
-        reason: the reason of the rescale; empty: there is no rescale.
+        reason: the reason of the rescale; empty if there is no rescale.
         conditions, events: the conditions and events that do not depend on the write.
         prior_history: the history before the write of the scale, with the new recommendation.
         tolerance ... failure_policy: steps for the trace; None or False where a step did not take place.

@@ -42,7 +42,7 @@ class PolicyResult(Fact, frozen=True, gc=False):
         combined: the result of the metrics, with the actions of the policy.
         prior_history: the history, with the last proposals.
         warnings: the events about the policy.
-        step: the policy, for the trace; None: the autoscaler states none.
+        step: the policy, for the trace; None if the autoscaler states none.
     """
 
     combined: Combined

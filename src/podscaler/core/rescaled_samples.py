@@ -54,7 +54,7 @@ def _with(observation: Observation, measurements: Sequence[Measurement | None]) 
 
 
 def _factors(ours: MetricStatus, theirs: MetricStatus) -> Span | None:
-    """The lowest and the highest factor from our value to theirs; None: the metrics or values have no ratio."""
+    """The lowest and the highest factor from our value to theirs; None if the metrics or values have no ratio."""
     our_value, their_value = _current(ours), _current(theirs)
     if ours.type != theirs.type or our_value is None or their_value is None:
         return None

@@ -88,7 +88,7 @@ def _decision(
     write: Write | None = None,
     error: str | None = None,
 ) -> Decision:
-    """The decision that leaves scale and history alone; `error` None: that of the metrics, at the end of the sync."""
+    """The decision that leaves scale and history alone; `error` None if that of the metrics, at the end of the sync."""
     full_error = _partial_error(draft) if error is None else error
     return Decision(
         replicas=None,

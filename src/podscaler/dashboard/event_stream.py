@@ -72,7 +72,7 @@ class EventStream:
         sessions, session: whose stream it is.
         clock: for the rounds.
         boot_id: of this server process, for the ids of events.
-        detail_key: the autoscaler whose time line is sent; None: no time line is sent.
+        detail_key: the autoscaler whose time line is sent; None if no time line is sent.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class ReportFolder:
     """The reports of a folder.
 
     Args:
-        folder: None: there are no reports.
+        folder: None if there are no reports.
     """
 
     def __init__(self, folder: Path | None) -> None:

@@ -31,7 +31,7 @@ HEADERS: Mapping[str, str] = {
 }
 TLS_HEADERS: Mapping[str, str] = {"Strict-Transport-Security": "max-age=31536000"}
 OWN_SITES = ("", "same-origin", "none")
-"""The values of Sec-Fetch-Site for requests of this page or of the user; empty: the client does not send it."""
+"""The values of Sec-Fetch-Site for requests of this page or of the user; empty if the client does not send it."""
 JSON = "application/json"
 
 
@@ -52,7 +52,7 @@ class OwnAddress:
         self._origins = frozenset(f"{scheme}://{name}" for name in self._hosts)
 
     def request_error(self, request: web.BaseRequest) -> str:
-        """Why a request is rejected, by the module's rules; empty: it is not."""
+        """Why a request is rejected, by the module's rules; empty if it is not."""
         if request.headers.get("Host", "").lower() not in self._hosts:
             return "the address of this request is not that of this server: open the link that was printed"
         is_page = request.method in ("GET", "HEAD") and not request.path.startswith("/api/")

@@ -67,10 +67,10 @@ class DashboardOptions:
         host, port: the address to listen on; port 0: any free one.
         hosts: further host names by which browsers may reach it.
         tls: the TLS context; None: plain HTTP.
-        reports: the folder of reports; None: there are none.
-        open_viewer: makes viewers of bearer tokens; None: only login links begin sessions.
+        reports: the folder of reports; None if there are none.
+        open_viewer: makes viewers of bearer tokens; None if only login links begin sessions.
         allows_writes: whether viewers may write specs, with the permissions that they have.
-        on_login: called with a new login link after each login with one; None: there is one link only.
+        on_login: called with a new login link after each login with one; None if there is one link only.
         folders: the folders of the page's files in the package podscaler, by the path below /static.
     """
 
@@ -381,7 +381,7 @@ class DashboardServer:
 
 
 def _instant(query: Mapping[str, str], name: str) -> int | None:
-    """An instant in ms of a query; None: it is not given. Raises Refused."""
+    """An instant in ms of a query; None if it is not given. Raises Refused."""
     text = query.get(name)
     if text is None:
         return None

@@ -89,7 +89,7 @@ class Sessions:
         return cookie
 
     def find(self, cookie: str) -> Session | None:
-        """The session of a cookie; None: it does not exist, or it ended."""
+        """The session of a cookie; None if it does not exist, or it ended."""
         digest = _digest(cookie)
         session = self._sessions.get(digest)
         if session is None or self.is_over(session):

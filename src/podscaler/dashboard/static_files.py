@@ -52,7 +52,7 @@ class StaticFiles:
                     self._files.setdefault(name, StaticFile(body, content_type, etag))
 
     def find(self, path: str) -> StaticFile | None:
-        """The file of a URL path, with or without `/static`; `/` is the page; None: there is no such file."""
+        """The file of a URL path, with or without `/static`; `/` is the page; None if there is no such file."""
         name = path.removeprefix("/").removeprefix(PREFIX)
         return self._files.get(name or INDEX)
 

@@ -29,7 +29,7 @@ class Viewer(Protocol):
     """One who looks at the dashboard.
 
     Attributes:
-        client: reads details for the viewer; None: the client with which everything is read.
+        client: reads details for the viewer; None for the client with which everything is read.
     """
 
     client: Client | None

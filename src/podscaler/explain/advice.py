@@ -111,7 +111,7 @@ _PAUSED = (
 
 
 def of(trace: Trace, verdict: Verdict) -> tuple[str, ...]:
-    """The advice, most important first; empty: nothing failed, or no entry fits the errors."""
+    """The advice, most important first; empty if nothing failed, or no entry fits the errors."""
     if verdict.ending is VerdictReason.PAUSED:
         return (_PAUSED,)
     by_error = (for_error(error) for error in _errors(trace, verdict))

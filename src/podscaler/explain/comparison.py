@@ -116,7 +116,7 @@ _COMPARED_CONDITIONS = (ABLE_TO_SCALE, SCALING_ACTIVE)
 
 
 def contradictions(decision: Decision, status: HorizontalPodAutoscalerStatus, verdict: Verdict) -> tuple[str, ...]:
-    """Where a decision that was computed now contradicts the latest status, in phrases; empty: it does not.
+    """Where a decision that was computed now contradicts the latest status, in phrases; empty if it does not.
 
     A change to come is no contradiction, as a status is as old as its last sync. Contradictions are other statuses of
     conditions, and another count where the computation changes nothing."""

@@ -22,7 +22,7 @@ class Explanation(Step, frozen=True, gc=False):
         autoscaler: `namespace/name`.
         at: the instant of the decision.
         summary: one sentence, with its full stop.
-        next_change: the earliest change of a count that is held back; None: it is not, or time changes nothing.
+        next_change: the earliest change of a count that is held back; None if it is not, or time changes nothing.
         advice: what the user can do about failures, most important first.
         steps: the facts and the computation, in order.
         conditions, events: what the decision writes to the status, and its Events.

@@ -45,7 +45,7 @@ def value_and_target(trace: Trace, step: MetricStep) -> str:
 
 
 def last_value(trace: Trace, step: MetricStep) -> str:
-    """The earlier value that counts, and its age: `81 % of requests 2 min 10 s ago`; empty: none counts."""
+    """The earlier value that counts, and its age: `81 % of requests 2 min 10 s ago`; empty if none counts."""
     kept = step.kept
     if kept is None:
         return ""

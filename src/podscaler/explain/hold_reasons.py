@@ -14,7 +14,7 @@ from podscaler.explain.verdict import Verdict, VerdictReason
 
 
 def reason(trace: Trace, verdict: Verdict) -> str:
-    """The reason as a clause, such as `minReplicas is 3`; empty: the count is what the metrics want."""
+    """The reason as a clause, such as `minReplicas is 3`; empty if the count is what the metrics want."""
     step, limits = trace.stabilization, trace.limits
     if step is None or limits is None:
         return ""

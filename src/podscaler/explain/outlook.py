@@ -36,7 +36,7 @@ class Outlook(Step, frozen=True, gc=False):
 
 
 def of(trace: Trace) -> Outlook | None:
-    """The earliest change of a count that is held back; None: it is not held back, or time changes nothing."""
+    """The earliest change of a count that is held back; None if it is not held back, or time changes nothing."""
     step, limits, cooldown = trace.stabilization, trace.limits, trace.cooldown
     if step is None or limits is None or trace.is_lifted:
         return None

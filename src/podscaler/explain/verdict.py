@@ -50,9 +50,9 @@ class Verdict(Step, frozen=True, gc=False):
 
     Attributes:
         ending: the stage that decided.
-        wanted: the count by the metrics (or by a bound that was exceeded, or the fallback replicas); None: there is no
-            conclusion.
-        current: the count in the scale; None: it could not be read.
+        wanted: the count by the metrics (or by a bound that was exceeded, or the fallback replicas); None if there is
+            no conclusion.
+        current: the count in the scale; None if it could not be read.
         desired: the new count; equal to `current`: nothing changes.
         write_error: why the scale could not be written, else empty.
     """

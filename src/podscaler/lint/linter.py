@@ -22,7 +22,7 @@ def lint(items: Iterable[Item], cluster: LintedCluster | None = None, *, files_o
 
     Args:
         items: the objects of files and of the cluster.
-        cluster: what discovery shows of the cluster; None: only files are linted.
+        cluster: what discovery shows of the cluster; None if only files are linted.
         files_only: whether findings about objects of the cluster alone are left out; these objects are context only.
     """
     context = LintContext(items, cluster)

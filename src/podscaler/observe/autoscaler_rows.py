@@ -35,9 +35,9 @@ def of(autoscaler: Autoscaler, track: DecisionTrack | None, *, now_ms: int, deci
 
     Args:
         autoscaler: the object.
-        track: its decisions; None: no decision is known.
+        track: its decisions; None if no decision is known.
         now_ms: for the sparkline.
-        decided_by: the manager that wrote its status; empty: it is not known.
+        decided_by: the manager that wrote its status; empty if it is not known.
     """
     wire = autoscaler.wire
     latest = track.latest if track is not None else None
@@ -82,7 +82,7 @@ def order(row: AutoscalerRow) -> tuple[int, str, str]:
 
 
 def milliseconds(text: str | None) -> int | None:
-    """The instant of a timestamp of the API in ms; None: there is none, or it cannot be read."""
+    """The instant of a timestamp of the API in ms; None if there is none, or it cannot be read."""
     try:
         return instants.parse(text) // MILLISECOND_NS if text else None
     except ValueError:

@@ -47,10 +47,10 @@ class DecisionTrack:
 
     Attributes:
         columns: the numbers of its syncs.
-        latest: its newest sync; None: this process has synced it not yet, or not any more.
+        latest: its newest sync; None if this process has synced it not yet, or not any more.
         outcome: the outcome of the newest sync.
         sampled_at: the instant of the newest sync that is kept, in ms.
-        changed_at: the newest change of replicas or outcome, in ms; None: no change was observed.
+        changed_at: the newest change of replicas or outcome, in ms; None if no change was observed.
         was_cut: whether the limit of bytes dropped points.
     """
 
@@ -126,11 +126,11 @@ class DecisionHistory(Recording):
         self._listeners.append(listener)
 
     def find(self, key: Key) -> DecisionTrack | None:
-        """The decisions of an autoscaler; None: no decision is known."""
+        """The decisions of an autoscaler; None if no decision is known."""
         return self._tracks.get(key)
 
     def since(self, key: Key) -> tuple[int | None, str]:
-        """The instant of the oldest known decision (ms; None: no decision is known), and why none is older."""
+        """The instant of the oldest known decision (ms; None if no decision is known), and why none is older."""
         track = self._tracks.get(key)
         if track is None or not track.columns.at:
             return None, "no decision about it was seen yet"
@@ -149,7 +149,7 @@ class DecisionHistory(Recording):
 
     @property
     def oldest_at(self) -> int | None:
-        """The instant of the oldest decision, in ms; None: no decision is known."""
+        """The instant of the oldest decision, in ms; None if no decision is known."""
         return min((track.columns.at[0] for track in self._tracks.values() if track.columns.at), default=None)
 
     def report(self, record: SyncRecord | End) -> None:

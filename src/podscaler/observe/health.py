@@ -135,7 +135,7 @@ def of(autoscaler: HorizontalPodAutoscaler, decision: Decision | None = None) ->
 
     Args:
         autoscaler: the object; its status may be written by any controller.
-        decision: the latest decision, whose status counts in place of the object's; None: no decision is known.
+        decision: the latest decision, whose status counts in place of the object's; None if no decision is known.
     """
     status = autoscaler.status if decision is None else decision.status
     facts = _StatusFacts(autoscaler, status, decision)
@@ -269,7 +269,7 @@ def _since(condition: Condition) -> int | None:
 
 
 def _instant_ns(text: str | None) -> int | None:
-    """The instant of a timestamp; None: there is none, or it cannot be read."""
+    """The instant of a timestamp; None if there is none, or it cannot be read."""
     try:
         return instants.parse(text) if text else None
     except ValueError:

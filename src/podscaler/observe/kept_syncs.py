@@ -34,7 +34,7 @@ class KeptSync:
         mark: its mark.
         header: the header line of the recording that the line belongs to.
         is_sample: whether its outcome is that of the sync before.
-        record: the sync, until it is packed; None: the sync is packed.
+        record: the sync, until it is packed; None if the sync is packed.
         packed: the compressed line.
     """
 
@@ -62,7 +62,7 @@ class KeptSyncs:
 
     Attributes:
         size_bytes: the size of all of them.
-        dropped_until: the instant (ms) of the newest sync that the limit dropped; None: it has dropped none.
+        dropped_until: the instant (ms) of the newest sync that the limit dropped; None if it has dropped none.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class KeptSyncs:
             self._waiting.append(sync)
 
     def find(self, key: Key, mark_id: str) -> KeptSync | None:
-        """The sync with that mark; None: no such sync is kept."""
+        """The sync with that mark; None if no such sync is kept."""
         return self._by_key.get(key, {}).get(mark_id)
 
     def of_range(self, key: Key, from_ms: int, to_ms: int) -> Sequence[KeptSync]:

@@ -144,7 +144,7 @@ class LiveCluster:
         self.changes.delete(obj.key)
 
     def unready(self) -> list[str]:
-        """Why rows are not known yet, a sentence each; empty: all autoscalers are listed."""
+        """Why rows are not known yet, a sentence each; empty if all autoscalers are listed."""
         if self._controller is None:
             return ["the connection to the cluster is not open yet"]
         return self._controller.informers.unready()
@@ -159,10 +159,10 @@ class LiveCluster:
             yield from [each.key for each in self._controller.informers.autoscalers]
 
     def find_key(self, namespace: str, name: str, kind: str = "") -> Key | None:
-        """The key of an autoscaler; None: there is none of that name.
+        """The key of an autoscaler; None if there is none of that name.
 
         Args:
-            kind: `HorizontalPodAutoscaler` or `PodAutoscaler`; empty: the first of both that exists.
+            kind: `HorizontalPodAutoscaler` or `PodAutoscaler`; empty for the first of both that exists.
         """
         for each in KINDS:
             key = each.key(namespace, name)
@@ -171,7 +171,7 @@ class LiveCluster:
         return None
 
     def find_row(self, key: Key) -> AutoscalerRow | None:
-        """The row of an autoscaler; None: there is no such autoscaler."""
+        """The row of an autoscaler; None if there is no such autoscaler."""
         autoscaler = self._find(key)
         if autoscaler is None:
             return None
@@ -187,7 +187,7 @@ class LiveCluster:
         return sorted(known_rows, key=autoscaler_rows.order)
 
     def since(self) -> tuple[int | None, str]:
-        """The instant of the oldest known decision (ms; None: no decision is known), and why none is older."""
+        """The instant of the oldest known decision (ms; None if no decision is known), and why none is older."""
         oldest = self.history.oldest_at
         return oldest, "no decision was seen yet" if oldest is None else self.history.since_reason(oldest)
 
@@ -257,7 +257,7 @@ class LiveCluster:
         return tuple(marks[-MARKS_MAX:])
 
     def timeline_after(self, key: Key, at_ms: int) -> TimelineChange | None:
-        """The points and marks after an instant; None: there are none."""
+        """The points and marks after an instant; None if there are none."""
         track = self.history.find(key)
         if track is None or not track.columns.at or track.columns.at[-1] <= at_ms:
             return None

@@ -105,7 +105,7 @@ class ObjectReader:
 
         Args:
             kind, namespace, name: of the autoscaler.
-            selector: of the target's pods; empty: it is not known, and no pods are read.
+            selector: of the target's pods; empty if it is not known, and no pods are read.
 
         Raises:
             StatusError: the autoscaler itself cannot be read (404, 403, no connection).

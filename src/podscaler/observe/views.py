@@ -78,10 +78,10 @@ class AutoscalerList(View, frozen=True, gc=False):
     Attributes:
         now: the server's clock.
         cluster: the name of the context, or the server's address.
-        since: from when on decisions are known; None: no decision is known yet.
+        since: from when on decisions are known; None if no decision is known yet.
         since_reason: why nothing before is known, in a sentence.
         rows: the worst first, then by namespace and name.
-        event_id: the position from which events go on after this list; empty: there are no events.
+        event_id: the position from which events go on after this list; empty if there are no events.
     """
 
     now: int
@@ -249,7 +249,7 @@ class WhatIfNow(View, frozen=True, gc=False):
 
     Attributes:
         before, after: explanations.
-        differences: one phrase each; empty: the outcome is the same.
+        differences: one phrase each; empty if the outcome is the same.
         text: what `podscaler explain --what-if` prints.
     """
 

@@ -48,7 +48,7 @@ class _Autoscaler:
     """An autoscaler and what its controller keeps for it.
 
     Attributes:
-        last_state: of its workload at the sync before; None: this is the first.
+        last_state: of its workload at the sync before; None if this is the first.
     """
 
     def __init__(self, model: AutoscalerModel, workload: VirtualWorkload, feeds: MetricFeeds) -> None:
@@ -153,7 +153,7 @@ def since(earlier: WorkloadState | None, state: WorkloadState, period_ms: int) -
     """The state with the sums since an earlier one in place of those since the start.
 
     Args:
-        earlier: with sums since the start; None: there is none.
+        earlier: with sums since the start; None if there is none.
         period_ms: the time between both.
     """
     arrived, lost, used = (

@@ -46,7 +46,7 @@ class MetricFeeds:
         }
 
     def measurement(self, metric: Metric, workload: VirtualWorkload, at_ms: int) -> Measurement | None:
-        """The measurement of a metric at an instant; None: the metric's own error needs no query."""
+        """The measurement of a metric at an instant; None if the metric's own error needs no query."""
         if self._scenario.outages and self._is_out(_name(metric), at_ms):
             return Failure(OUTAGE_MESSAGE)
         match metric:

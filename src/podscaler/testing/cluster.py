@@ -225,7 +225,7 @@ class FakeCluster:
         """Do nothing: there are no connections."""
 
     def _interfered(self, request: Request) -> Reply | None:
-        """The reply that a test has injected for the request; None: there is none."""
+        """The reply that a test has injected for the request; None if there is none."""
         for prefix, failing in self._failing.items():
             if request.path.startswith(prefix):
                 return failing
@@ -265,7 +265,7 @@ class FakeCluster:
         return refusal(404, "NotFound", f"{request.path} is not served")
 
     def _of_namespace(self, request: Request) -> Response | None:
-        """The list of a namespace, or one object of it; None: the request is another one."""
+        """The list of a namespace, or one object of it; None if the request is another one."""
         prefix, _, rest = request.path.partition("/namespaces/")
         namespace, _, rest = rest.partition("/")
         plural, _, name = rest.partition("/")

@@ -144,7 +144,7 @@ def pod(
     """A pod with one container.
 
     Args:
-        ready: the status of the Ready condition; None: the pod has no such condition.
+        ready: the status of the Ready condition; None if the pod has no such condition.
         started, changed: the start, and the last transition of Ready, in seconds from NOW.
         requests_milli: requests by resource, in thousandths; 1 CPU by default.
     """

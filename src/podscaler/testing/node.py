@@ -19,7 +19,7 @@ class PlayedNode:
     """A node that binds all pods of a registry, makes them Ready and removes deleted ones.
 
     Args:
-        startup_s: the seconds from the binding of a pod until it is Ready; None: it never is.
+        startup_s: the seconds from the binding of a pod until it is Ready; None if it never is.
         stop_s: the seconds from the deletion of a pod until it is removed.
     """
 

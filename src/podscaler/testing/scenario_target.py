@@ -25,7 +25,7 @@ class ScenarioPod(msgspec.Struct):
 
     Attributes:
         started_at: the pod's start, nanoseconds since the epoch.
-        ready_at: from when the pod is ready, nanoseconds since the epoch; None: it never is.
+        ready_at: from when the pod is ready, nanoseconds since the epoch; None if it never is.
         containers: requests in thousandths by container and resource.
         reports: whether the metrics APIs have samples of the pod.
     """

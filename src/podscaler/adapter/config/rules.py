@@ -72,7 +72,7 @@ class DiscoveryRule:
         series_query: the selector of the series in Prometheus, such as `{__name__=~"^http_.*"}`.
         filters: filters of the names of these series.
         resources: which objects the series describe.
-        name_matches: a regular expression for the names of series; empty: all names match.
+        name_matches: a regular expression for the names of series; empty if all names match.
         name_as: the name of the metric, in which `$1` stands for a group; empty: `$1` if `name_matches` has a group,
             else `$0`, the whole match.
         metrics_query: the template of the PromQL expression for values.

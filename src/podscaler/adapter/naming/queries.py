@@ -39,7 +39,7 @@ class QueryTarget(NamedTuple):
     Attributes:
         series: the name of the series.
         resource_label: the label with the names of the objects.
-        namespace_label: the label with the objects' namespace; empty: the objects have no namespace.
+        namespace_label: the label with the objects' namespace; empty if the objects have no namespace.
         selector: selects series by their labels.
         extra_group_by: further labels to group by.
     """
@@ -57,7 +57,7 @@ class BatchQuery:
 
     Attributes:
         promql: the expression.
-        namespace_label: the label by which the result is divided into namespaces; empty: it has the objects of one
+        namespace_label: the label by which the result is divided into namespaces; empty if it has the objects of one
             namespace, or of none.
         resource_label: the label with the names of the objects.
     """

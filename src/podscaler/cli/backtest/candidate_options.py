@@ -40,8 +40,9 @@ class CandidateRequest:
         assignments: of `--set`, which together make one candidate.
         fixed: counts of pods.
         has_knative, has_hindsight: whether these are compared.
-        knative_concurrency: the target of another Knative, in requests that a pod handles at once; None: there is none.
-        slo_ms: the mean response time to meet; None: there is none.
+        knative_concurrency: the target of another Knative, in requests that a pod handles at once; None if there is
+            none.
+        slo_ms: the mean response time to meet; None if there is none.
         capacity_milli: of a pod, in thousandths of a core; None: its limit, or else its request.
     """
 

@@ -125,7 +125,7 @@ async def run(
 
     Args:
         serving: where /metrics, /healthz and /readyz are served; None: nowhere.
-        file: the file to which syncs are recorded; None: nothing is recorded.
+        file: the file to which syncs are recorded; None if nothing is recorded.
         otlp_endpoint: the URL of the collector of traces; empty: no traces.
 
     Raises UsageError where the connection can never work, and where the address to listen on or the file to record to

@@ -38,7 +38,7 @@ class DashboardRunSettings:
         is_open: whether other machines can reach the server, so that viewers log in with tokens of the cluster.
         allows_writes: whether viewers may change specs.
         recordings: files whose decisions are shown, too.
-        reports: the folder of reports; None: there are none.
+        reports: the folder of reports; None if there are none.
     """
 
     watch: WatchOptions

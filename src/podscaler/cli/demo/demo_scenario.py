@@ -127,7 +127,7 @@ class DemoScenario:
         return {}
 
     def fact_line(self) -> str:
-        """The entries of `facts` as a line of text; empty: there are none."""
+        """The entries of `facts` as a line of text; empty if there are none."""
         return ""
 
     async def end(self) -> None:

@@ -110,8 +110,8 @@ def summary_lines(facts: Mapping[str, Any], *, fact_line: str, goal: str) -> Seq
 
     Args:
         facts: the result of `summary`.
-        fact_line: the facts of the scenario; empty: there are none.
-        goal: the first sentence of a demo that succeeded; empty: it did not.
+        fact_line: the facts of the scenario; empty if there are none.
+        goal: the first sentence of a demo that succeeded; empty if it did not.
     """
     verdict = (
         goal

@@ -36,7 +36,7 @@ class AutoscalerObjects:
 
     Attributes:
         autoscaler: the autoscaler as the API has it, with managedFields.
-        target: the object that it scales; None: it is not there, or cannot be read (`notes` has the reason).
+        target: the object that it scales; None if it is not there, or cannot be read (`notes` has the reason).
         replica_sets: those that the target owns.
         events: of the namespace, those about the autoscaler, the target, its ReplicaSets and its pods; in any order.
         notes: what could not be read, a sentence each.

@@ -30,8 +30,8 @@ class CapacityFacts:
         replicas: of the target now.
         most: maxReplicas.
         workload: the target with the requests of a pod; None: not known.
-        quotas, limit_ranges: of the namespace; None: they may not be read.
-        nodes: None: they may not be read.
+        quotas, limit_ranges: of the namespace; None if they may not be read.
+        nodes: None if they may not be read.
     """
 
     namespace: str
@@ -83,7 +83,7 @@ def _quotas(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
 
 
 def _room(entry: str, hard: Any, used: Any, workload: Workload) -> int | None:
-    """How many more pods of the target an entry of a quota allows; None: it does not limit them."""
+    """How many more pods of the target an entry of a quota allows; None if it does not limit them."""
     pod_milli = _pod_milli(entry, workload)
     try:
         free_milli = quantity.milli(str(hard)) - quantity.milli(str(used))
@@ -93,7 +93,7 @@ def _room(entry: str, hard: Any, used: Any, workload: Workload) -> int | None:
 
 
 def _pod_milli(entry: str, workload: Workload) -> int:
-    """What one pod uses of an entry of a quota, in thousandths; 0: nothing that is known."""
+    """What one pod uses of an entry of a quota, in thousandths; 0 if it uses nothing that is known."""
     if entry in _PODS:
         return POD_MILLI
     kind, _, resource = entry.rpartition(".")

@@ -123,7 +123,7 @@ class FollowedTimeline:
         client: of the cluster.
         clock: for delays of the watches.
         autoscaler: the one that is followed.
-        mapping: the resource of its target; None: it is not known, and the target is not watched.
+        mapping: the resource of its target; None if it is not known, and the target is not watched.
     """
 
     def __init__(self, client: Client, clock: Clock, autoscaler: Autoscaler, mapping: RESTMapping | None) -> None:
@@ -176,7 +176,7 @@ class FollowedTimeline:
             await asyncio.gather(*running, return_exceptions=True)
 
     def _objects(self) -> AutoscalerObjects | None:
-        """What the caches have; None: the autoscaler is gone."""
+        """What the caches have; None if the autoscaler is gone."""
         autoscaler = next(iter(self._autoscalers[0]), None)
         if autoscaler is None:
             return None

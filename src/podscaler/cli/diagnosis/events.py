@@ -90,7 +90,7 @@ def _first_time(obj: JsonObject, names: Sequence[str]) -> int | None:
 
 
 def instant_ns(text: object) -> int | None:
-    """The instant of a timestamp; None: there is none, or it cannot be read."""
+    """The instant of a timestamp; None if there is none, or it cannot be read."""
     try:
         return instants.parse(text) if isinstance(text, str) and text else None
     except ValueError:

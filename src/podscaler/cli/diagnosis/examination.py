@@ -62,7 +62,7 @@ class Examination(msgspec.Struct, frozen=True, rename="camel"):
         autoscaler: `namespace/name`.
         now: the instant of the examination, in ns since the epoch.
         state, severity, reason: as in `podscaler.observe.health`.
-        summary: the sentence of `podscaler explain`; empty: it could not be decided.
+        summary: the sentence of `podscaler explain`; empty if it could not be decided.
         findings: the most important first.
         notes: what could not be read, a sentence each.
     """
@@ -269,7 +269,7 @@ _KNOWN_TYPES = frozenset(served_metrics.GROUPS)
 
 
 def _service(services: Sequence[JsonObject], group: str) -> JsonObject | None:
-    """The APIService of a group, one that is not Available before others; None: there is none."""
+    """The APIService of a group, one that is not Available before others; None if there is none."""
     found = [each for each in services if (each.get("spec") or {}).get("group") == group]
     return min(found, key=metric_checks.is_available, default=None)
 
@@ -306,7 +306,7 @@ def _workload(facts: _Facts) -> Workload | None:
 
 
 def _listed(facts: _Facts, kind: str) -> list[JsonObject] | None:
-    """The objects of a kind of the core group that the linter read; None: they may not be listed."""
+    """The objects of a kind of the core group that the linter read; None if they may not be listed."""
     if facts.snapshot is None or ("", kind.lower()) not in facts.snapshot.listed:
         return None
     return [each.written for each in facts.snapshot.items if each.kind == kind and not each.group]

@@ -38,7 +38,7 @@ class DoctorFinding(msgspec.Struct, frozen=True):
 
     Attributes:
         message: one sentence without its full stop.
-        fix: what to do: a command, or a change of a field; empty: nothing is known.
+        fix: what to do: a command, or a change of a field; empty if nothing is known.
     """
 
     level: FindingLevel

@@ -52,7 +52,7 @@ class ListedAutoscaler(msgspec.Struct, frozen=True, rename="camel"):
 
     Attributes:
         state, severity, reason: as in `podscaler.observe.health`.
-        replicas, desired: of the target at the latest sync, and what that sync wanted; None: nothing was reported, or
+        replicas, desired: of the target at the latest sync, and what that sync wanted; None if nothing was reported, or
             the latest sync came to no conclusion.
         since: since when it is in this state, at most.
         decided_by: the field manager that wrote the status; empty: not known.

@@ -39,7 +39,7 @@ class RecordedQuery:
     """One query and what came of it.
 
     Attributes:
-        response: None: it failed.
+        response: None if it failed.
         error: the failure, else empty.
         took_s: until the response.
     """
@@ -95,8 +95,8 @@ class MetricFacts:
     """What `check` judges.
 
     Attributes:
-        trace: of the decision that sent the queries; None: it could not be decided.
-        services: the APIService of each group that was asked for it, by group; None: there is none. Groups whose
+        trace: of the decision that sent the queries; None if it could not be decided.
+        services: the APIService of each group that was asked for it, by group; None if there is none. Groups whose
             APIService may not be read are missing.
     """
 

@@ -26,7 +26,7 @@ def check(pods: Sequence[JsonObject] | None, resources: Sequence[str], now_ns: i
     """The states of the pods.
 
     Args:
-        pods: of the target, as the API has them; None: they are not known.
+        pods: of the target, as the API has them; None if they are not known.
         resources: those whose utilization the autoscaler uses: each container needs a request of them.
         now_ns: since the epoch.
     """
@@ -57,7 +57,7 @@ def _state(pod: JsonObject, now_ns: int) -> str:
 
 
 def _trouble(pod: JsonObject, now_ns: int) -> str:
-    """What is wrong with a pod, a phrase; empty: nothing is."""
+    """What is wrong with a pod, a phrase; empty if nothing is."""
     state = _state(pod, now_ns)
     if state == "Ready":
         return _killed(pod, now_ns)
@@ -79,7 +79,7 @@ def _trouble(pod: JsonObject, now_ns: int) -> str:
 
 
 def _waiting(pod: JsonObject) -> str:
-    """Why a container waits or ended, with how often it was restarted; empty: none does."""
+    """Why a container waits or ended, with how often it was restarted; empty if none does."""
     for each in _containers(pod):
         state = each.get("state") or {}
         for phase in ("waiting", "terminated"):
@@ -92,7 +92,7 @@ def _waiting(pod: JsonObject) -> str:
 
 
 def _killed(pod: JsonObject, now_ns: int, separator: str = "") -> str:
-    """That a container was killed for memory within the last hour; empty: none was."""
+    """That a container was killed for memory within the last hour; empty if none was."""
     for each in _containers(pod):
         ended = (each.get("lastState") or {}).get("terminated") or {}
         ended_ns = events.instant_ns(ended.get("finishedAt"))

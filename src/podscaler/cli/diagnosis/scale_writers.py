@@ -21,7 +21,7 @@ class FieldWrite(NamedTuple):
 
     Attributes:
         subresource: `scale`, `status`; empty: the object itself.
-        at_ns: since the epoch; None: the entry has no time.
+        at_ns: since the epoch; None if the entry has no time.
         has_replicas: whether spec.replicas is among its fields.
     """
 
@@ -49,9 +49,9 @@ def check(target: JsonObject | None, status_manager: str, last_scale_ns: int | N
     """The writers of the target's spec.replicas; one that wrote after the autoscaler did is a finding.
 
     Args:
-        target: the scaled object; None: it is not known.
+        target: the scaled object; None if it is not known.
         status_manager: the manager that writes the autoscaler's status; empty: not known.
-        last_scale_ns: the autoscaler's last rescale; None: there was none.
+        last_scale_ns: the autoscaler's last rescale; None if there was none.
         now_ns: since the epoch.
     """
     writes = [each for each in field_writes(target or {}) if each.has_replicas]

@@ -41,7 +41,7 @@ class TimelineEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
         at: when it began, in ns since the epoch.
         subject: `Kind/name` of the object.
         text: what happened, with the reason.
-        until: when it ended, or was seen last; None: it is an instant, or it lasts.
+        until: when it ended, or was seen last; None if it is an instant, or it lasts.
         times: how often it was seen.
     """
 

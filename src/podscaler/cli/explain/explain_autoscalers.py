@@ -121,7 +121,8 @@ async def read(client: Client, namespace: str, wanted_kind: AutoscalerKind | Non
     Args:
         client: of the cluster.
         namespace: its name; empty: all namespaces.
-        wanted_kind: the kind that the user named; None: no kind, HorizontalPodAutoscalers must be readable then.
+        wanted_kind: the kind that the user named; None if the user named none, and then HorizontalPodAutoscalers must
+            be readable.
         settings: how quantities are read, and the algorithm.
     """
     writes: dict[str, StatusWrite] = {}

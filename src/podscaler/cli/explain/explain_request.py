@@ -90,7 +90,7 @@ class ExplainResult:
     """One explanation with what was asked for besides.
 
     Attributes:
-        comparison: with the what-if; None: there was no what-if.
+        comparison: with the what-if; None if there was no what-if.
         manager: the controller that manages the autoscaler; None for a recording.
         settings: the settings of the decision; None for a recording, which has its own.
     """

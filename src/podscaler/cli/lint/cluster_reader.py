@@ -62,7 +62,7 @@ class ClusterSnapshot:
         listed: the kinds whose objects were listed.
         scalable: whether a kind has a scale subresource.
         unserved: the kinds that the cluster does not serve.
-        metrics: the metrics of each metrics API, by group; None: the group is not served.
+        metrics: the metrics of each metrics API, by group; None if the group is not served.
         notes: sentences about what could not be read.
     """
 

@@ -72,18 +72,18 @@ class AdapterOptions:
     """The values of the flags.
 
     Attributes:
-        config: the file with the rules; None: there are no rules.
+        config: the file with the rules; None if there are no rules.
         settings: intervals of queries and lists.
         prometheus: the connection to Prometheus.
         timeout_s: the time limit of a query.
         uses_post: whether queries are POST requests.
         host, port: where to serve.
-        files: the serving certificate and its key; None: a certificate is made in memory.
+        files: the serving certificate and its key; None if a certificate is made in memory.
         lister, authentication, authorization: the connections to the API server for lists, for reviews of tokens, and
             for reviews of access.
         kubelets: how kubelets are scraped; None: kubelets are not scraped.
         serves_metric_sources: whether MetricSources are served as external metrics.
-        metric_source_folder: the folder below which they may read files; None: no file may be read.
+        metric_source_folder: the folder below which they may read files; None if no file may be read.
     """
 
     config: Path | None

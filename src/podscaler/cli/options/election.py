@@ -81,7 +81,7 @@ election_options = flag_group(
 
 
 def parse_election(options: Mapping[str, Any]) -> Election | None:
-    """The election for values of `election_options` (by click's names); None: no lease is used. Raises UsageError."""
+    """The election for values of `election_options` (by click's names); None if no lease is used. Raises UsageError."""
     shards = options["shards"]
     if not 0 <= shards <= SHARDS_MAX:
         raise UsageError(f"--shards must be from 0 to {SHARDS_MAX}, but got {shards}")

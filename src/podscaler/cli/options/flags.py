@@ -25,7 +25,7 @@ class Option(NamedTuple):
     Attributes:
         name: without the dashes.
         kind: the type of the value.
-        default: the text of the default; None: there is no default, or the help describes it.
+        default: the text of the default; None if there is no default, or the help describes it.
         text: the help.
         is_list: whether the flag may be repeated; the value is a tuple then.
         is_switch: whether the flag takes no value.

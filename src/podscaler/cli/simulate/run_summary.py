@@ -26,7 +26,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
         seconds_at_max: the time at maxReplicas.
         failed_syncs: the syncs with an error.
         lost_ratio: the share of the load that was not served.
-        latency_mean_ms: the mean response time, weighted by requests; None: there were no requests.
+        latency_mean_ms: the mean response time, weighted by requests; None if there were no requests.
         latency_worst_ms: the highest mean response time of a sync.
     """
 

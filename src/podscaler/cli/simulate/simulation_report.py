@@ -37,7 +37,7 @@ def data(
     Args:
         name: of the scenario file.
         collector: has every sync.
-        failures: for each expectation of the scenario the sentence about what was not so; empty: it was as expected.
+        failures: for each expectation of the scenario the sentence about what was not so; empty if it was as expected.
     """
     expected = zip(scenario.expectations, failures, strict=True)
     return report.ReportData(

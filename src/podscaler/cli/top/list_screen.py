@@ -83,7 +83,7 @@ class ListScreen(Screen[None]):
 
     @property
     def selected(self) -> Key | None:
-        """The autoscaler under the cursor; None: the list is empty."""
+        """The autoscaler under the cursor; None if the list is empty."""
         keys = list(self._shown)
         row = self._table.cursor_row
         return keys[row] if 0 <= row < len(keys) else None

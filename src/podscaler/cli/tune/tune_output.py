@@ -22,9 +22,9 @@ class TunedAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: `namespace/name`.
         result: of the search.
-        changes: of the chosen spec; empty: there is none.
+        changes: of the chosen spec; empty if there is none.
         effects: sentences on what each group of changes does on the first part.
-        manifest: the recommended autoscaler; None: no change is recommended.
+        manifest: the recommended autoscaler; None if no change is recommended.
         remarks: sentences about the load and the engine.
     """
 

@@ -21,7 +21,7 @@ class TuneSource(msgspec.Struct, frozen=True, kw_only=True):
         wire: the present spec in the API's form.
         needed: for each sync the pods that the load needs.
         capacity: of one pod.
-        slo_ms: the mean response time to meet; None: there is none.
+        slo_ms: the mean response time to meet; None if there is none.
         from_ms: the first instant that counts.
         sentences: what was assumed of the load, and what is not known.
     """
@@ -39,7 +39,7 @@ def of_load(load: LoadSource, *, slo_ms: float | None, capacity_milli: int | Non
     """The source of a load. Raises UsageError.
 
     Args:
-        slo_ms: the mean response time to meet; None: there is no goal for response times.
+        slo_ms: the mean response time to meet; None if there is no goal for response times.
         capacity_milli: of a pod, in thousandths of a core; None: its limit, else its request.
     """
     needs = candidate_options.needs(load, CandidateRequest(slo_ms=slo_ms, capacity_milli=capacity_milli))

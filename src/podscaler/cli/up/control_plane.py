@@ -83,21 +83,21 @@ class UpSettings:
 
     Attributes:
         data_dir: the folder of the database, certificates, tokens, and the node's files.
-        port: the API server's port; 0: the port of the last run, or any free one.
+        port: the API server's port; 0 for the port of the last run, or any free one.
         kubeconfig: where the kubeconfig is written.
         metric_resolution_s: seconds between readings of CPU and memory.
-        autoscaler: the autoscaler's settings; None: it does not run.
-        record: the file to which the autoscaler's syncs are recorded; None: they are not recorded.
-        autoscaler_serving: the address of the autoscaler's /metrics, /healthz and /readyz; None: they are not served.
+        autoscaler: the autoscaler's settings; None if it does not run.
+        record: the file to which the autoscaler's syncs are recorded; None if they are not recorded.
+        autoscaler_serving: the address of the autoscaler's /metrics, /healthz and /readyz; None if they are not served.
         serve_removed_apis: whether versions that Kubernetes has removed are served.
         api_only: the API server alone: no node, no controllers, no autoscaler; metrics are objects like others.
         workload_controllers: whether they run; False: another controller manager does their work.
         metrics_api: whether metrics.k8s.io is served.
-        token_file: the file with further users and their tokens; None: there are none.
+        token_file: the file with further users and their tokens; None if there are none.
         anonymous_health: whether /healthz, /livez and /readyz need no credentials.
         audit_log: the file of the audit log, `-` for standard output; None: no audit log.
         serve_heapster: whether the node serves Heapster's API.
-        dashboard_port: the port of the dashboard, 0: any free one; None: there is no dashboard.
+        dashboard_port: the port of the dashboard, 0: any free one; None if there is no dashboard.
         images: the table of `--image`.
         pod_network: whether pods get network namespaces.
         is_new_cluster: whether an empty cluster may take the place of one whose database is lost.
@@ -223,7 +223,7 @@ class ControlPlane:
 
     Attributes:
         url: the API server's URL, after `start`.
-        dashboard: the dashboard, which is not served yet, after `start`; None: there is none.
+        dashboard: the dashboard, which is not served yet, after `start`; None if there is none.
     """
 
     def __init__(self, settings: UpSettings, clock: Clock) -> None:

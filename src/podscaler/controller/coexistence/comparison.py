@@ -71,8 +71,8 @@ class _Compared:
 
     Attributes:
         since_ns: when the first sync here was, since the epoch.
-        suspected: the difference at the last sync, which the next one may confirm; empty: there was no difference.
-        logged: the difference that was logged last; empty: no difference was logged.
+        suspected: the difference at the last sync, which the next one may confirm; empty if there was no difference.
+        logged: the difference that was logged last; empty if no difference was logged.
     """
 
     def __init__(self, since_ns: int) -> None:
@@ -127,7 +127,7 @@ class DecisionComparison:
         log.info("%s: %s; %d autoscalers differed", compared, counts, self._differed)
 
     def _verdict(self, autoscaler: Autoscaler, compared: _Compared, decision: Decision) -> tuple[str, str]:
-        """The verdict, and the difference in words (empty: there is none)."""
+        """The verdict, and the difference in words (empty if there is none)."""
         their_status = autoscaler.wire.status
         syncs = [sync for sync in compared.syncs if sync.replicas == their_status.current_replicas]
         if not their_status.conditions or not _is_up_to_date(autoscaler) or not syncs:

@@ -29,7 +29,7 @@ def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, his
         source: the object as read from the API server, in autoscaling/v2 or podscaler.dev/v1alpha1.
         source_kind: the source's kind.
         kind: the result's kind.
-        history: the stored history, as the text of a record; empty: there is none.
+        history: the stored history, as the text of a record; empty if there is none.
     """
     meta = source["metadata"]
     annotations = {
@@ -68,7 +68,7 @@ def _last_applied(meta: Object, kind: AutoscalerKind) -> dict[str, str]:
 
 
 def with_status(counterpart: Object, source: Object) -> Object | None:
-    """The counterpart, as the API server has it, with the source's status; None: the source has no status."""
+    """The counterpart, as the API server has it, with the source's status; None if the source has no status."""
     status = source.get("status") or {}
     if not status.get("conditions"):
         return None

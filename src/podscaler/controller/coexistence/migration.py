@@ -50,7 +50,7 @@ class MigrationTerms:
     Attributes:
         source, target: the kinds of the present and of the new object.
         is_dry_run: whether to report only what would be done.
-        ready_timeout_s: how long to wait for a controller's event; 0: it is not needed.
+        ready_timeout_s: how long to wait for a controller's event; 0 if it is not needed.
         history_namespace: the namespace of the stored histories.
     """
 
@@ -249,7 +249,7 @@ class Migrator:
             await self._clock.sleep(POLL_PERIOD_S)
 
     async def _history(self, source: Object) -> str:
-        """The stored history of the source, as the text of a record; empty: there is none."""
+        """The stored history of the source, as the text of a record; empty if there is none."""
         meta, now_ns = source["metadata"], self._clock.now_ns()
         key = self._terms.source.key(meta["namespace"], meta["name"])
         try:
@@ -264,7 +264,7 @@ class Migrator:
         return history_record.encode(HistoryRecord(meta["uid"], WRITER, now_ns, stored_history))
 
     async def _find(self, kind: AutoscalerKind, namespace: str, name: str) -> Object | None:
-        """The object; None: there is none. Raises UsageError where the kind is not served, and StatusError."""
+        """The object; None if there is none. Raises UsageError where the kind is not served, and StatusError."""
         try:
             return _decoded(await self._client.get(kind.path(namespace, name), subject=f"{kind.resource} {name}"))
         except StatusError as error:

@@ -45,8 +45,8 @@ class HistoryRecord(msgspec.Struct, frozen=True):
         history: the compacted history.
         replicas: the target's replicas after the sync; None: not known.
         goes_on: whether every sync renews the newest recommendation.
-        rescaled_from: the target's replicas before a rescale to `replicas` that is about to be written; None: there was
-            no rescale, or it was written.
+        rescaled_from: the target's replicas before a rescale to `replicas` that is about to be written; None if there
+            was no rescale, or it was written.
     """
 
     uid: str
@@ -69,7 +69,7 @@ class RestoredHistory(NamedTuple):
     """The history that an earlier process left.
 
     Attributes: history: the history to continue with. replicas: the target's replicas at the end; None: not known.
-        rescaled_from: the target's replicas before, where it is not certain that `replicas` was written; None: it is
+        rescaled_from: the target's replicas before, where it is not certain that `replicas` was written; None if it is
         certain. is_complete: whether the writer stopped in order, so that nothing is missing.
     """
 

@@ -22,7 +22,7 @@ class HistorySnapshot(NamedTuple):
         history: the whole history.
         replicas: spec.replicas of the target's scale after the sync; None: not known.
         at_ns: when the decision was made, in nanoseconds since the epoch.
-        rescaled_from: the replicas before a rescale that is decided and not written yet; None: there is none.
+        rescaled_from: the replicas before a rescale that is decided and not written yet; None if there is none.
     """
 
     uid: str
@@ -36,7 +36,7 @@ class HistoryStore:
     """Stores nothing, as kube-controller-manager; `ConfigMapHistoryStore` overrides every method."""
 
     async def find(self, key: Key, uid: str) -> RestoredHistory | None:
-        """The history that an earlier process left of the autoscaler with that uid; None: there is none.
+        """The history that an earlier process left of the autoscaler with that uid; None if there is none.
 
         Raises StatusError where it cannot be read now.
         """

@@ -43,7 +43,7 @@ class StoredMap:
 
     Attributes:
         name: the name of the ConfigMap.
-        version: the ConfigMap's resourceVersion when it was last read or written; None: the ConfigMap does not exist.
+        version: the ConfigMap's resourceVersion when it was last read or written; None if the ConfigMap does not exist.
         stored: the records in the ConfigMap that this process wrote or continues.
         sizes_bytes: the sizes of all entries of the ConfigMap, by data key.
         unclaimed: the records of other processes that no sync here has asked for, by data key.
@@ -76,7 +76,7 @@ class StoredMap:
     batched_at_s: float | None = None
 
     def claim(self, key: Key, uid: str) -> HistoryRecord | None:
-        """Take over the record that another process left of an autoscaler; None: there is none."""
+        """Take over the record that another process left of an autoscaler; None if there is none."""
         data_key = history_record.data_key(key)
         record = self.unclaimed.pop(data_key, None)
         if record is None:

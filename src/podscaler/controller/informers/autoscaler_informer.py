@@ -37,7 +37,7 @@ class AutoscalerInformer:
 
     Args:
         settings: has the managed kinds, and how decisions read specs.
-        others: detects other controllers from each HorizontalPodAutoscaler; None: they are not detected.
+        others: detects other controllers from each HorizontalPodAutoscaler; None if they are not detected.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class AutoscalerInformer:
             self._caches[HPA].subscribe(_OnDeletion(lambda obj: self._resume_waiting(obj.metadata.uid, handler)))
 
     def find(self, key: Key) -> Autoscaler | None:
-        """The autoscaler of that key; None: there is none."""
+        """The autoscaler of that key; None if there is none."""
         return self._caches[of_key(key)].find(object_key(key))
 
     def version(self, key: Key) -> str:
@@ -106,7 +106,7 @@ class AutoscalerInformer:
         return latest is not None and latest.metadata.uid == autoscaler.metadata.uid and not self.waits(latest)
 
     def find_status_writer(self, key: Key) -> str:
-        """The other controller that wrote the status of a HorizontalPodAutoscaler last; empty: none is known."""
+        """The other controller that wrote the status of a HorizontalPodAutoscaler last; empty if none is known."""
         return "" if self._others is None else self._others.find_status_writer(key)
 
     def conflicting(self, autoscaler: Autoscaler) -> Iterable[Key]:

@@ -50,7 +50,7 @@ def waits(meta: ObjectMeta, find_hpa_uid: Callable[[Key], str | None]) -> bool:
 
     Args:
         meta: the PodAutoscaler's metadata.
-        find_hpa_uid: returns the uid of the HorizontalPodAutoscaler of that namespace and name; None: there is none.
+        find_hpa_uid: returns the uid of the HorizontalPodAutoscaler of that namespace and name; None if there is none.
     """
     if MIGRATING_TO in (meta.annotations or {}):
         return True

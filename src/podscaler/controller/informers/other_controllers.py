@@ -120,7 +120,7 @@ class _Competitor:
         stamped_ns: the API server's timestamp of its last write.
         heard_s: when its last write was observed, by the monotonic clock.
         is_repeated: whether it wrote twice within RECENT_S, or is known by name (rule 2).
-        unanswered_s: since when there is something to write that it has not written; None: there is nothing.
+        unanswered_s: since when there is something to write that it has not written; None if there is nothing.
     """
 
     stamped_ns: int
@@ -188,7 +188,7 @@ class OtherControllers:
             await self._refresh_lease()
 
     def competing(self, key: Key, *, has_change: bool) -> str:
-        """The other controllers of the autoscaler, names joined by commas; empty: there are none.
+        """The other controllers of the autoscaler, names joined by commas; empty if there are none.
 
         Args:
             has_change: whether there is something to write about it now.
@@ -202,7 +202,7 @@ class OtherControllers:
         return ", ".join(names)
 
     def find_status_writer(self, key: Key) -> str:
-        """The other controller that wrote the autoscaler's status last; empty: none is known."""
+        """The other controller that wrote the autoscaler's status last; empty if none is known."""
         status_writers = self._writers_by_key.get(key)
         if status_writers is None or not status_writers.managers:
             return ""

@@ -102,7 +102,7 @@ class Election:
         return LeaseLock(client, namespace=self.namespace, name=name, election=self.name, shards=self.shards)
 
     async def find_conflict(self, leases: LeaseInformer, clock: Clock) -> str:
-        """The identities of `conflicting_holders`; empty: there are none; `unknown (...)`: no Lease can be read."""
+        """The identities of `conflicting_holders`; empty if there are none; `unknown (...)`: no Lease can be read."""
         try:
             holders = await timeouts.within(clock, self.timing.attempt_s, self.conflicting_holders(leases, clock))
         except StatusError as error:

@@ -47,7 +47,7 @@ class Elector:
         timing: the durations.
         identity: the unique identity of this process.
         telemetry: counts renewals that need more than one request.
-        within: a write lease that bounds this one's; None: there is none.
+        within: a write lease that bounds this one's; None if there is none.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Elector:
 
     @property
     def holder(self) -> str:
-        """The identity of the holder in the last observed record; empty: there is no holder."""
+        """The identity of the holder in the last observed record; empty if there is no holder."""
         return self._observed.holder if self._observed else ""
 
     @property

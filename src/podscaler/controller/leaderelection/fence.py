@@ -33,7 +33,7 @@ class LeadershipLost(PodscalerError):
 
 
 def enter(write_lease: WriteLease | None) -> None:
-    """Use this write lease in the running task from now on; None: the process's write lease that ends first."""
+    """Use this write lease in the running task from now on; None for the process's write lease that ends first."""
     _current.set(write_lease)
 
 
@@ -46,7 +46,7 @@ class FencedTransport:
     """Wraps a transport: a write of a task that has lost its lease raises LeadershipLost.
 
     Args:
-        weakest: returns the process's write lease that ends first; None: it has no write lease.
+        weakest: returns the process's write lease that ends first; None if it has no write lease.
     """
 
     def __init__(self, transport: Transport, weakest: Callable[[], WriteLease | None]) -> None:

@@ -60,7 +60,7 @@ class Leadership:
         return self._holder.write_lease
 
     def weakest(self) -> WriteLease | None:
-        """The write lease for writes outside of syncs; None: nothing may be written."""
+        """The write lease for writes outside of syncs; None if nothing may be written."""
         return self._holder.held_write_lease
 
     def fault(self) -> str:

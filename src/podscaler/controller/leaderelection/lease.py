@@ -34,7 +34,7 @@ class LeaderElectionRecord(msgspec.Struct, frozen=True):
     """The holder of a lease, and since when; equal records mean that nothing was renewed.
 
     Attributes:
-        holder: the identity; empty: the lease was released.
+        holder: the identity; empty if the lease was released.
         duration_s: how long others wait after they saw the record change.
         acquired_at, renewed_at: RFC 3339, by the holder's wall clock; elections do not compute with them.
         transitions: how often the holder changed.

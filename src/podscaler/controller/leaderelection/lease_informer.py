@@ -69,7 +69,7 @@ class LeaseInformer:
         await self._watch.run()
 
     def find(self, name: str) -> ObservedLease | None:
-        """The Lease of that name; None: no such Lease was observed."""
+        """The Lease of that name; None if no such Lease was observed."""
         return self._seen.get(name)
 
     def __iter__(self) -> Iterator[ObservedLease]:

@@ -19,11 +19,11 @@ class Holding(NamedTuple):
 
     Attributes:
         name: the name of the Lease.
-        holder: the identity of the (last) holder; empty: the Lease was released.
+        holder: the identity of the (last) holder; empty if the Lease was released.
         renewed_at: the last renewal by the holder's clock, in ns since the epoch; None: not known.
         is_live: whether the Lease has not expired, by the local clock.
-        shard: the autoscaler's shard; None: there is a single leader.
-        shards: the number of shards; 0: there is a single leader.
+        shard: the autoscaler's shard; None if there is a single leader.
+        shards: the number of shards; 0 if there is a single leader.
     """
 
     name: str

@@ -83,7 +83,7 @@ class Sharding:
         return self._holders[shard_assignment.shard_of(key, self._election.shards)].write_lease
 
     def weakest(self) -> WriteLease | None:
-        """The write lease for writes outside of syncs: the one that ends first; None: nothing may be written."""
+        """The write lease for writes outside of syncs: the one that ends first; None if nothing may be written."""
         write_leases = [write_lease for holder in self._holders if (write_lease := holder.held_write_lease) is not None]
         return min(write_leases, key=WriteLease.remaining_s, default=None)
 

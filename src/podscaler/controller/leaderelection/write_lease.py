@@ -33,7 +33,7 @@ class WriteLease:
     """Permission to write until an instant, by the module's rules.
 
     Args:
-        within: a write lease that bounds this one; None: there is none.
+        within: a write lease that bounds this one; None if there is none.
     """
 
     def __init__(self, clock: Clock, within: "WriteLease | None" = None) -> None:

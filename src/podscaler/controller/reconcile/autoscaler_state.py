@@ -47,15 +47,15 @@ class AutoscalerState:
         is_registered: whether the watch has the autoscaler.
         history: recommendations and scale events of earlier syncs.
         is_restored: whether the history of an earlier process was looked up.
-        restored: the history of an earlier process that is not added to `history` yet; None: there is none.
+        restored: the history of an earlier process that is not added to `history` yet; None if there is none.
         selector: the selector of the target's pods; None where no sync has read it.
         conflicting: the autoscalers that another controller manages and that scale the same target.
         is_waiting: whether the autoscaler waits for a migration (`podscaler.controller.informers.handover`).
-        standby_replicas: the target's replicas at the last sync on standby; None: there was none.
-        standby_desired: the replicas that this sync would have written; None: it would not write.
+        standby_replicas: the target's replicas at the last sync on standby; None if there was none.
+        standby_desired: the replicas that this sync would have written; None if it would not write.
         error: the error of the last sync; empty where it succeeded.
         written: the last status write that the cache does not have yet.
-        status_written_s: from when the status period counts, by the monotonic clock; None: no status was written.
+        status_written_s: from when the status period counts, by the monotonic clock; None if no status was written.
         is_synced: whether a sync was ever begun; then this state stays until a sync finds the autoscaler deleted.
         failures: the number of syncs in a row that ended without a result.
         may_retry: whether the last sync ended without a result.
@@ -79,7 +79,7 @@ class AutoscalerState:
     may_retry: bool = False
 
     def restore(self, restored_history: RestoredHistory | None) -> None:
-        """Take the history that an earlier process stored; None: there is none."""
+        """Take the history that an earlier process stored; None if there is none."""
         self.is_restored, self.restored = True, restored_history
 
     def resume(self, replicas: int, now_ns: int, *, has_behavior: bool) -> None:

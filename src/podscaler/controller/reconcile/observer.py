@@ -129,7 +129,7 @@ class Observer:
     async def _answers(
         self, namespace: str, needed: Demand
     ) -> tuple[tuple[FetchedMetric | None, ...], tuple[float, ...]]:
-        """The result of each needed metric (None: it is not needed), and the duration of each query in seconds."""
+        """The result of each needed metric (None if it is not needed), and the duration of each query in seconds."""
         selector = needed.selector or selectors.NOTHING
         timed = [self._timed(namespace, metric, selector) for metric in needed.metrics]
         results = [await timed[0]] if len(timed) == 1 else await asyncio.gather(*timed)

@@ -48,7 +48,7 @@ class SyncWrites:
 
     Attributes:
         gate: decides whether anything may be written.
-        find_latest: returns the autoscaler as the cache has it now; None: it was deleted.
+        find_latest: returns the autoscaler as the cache has it now; None if it was deleted.
         scales: writes the scale of the target.
         statuses: writes the status of the autoscaler.
         history: stores histories for later processes; a rescale is stored before it is written.

@@ -30,7 +30,7 @@ class SyncReporter:
         recorder: writes events.
         recording: records syncs, so that they can be decided again.
         health: tells whether a fault of the API server, which is logged once, explains the errors of syncs.
-        comparison: compares decisions in standby with another controller's; None: they are logged.
+        comparison: compares decisions in standby with another controller's; None if they are logged.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ class SyncRecord:
         prior_history: the history before the sync.
         decision: the decision with the results of its writes.
         scale_errors: the errors of failed attempts to write the scale, in order.
-        status_error: the error of the write of the status; None: it succeeded, or nothing was written.
+        status_error: the error of the write of the status; None if it succeeded, or nothing was written.
         is_carried_out: whether the decision was written, or would have been if it changed anything; False on standby.
     """
 

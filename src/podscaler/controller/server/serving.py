@@ -42,7 +42,7 @@ class Endpoints:
         figures: renders /metrics.
         unready: returns the reasons why the controller is not ready; empty when it is.
         fault: returns the reason why /healthz fails; empty where it does not.
-        access: authorizes requests of /metrics; None: all are allowed.
+        access: authorizes requests of /metrics; None if all are allowed.
     """
 
     def __init__(

@@ -78,7 +78,7 @@ class MetricError(Exception):
 
     Args:
         text: the bare error.
-        calculation: the numbers up to the error, for the trace; None: nothing was calculated.
+        calculation: the numbers up to the error, for the trace; None if nothing was calculated.
     """
 
     def __init__(self, text: str, calculation: Calculation | None = None) -> None:

@@ -23,7 +23,7 @@ class Grouped(Fact, frozen=True, gc=False):
 
     Attributes:
         rules: for each pod the rule that applied, in list order.
-        values_milli: for each pod its sample; None: it has none.
+        values_milli: for each pod its sample; None if it has none.
         counted, unready, missing: the indexes of the pods in these groups; the others are ignored.
         unlisted: samples of pods that the target does not have.
     """

@@ -82,6 +82,6 @@ def of_values(
 
 
 def _query(item: metrics.MetricValue | metrics.ExternalMetricValue) -> str:
-    """The query behind a value, from the label QUERY_LABEL that podscaler's own sources set; empty: there is none."""
+    """The query behind a value, from the label QUERY_LABEL that podscaler's own sources set; empty if there is none."""
     labels = item.metric_labels if isinstance(item, metrics.ExternalMetricValue) else None
     return (labels or {}).get(QUERY_LABEL, "")

@@ -23,7 +23,7 @@ MESSAGES = {
 
 
 class Delays(Fact, frozen=True, gc=False):
-    """The delays of scaling up and of scaling down after a rescale, in ns; 0: that direction is not delayed."""
+    """The delays of scaling up and of scaling down after a rescale, in ns; 0 if that direction is not delayed."""
 
     up_ns: int = 0
     down_ns: int = 0
@@ -33,7 +33,7 @@ NO_DELAYS = Delays()
 
 
 def of(delays: Delays, last_scale_time: str | None, now_ns: int) -> Cooldown | None:
-    """The cooldown at `now_ns`; None: there are no delays. The caller sets its `held` (see `holds`)."""
+    """The cooldown at `now_ns`; None if there are no delays. The caller sets its `held` (see `holds`)."""
     if delays == NO_DELAYS:
         return None
     if not last_scale_time:

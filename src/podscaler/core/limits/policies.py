@@ -40,7 +40,7 @@ class PolicyLimit(Fact, frozen=True, gc=False):
     Attributes:
         select_policy: `Max`, `Min` or `Disabled`.
         limit: at least the current count for a scale-up, at most that for a scale-down.
-        budgets: what each policy allows, in order; empty: the direction is disabled.
+        budgets: what each policy allows, in order; empty if the direction is disabled.
     """
 
     select_policy: str

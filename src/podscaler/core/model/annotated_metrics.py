@@ -18,7 +18,8 @@ class CompletedAutoscaler(msgspec.Struct, frozen=True):
     """An autoscaler with all its metrics.
 
     Attributes:
-        fault: why the annotation cannot be used, so that its metrics are absent; empty: it is usable, or there is none.
+        fault: why the annotation cannot be used, so that its metrics are absent; empty if it is usable, or there is
+            none.
     """
 
     wire: autoscaling.HorizontalPodAutoscaler

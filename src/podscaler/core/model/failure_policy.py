@@ -53,8 +53,8 @@ class FailurePolicy(Fact, frozen=True, gc=False):
     Attributes:
         keep_last_ns: for how long the last proposal of such a metric counts; 0: not at all.
         ignores_failed: whether the other metrics scale down without those that cannot be read.
-        fallback: None: there are no fallback replicas.
-        identities: hashes of the metrics of the spec, in order, for `History.last_proposals`; empty: none are kept.
+        fallback: None if there are no fallback replicas.
+        identities: hashes of the metrics of the spec, in order, for `History.last_proposals`; empty if none are kept.
         fault: why the stated policy is invalid and does not count; empty for a valid policy, and where none is stated.
     """
 
@@ -88,7 +88,7 @@ def parse(
     """The policy of an autoscaler with these metrics; an invalid one has no effect but its `fault`.
 
     Args:
-        policy_spec: `spec.onMetricFailure`; None: only annotations can state a policy.
+        policy_spec: `spec.onMetricFailure`; None if only annotations can state a policy.
     """
     try:
         effective = policy_spec or parse_annotations(annotations)
@@ -98,7 +98,7 @@ def parse(
 
 
 def parse_annotations(annotations: Mapping[str, str]) -> OnMetricFailureSpec | None:
-    """The policy in annotations, in the form of `spec.onMetricFailure`; None: there is none. Raises PolicyError."""
+    """The policy in annotations, in the form of `spec.onMetricFailure`; None if there is none. Raises PolicyError."""
     policy_annotations = of_policy(annotations)
     if not policy_annotations:
         return None

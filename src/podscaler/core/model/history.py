@@ -60,7 +60,7 @@ class History(msgspec.Struct, frozen=True):
 
     Attributes:
         last_proposals: the last proposal of each metric that was read; empty unless a failure policy keeps them.
-        unread_since: the first of the syncs in a row that could read no metric; None: the last one could, or there is
+        unread_since: the first of the syncs in a row that could read no metric; None if the last one could, or there is
             no policy with fallback replicas.
     """
 

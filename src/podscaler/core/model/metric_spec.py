@@ -49,14 +49,14 @@ class Metric(Fact, frozen=True, gc=False, kw_only=True):
 
     Attributes:
         type: the text in the spec, such as `Resource`.
-        target: None: no target is set, and `fault` says so.
+        target: None if no target is set, and `fault` says so.
         name: how messages name the metric.
         subject: the container or object (`Kind/name`) that is measured; empty for other types.
         reason: the reason of the event and of the condition ScalingActive when the metric fails.
         outer, inner: prefixes of the returned error before the bare one.
         lead: the prefix of the bare error before the error of the calculator.
         fetch: the prefix of the calculator's error before that of a failed query.
-        fault: the bare error of an invalid entry, which needs no query; empty: the entry is valid.
+        fault: the bare error of an invalid entry, which needs no query; empty if the entry is valid.
         has_inner_fault: whether the returned error of `fault` has the prefix `inner` too.
     """
 
@@ -74,7 +74,7 @@ class Metric(Fact, frozen=True, gc=False, kw_only=True):
 
     @property
     def average_milli(self) -> int:
-        """The target for each pod in thousandths; 0: the target is no average."""
+        """The target for each pod in thousandths; 0 if the target is no average."""
         return self.target.milli if isinstance(self.target, Average) else 0
 
 

@@ -39,12 +39,12 @@ class Pod(Fact, frozen=True, gc=False):
     Attributes:
         name, labels, phase: as in the API.
         is_deleting: whether it has a deletionTimestamp.
-        started_at: `status.startTime`; None: the pod has none.
-        ready: the status of its Ready condition; None: the pod has no such condition.
+        started_at: `status.startTime`; None if the pod has none.
+        ready: the status of its Ready condition; None if the pod has no such condition.
         ready_changed_at: that condition's lastTransitionTime.
         containers: regular containers in order, then restartable init containers in order.
         requests_milli: the sums over `containers` of the resources for which all of them have a request.
-        pod_level: the requests of the pod as a whole; None: only its containers have requests.
+        pod_level: the requests of the pod as a whole; None if only its containers have requests.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Scale(Fact, frozen=True, gc=False):
     Attributes:
         replicas: `spec.replicas`.
         status_replicas: `status.replicas`.
-        selector: `status.selector`, the text of a label selector such as `app=web`; empty: the target has none.
+        selector: `status.selector`, the text of a label selector such as `app=web`; empty if the target has none.
     """
 
     replicas: int
@@ -79,7 +79,7 @@ class Failure(Fact, frozen=True, gc=False):
     Attributes:
         message: the bare error text.
         reason: the Status' reason; NO_KIND_MATCH where the target's kind is not served.
-        code: the HTTP status; 0: no response was received.
+        code: the HTTP status; 0 if no response was received.
     """
 
     message: str
@@ -121,7 +121,8 @@ class Values(Fact, frozen=True, gc=False):
 
     Attributes:
         values_milli: its values in thousandths, in order.
-        query: the query behind the first value, and the system that answered it; empty: the response has no such label.
+        query: the query behind the first value, and the system that answered it; empty if the response has no such
+            label.
     """
 
     values_milli: tuple[int, ...]

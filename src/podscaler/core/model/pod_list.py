@@ -39,13 +39,13 @@ class PodList(tuple[Pod, ...]):
 
     @property
     def latest_start(self) -> int | None:
-        """The latest `started_at`; None: there is a pod that does not run, is not ready, or is being deleted."""
+        """The latest `started_at`; None if there is a pod that does not run, is not ready, or is being deleted."""
         if self._latest_start is None:
             self._latest_start = (_latest_start(self),)
         return self._latest_start[0]
 
     def requests_milli(self, resource: str) -> list[int] | None:
-        """The request of each pod; None: there is a pod with a container without one, or with pod-level requests."""
+        """The request of each pod; None if there is a pod with a container without one, or with pod-level requests."""
         if resource not in self._requests_milli:
             self._requests_milli = {**self._requests_milli, resource: _requests_milli(self, resource)}
         return self._requests_milli[resource]

@@ -40,7 +40,7 @@ class Rules(Fact, frozen=True, gc=False, rename="camel"):
         window_ns: the stabilization window; None: that of the flag (scale-down only).
         select_policy: `Max`, `Min` or `Disabled`.
         tolerance: the deviation from 1.0 that calls for no change; None: that of the flag.
-        longest_period_ns: the longest period of the policies; 0: there are no policies.
+        longest_period_ns: the longest period of the policies; 0 if there are no policies.
     """
 
     window_ns: int | None
@@ -65,7 +65,7 @@ class Spec(Fact, frozen=True, gc=False):
         reference: its target, as messages name it: `Deployment/shop/web`.
         target_fault: the error in `scaleTargetRef.apiVersion`; empty where there is no error.
         scales_on_others: whether a metric is of type Object or External, which has a value without any pod.
-        behavior: None: the spec has none, and the flag's window and fixed limits apply.
+        behavior: None if the spec has none, and the flag's window and fixed limits apply.
         failure_policy: what happens when metrics cannot be read (Kubernetes has no such policy).
     """
 

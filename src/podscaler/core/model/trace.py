@@ -70,9 +70,9 @@ class PodSample(Step, frozen=True, gc=False):
     """One pod of the target.
 
     Attributes:
-        value_milli: its sample; None: it has none.
-        request_milli: its request; None: the calculation does not use requests.
-        filled_milli: the value assumed for it in the second reading; None: no value was assumed.
+        value_milli: its sample; None if it has none.
+        request_milli: its request; None if the calculation does not use requests.
+        filled_milli: the value assumed for it in the second reading; None if no value was assumed.
     """
 
     pod: str
@@ -95,7 +95,7 @@ class Reading(Step, frozen=True, gc=False):
 
     Attributes:
         usage_milli, entries: the sum and the number of the values.
-        requests_milli: the sum of the requests; None: the target is an average.
+        requests_milli: the sum of the requests; None if the target is an average.
         current: what the target is compared with: percent of the requests, or `average_milli`.
         average_milli: `usage_milli` / `entries`.
         ratio: current / target.
@@ -133,10 +133,10 @@ class PerPod(Step, frozen=True, gc=False, tag_field="method", tag="PerPod"):
     Attributes:
         pods: the pods of the target, in list order.
         ready_pods: the number of pods whose sample counts.
-        first: the reading without missing and unready pods; None: the calculation failed before it.
-        second: the reading with values assumed for those pods; None: it was not needed.
+        first: the reading without missing and unready pods; None if the calculation failed before it.
+        second: the reading with values assumed for those pods; None if it was not needed.
         second_pods: the number of pods by which the ratio of `second` was multiplied.
-        outcome: None: the calculation failed.
+        outcome: None if the calculation failed.
     """
 
     pods: tuple[PodSample, ...]
@@ -154,7 +154,7 @@ class OfTotal(Step, frozen=True, gc=False, tag_field="method", tag="OfTotal"):
     Source: docs/spec/decision.md 6.5 (Object, Value target), 6.7 (External, Value target).
 
     Attributes:
-        ready_pods: the number of ready pods, which the ratio multiplies; None: it was not needed.
+        ready_pods: the number of ready pods, which the ratio multiplies; None if it was not needed.
     """
 
     usage_milli: int
@@ -206,9 +206,9 @@ class MetricStep(Step, frozen=True, gc=False):
     """One metric: its proposal, or its failure; both where a failure policy keeps its last proposal.
 
     Attributes:
-        target: in percent for a utilization, else in thousandths; None: the spec sets no target.
+        target: in percent for a utilization, else in thousandths; None if the spec sets no target.
         subject: the container, or the object (`Kind/name`), that is measured; empty for other types.
-        kept: the origin of an earlier proposal that counts; None: the proposal, if there is one, is of this sync.
+        kept: the origin of an earlier proposal that counts; None if the proposal, if there is one, is of this sync.
         query: the query and the system that answered it, for a metric that podscaler reads directly; else empty.
     """
 
@@ -229,8 +229,8 @@ class Selection(Step, frozen=True, gc=False):
     Attributes:
         selector: the text of the label selector in the scale.
         pods: the number of pods that it matches.
-        overlapping: keys of autoscalers over the same pods, this one included; empty: no other one has these pods.
-        failure: why the pods are unknown; None: they are known.
+        overlapping: keys of autoscalers over the same pods, this one included; empty if no other one has these pods.
+        failure: why the pods are unknown; None if they are known.
     """
 
     selector: str
@@ -254,11 +254,11 @@ class Combination(Step, frozen=True, gc=False):
     """All metrics taken together (docs/spec/decision.md 3.2 (Loop)).
 
     Attributes:
-        proposal: the largest proposal; None: failures forbid a conclusion.
-        winner: index of the metric that proposed it; None: no metric has a proposal.
+        proposal: the largest proposal; None if failures forbid a conclusion.
+        winner: index of the metric that proposed it; None if no metric has a proposal.
         failed: indexes of the metrics that failed, also of those whose earlier proposal counts.
-        error: the error of the sync about them; empty: no metric failed.
-        responses: the actions of a failure policy; empty: it did nothing.
+        error: the error of the sync about them; empty if no metric failed.
+        responses: the actions of a failure policy; empty if it did nothing.
     """
 
     proposal: int | None
@@ -274,9 +274,9 @@ class FailurePolicyStep(Step, frozen=True, gc=False):
     Attributes:
         keep_last_ns: for how long the last proposal of a metric counts; 0: not at all.
         ignores_failed: whether metrics that cannot be read do not prevent a scale-down.
-        fallback_replicas: the replicas while no metric can be read; None: the policy has none.
+        fallback_replicas: the replicas while no metric can be read; None if the policy has none.
         fallback_after_ns: how long no metric can be read before they apply.
-        unread_since: the instant of the first of the syncs in a row that could read no metric; None: this one could.
+        unread_since: the instant of the first of the syncs in a row that could read no metric; None if this one could.
         fault: why the stated policy is invalid and does not count; else empty.
     """
 
@@ -295,9 +295,9 @@ class Stabilization(Step, frozen=True, gc=False):
 
     Attributes:
         proposal, result: the count before and after stabilization.
-        down_cutoff, up_cutoff: the instants at which the windows begin; None: that direction has no window.
+        down_cutoff, up_cutoff: the instants at which the windows begin; None if that direction has no window.
         highest, lowest: the extremes of the proposal and the recommendations within the down and the up window.
-        held_by: index of the recommendation that is the result; None: it is the proposal or the current count.
+        held_by: index of the recommendation that is the result; None if it is the proposal or the current count.
     """
 
     proposal: int
@@ -343,12 +343,12 @@ class Limits(Step, frozen=True, gc=False):
     Attributes:
         wanted, result: the count before and after the limits.
         direction: from the current count to `wanted`; UNCHANGED: rates do not matter.
-        select_policy: how the policies are combined (`Max`, `Min`, `Disabled`); empty: the spec has no behavior.
-        policies: the scaling policies of the direction, in order; empty: none was evaluated.
-        rate_limit: the count that the rate allows; None: rates do not apply.
-        bound: the limit that changed the count; None: none did.
+        select_policy: how the policies are combined (`Max`, `Min`, `Disabled`); empty if the spec has no behavior.
+        policies: the scaling policies of the direction, in order; empty if none was evaluated.
+        rate_limit: the count that the rate allows; None if rates do not apply.
+        bound: the limit that changed the count; None if none did.
         reason: the reason of the condition ScalingLimited.
-        scale_ups, scale_downs: the scale events of the history; empty: the spec has no behavior.
+        scale_ups, scale_downs: the scale events of the history; empty if the spec has no behavior.
     """
 
     wanted: int
@@ -390,9 +390,9 @@ class Cooldown(Step, frozen=True, gc=False):
 
     Attributes:
         up_delay_ns, down_delay_ns: how long no scale-up, and no scale-down, follows a rescale.
-        scaled_at: the instant of the last rescale; None: there was none.
-        up_until, down_until: the instant at which that direction's delay ends; None: it is over.
-        held: the count that is not applied because of a delay; None: no delay prevents a change.
+        scaled_at: the instant of the last rescale; None if there was none.
+        up_until, down_until: the instant at which that direction's delay ends; None if it is over.
+        held: the count that is not applied because of a delay; None if no delay prevents a change.
     """
 
     up_delay_ns: int
@@ -416,18 +416,18 @@ class Trace(Step, frozen=True, gc=False):
         version: the emulated version of Kubernetes (`1.37`).
         conditions_before: the conditions in the status before the sync.
         scale_failure: the bare error where there is no scale, else empty; `error` has the prefix.
-        behavior: the behavior in the spec, with the API's defaults; None: the spec has none.
+        behavior: the behavior in the spec, with the API's defaults; None if the spec has none.
         tolerance_down, tolerance_up: the deviations of a ratio below and above 1.0 that call for no change.
         is_lifted: whether the result was raised to the minimum when scaling from zero (docs/spec/decision.md 2
             (step 10.7)).
         current_replicas, status_replicas: `spec.replicas` and `status.replicas` of the scale.
-        desired: the resulting count; None: the sync ended before it.
-        reason: the reason of the rescale, as its event has it; empty: there is no rescale.
-        cooldown: None: neither the algorithm nor a flag has a delay.
-        failure_policy: None: the autoscaler states none, or metrics were not evaluated.
+        desired: the resulting count; None if the sync ended before it.
+        reason: the reason of the rescale, as its event has it; empty if there is no rescale.
+        cooldown: None if neither the algorithm nor a flag has a delay.
+        failure_policy: None if the autoscaler states none, or metrics were not evaluated.
         algorithm: `v1.1`; empty for the current algorithm.
-        write: None: the scale is not written.
-        status_failure: why the status could not be written; empty: it is written, or did not change.
+        write: None if the scale is not written.
+        status_failure: why the status could not be written; empty if it is written, or did not change.
     """
 
     now: int

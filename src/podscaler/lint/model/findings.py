@@ -34,7 +34,7 @@ class RuleFinding:
         field: the path of the field within it, as autoscaling/v2 names it; may be empty.
         message: the fault and its effect.
         fix: how to correct it.
-        other: another object that is involved, whose annotation switches the rule off, too; None: there is none.
+        other: another object that is involved, whose annotation switches the rule off, too; None if there is none.
     """
 
     item: Item
@@ -88,7 +88,7 @@ class Finding:
 
     Attributes:
         rule: the rule that found it.
-        api_version, kind, namespace, name: identify the object; empty: the file cannot be read as objects.
+        api_version, kind, namespace, name: identify the object; empty if the file cannot be read as objects.
         field: the path of the field (`spec.metrics[0].type`); empty: the whole object.
         message, fix: as in RuleFinding.
         file: empty for an object of a cluster.

@@ -68,7 +68,7 @@ class LintedAutoscaler:
         item: the object.
         reference: its scaleTargetRef.
         target_key: the identity of its target.
-        target: the target; None: it is not among the objects.
+        target: the target; None if it is not among the objects.
         metrics: in order; where the spec has none, the API's default metric.
     """
 
@@ -124,7 +124,7 @@ class LintContext:
 
     Args:
         items: all objects; of several with the same identity `find` returns the first.
-        cluster: what discovery shows of the cluster; None: only files are linted.
+        cluster: what discovery shows of the cluster; None if only files are linted.
     """
 
     def __init__(self, items: Iterable[Item], cluster: LintedCluster | None = None) -> None:

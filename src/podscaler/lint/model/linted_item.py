@@ -20,7 +20,7 @@ class DocumentOrigin:
         file: the path, as messages name it; empty for an object of a cluster.
         line: the first line of its document, counted from 1.
         text: the document, from which `lines` computes the lines of fields.
-        path: the object's path within its document (`items[2]`); empty: it is the document itself.
+        path: the object's path within its document (`items[2]`); empty if it is the document itself.
     """
 
     file: str = ""
@@ -46,7 +46,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class APIFinding:
-    """An API error or a warning: the field (empty: the text names it) and the text of the API server."""
+    """An API error or a warning: the field (empty if the text names it) and the text of the API server."""
 
     field: str
     text: str
@@ -61,7 +61,7 @@ class Item:
         namespace: the one it would be created in; empty for objects outside of namespaces.
         name: its name, or the prefix of a generated one.
         written: the decoded object as written; for an unknown kind, the plain value.
-        obj: the object with the API's defaults, in the storage version; empty: it cannot be decoded.
+        obj: the object with the API's defaults, in the storage version; empty if it cannot be decoded.
         origin: the file or cluster that it is from.
         faults: the API errors with which the API server would reject it; empty where there is no error.
     """

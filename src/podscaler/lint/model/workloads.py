@@ -51,7 +51,7 @@ class MeasuredContainer:
     value: Object
 
     def amount_milli(self, kind: str, resource: str) -> int | None:
-        """Thousandths of a resource in its `requests` or `limits`; None: it states none."""
+        """Thousandths of a resource in its `requests` or `limits`; None if it states none."""
         amount = ((self.value.get("resources") or {}).get(kind) or {}).get(resource)
         return None if amount is None else quantity.parse(str(amount)).milli_value()
 

@@ -72,7 +72,7 @@ def fallback_outside_bounds(context: LintContext) -> Iterator[RuleFinding]:
 
 
 def _fallback(autoscaler: LintedAutoscaler) -> FallbackReplicasSpec | None:
-    """The fallback replicas of the spec or of annotations; None: there are none, or they are invalid."""
+    """The fallback replicas of the spec or of annotations; None if there are none, or they are invalid."""
     stated = _stated_in_spec(autoscaler)
     try:
         policy = stated or failure_policy.parse_annotations(_annotations(autoscaler))

@@ -38,7 +38,7 @@ def _finding(autoscaler: LintedAutoscaler, target: Item, owner: str) -> RuleFind
 
 
 def _set_by(target: Item) -> str:
-    """What sets the replicas of an object, as the message names it; empty: nothing sets them."""
+    """What sets the replicas of an object, as the message names it; empty if nothing sets them."""
     if not target.origin.is_live:
         return "the manifest" if "replicas" in mapping(target.written.get("spec")) else ""
     meta = mapping(target.written.get("metadata"))

@@ -84,7 +84,7 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         keep_timeline: whether the result has the replicas and the ready pods of each sync.
         needed: for each sync the pods that the load needs; None: deviations are not computed.
-        slo_ms: the mean response time that is not to be exceeded; None: there is no SLO.
+        slo_ms: the mean response time that is not to be exceeded; None if there is no SLO.
         counted_from_ms: the first instant that sums contain.
     """
 
@@ -182,7 +182,7 @@ def run_exactly(
 
 
 def find_obstacle(scenario: BatchScenario, candidate: Spec) -> str | None:
-    """Why a candidate is not covered; None: it is."""
+    """Why a candidate is not covered; None if it is."""
     try:
         _spec_tables(scenario, [candidate])
     except NotCovered as reason:

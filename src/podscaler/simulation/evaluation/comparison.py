@@ -53,7 +53,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         capacity: of one pod.
         pods: the needed pods over time.
-        slo_ms: the mean response time that is to be met; None: there is no SLO.
+        slo_ms: the mean response time that is to be met; None if there is no SLO.
         from_ms: the first instant that counts.
     """
 
@@ -90,7 +90,7 @@ class CandidateResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         slo_missed_pct: the share of the CPU work that arrived while the mean response time was above the SLO or no pod
-            was ready; None: there is no SLO, or no work arrived.
+            was ready; None if there is no SLO, or no work arrived.
         lost_pct: the share of the CPU work that was lost; None: no work arrived.
         speedup: the elastic speedup against the first candidate; None: undefined.
         run: what it did.

@@ -44,7 +44,7 @@ def pod_capacity(
     """The demand that one pod of a workload can carry.
 
     Args:
-        slo_ms: the mean response time that is to be met; None: there is no SLO.
+        slo_ms: the mean response time that is to be met; None if there is no SLO.
         stated_milli: the capacity of a pod in thousandths of a core, in place of its limit or request.
 
     Raises ValueError where the workload has neither limit nor request, where an SLO is stated for a load without
@@ -81,7 +81,7 @@ def _full_capacity(workload: WorkloadModel, stated_milli: int | None) -> PodCapa
 
 
 def utilization_at_slo(requests: RequestLoad, capacity_ucores: int, slo_ms: float) -> float:
-    """The highest utilization at which the mean response time is at most `slo_ms`; 0: there is none.
+    """The highest utilization at which the mean response time is at most `slo_ms`; 0 if there is none.
 
     For a pod of one core or less: rho = 1 - S / (SLO - latency). For c cores it is found in the response time of M/M/c.
     """

@@ -75,7 +75,7 @@ class Reconstruction(msgspec.Struct, frozen=True, kw_only=True):
         return 100 * hidden_ms / (self.end_ms - self.start_ms) if self.end_ms > self.start_ms else 0.0
 
     def sentences(self) -> tuple[str, ...]:
-        """What is not known of the demand; empty: all of it is known."""
+        """What is not known of the demand; empty if all of it is known."""
         texts = []
         if self.censored:
             texts.append(

@@ -28,7 +28,7 @@ class Elasticity(msgspec.Struct, frozen=True, kw_only=True):
         over_accuracy_pct: theta_O, likewise the surplus pods.
         under_timeshare_pct: tau_U, the share of time with missing pods.
         over_timeshare_pct: tau_O, likewise with surplus pods.
-        instability_pct: the share of time in which supply and demand changed in different directions; None: there is
+        instability_pct: the share of time in which supply and demand changed in different directions; None if there is
             only one sample.
         jitter: changes of the supply minus changes of the demand, for each sample; above 0 the supply oscillates, below
             0 it is inelastic.
@@ -76,7 +76,7 @@ def elasticity(needed: Sequence[int], supplied: Sequence[int]) -> Elasticity:
 
 
 def _accuracy_pct(deviations: Sequence[tuple[int, int]]) -> float | None:
-    """100/T times the sum of the positive deviations, each divided by the need; None: nothing was ever needed."""
+    """100/T times the sum of the positive deviations, each divided by the need; None if nothing was ever needed."""
     shares = [max(deviation, 0) / need for need, deviation in deviations if need]
     return 100 * math.fsum(shares) / len(shares) if shares else None
 
@@ -100,7 +100,7 @@ def _changes(counts: Sequence[int]) -> int:
 def elastic_speedup(baseline: Elasticity, candidate: Elasticity) -> float | None:
     """The geometric mean of the four ratios baseline / candidate of accuracies and timeshares; above 1 is a gain.
 
-    None: it says nothing, since a metric of either is 0 or undefined.
+    None if it says nothing, since a metric of either is 0 or undefined.
     """
     ratio = 1.0
     for before, after in zip(_four(baseline), _four(candidate), strict=True):

@@ -45,7 +45,7 @@ class KnativeConfig(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         target_ucores: what one pod can do at 100 %.
         target_concurrency: the requests that one pod handles at once at 100 %, `container-concurrency-target-default`
-            (100 there); None: the metric is CPU, with `target_ucores`.
+            (100 there); None if the metric is CPU, with `target_ucores`.
         min_replicas, max_replicas: the bounds.
         target_utilization: `container-concurrency-target-percentage`.
         stable_window_ms: `stable-window`.
@@ -130,5 +130,5 @@ def _concurrency_ucores(state: WorkloadState) -> float:
 
 
 def _concurrency(state: WorkloadState) -> float | None:
-    """The mean number of requests that are handled or wait; None: no pod is ready, so nothing is measured."""
+    """The mean number of requests that are handled or wait; None if no pod is ready, so nothing is measured."""
     return None if state.latency_ms is None else state.rate_milli / 1000 * state.latency_ms / _SECOND_MS

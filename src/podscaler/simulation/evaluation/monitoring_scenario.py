@@ -35,7 +35,7 @@ class MonitoredSeries(msgspec.Struct, frozen=True, kw_only=True):
         hottest: the CPU of the pod that uses most, in cores.
         ready, replicas: numbers of pods.
         requests: the CPU request of a pod, in cores.
-        limits: the CPU limit of a pod, in cores; empty: the pods have none.
+        limits: the CPU limit of a pod, in cores; empty if the pods have none.
     """
 
     usage: Series
@@ -119,7 +119,7 @@ class _Lookup:
         self._values = [value for _, value in defined_points]
 
     def value_at(self, at_s: float) -> float:
-        """The last value until then, or else the first one; 0: there is none."""
+        """The last value until then, or else the first one; 0 if there is none."""
         if not self._values:
             return 0.0
         return self._values[max(bisect.bisect_right(self._at_s, at_s) - 1, 0)]

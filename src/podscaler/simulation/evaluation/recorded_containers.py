@@ -42,7 +42,7 @@ class CPULimits(NamedTuple):
     """The CPU limits of a pod, in thousandths of a core.
 
     Attributes:
-        pod_milli: of the pod as a whole, in place of those of its containers; None: there is none.
+        pod_milli: of the pod as a whole, in place of those of its containers; None if there is none.
         containers_milli: by container, of those that have one.
     """
 
@@ -69,7 +69,7 @@ def _cpu_limit(resources: typed_pods.ResourceRequirements | None) -> str:
 
 
 class _Requests(NamedTuple):
-    """The requests of a container in thousandths; 0: it has none."""
+    """The requests of a container in thousandths; 0 if it has none."""
 
     container: str
     cpu_milli: int
@@ -167,7 +167,7 @@ class RecordedContainers:
         return self.limits.containers_milli.get(name) if whole_milli is None else -(-whole_milli * permille // 1000)
 
     def memory_load(self, start_ms: int) -> ResourceLoad | None:
-        """The memory of the load over milliseconds since `start_ms`; None: no memory was recorded."""
+        """The memory of the load over milliseconds since `start_ms`; None if no memory was recorded."""
         if not self._memory:
             return None
         idle_bytes = self._idle_bytes()

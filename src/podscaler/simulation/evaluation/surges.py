@@ -23,7 +23,7 @@ class Reaction(msgspec.Struct, frozen=True):
     Attributes:
         at_ms: when the surge began.
         before, needed: the needed pods before it and when it began.
-        reaction_ms: until the supply sufficed, 0 if it did at once; None: it did not before the end.
+        reaction_ms: until the supply sufficed, 0 if it did at once; None if it did not before the end.
     """
 
     at_ms: int
@@ -37,7 +37,7 @@ class ReactionSummary(msgspec.Struct, frozen=True):
 
     Attributes:
         surges: how many there were.
-        median_ms, worst_ms: None: there was no surge.
+        median_ms, worst_ms: None if there was no surge.
         unfinished: how many did not end before the samples did.
     """
 

@@ -35,7 +35,7 @@ def pod_model(manifest: ManifestObject, members: dict[str, FileField]) -> PodMod
     """The pods of a workload.
 
     Args:
-        members: the fields of the workload in the scenario; empty: the scenario does not mention it.
+        members: the fields of the workload in the scenario; empty if the scenario does not mention it.
 
     Raises:
         UsageError: a field that cannot be used, or a template with resources of the whole pod.

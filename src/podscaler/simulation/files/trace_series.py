@@ -33,7 +33,7 @@ class PointRules:
         name: of the source in messages.
         duration_ms: of the scenario; later points are not read.
         unit: `value`: values as they are; `count`: events from the point to the next; `requests`: each point is one.
-        every_ms: the usual step, or the width of the bins of `requests`; None: it is found in the points.
+        every_ms: the usual step, or the width of the bins of `requests`; None if it is found in the points.
         scale: a factor of all values.
         gaps: what a gap means: an error, the last value, or zero.
         start_ms: the instant of a point with which the scenario starts; None: that of the first point.

@@ -125,7 +125,7 @@ def parse_instant_ms(text: str, columns: TraceColumns, location: str) -> int:
 
 
 def _find_number(text: str) -> float | None:
-    """The finite number of a text; None: it is none."""
+    """The finite number of a text; None if it is none."""
     try:
         number = float(text)
     except ValueError:

@@ -40,8 +40,8 @@ class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
     """One candidate of one autoscaler: a row of the results.
 
     Attributes:
-        candidate: its name; empty: the whole autoscaler failed.
-        error: why there are no measures; empty: there are.
+        candidate: its name; empty if the whole autoscaler failed.
+        error: why there are no measures; empty if there are.
         needed_pod_hours: the time integral of the needed pods, the same for all candidates.
         pod_hours, scale_changes, slo_missed_pct, lost_pct and the elasticity metrics: see docs/backtest.md; None:
             undefined.

@@ -25,7 +25,7 @@ class ClusterRequest(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         workers: processes of a local cluster.
         memory: of each worker; Dask restarts a worker that exceeds it.
-        scheduler: the address of a running scheduler, in place of a local cluster; empty: a local cluster is started.
+        scheduler: the address of a running scheduler, in place of a local cluster; empty if a local cluster is started.
             Certificates are those of Dask's own configuration (`distributed.comm.tls`).
         connect_s: how long the scheduler may take to respond.
     """

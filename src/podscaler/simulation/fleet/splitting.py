@@ -104,7 +104,7 @@ def _source(path: Path) -> RecordingSource:
 
 
 def _find_manifest(folder: Path) -> SplitManifest | None:
-    """The manifest; None: there is none, or none that can be read."""
+    """The manifest; None if there is none, or none that can be read."""
     try:
         return msgspec.json.decode((folder / FOLDER / _MANIFEST).read_bytes(), type=SplitManifest)
     except (OSError, msgspec.DecodeError):

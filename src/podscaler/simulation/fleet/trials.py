@@ -30,7 +30,7 @@ class FleetTrials(msgspec.Struct, frozen=True, kw_only=True):
         changes: texts as those of `explain --what-if`, one candidate each.
         fixed: counts of pods.
         has_knative, has_hindsight: whether these are compared.
-        slo_ms: the mean response time to meet; None: there is none.
+        slo_ms: the mean response time to meet; None if there is none.
         capacity_milli: of a pod, in thousandths of a core; None: its limit, or else its request.
     """
 

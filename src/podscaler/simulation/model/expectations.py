@@ -21,7 +21,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
         value: `replicas` (of the scale, after the sync), `ready` (pods), `wanted` (what the metrics ask for before any
             limit), `latency` (the mean response time in milliseconds), `lost` (the share of the load that was lost in
             the span).
-        low, high: the bounds; None: there is none on that side.
+        low, high: the bounds; None if there is none on that side.
         from_ms, until_ms: the span; both ends belong to it.
     """
 

@@ -9,7 +9,7 @@ from podscaler.simulation.model.workloads import WorkloadModel
 
 
 def find_fault(metric: Metric, workload: WorkloadModel) -> str:
-    """The container or the request that the pods lack; empty: they lack none, or it is no resource metric."""
+    """The container or the request that the pods lack; empty if they lack none, or it is no resource metric."""
     if not isinstance(metric, ResourceMetric):
         return ""
     containers = {each.name: each for each in workload.pod.containers}

@@ -47,7 +47,7 @@ class SimulatedSync(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         at_ms: its instant, in milliseconds since the start.
-        nodes: that are ready; None: the scenario has no cluster.
+        nodes: that are ready; None if the scenario has no cluster.
     """
 
     at_ms: int
@@ -78,8 +78,8 @@ class TimelineRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         at_s: since the start.
         autoscaler: its key, `namespace/name`.
-        wanted: the replicas that the metrics ask for, before any limit; None: no metric could be used.
-        limited: the replicas after stabilization, rates and bounds; None: the sync ended before.
+        wanted: the replicas that the metrics ask for, before any limit; None if no metric could be used.
+        limited: the replicas after stabilization, rates and bounds; None if the sync ended before.
         reason: of the rescale, empty without one.
         error: of the sync, empty without one.
         Others are those of `WorkloadState`, in cores, requests per second and milliseconds.

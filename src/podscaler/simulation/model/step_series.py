@@ -33,7 +33,7 @@ class StepSeries(msgspec.Struct, frozen=True):
         return self.values[max(bisect.bisect_right(self.at_ms, at_ms) - 1, 0)]
 
     def next_step_after(self, at_ms: int) -> int | None:
-        """The instant of the first step after `at_ms`; None: there is none."""
+        """The instant of the first step after `at_ms`; None if there is none."""
         index = bisect.bisect_right(self.at_ms, at_ms)
         return self.at_ms[index] if index < len(self.at_ms) else None
 

@@ -84,8 +84,8 @@ class RequestLoad(msgspec.Struct, frozen=True, kw_only=True):
         timeout_ms: how long a request waits for CPU before its client gives up; None: it waits for ever, as in a queue.
         latency_ms: what a request takes beyond CPU (network, other services).
         memory_per_request_bytes: held while a request is served.
-        rate_metric: the name of the Pods metric with each pod's requests per second; empty: there is none.
-        queue_metric: the name of the External metric with the number of requests that wait; empty: there is none.
+        rate_metric: the name of the Pods metric with each pod's requests per second; empty if there is none.
+        queue_metric: the name of the External metric with the number of requests that wait; empty if there is none.
     """
 
     rate: StepSeries
@@ -154,7 +154,7 @@ class WorkloadModel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cpu_capacity_ucores(self) -> int | None:
-        """The CPU that one pod has for load: its limits without what it uses idle; None: a container has no limit."""
+        """The CPU that one pod has for load: its limits without what it uses idle; None if a container has no limit."""
         total = 0
         for container in self.pod.containers:
             if not container.load_permille:

@@ -62,7 +62,7 @@ class DecisionLog:
         return tuple([decision for *_, decision in sorted(self._kept, key=lambda each: -each[1])])
 
     def _kind(self, sync: SimulatedSync, outcome: Verdict) -> DecisionKind | None:
-        """The kind of decision; None: the sync is not one."""
+        """The kind of decision; None if the sync is not one."""
         was_failing, self._is_failing = self._is_failing, _fails(sync.decision.trace)
         if sync.decision.replicas is not None:
             self._holds.clear()

@@ -70,7 +70,7 @@ class TimePlot(_Part, frozen=True, kw_only=True):
         unit: of the values, such as `cores`; `bytes` are shown with binary prefixes.
         at_s: the instants, increasing.
         has_decisions: whether the decisions of its autoscaler are marked in it.
-        drawn: None: the page has every instant. `html_page` sets it.
+        drawn: None if the page has every instant. `html_page` sets it.
     """
 
     title: str
@@ -89,7 +89,7 @@ class ExplainedDecision(_Part, frozen=True, kw_only=True):
         kind: `up` and `down`: the scale was written; `held`: limits began to hold the replicas; `failed` and
             `recovered`: metrics or the scale could not be read any more, and could be again.
         before, after: the replicas of the scale; `after` is equal unless the scale was written.
-        wanted: the replicas that the metrics ask for; None: there is no conclusion.
+        wanted: the replicas that the metrics ask for; None if there is no conclusion.
         advice: for failures, most important first.
         sections: the steps, in order.
     """
@@ -133,7 +133,7 @@ class ReportTable(_Part, frozen=True, kw_only=True):
 
 
 class ExpectationResult(_Part, frozen=True, kw_only=True):
-    """What was expected, and the sentence about what was not so; empty: all was as expected."""
+    """What was expected, and the sentence about what was not so; empty if all was as expected."""
 
     expected: str
     failure: str = ""

@@ -31,7 +31,7 @@ class FoldedScores(msgspec.Struct, frozen=True):
     """The scores of a spec on a part of a load and on its folds.
 
     Attributes:
-        folds: in their order; empty: the part was not divided.
+        folds: in their order; empty if the part was not divided.
     """
 
     whole: Scores

@@ -27,7 +27,7 @@ def manifest(namespace: str, name: str, spec: HorizontalPodAutoscalerSpec) -> di
 
 
 class FieldChange(msgspec.Struct, frozen=True):
-    """A field that differs: its path in the spec, and both values as JSON; None: it is not set."""
+    """A field that differs: its path in the spec, and both values as JSON; None if it is not set."""
 
     path: str
     before: Any
@@ -62,7 +62,7 @@ def _fields(part: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def undone(
     group: str, before: HorizontalPodAutoscalerSpec, after: HorizontalPodAutoscalerSpec
 ) -> HorizontalPodAutoscalerSpec | None:
-    """`after` with one of GROUPS as it was before; None: that group is the same in both.
+    """`after` with one of GROUPS as it was before; None if that group is the same in both.
 
     The difference of the scores of `after` and of the result says what the group does.
     """

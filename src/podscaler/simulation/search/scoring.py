@@ -34,7 +34,7 @@ class ScoredPart(msgspec.Struct, frozen=True, kw_only=True):
         scenario: from its start to the end of the part.
         from_ms: the first instant that counts.
         needed: for each sync of `scenario` the pods that the load needs.
-        slo_ms: the mean response time that is not to be exceeded; None: there is none.
+        slo_ms: the mean response time that is not to be exceeded; None if there is none.
     """
 
     scenario: SimulationScenario

@@ -72,7 +72,7 @@ class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
         present, present_later: scores of the present spec on both parts.
         chosen, chosen_later: the best candidate, and its scores on the later part; None: none keeps all limits.
         front: candidates of which none is worse than another in all objectives, by the first objective.
-        refusal: why the chosen candidate is not recommended; empty: it is recommended.
+        refusal: why the chosen candidate is not recommended; empty if it is recommended.
         trials: how many candidates were evaluated.
         is_interrupted: whether the search ended early, by Ctrl-C.
     """
@@ -270,7 +270,7 @@ def _reason(tried: Sequence[TunedCandidate], standard: _Standard, goals: Goals) 
 
 
 def _refusal(goals: Goals, present_scores: Scores, chosen: Scores) -> str:
-    """Why a candidate with those scores on the later part is not recommended; empty: it is recommended."""
+    """Why a candidate with those scores on the later part is not recommended; empty if it is recommended."""
     for limit in goals.limits:
         if limit.excess(chosen) > 0:
             return f"on the later part it does not keep {limit}: {limit.highest + limit.excess(chosen):.2f}"

@@ -39,7 +39,7 @@ class Agenda:
         heapq.heappush(self._events, (at_ms, priority, self._added, action))
 
     def run_next(self, until_ms: int) -> int | None:
-        """Run the next event up to that instant; returns its instant, None: there is none."""
+        """Run the next event up to that instant; returns its instant, None if there is none."""
         if not self._events or self._events[0][0] > until_ms:
             return None
         at_ms, _, _, action = heapq.heappop(self._events)

@@ -59,14 +59,14 @@ class VirtualPod:
     Attributes:
         number: how many pods of the workload were made before; the ordinal of a StatefulSet's pod.
         revision: of the template that it was made from.
-        node: its node; None: the scenario has no cluster, or the pod waits for room.
+        node: its node; None if the scenario has no cluster, or the pod waits for room.
         scheduled_at_ms: when it got its node; None: it waits.
         runs_at_ms: the start of its containers, once `is_running`.
         ready_changed_ms: when `is_ready` changed last.
         is_removed: whether it was deleted; events that are due later ignore it.
         random: the generator of its durations.
         ready_due_ms: when it becomes ready, if it does not crash before.
-        measured_at_ms, measured_work: of its last measurement: the instant, and `work` then; None: there was none.
+        measured_at_ms, measured_work: of its last measurement: the instant, and `work` then; None if there was none.
     """
 
     def __init__(self, name: str, number: int, created_ms: int, revision: int) -> None:

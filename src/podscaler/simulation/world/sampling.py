@@ -148,7 +148,7 @@ class ResourceSampling:
         pod.measured_at_ms, pod.measured_work = at_ms, self._burst_work(pod, at_ms)
 
     def _window_ms(self, pod: VirtualPod, at_ms: int) -> int:
-        """The length of the window that is measured now; 0: the pod cannot be measured."""
+        """The length of the window that is measured now; 0 if the pod cannot be measured."""
         if not pod.is_running:
             return 0
         if pod.measured_at_ms is not None:

@@ -27,7 +27,7 @@ _ROUNDING = 1 + 1e-9
 
 
 def slo_bound_ms(slo_ms: float | None) -> float | None:
-    """The response time above which an SLO is missed; None: there is no SLO.
+    """The response time above which an SLO is missed; None if there is no SLO.
 
     A load that meets the SLO exactly does not miss it by the rounding of the response time.
     """
@@ -64,7 +64,7 @@ class ServedLoad:
     def set_load(self, at_ms: int) -> int | None:
         """Serve until that instant, and take the load from then on.
 
-        Returns the instant of the next step of the load, None: there is none.
+        Returns the instant of the next step of the load, None if there is none.
         """
         self.advance(at_ms)
         series = [each for each in (self._cpu, self._memory) if each is not None]
