@@ -73,7 +73,7 @@ class LazyGroup(click.Group):
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The subcommand of that name, imported now; None where there is none."""
+        """The subcommand of that name, imported now; None if there is none."""
         del ctx
         if cmd_name not in COMMANDS:
             return None

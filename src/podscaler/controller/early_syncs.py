@@ -100,7 +100,7 @@ class Reactor:
         return any(abs(new - old) > self._share * old for old, new in zip(before, after, strict=False))
 
     def _totals(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> Totals | None:
-        """The usage now; None where it is not known."""
+        """The usage now; None if it is not known."""
         selector = self._states.of(autoscaler.key).selector
         if selector is None:
             return None  # no sync has read the target yet

@@ -83,7 +83,7 @@ class KeyProcessor:
         self.reconciler = wrapper(self.reconciler)
 
     async def process(self, key: Key) -> SyncOutcome:
-        """Sync one autoscaler. Raises LeadershipLost where its write lease ended meanwhile."""
+        """Sync one autoscaler. Raises LeadershipLost if its write lease ended meanwhile."""
         state = self._states.of(key)
         state.begin_sync()
         if self._checks_cache and (lag := state.find_lag(self._autoscalers.version(key))) is not None:

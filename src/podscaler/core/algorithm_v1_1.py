@@ -47,7 +47,7 @@ LEAST_REPLICAS = 1
 
 
 def propose(metric: Metric, measurement: Measurement, situation: Situation) -> Proposal:
-    """The proposal of a metric. Raises MetricError where it fails, and for metrics that the algorithm lacks."""
+    """The proposal of a metric. Raises MetricError if it fails, and for metrics that the algorithm lacks."""
     target = metric.target
     if isinstance(metric, PodsMetric) and isinstance(target, Average):
         return _propose_custom(metric, target, measurement, situation)
@@ -90,7 +90,7 @@ def _propose_custom(metric: PodsMetric, target: Average, measurement: Measuremen
 
 
 def _check_complete(grouped: Grouped, samples: tuple[PodSample, ...]) -> None:
-    """Raises MetricError where a running pod has no sample."""
+    """Raises MetricError if a running pod has no sample."""
     if grouped.missing:
         running = len(grouped.counted) + len(grouped.missing)
         text = f"samples of {len(grouped.counted)} of {running} running pods only"

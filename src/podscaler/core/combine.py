@@ -53,7 +53,7 @@ class Combined(Fact, frozen=True, gc=False):
 def of_metrics(
     spec: Spec, scale: Scale, observation: Observation, *, now_ns: int, tolerance: Tolerance, settings: Settings
 ) -> Combined:
-    """The combined result of all metrics of `spec`. Raises IncompleteObservation where a measurement is missing."""
+    """The combined result of all metrics of `spec`. Raises IncompleteObservation if a measurement is missing."""
     target = target_pods.find(spec, scale, observation, settings)
     failure = target.step.failure
     if failure is not None:

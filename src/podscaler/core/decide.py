@@ -46,7 +46,7 @@ def decide(
     """The decision about the autoscaler `spec` at the instant `now_ns`.
 
     The decision is complete as if the scale were written at once; where it is not, `podscaler.core.settle` returns the
-    one for what really happened. Raises IncompleteObservation where a measurement is missing (`needed_metrics` returns
+    one for what really happened. Raises IncompleteObservation if a measurement is missing (`needed_metrics` returns
     which are needed).
     """
     scale = branch.scale_of(spec, observation.scale)
@@ -222,7 +222,7 @@ def _concluded(sync: _Sync, prior_history: History, reason: str, normalised: Nor
 
 
 def _cooldown(sync: _Sync, desired: int) -> Cooldown | None:
-    """The cooldown, and its condition while it runs; None where there are no delays."""
+    """The cooldown, and its condition while it runs; None if there are no delays."""
     cooling = cooldown.of(algorithm.delays(sync.flags), sync.observation.status.last_scale_time, sync.now_ns)
     if cooling is None or not cooling.is_running:
         return cooling
@@ -259,7 +259,7 @@ def _set_scaling_active(conditions: Conditions, combined: Combined) -> None:
 
 
 def _set_selection_failure(conditions: Conditions, failure: MetricFailure) -> None:
-    """The condition where the target's pods are unknown; none where the autoscaler is gone."""
+    """The condition where the target's pods are unknown; none if the autoscaler is gone."""
     if failure.reason == "SelectorRequired":
         message = "the HPA target's scale is missing a selector"
         conditions.set(SCALING_ACTIVE, "False", "InvalidSelector", message)
@@ -268,7 +268,7 @@ def _set_selection_failure(conditions: Conditions, failure: MetricFailure) -> No
 
 
 def _reason(proposed_replicas: int, current: int, combined: Combined) -> str:
-    """The reason of a rescale, from before stabilization and limits; empty where the metrics want no change."""
+    """The reason of a rescale, from before stabilization and limits; empty if the metrics want no change."""
     if proposed_replicas != current and FailureResponse.FALLBACK in combined.combination.responses:
         return FALLBACK
     if proposed_replicas > current:

@@ -56,13 +56,13 @@ class Draft(msgspec.Struct, frozen=True):
     """A decision before the write of the scale; `podscaler.core.settle` completes it.
 
     Attributes:
-        combined: the result of the metrics; None where the branch does not need them.
+        combined: the result of the metrics; None if the branch does not need them.
         desired: the count that the scale should have.
         now_ns: the instant at which the sync began.
         reason: the reason of the rescale; empty if there is no rescale.
         conditions, events: the conditions and events that do not depend on the write.
         prior_history: the history before the write of the scale, with the new recommendation.
-        tolerance ... failure_policy: steps for the trace; None or False where a step did not take place.
+        tolerance ... failure_policy: steps for the trace; None or False if a step did not take place.
     """
 
     spec: Spec
@@ -97,7 +97,7 @@ class Decision(msgspec.Struct, frozen=True):
         error: the text of the error of the sync, or empty.
         selector: what to store for this autoscaler in the selector store; None: leave the stored one.
         reached_end: whether the sync reached its last step, at which the gauge of desired replicas is set.
-        draft: for `settle`, where the write fails or happens later; None where nothing is written.
+        draft: for `settle`, where the write fails or happens later; None if nothing is written.
     """
 
     replicas: int | None

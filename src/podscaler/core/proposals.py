@@ -43,7 +43,7 @@ class MetricResult(Fact, frozen=True, gc=False):
 def of_metric(metric: Metric, measurement: Measurement | None, situation: Situation) -> MetricResult:
     """The proposal of `metric`, or its failure.
 
-    Raises IncompleteObservation where `measurement` is None; only a metric with a `fault` needs none.
+    Raises IncompleteObservation if `measurement` is None; only a metric with a `fault` needs none.
     """
     if metric.fault:
         inner = metric.inner if metric.has_inner_fault else ""

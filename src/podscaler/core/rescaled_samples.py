@@ -31,7 +31,7 @@ def lowest_and_highest(
         ours: the status of our decision about it.
         theirs: the status that another controller wrote.
 
-    Returns None where the two statuses have different metrics or none, or a metric cannot be scaled.
+    Returns None if the two statuses have different metrics or none, or a metric cannot be scaled.
     """
     our_metrics, their_metrics = ours.current_metrics or (), theirs.current_metrics or ()
     measurements = observation.metrics

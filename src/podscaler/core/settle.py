@@ -137,7 +137,7 @@ def _set_scaled_to_zero(conditions: Conditions, *, is_enabled: bool, is_zero: bo
 
 
 def _partial_error(draft: Draft) -> str:
-    """The error of a sync some of whose metrics failed; empty where none did."""
+    """The error of a sync some of whose metrics failed; empty if none did."""
     return draft.combined.combination.error if draft.combined else ""
 
 

@@ -162,7 +162,7 @@ class EventStream:
         return events
 
     async def _visible(self, keys: Sequence[Key]) -> list[Key]:
-        """The keys of namespaces that the viewer may see; none where that is not known now."""
+        """The keys of namespaces that the viewer may see; none if that is not known now."""
         is_visible: dict[str, bool] = {}
         for namespace in {key[0] for key in keys}:
             try:

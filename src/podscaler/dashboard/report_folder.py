@@ -38,7 +38,7 @@ class ReportFolder:
         self._folder = folder
 
     def list(self) -> list[ReportView]:
-        """The newest reports, newest first. The call blocks. Raises StatusError where the folder cannot be read."""
+        """The newest reports, newest first. The call blocks. Raises StatusError if the folder cannot be read."""
         if self._folder is None:
             return []
         try:

@@ -121,7 +121,7 @@ class DashboardServer:
         self.url = ""
 
     async def start(self) -> None:
-        """Listen. Raises UsageError where the address cannot be used."""
+        """Listen. Raises UsageError if the address cannot be used."""
         options = self._options
         self._runner = web.ServerRunner(http_server.Server(self._respond), shutdown_timeout=1.0)
         await self._runner.setup()
@@ -245,7 +245,7 @@ class DashboardServer:
         return response
 
     async def _open_viewer(self, open_viewer: OpenViewer, token: str) -> viewers.Viewer | None:
-        """The viewer of a bearer token; None where the API server does not know it. Raises StatusError."""
+        """The viewer of a bearer token; None if the API server does not know it. Raises StatusError."""
         try:
             return await open_viewer(token)
         except StatusError as error:

@@ -35,7 +35,7 @@ class Viewer(Protocol):
     client: Client | None
 
     async def may_see(self, namespace: str) -> bool:
-        """Whether the viewer may get autoscalers in a namespace. Raises StatusError where that is not known."""
+        """Whether the viewer may get autoscalers in a namespace. Raises StatusError if that is not known."""
         ...
 
     async def close(self) -> None:

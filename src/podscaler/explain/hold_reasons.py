@@ -55,7 +55,7 @@ def _window(trace: Trace, step: Stabilization) -> str:
 
 
 def _bound_beyond(trace: Trace, step: Stabilization) -> str:
-    """The bound that would hold the count even without the window, as a clause; empty where none would."""
+    """The bound that would hold the count even without the window, as a clause; empty if none would."""
     if step.proposal < trace.min_replicas == trace.current_replicas:
         return f", and minReplicas is {trace.min_replicas}"
     if step.proposal > trace.max_replicas == trace.current_replicas:
@@ -64,7 +64,7 @@ def _bound_beyond(trace: Trace, step: Stabilization) -> str:
 
 
 def holder(step: Stabilization) -> Recommendation | None:
-    """The latest recommendation that limits the change; None where there is none."""
+    """The latest recommendation that limits the change; None if there is none."""
     if step.result > step.proposal:
         is_open = step.up_cutoff is None
         held = [
@@ -107,7 +107,7 @@ def policy(budget: PolicyBudget) -> str:
 
 
 def binding_policy(limits: Limits) -> PolicyBudget | None:
-    """The policy that limits the change; None where there is none."""
+    """The policy that limits the change; None if there is none."""
     takes_least = limits.select_policy == "Min"
     choose = min if takes_least else max
     return choose(limits.policies, key=lambda each: each.remaining, default=None)
@@ -125,7 +125,7 @@ def _within(events: Sequence[ScaleEvent], trace: Trace, budget: PolicyBudget) ->
 
 
 def _used(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
-    """The changes in the direction and the period of a policy, as a clause; empty where there were none."""
+    """The changes in the direction and the period of a policy, as a clause; empty if there were none."""
     is_up = limits.direction is Direction.UP
     events = _within(limits.scale_ups if is_up else limits.scale_downs, trace, budget)
     if not events:

@@ -190,7 +190,7 @@ def _spread(step: MetricStep, pods: Sequence[PodSample]) -> str:
 
 
 def _assumed(step: MetricStep, pods: Sequence[PodSample]) -> str:
-    """The values assumed for these pods in the second reading, as a clause; empty where there are none."""
+    """The values assumed for these pods in the second reading, as a clause; empty if there are none."""
     filled = {each.filled_milli for each in pods if each.filled_milli is not None}
     if not filled:
         return ""

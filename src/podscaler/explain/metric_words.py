@@ -88,7 +88,7 @@ def _bare(step: MetricStep, reading: Reading) -> str:
 
 
 def no_change_reason(step: MetricStep) -> str:
-    """The reason why a proposal changes nothing, as the end of a sentence; empty where there is none."""
+    """The reason why a proposal changes nothing, as the end of a sentence; empty if there is none."""
     outcome = step.calculation.outcome if step.calculation else None
     return _NO_CHANGE_REASONS.get(outcome, "") if outcome else ""
 

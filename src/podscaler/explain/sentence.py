@@ -141,7 +141,7 @@ def _without_history(trace: Trace, verdict: Verdict) -> str:
 
 
 def _last_word(trace: Trace) -> Condition | None:
-    """The condition of the status that says that the count is held back; None where there is none."""
+    """The condition of the status that says that the count is held back; None if there is none."""
     for each in trace.conditions_before:
         if each.type == ABLE_TO_SCALE and each.reason in _STABILIZED_REASONS:
             return each

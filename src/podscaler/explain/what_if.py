@@ -94,7 +94,7 @@ def _is_flag(assignment: Assignment) -> bool:
 
 
 def _flag(assignment: Assignment, flags: Settings) -> Settings | None:
-    """The settings with a flag or a gate assigned; None where it is neither."""
+    """The settings with a flag or a gate assigned; None if it is neither."""
     name, value = assignment.path.removeprefix(FLAG_PREFIX), assignment.value
     try:
         if name in FLAGS:

@@ -50,7 +50,7 @@ PATHS = (
 
 
 def assign(spec: Object, path: str, value: str) -> bool:
-    """Set the field at `path`; returns False where there is no such field. Raises ValueError for an invalid value."""
+    """Set the field at `path`; returns False if there is no such field. Raises ValueError for an invalid value."""
     for pattern, setter in _SETTERS:
         match = re.fullmatch(pattern, path)
         if match is not None:
@@ -66,7 +66,7 @@ def complete(spec: Object) -> Object:
 
 
 def ratio(text: str) -> str:
-    """A ratio, also written as a percentage: `5%` is `0.05`. Raises ValueError where the text before % is no number."""
+    """A ratio, also written as a percentage: `5%` is `0.05`. Raises ValueError if the text before % is no number."""
     if not text.endswith("%"):
         return text
     percent = text.removesuffix("%").rstrip()
@@ -108,7 +108,7 @@ def _set_target_field(spec: Object, match: re.Match[str], value: str) -> None:
 
 
 def _source(spec: Object, index: int) -> tuple[str, Object]:
-    """The name and the source of the metric with that index. Raises ValueError where there is none."""
+    """The name and the source of the metric with that index. Raises ValueError if there is none."""
     metrics = spec["metrics"]
     if index >= len(metrics):
         raise ValueError(f"the autoscaler has {len(metrics)} of them, the last is metrics[{len(metrics) - 1}]")

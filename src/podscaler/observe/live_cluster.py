@@ -237,7 +237,7 @@ class LiveCluster:
         )
 
     def time_range(self, from_ms: int | None, to_ms: int | None) -> tuple[int, int]:
-        """The range with defaults. Raises UsageError where it ends before it begins."""
+        """The range with defaults. Raises UsageError if it ends before it begins."""
         to_ms = self.history.now_ms if to_ms is None else to_ms
         from_ms = to_ms - DEFAULT_RANGE_MS if from_ms is None else from_ms
         if from_ms >= to_ms:
@@ -245,7 +245,7 @@ class LiveCluster:
         return from_ms, to_ms
 
     def timeline(self, key: Key, from_ms: int, to_ms: int) -> DecisionTimeline:
-        """The numbers of an autoscaler in a range of time; empty where none is known."""
+        """The numbers of an autoscaler in a range of time; empty if none is known."""
         track = self.history.find(key)
         return (SyncColumns() if track is None else track.columns).timeline(from_ms, to_ms)
 

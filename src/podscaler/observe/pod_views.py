@@ -92,6 +92,6 @@ def _requests(containers: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _ignored(samples: Mapping[str, PodSample]) -> str:
-    """Why a sample does not count as it is; empty where all count."""
+    """Why a sample does not count as it is; empty if all count."""
     texts = [RULE_TEXTS[each.rule] for each in samples.values() if each.group is not Group.COUNTED]
     return ", ".join(dict.fromkeys(texts))

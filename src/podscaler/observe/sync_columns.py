@@ -104,7 +104,7 @@ class SyncColumns:
         return DecisionTimeline(at=at, **counts, min=minima, max=maxima, metrics=metrics)
 
     def last(self, name: str) -> int | None:
-        """The newest value of a count; None where the value is unknown."""
+        """The newest value of a count; None if the value is unknown."""
         column = self._counts[name]
         return column[-1] if column and column[-1] != _UNKNOWN else None
 

@@ -22,7 +22,7 @@ class MetricView(View, frozen=True, gc=False):
     Attributes:
         name: the resource or the metric, with its container or object where it has one: `cpu`, `cpu of app`.
         type: as in `spec.metrics`.
-        current, target: in `unit`; None where they are not known.
+        current, target: in `unit`; None if they are not known.
         unit: `percent` of the requests, or `milli`: thousandths of the metric's unit.
         text: as kubectl prints it: `63%/70%`.
     """
@@ -45,12 +45,12 @@ class AutoscalerRow(View, frozen=True, gc=False):
         reason: one sentence about the state; may be empty.
         target: `Deployment/web`.
         replicas: of the target's scale.
-        desired: what the metrics want before any limit; None where there is no conclusion.
+        desired: what the metrics want before any limit; None if there is no conclusion.
         ready: the ready pods of the target.
         last_scale_at: the last rescale.
         changed_at: the latest change of state, replicas or desired replicas.
         sparkline: the replicas of the last 30 minutes, at most 30 values, oldest first.
-        decided_by: the field manager that wrote the status; empty where it is not known.
+        decided_by: the field manager that wrote the status; empty if it is not known.
     """
 
     namespace: str
@@ -144,7 +144,7 @@ class Mark(View, frozen=True, gc=False):
 
     Attributes:
         id: opaque; for the request of the explanation.
-        from_, to: the replicas before and after; None where they are not known.
+        from_, to: the replicas before and after; None if they are not known.
         summary: one sentence, as `podscaler explain` prints it.
         carried_out: whether this process wrote it.
     """
@@ -174,7 +174,7 @@ class PodView(View, frozen=True, gc=False):
 
     Attributes:
         requests, usage: in thousandths by the name of the resource.
-        ignored: why its sample does not count as it is; empty where it counts.
+        ignored: why its sample does not count as it is; empty if it counts.
     """
 
     name: str

@@ -35,7 +35,7 @@ ASSUMPTION = (
 
 
 def explain(kept_sync: KeptSync) -> DecisionView:
-    """The explanation of a kept sync. Raises RecordingError where its line cannot be used, which is a bug."""
+    """The explanation of a kept sync. Raises RecordingError if its line cannot be used, which is a bug."""
     explanation = explained.of_decision(_decide(kept_sync)[2])
     return DecisionView(_data(explanation), explained.text(explanation))
 

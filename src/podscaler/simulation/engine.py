@@ -38,7 +38,7 @@ from podscaler.simulation.world.workload import VirtualWorkload
 def simulate(scenario: SimulationScenario) -> Iterator[SimulatedSync]:
     """The syncs of a scenario in order, each as soon as it is made.
 
-    Raises ValueError where the scenario contradicts itself: an autoscaler without its workload or without values of a
+    Raises ValueError if the scenario contradicts itself: an autoscaler without its workload or without values of a
     metric, two demands for one resource, a pod larger than a node.
     """
     return _Simulation(scenario).run()

@@ -22,7 +22,7 @@ from podscaler.simulation.world.workload import VirtualWorkload
 class MetricFeeds:
     """The values of all metrics of a scenario.
 
-    Raises ValueError where an autoscaler uses a metric that the scenario has no values of.
+    Raises ValueError if an autoscaler uses a metric that the scenario has no values of.
     """
 
     def __init__(self, scenario: SimulationScenario) -> None:

@@ -41,7 +41,7 @@ def scale(scenario: SimulationScenario, key: str, scaler: Scaler) -> Iterator[tu
         scenario: its autoscalers, events and other workloads are ignored.
         key: `namespace/name` of the workload.
 
-    Raises ValueError where the scenario has no such workload, or contradicts itself.
+    Raises ValueError if the scenario has no such workload, or contradicts itself.
     """
     model = next((each for each in scenario.workloads if each.key == key), None)
     if model is None:

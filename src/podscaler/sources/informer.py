@@ -81,7 +81,7 @@ class MetricSourceFetcher:
         self._client = client
 
     async def find(self, key: Key) -> MetricSource | None:
-        """The MetricSource; None where there is none, the kind is not served, or it may not be read.
+        """The MetricSource; None if there is none, the kind is not served, or it may not be read.
 
         Raises StatusError.
         """

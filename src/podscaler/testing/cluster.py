@@ -195,7 +195,7 @@ class FakeCluster:
     # The Transport.
 
     async def request(self, request: Request) -> Response:
-        """Respond as the API server. Raises TransportError where a test has injected one."""
+        """Respond as the API server. Raises TransportError if a test has injected one."""
         self.requests.append(request)
         reply = self._interfered(request)
         await asyncio.sleep(0)
@@ -208,7 +208,7 @@ class FakeCluster:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[ResponseStream]:
-        """Watch a collection. Raises TransportError where a test has injected one."""
+        """Watch a collection. Raises TransportError if a test has injected one."""
         self.requests.append(request)
         reply = self._interfered(request)
         await asyncio.sleep(0)

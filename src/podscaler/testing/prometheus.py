@@ -273,7 +273,7 @@ def _combined(
 
 
 def _matched(operation: BinaryOperation, left: list[Element], right: list[Element]) -> list[Element]:
-    """The result of an operation on two vectors. Raises PromQLError where several elements match one."""
+    """The result of an operation on two vectors. Raises PromQLError if several elements match one."""
     right_by_signature: dict[tuple[tuple[str, str], ...], list[Element]] = {}
     for element in right:
         right_by_signature.setdefault(_signature(operation, element[0]), []).append(element)

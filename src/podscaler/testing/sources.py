@@ -39,7 +39,7 @@ class FakeSystem:
         await self._begun.acquire()
 
     async def read(self) -> Number:
-        """The number. Raises it where it is an exception."""
+        """The number. Raises it if it is an exception."""
         self.reads += 1
         self._begun.release()
         await self.responds.wait()

@@ -126,7 +126,7 @@ class ScriptedStream:
         return self._reply.body if isinstance(self._reply, Response) else b""
 
     async def batches(self) -> AsyncIterator[list[bytes]]:
-        """Yield batches of lines as they arrive. Raises TransportError where the Feed is cut."""
+        """Yield batches of lines as they arrive. Raises TransportError if the Feed is cut."""
         if isinstance(self._reply, Response):
             yield [line for line in self._reply.body.split(b"\n") if line]
             return

@@ -126,7 +126,7 @@ class ObjectNames:
         self._informers.clear()
 
     def _find_cache(self, resource: MappedResource) -> Cache[LabeledObject] | None:
-        """The cache of the watch of a resource, which is started where there is none; None where it is refused."""
+        """The cache of the watch of a resource, which is started where there is none; None if it is refused."""
         path, now_s = resource.path(), self._clock.monotonic_s()
         self._end_watches(now_s)
         if now_s < self._refused_until_s.get(path, 0.0):

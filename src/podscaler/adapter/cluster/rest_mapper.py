@@ -60,7 +60,7 @@ class ServedResources(msgspec.Struct, frozen=True):
     resources: tuple[MappedResource, ...] = ()
 
     def find(self, resource_name: GroupResource) -> MappedResource | None:
-        """The resource of that name, singular or plural, in any case; None where it is not served.
+        """The resource of that name, singular or plural, in any case; None if it is not served.
 
         A group that is empty stands for any group.
         """
@@ -116,7 +116,7 @@ class RESTMapper:
         self.mapping = ServedResources()
 
     async def refresh(self) -> None:
-        """Read the discovery documents. Raises StatusError where the list of groups cannot be read."""
+        """Read the discovery documents. Raises StatusError if the list of groups cannot be read."""
         body = await self._client.get("/apis", subject="apis", timeout_s=TIMEOUT_S)
         try:
             groups = msgspec.json.decode(body, type=_GroupList).groups

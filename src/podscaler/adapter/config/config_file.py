@@ -108,7 +108,7 @@ def _resource_rule(node: YamlNode) -> ResourceRule:
 
 
 def _window_ns(node: YamlNode) -> int:
-    """A duration as Prometheus writes it; 0 where it is absent. Raises UsageError."""
+    """A duration as Prometheus writes it; 0 if it is absent. Raises UsageError."""
     text = node.text()
     match = _WINDOW.fullmatch(text)
     if match is None or (not text and not node.is_absent):

@@ -24,7 +24,7 @@ class YamlNode:
     """A node, which may be absent.
 
     Args:
-        node: PyYAML's node; None where the field is absent.
+        node: PyYAML's node; None if the field is absent.
         place: the position of the node, or of the mapping that lacks it.
     """
 
@@ -59,7 +59,7 @@ class YamlNode:
         return [self._child(node, f"[{number}]") for number, node in enumerate(self._node.value)]
 
     def text(self) -> str:
-        """The text of a scalar; empty where it is absent. Raises UsageError."""
+        """The text of a scalar; empty if it is absent. Raises UsageError."""
         if self._node is None:
             return ""
         if not isinstance(self._node, yaml.ScalarNode):
@@ -67,7 +67,7 @@ class YamlNode:
         return str(self._node.value)
 
     def find_boolean(self) -> bool | None:
-        """The value; None where it is absent. Raises UsageError."""
+        """The value; None if it is absent. Raises UsageError."""
         if self._node is None:
             return None
         if not isinstance(self._node, yaml.ScalarNode) or self._node.tag != _BOOL:
@@ -113,7 +113,7 @@ class YamlFields:
 
 
 def root(text: str, file: str) -> YamlNode:
-    """The first document of a text. Raises UsageError where it is no YAML."""
+    """The first document of a text. Raises UsageError if it is no YAML."""
     try:
         document = next(yaml.compose_all(text, Loader=yaml.SafeLoader), None)
     except yaml.YAMLError as error:

@@ -40,7 +40,7 @@ class MetricNames:
             self._template = f"${self._pattern.group_count}"
 
     def find_name(self, series: str) -> str | None:
-        """The name of the metric; None where a filter or `name.matches` excludes the series."""
+        """The name of the metric; None if a filter or `name.matches` excludes the series."""
         if not all(pattern.matches(series) is is_wanted for pattern, is_wanted in self._filters):
             return None
         groups = self._pattern.find_groups(series)

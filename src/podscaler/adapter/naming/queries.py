@@ -86,7 +86,7 @@ class QueryTemplate:
         self._partitioned: dict[tuple[str, ...], bool] = {}
 
     def direct(self, target: QueryTarget, namespace: str, names: Sequence[str]) -> str:
-        """The expression for objects of a namespace (empty where they have none).
+        """The expression for objects of a namespace (empty if they have none).
 
         Raises RuleError if the template cannot be executed, or if it uses LabelValuesByName and a name is not the name
         of an object. Raises SelectorNotSupported for a selector that compares numbers.
@@ -118,7 +118,7 @@ class QueryTemplate:
         return self._render(series, matchers, values, [])
 
     def find_batch(self, target: QueryTarget, namespace: str) -> BatchQuery | None:
-        """The widest batch that has the values of direct queries; None where there is none.
+        """The widest batch that has the values of direct queries; None if there is none.
 
         Raises RuleError if the template cannot be executed, and SelectorNotSupported.
         """

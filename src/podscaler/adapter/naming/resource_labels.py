@@ -54,13 +54,13 @@ class ResourceLabels:
             self._labels[mapped.resource] = label
 
     def find_resource(self, label: str) -> GroupResource | None:
-        """The resource whose objects are named by the values of a label; None where there is none."""
+        """The resource whose objects are named by the values of a label; None if there is none."""
         if label not in self._resources:
             self._resources[label] = self._resource_of_form(label)
         return self._resources[label]
 
     def get_label(self, resource: GroupResource) -> str:
-        """The label with the names of the objects of a (normalized) resource. Raises RuleError where there is none."""
+        """The label with the names of the objects of a (normalized) resource. Raises RuleError if there is none."""
         if resource not in self._labels:
             self._labels[resource] = self._label_of_form(resource)
         return self._labels[resource]

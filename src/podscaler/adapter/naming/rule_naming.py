@@ -43,7 +43,7 @@ class RuleNaming:
         return [resource for resource in resources if resource is not None]
 
     def target(self, series: str, resource: GroupResource, selector: Selector) -> QueryTarget:
-        """The target of a query about objects of a resource. Raises RuleError where a label is not known."""
+        """The target of a query about objects of a resource. Raises RuleError if a label is not known."""
         namespace_label = "" if resource in CLUSTER_SCOPED else self.labels.get_label(NAMESPACES)
         return QueryTarget(series, self.labels.get_label(resource), namespace_label, selector)
 

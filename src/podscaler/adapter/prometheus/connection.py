@@ -92,7 +92,7 @@ def _credentials(settings: PrometheusSettings, userinfo: str, cluster: Config, c
 
 
 def _read(path: Path | None, flag: str) -> bytes | None:
-    """The contents; None where there is no path. Raises UsageError."""
+    """The contents; None if there is no path. Raises UsageError."""
     if path is None:
         return None
     try:

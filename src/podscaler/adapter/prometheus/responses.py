@@ -130,7 +130,7 @@ def query_result(data: msgspec.Raw) -> QueryResult:
 
 
 def _sample(decoded: _Sample) -> PromSample:
-    """A sample of a vector. Raises ValueError where its value is no number."""
+    """A sample of a vector. Raises ValueError if its value is no number."""
     at_s, value = decoded.value or (0.0, "0")
     return PromSample(decoded.metric, float(value), at_s)
 

@@ -38,7 +38,7 @@ class ExpiringValues(Generic[K, V]):
         return len(self._entries)
 
     def find(self, key: K, now_s: float) -> V | None:
-        """The value of that key; None where there is none, or it is expired."""
+        """The value of that key; None if there is none, or it is expired."""
         self._drop_expired(now_s)
         entry = self._entries.get(key)
         return entry.value if entry is not None and now_s < entry.until_s else None

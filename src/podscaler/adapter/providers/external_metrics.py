@@ -39,7 +39,7 @@ class ExternalMetrics:
         return sorted(self._relisting.registry.external)
 
     async def find_values(self, namespace: str, name: str, selector: Selector) -> Sequence[ExternalValue] | None:
-        """As in ExternalMetricsProvider; in Prometheus' order. Raises StatusError 500 where they cannot be read."""
+        """As in ExternalMetricsProvider; in Prometheus' order. Raises StatusError 500 if they cannot be read."""
         metric = self._relisting.registry.external.get(name)
         if metric is None:
             return None

@@ -36,9 +36,9 @@ class MetricSourceMetrics:
         return self._names()
 
     async def find_values(self, namespace: str, name: str, selector: Selector) -> Sequence[ExternalValue] | None:
-        """The value of the MetricSource with this name in the namespace; None where there is none.
+        """The value of the MetricSource with this name in the namespace; None if there is none.
 
-        Raises StatusError 500 where it cannot be read, or its labels do not match; the text has no credentials.
+        Raises StatusError 500 if it cannot be read, or its labels do not match; the text has no credentials.
         """
         try:
             values = await self._direct.find_values(namespace, name, selector)

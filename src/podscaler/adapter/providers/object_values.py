@@ -87,7 +87,7 @@ class _BatchState:
         self.began_s, self.cost = now_s, 0
 
     def pause(self, now_s: float, error: PrometheusError | None = None) -> None:
-        """Begin a pause after a failure of the batch; `error` is None where its result cannot be used."""
+        """Begin a pause after a failure of the batch; `error` is None if its result cannot be used."""
         is_final = error is None or error.kind in REJECTED
         pause_s = PAUSE_MAX_S if is_final else self.pause_s
         self.paused_until_s, self.pause_s = now_s + pause_s, min(2 * pause_s, PAUSE_MAX_S)

@@ -53,15 +53,15 @@ class ExternalMetricsProvider(Protocol):
         ...
 
     async def find_values(self, namespace: str, name: str, selector: Selector) -> Sequence[ExternalValue] | None:
-        """The values whose labels a selector matches; None where this source has no metric of that name.
+        """The values whose labels a selector matches; None if this source has no metric of that name.
 
-        Raises StatusError where the source cannot be read.
+        Raises StatusError if the source cannot be read.
         """
         ...
 
 
 def find_quantity(value: float, form: Format = Format.DECIMAL_SI) -> Quantity | None:
-    """A number as a quantity in thousandths, cut; None where it is NaN, infinite or over 2^63.
+    """A number as a quantity in thousandths, cut; None if it is NaN, infinite or over 2^63.
 
     Differs: prometheus-adapter returns -9223372036854775808m for these, and for numbers over 2^63/1000, which are whole
     numbers here.

@@ -73,11 +73,11 @@ class UsageProvider(Protocol):
         ...
 
     async def find_object(self, resource: GroupResource, namespace: str, name: str) -> LabeledObject | None:
-        """The pod or node of that name; None where there is none. Raises StatusError."""
+        """The pod or node of that name; None if there is none. Raises StatusError."""
         ...
 
     async def of_object(self, resource: GroupResource, described: LabeledObject) -> Usage | None:
-        """The usage of a pod or node; None where it is not known. Raises StatusError."""
+        """The usage of a pod or node; None if it is not known. Raises StatusError."""
         ...
 
 
@@ -112,12 +112,12 @@ class ResourceMetrics:
         return await self._usages(NODES, "", list(await self._list(NODES, "", selector)))
 
     async def find_object(self, resource: GroupResource, namespace: str, name: str) -> LabeledObject | None:
-        """The pod or node of that name; None where there is none. Raises StatusError."""
+        """The pod or node of that name; None if there is none. Raises StatusError."""
         objects = await self._list(resource, namespace, selectors.EVERYTHING)
         return next((each for each in objects if each.metadata.name == name), None)
 
     async def of_object(self, resource: GroupResource, described: LabeledObject) -> Usage | None:
-        """The usage of a pod or node; None where it is not known. Raises StatusError."""
+        """The usage of a pod or node; None if it is not known. Raises StatusError."""
         usages = await self._usages(resource, described.metadata.namespace, [described])
         return usages[0] if usages else None
 
@@ -173,7 +173,7 @@ class ResourceMetrics:
         described: LabeledObject,
         samples_by_resource: Mapping[str, Samples],
     ) -> Usage | None:
-        """The usage of a pod or node; None where a value is no quantity."""
+        """The usage of a pod or node; None if a value is no quantity."""
         by_container: dict[str, dict[str, Quantity]] = {}
         samples = {name: samples_by_resource[name][described.metadata.name] for name in (CPU, MEMORY)}
         for name, each in samples.items():

@@ -7,7 +7,7 @@
    line's time counts.
 3. A sample counts as absent where its value is above VALUE_MAX, which no node has, or its time is more than SKEW_MAX_S
    from that of the scrape.
-4. A pod is left out where one of its containers lacks CPU time or memory, or has none of it yet (0): its sum would be
+4. A pod is left out if one of its containers lacks CPU time or memory, or has none of it yet (0): its sum would be
    too small. The same holds for the node.
 
 Source: metrics-server v0.9 (its decoder). Differs: rule 3; values that are negative, NaN or infinite count as absent;
@@ -49,7 +49,7 @@ class UsagePoint:
     """Cumulative usage at an instant.
 
     Attributes:
-        started_ns: when counting began, nanoseconds since the epoch; 0 where it is not known.
+        started_ns: when counting began, nanoseconds since the epoch; 0 if it is not known.
         at_ns: when it was measured, nanoseconds since the epoch.
         cpu_ns: CPU time since `started_ns`, in nanoseconds of one core.
         memory_bytes: the working set.
@@ -71,7 +71,7 @@ class NodePoints:
     """The points that one kubelet reported.
 
     Attributes:
-        node: the point of the whole node; None where it is not complete.
+        node: the point of the whole node; None if it is not complete.
         pods: the points of containers by name, for each complete pod.
     """
 

@@ -48,7 +48,7 @@ class KubeletUsage:
         return [usage for node in await self._list(NODES, "", selector) if (usage := self._of_node(node))]
 
     async def find_object(self, resource: GroupResource, namespace: str, name: str) -> LabeledObject | None:
-        """The pod or node of that name; None where there is no such pod.
+        """The pod or node of that name; None if there is no such pod.
 
         Raises StatusError; for a node that does not exist it has the text of metrics-server.
         """
@@ -60,7 +60,7 @@ class KubeletUsage:
         return described
 
     async def of_object(self, resource: GroupResource, described: LabeledObject) -> Usage | None:
-        """The usage of a pod or node; None where it is not known."""
+        """The usage of a pod or node; None if it is not known."""
         return self._of_pod(described) if resource == PODS else self._of_node(described)
 
     async def _list(self, resource: GroupResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:

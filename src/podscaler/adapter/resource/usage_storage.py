@@ -84,12 +84,12 @@ class UsageStorage:
             del self._nodes[node]
 
     def find_node(self, name: str) -> MeasuredUsage | None:
-        """The usage of a node; None where it is not known."""
+        """The usage of a node; None if it is not known."""
         pair = self._nodes.get(name)
         return _usage(pair.last.node, pair.previous.node) if pair is not None else None
 
     def find_pod(self, namespace: str, name: str) -> dict[str, MeasuredUsage] | None:
-        """The usage of a pod's containers, in the order of their names; None where it is not known of all."""
+        """The usage of a pod's containers, in the order of their names; None if it is not known of all."""
         key = (namespace, name)
         node = self._node_of.get(key)
         if node is None:
@@ -140,7 +140,7 @@ def _previous_of(point: UsagePoint | None, last: UsagePoint | None, previous: Us
 
 
 def _usage(last: UsagePoint | None, previous: UsagePoint | None) -> MeasuredUsage | None:
-    """The usage between two points; None where one is missing, or the CPU time has decreased."""
+    """The usage between two points; None if one is missing, or the CPU time has decreased."""
     if last is None or previous is None or last.cpu_ns < previous.cpu_ns or last.started_ns < previous.started_ns:
         return None
     window_ns = last.at_ns - previous.at_ns

@@ -22,7 +22,7 @@ class RequestAccess(Protocol):
     """Authenticates and authorizes requests."""
 
     async def check(self, request: web.BaseRequest, info: RequestInfo) -> AccessError | None:
-        """The error of a request; None where it is allowed."""
+        """The error of a request; None if it is allowed."""
         ...
 
 

@@ -108,7 +108,7 @@ def _internal(cause: str) -> StatusError:
 
 
 def label_selector(selector: Selector) -> Object | None:
-    """The selector as a LabelSelector object; None where it selects everything. Raises StatusError 500."""
+    """The selector as a LabelSelector object; None if it selects everything. Raises StatusError 500."""
     if not selector.requirements:
         return None
     ordered = sorted(selector.requirements, key=lambda requirement: requirement.key)

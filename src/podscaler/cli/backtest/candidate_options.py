@@ -111,7 +111,7 @@ def _of_file(file: Path, source: LoadSource) -> Iterator[Candidate]:
 
 
 def _fault(metric: Metric, workload: WorkloadModel) -> str:
-    """Why a metric cannot be evaluated on the load; empty where it can."""
+    """Why a metric cannot be evaluated on the load; empty if it can."""
     fault = resource_faults.find_fault(metric, workload)
     if fault or not isinstance(metric, ResourceMetric) or workload.has_load(metric.resource):
         return fault
@@ -159,7 +159,7 @@ def _knative(source: LoadSource, needed: Needs, request: CandidateRequest) -> Ca
 
 
 def _concurrent_knative(source: LoadSource, needed: Needs, request: CandidateRequest, concurrency: int) -> Candidate:
-    """Knative with the metric concurrency. Raises UsageError where the load has no requests."""
+    """Knative with the metric concurrency. Raises UsageError if the load has no requests."""
     if _workload(source).requests is None:
         raise UsageError("--knative-concurrency needs a load of requests; this load is CPU alone")
     config = msgspec.structs.replace(_knative_config(source, needed, request), target_concurrency=concurrency)

@@ -59,7 +59,7 @@ def text(comparison_text: ComparisonText, form: str) -> str:
 
 
 def rows(comparison: CandidateComparison) -> list[dict[str, Any]]:
-    """The measures of each candidate; None where one is undefined."""
+    """The measures of each candidate; None if one is undefined."""
     return [_row(each) for each in comparison.results]
 
 

@@ -18,7 +18,7 @@ SURGES_MAX = 8
 
 
 def data(title: str, comparison_text: ComparisonText, scenario: SimulationScenario) -> ReportData:
-    """The content of the report. Raises ValueError where the scenario contradicts itself.
+    """The content of the report. Raises ValueError if the scenario contradicts itself.
 
     Args:
         title: the source.

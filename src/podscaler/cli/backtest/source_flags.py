@@ -70,7 +70,7 @@ _LARGE_UNITS = "ikMGTPE"
 
 
 def find_milli(text: str | None, flag: str) -> int | None:
-    """An amount of CPU in thousandths of a core; None where the flag is not given. Raises UsageError."""
+    """An amount of CPU in thousandths of a core; None if the flag is not given. Raises UsageError."""
     if text is None:
         return None
     try:
@@ -83,7 +83,7 @@ def find_milli(text: str | None, flag: str) -> int | None:
 
 
 def find_duration_ms(text: str | None, flag: str, example: str) -> float | None:
-    """A duration above 0; None where the flag is not given. Raises UsageError."""
+    """A duration above 0; None if the flag is not given. Raises UsageError."""
     return None if text is None else duration_ms(text, flag, example)
 
 

@@ -100,7 +100,7 @@ async def run(config: AdapterConfig, options: AdapterOptions) -> None:
 
 
 def _metric_sources(options: AdapterOptions, client: Client, clock: SystemClock) -> ClusterSources | None:
-    """The MetricSources of the cluster; None where they are not served."""
+    """The MetricSources of the cluster; None if they are not served."""
     if not options.serves_metric_sources:
         return None
     folder, fresh_s = options.metric_source_folder, options.settings.tick_s

@@ -128,7 +128,7 @@ async def run(
         file: the file to which syncs are recorded; None if nothing is recorded.
         otlp_endpoint: the URL of the collector of traces; empty: no traces.
 
-    Raises UsageError where the connection can never work, and where the address to listen on or the file to record to
+    Raises UsageError if the connection can never work, and if the address to listen on or the file to record to
     cannot be used.
     """
     clock = SystemClock()

@@ -82,7 +82,7 @@ def _reporter(name: str, document: ManifestDocument) -> Report:
 
 
 def _written(document: ManifestDocument, version: str, report: Report) -> tuple[ManifestDocument, Any]:
-    """A document with its converted value; the value is None where nothing in the document was converted."""
+    """A document with its converted value; the value is None if nothing in the document was converted."""
     try:
         if document.repeated and _is_autoscaler(document.value):
             raise UsageError(document.repeated)
@@ -108,7 +108,7 @@ def _is_autoscaler(value: Any) -> bool:
 
 
 def _converted(value: Any, version: str, report: Report) -> Any:
-    """The value with the autoscalers in it converted, None where nothing changes."""
+    """The value with the autoscalers in it converted, None if nothing changes."""
     if _is_autoscaler(value):
         return None if value["apiVersion"] == version else _converted_autoscaler(value, version, report)
     if not isinstance(value, dict) or not isinstance(value.get("items"), list):

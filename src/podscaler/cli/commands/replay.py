@@ -112,7 +112,7 @@ def _replay(recording: str, sink: IO[bytes], options: ReplayOptions) -> None:
 
 
 def reading(recording: str) -> AbstractContextManager[BufferedReader]:
-    """The bytes of a file, or of standard input for `-`. Raises UsageError where it cannot be opened."""
+    """The bytes of a file, or of standard input for `-`. Raises UsageError if it cannot be opened."""
     if recording == STANDARD:
         return nullcontext(cast(BufferedReader, sys.stdin.buffer))
     try:

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def load(history: DecisionHistory, recordings: Sequence[str]) -> None:
-    """Read recordings, oldest first. The call blocks. Raises UsageError where one is unreadable, or no recording."""
+    """Read recordings, oldest first. The call blocks. Raises UsageError if one is unreadable, or no recording."""
     for name in recordings:
         with replay.reading(name) as source:
             lines = iter(replay.read_lines(source))
@@ -35,7 +35,7 @@ def load(history: DecisionHistory, recordings: Sequence[str]) -> None:
 
 
 def _header(lines: Iterator[bytes], name: str) -> bytes:
-    """The first line. Raises UsageError where it is not the header of a recording."""
+    """The first line. Raises UsageError if it is not the header of a recording."""
     first = next(lines, b"")
     try:
         recording.read_header(first)

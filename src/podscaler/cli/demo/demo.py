@@ -120,7 +120,7 @@ def _plane(data_dir: Path) -> DemoPlane:
 
 @asynccontextmanager
 async def _control_plane(data_dir: Path, *, quiet: bool) -> AsyncIterator[Client]:
-    """A client of a control plane that runs within the context. Raises UsageError where it does not start."""
+    """A client of a control plane that runs within the context. Raises UsageError if it does not start."""
     command_line = ["-m", "podscaler", "up", "--data-dir", str(data_dir), *demo_scenario.UP_FLAGS]
     log = data_dir.with_name("up.log")
     with log.open("wb") as stderr:

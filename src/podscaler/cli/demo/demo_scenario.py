@@ -81,10 +81,10 @@ class DemoScenario:
     goal = ""
 
     def check(self) -> None:
-        """Raise UsageError where a program is missing that the scenario needs."""
+        """Raise UsageError if a program is missing that the scenario needs."""
 
     async def start(self, plane: DemoPlane) -> None:
-        """Start the scenario's own servers (Redis, Prometheus). Raises UsageError where one does not start."""
+        """Start the scenario's own servers (Redis, Prometheus). Raises UsageError if one does not start."""
 
     def objects(self) -> Sequence[Object]:
         """The objects to create, Deployment and HorizontalPodAutoscaler among them; call it after `start`."""
@@ -94,7 +94,7 @@ class DemoScenario:
         """Prepare the load; called when the first pod is ready.
 
         Args:
-            url: the Service's URL; empty where there is no Service.
+            url: the Service's URL; empty if there is no Service.
         """
 
     async def advance(self, story: Story, elapsed_s: float) -> None:

@@ -59,7 +59,7 @@ class DemoStage:
         return bool(deployment.get("status", {}).get("readyReplicas"))
 
     async def url(self) -> str:
-        """The Service's address; empty where the scenario has no Service. Raises StatusError."""
+        """The Service's address; empty if the scenario has no Service. Raises StatusError."""
         if "Service" not in self._kinds:
             return ""
         spec = (await self._find("Service"))["spec"]

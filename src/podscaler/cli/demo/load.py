@@ -29,7 +29,7 @@ class Outcomes:
         return len(self.latencies_s)
 
     def percentile_s(self, percent: float) -> float:
-        """The latency that `percent` % of the served requests did not exceed; 0.0 where none was served."""
+        """The latency that `percent` % of the served requests did not exceed; 0.0 if none was served."""
         ordered = sorted(self.latencies_s)
         if not ordered:
             return 0.0

@@ -32,7 +32,7 @@ class ServerProgram:
     package: str
 
     def path(self) -> str:
-        """The path of the executable. Raises UsageError where it is not installed."""
+        """The path of the executable. Raises UsageError if it is not installed."""
         path = shutil.which(self.name)
         if path is None:
             raise UsageError(f"{self.name} is not installed: apt-get install {self.package}")
@@ -81,7 +81,7 @@ async def start(
         arguments: returns the program's arguments.
         is_ready: whether the server on that port responds; OSError means no.
 
-    Raises UsageError where the program is not installed, or does not start.
+    Raises UsageError if the program is not installed, or does not start.
     """
     path = program.path()
     await asyncio.to_thread(folder.mkdir, mode=0o700)
@@ -108,7 +108,7 @@ async def _launch(command: Sequence[str], port: int, log: Path) -> LocalServer:
 
 
 async def _wait_ready(server: LocalServer, is_ready: Callable[[int], Awaitable[bool]]) -> bool:
-    """Whether the server became ready; False where it ended, or START_TIMEOUT_S passed."""
+    """Whether the server became ready; False if it ended, or START_TIMEOUT_S passed."""
     for _ in range(round(START_TIMEOUT_S / POLL_PERIOD_S)):
         if not server.is_running:
             return False

@@ -61,7 +61,7 @@ class QueueScenario(DemoScenario):
         self._waiting = 0
 
     def check(self) -> None:
-        """Raise UsageError where Redis, or the Python client by which MetricSources read it, is not installed."""
+        """Raise UsageError if Redis, or the Python client by which MetricSources read it, is not installed."""
         PROGRAM.path()
         if importlib.util.find_spec("redis") is None:
             raise UsageError("MetricSources read Redis with its client: pip install 'podscaler[sources]'")

@@ -59,7 +59,7 @@ class RequestsScenario(HttpScenario):
         self._server: LocalServer | None = None
 
     def check(self) -> None:
-        """Raise UsageError where Prometheus is not installed."""
+        """Raise UsageError if Prometheus is not installed."""
         PROGRAM.path()
 
     async def start(self, plane: DemoPlane) -> None:

@@ -64,7 +64,7 @@ class RelatedObjectsReader:
         self.notes = notes
 
     async def around(self, autoscaler: Autoscaler) -> AutoscalerObjects:
-        """The objects around an autoscaler. Raises StatusError where the autoscaler itself cannot be read."""
+        """The objects around an autoscaler. Raises StatusError if the autoscaler itself cannot be read."""
         kind, meta = autoscaler.kind, autoscaler.metadata
         obj = await self.get(
             kind.path(meta.namespace, urls.object_name(meta.name)), subject=f"{kind.plural} {meta.name}"
@@ -106,7 +106,7 @@ class RelatedObjectsReader:
         return _decoded(await self._client.get(path, subject=subject), subject)
 
     async def target_mapping(self, autoscaler: Autoscaler) -> RESTMapping:
-        """The resource of the autoscaler's target. Raises StatusError where its kind is not served."""
+        """The resource of the autoscaler's target. Raises StatusError if its kind is not served."""
         reference = autoscaler.wire.spec.scale_target_ref
         return (await self._discovery.mappings(reference.api_version.rpartition("/")[0], reference.kind))[0]
 

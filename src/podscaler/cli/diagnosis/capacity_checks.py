@@ -171,7 +171,7 @@ def _pods_on(node: JsonObject, workload: Workload) -> int:
 
 
 def _milli(text: Any) -> int:
-    """A quantity in thousandths; 0 where it cannot be read."""
+    """A quantity in thousandths; 0 if it cannot be read."""
     try:
         return quantity.milli(str(text))
     except ValueError:

@@ -53,7 +53,7 @@ async def timelines(
 ) -> AsyncGenerator[AutoscalerTimeline]:
     """The timeline so far; with `follow`, then parts with the new entries, until the autoscaler is deleted.
 
-    Raises UsageError where the cluster cannot be reached, does not know the user, or has no such autoscaler.
+    Raises UsageError if the cluster cannot be reached, does not know the user, or has no such autoscaler.
     """
     async with explain_cluster.connected(config, clock, "timeline") as client:
         namespace = request.namespace or config.namespace

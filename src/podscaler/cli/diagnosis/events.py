@@ -67,7 +67,7 @@ def _text(event: KubernetesEvent) -> str:
 
 
 def _read(obj: JsonObject) -> KubernetesEvent | None:
-    """The event; None where it has no time."""
+    """The event; None if it has no time."""
     series, involved = obj.get("series") or {}, obj.get("involvedObject") or {}
     first = _first_time(obj, ("firstTimestamp", "eventTime", "lastTimestamp"))
     last = _first_time(series, ("lastObservedTime",)) or _first_time(obj, ("lastTimestamp", "eventTime")) or first

@@ -52,7 +52,7 @@ _LINT_AREAS = {
     "PSL013": Area.METRICS,
     "PSL023": Area.CAPACITY,
 }
-"""Rules about what a check examines more closely: left out where that check found something."""
+"""Rules about what a check examines more closely: left out if that check found something."""
 
 
 class Examination(msgspec.Struct, frozen=True, rename="camel"):
@@ -110,7 +110,7 @@ class _Facts:
 async def examine(config: Config, request: ExplainRequest, controller: AssumedController, clock: Clock) -> Examination:
     """The examination of the requested autoscaler.
 
-    Raises UsageError where the cluster cannot be reached, does not know the user, or has no such autoscaler.
+    Raises UsageError if the cluster cannot be reached, does not know the user, or has no such autoscaler.
     """
     async with explain_cluster.connected(config, clock, "doctor") as client:
         namespace = request.namespace or config.namespace

@@ -48,7 +48,7 @@ class ListedMetric(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ListedAutoscaler(msgspec.Struct, frozen=True, rename="camel"):
-    """One autoscaler of the list; instants in milliseconds since the epoch, None where they are not known.
+    """One autoscaler of the list; instants in milliseconds since the epoch, None if they are not known.
 
     Attributes:
         state, severity, reason: as in `podscaler.observe.health`.
@@ -127,7 +127,7 @@ def command(
 async def read(config: Config, namespace: str, clock: Clock) -> list[ListedAutoscaler]:
     """The autoscalers of a namespace (empty: of all), by namespace and name.
 
-    Raises UsageError where the cluster cannot be reached, or does not let the user list them.
+    Raises UsageError if the cluster cannot be reached, or does not let the user list them.
     """
     from podscaler.cli.explain import explain_autoscalers, explain_cluster
 
@@ -144,7 +144,7 @@ async def read(config: Config, namespace: str, clock: Clock) -> list[ListedAutos
 
 
 def of(autoscaler: Autoscaler, write: StatusWrite | None) -> ListedAutoscaler:
-    """The row of an autoscaler; `write`: the last write of its status, None where it is not known."""
+    """The row of an autoscaler; `write`: the last write of its status, None if it is not known."""
     wire = autoscaler.wire
     status, spec = wire.status, wire.spec
     state = health.of(wire)

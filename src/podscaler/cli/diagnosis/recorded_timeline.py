@@ -85,7 +85,7 @@ def read(path: str, request: ExplainRequest) -> RecordedTrack:
         path: a file, a folder with files `*.jsonl` or `*.jsonl.gz`, or `-` for standard input.
         request: which autoscaler; it needs no name where the recording has one only.
 
-    Raises UsageError where a file cannot be read, or no autoscaler is meant, or several are.
+    Raises UsageError if a file cannot be read, or no autoscaler is meant, or several are.
     """
     tracks: dict[str, RecordedTrack] = {}
     for file in _files(path):
@@ -110,7 +110,7 @@ def _files(path: str) -> list[str]:
 
 
 def _first_instant(name: str) -> int:
-    """The instant of the first line after the header; 0 where there is none."""
+    """The instant of the first line after the header; 0 if there is none."""
     for line in _lines(name):
         if line.strip() and b'"recording"' not in line[:20]:
             try:

@@ -55,7 +55,7 @@ class Autoscalers:
     writes: Mapping[str, StatusWrite] = field(default_factory=dict)
 
     def meant_by(self, request: ExplainRequest, namespace: str) -> Autoscaler:
-        """The one autoscaler that the request matches. Raises UsageError where none or several match."""
+        """The one autoscaler that the request matches. Raises UsageError if none or several match."""
         kinds = KINDS if request.kind is None else (request.kind,)
         by_key = {"/".join(each.key): each for kind in kinds for each in self.by_kind[kind]}
         matching = [key for key in by_key if request.matches(key)]
@@ -101,7 +101,7 @@ class Autoscalers:
         return frozenset(each.key for each in self.by_kind[HPA] if autoscaler_informer.target_of(each) == target)
 
     def waiting_reason(self, autoscaler: Autoscaler) -> str:
-        """Why a PodAutoscaler that replaces a HorizontalPodAutoscaler is not synced yet; empty where it is synced."""
+        """Why a PodAutoscaler that replaces a HorizontalPodAutoscaler is not synced yet; empty if it is synced."""
         uids = {each.key: each.metadata.uid for each in self.by_kind[HPA]}
         if autoscaler.kind is HPA or not handover.waits(autoscaler.metadata, uids.get):
             return ""

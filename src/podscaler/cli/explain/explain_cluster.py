@@ -78,7 +78,7 @@ class HistorySource(Protocol):
     """The store in which the controller keeps histories."""
 
     async def find(self, client: Client, autoscaler: Autoscaler) -> History | None:
-        """The history of an autoscaler; None where it cannot be known. Raises StatusError."""
+        """The history of an autoscaler; None if it cannot be known. Raises StatusError."""
         ...
 
 
@@ -104,7 +104,7 @@ class StoredHistory:
     clock: Clock
 
     async def find(self, client: Client, autoscaler: Autoscaler) -> History | None:
-        """The stored history; None where there is none, or reading is forbidden. Raises StatusError."""
+        """The stored history; None if there is none, or reading is forbidden. Raises StatusError."""
         key, now_ns, uid = autoscaler.key, self.clock.now_ns(), autoscaler.metadata.uid
         try:
             stored_history = await history_maps.load_history(
@@ -136,7 +136,7 @@ class AssumedController:
 
 
 class Summary(NamedTuple):
-    """One autoscaler, `namespace/name`, in one sentence; `assumption` is empty where no settings are assumed."""
+    """One autoscaler, `namespace/name`, in one sentence; `assumption` is empty if no settings are assumed."""
 
     autoscaler: str
     sentence: str
@@ -146,7 +146,7 @@ class Summary(NamedTuple):
 async def answer(config: Config, request: ExplainRequest, controller: AssumedController, clock: Clock) -> ExplainResult:
     """The requested explanation, from the cluster of `config`.
 
-    Raises UsageError where the cluster cannot be reached, does not know the user, or has no such autoscaler.
+    Raises UsageError if the cluster cannot be reached, does not know the user, or has no such autoscaler.
     """
     async with connected(config, clock) as client:
         namespace = request.namespace or config.namespace
@@ -164,7 +164,7 @@ async def all_sentences(
 ) -> list[Summary]:
     """One sentence for each requested autoscaler, in the order of namespaces and names.
 
-    Raises UsageError where the cluster cannot be reached or does not know the user, StatusError where autoscalers may
+    Raises UsageError if the cluster cannot be reached or does not know the user, StatusError where autoscalers may
     not be listed. A failure about one autoscaler is its sentence.
     """
     async with connected(config, clock) as client, open_cluster(client, controller, clock) as cluster:
@@ -191,7 +191,7 @@ async def all_sentences(
 async def connected(config: Config, clock: Clock, command: str = "explain") -> AsyncIterator[Client]:
     """A client of the cluster, whose User-Agent names the command.
 
-    Raises UsageError where the server cannot be reached or rejects the credentials, also from within the block.
+    Raises UsageError if the server cannot be reached or rejects the credentials, also from within the block.
     """
     transport = await http_transport.connect(config, user_agent=f"podscaler/{__version__} {command}")
     client = Client(transport, clock)
@@ -239,7 +239,7 @@ class SettingsFinder:
         """The settings, and where they come from. Raises TransportError.
 
         Args:
-            write: the last write of the autoscaler's status; None where that is not known.
+            write: the last write of the autoscaler's status; None if that is not known.
         """
         assumed, given_flags = self._controller.settings.decision, self._controller.given
         writer = write.manager if write else ""
@@ -328,7 +328,7 @@ class Neighbourhood:
         self._pods: dict[str, asyncio.Future[list[CachedPod]]] = {}
 
     async def selector(self, autoscaler: Autoscaler) -> Selector | None:
-        """The selector of an autoscaler's target; None where it cannot be read (its own explanation has the reason)."""
+        """The selector of an autoscaler's target; None if it cannot be read (its own explanation has the reason)."""
         identity = (autoscaler.kind, autoscaler.key)
         if identity not in self._selectors:
             self._selectors[identity] = asyncio.ensure_future(self._read_selector(autoscaler))

@@ -111,7 +111,7 @@ class _Search:
         self._answers[key] = make
 
     def result(self) -> ExplainResult:
-        """The result. Raises UsageError where no autoscaler matches, or several."""
+        """The result. Raises UsageError if no autoscaler matches, or several."""
         if len(self._answers) == 1:
             return next(iter(self._answers.values()))()
         if self._answers:

@@ -79,7 +79,7 @@ class SettingsOrigin:
 
     @property
     def assumption(self) -> str:
-        """A sentence about what is assumed; empty where nothing is."""
+        """A sentence about what is assumed; empty if nothing is."""
         if not self.is_assumed:
             return ""
         return f"Assumes that {self.origin}, as they are not visible: give the flags that it was started with."

@@ -37,7 +37,7 @@ class ReportedSourceReader:
         return self._reported(source) or result
 
     def _reported(self, source: MetricSource) -> ReadResult | None:
-        """The result in the status; None where it has none that is recent, or the last read failed."""
+        """The result in the status; None if it has none that is recent, or the last read failed."""
         status = source.status
         is_ready = any(
             each.get("type") == "Ready" and each.get("status") == "True" for each in status.get("conditions") or ()

@@ -24,7 +24,7 @@ class ManagingController:
 
     Attributes:
         observed_at_ns: when the cluster was read, since the epoch.
-        waits: why the controller does nothing about a PodAutoscaler yet; empty where it works on it.
+        waits: why the controller does nothing about a PodAutoscaler yet; empty if it works on it.
         status: the last write of the autoscaler's status.
         lease: the Lease of the autoscaler's shard; without shards, the Lease of the leader.
         lease_namespace: the Lease's namespace.
@@ -40,7 +40,7 @@ class ManagingController:
 
     @property
     def section(self) -> Section | None:
-        """The section of the text output; None where nothing is known."""
+        """The section of the text output; None if nothing is known."""
         lines = tuple(self._lines())
         return Section(TITLE, lines) if lines else None
 

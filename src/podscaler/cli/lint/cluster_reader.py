@@ -108,7 +108,7 @@ async def read_cluster(
 async def read_with(client: Client, namespaces: Sequence[str], files: Sequence[Item], clock: Clock) -> ClusterSnapshot:
     """As `read_cluster`, with an open client, which stays open.
 
-    Raises StatusError where HorizontalPodAutoscalers may not be listed, TransportError where the server is not reached.
+    Raises StatusError if HorizontalPodAutoscalers may not be listed, TransportError where the server is not reached.
     """
     return await _ClusterReader(client, Discovery(client, clock), namespaces).read(files)
 
@@ -171,7 +171,7 @@ class _ClusterReader:
         return frozenset(each.name for each in _decoded(body, _RESOURCES, group).resources)
 
     async def _versions(self, group: str) -> Sequence[str]:
-        """The versions of a group; empty where it is not served, or discovery fails."""
+        """The versions of a group; empty if it is not served, or discovery fails."""
         try:
             return await self._discovery.versions(group)
         except TransportError:

@@ -144,7 +144,7 @@ def _settings(values: Mapping[str, Any]) -> AdapterSettings:
 
 
 def _positive_s(name: str, values: Mapping[str, Any]) -> float:
-    """The value of a duration flag in seconds. Raises UsageError where it is not positive."""
+    """The value of a duration flag in seconds. Raises UsageError if it is not positive."""
     value_s: float = values[name.replace("-", "_")] / NANOSECONDS
     if value_s <= 0:
         raise UsageError(f"--{name} must be greater than 0")

@@ -71,7 +71,7 @@ class Serving:
 
 
 def parse_serving(options: Mapping[str, Any]) -> Serving | None:
-    """The values of `endpoint_options` (by click's names); None where nothing is served. Raises UsageError."""
+    """The values of `endpoint_options` (by click's names); None if nothing is served. Raises UsageError."""
     certificate, key = options["tls_cert_file"], options["tls_private_key_file"]
     if (certificate is None) != (key is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
@@ -90,7 +90,7 @@ def parse_serving(options: Mapping[str, Any]) -> Serving | None:
 
 
 def parse_address_option(text: str) -> Serving | None:
-    """The value of `address_option`, over plain HTTP; None where nothing is served. Raises UsageError."""
+    """The value of `address_option`, over plain HTTP; None if nothing is served. Raises UsageError."""
     return Serving(*parse_address(text)) if text else None
 
 

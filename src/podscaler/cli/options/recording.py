@@ -56,7 +56,7 @@ record_options = flag_group(
 
 
 def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> RecordFile | None:
-    """The file for the values of `record_options`, not opened yet; None where nothing is recorded."""
+    """The file for the values of `record_options`, not opened yet; None if nothing is recorded."""
     path: Path | None = options["record"]
     if path is None:
         return None
@@ -71,7 +71,7 @@ def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> Rec
 
 @asynccontextmanager
 async def open_recording(file: RecordFile | None, clock: Clock) -> AsyncIterator[Recording]:
-    """The recording, complete at the end of the context. Raises UsageError where the file cannot be written."""
+    """The recording, complete at the end of the context. Raises UsageError if the file cannot be written."""
     if file is None:
         yield Recording()
         return

@@ -98,7 +98,7 @@ def _range_query(request: RangeRequest) -> "list[tuple[float, str]]":
 
 
 def _simulated(scenario: Path, found: ScenarioFile) -> Iterator[SimulatedSync]:
-    """The syncs. Raises UsageError where the scenario contradicts itself."""
+    """The syncs. Raises UsageError if the scenario contradicts itself."""
     try:
         yield from engine.simulate(found.scenario)
     except ValueError as error:

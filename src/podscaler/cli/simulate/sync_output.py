@@ -34,7 +34,7 @@ class SyncWriter(Protocol):
         ...
 
     def finish(self, summaries: list[RunSummary], failures: list[str]) -> None:
-        """Write the end. Raises UsageError where a file cannot be written."""
+        """Write the end. Raises UsageError if a file cannot be written."""
         ...
 
 
@@ -83,7 +83,7 @@ class ParquetWriter:
     Args:
         group_rows: the most rows that are held in memory.
 
-    Raises UsageError where polars is not installed, or the file's folder cannot be written.
+    Raises UsageError if polars is not installed, or the file's folder cannot be written.
     """
 
     def __init__(self, path: Path, group_rows: int = GROUP_ROWS) -> None:
@@ -114,7 +114,7 @@ class ParquetWriter:
         return len(self._rows)
 
     def add(self, sync: SimulatedSync) -> None:
-        """As in SyncWriter. Raises UsageError where a file cannot be written."""
+        """As in SyncWriter. Raises UsageError if a file cannot be written."""
         self._rows.append(msgspec.to_builtins(results.row(sync)))
         if len(self._rows) >= self._group_rows:
             self._write_group()

@@ -31,7 +31,7 @@ class Timeline:
         self._failing: set[str] = set()
 
     def lines(self, sync: SimulatedSync) -> Iterator[str]:
-        """The lines of one sync; none where nothing changed."""
+        """The lines of one sync; none if nothing changed."""
         row = results.row(sync)
         visible_values = (row.replicas, row.pods, row.ready, row.unscheduled, row.nodes, row.error)
         outcome = self._outcome(sync, row)

@@ -119,7 +119,7 @@ def _notice(live_cluster: "LiveCluster") -> Notice | None:
 
 
 async def _print_once(options: WatchOptions, view: ListView) -> None:
-    """Print the list as soon as every autoscaler was synced once. Raises UsageError where that takes too long."""
+    """Print the list as soon as every autoscaler was synced once. Raises UsageError if that takes too long."""
     async with _watching(options, view.namespace) as (live_cluster, working):
         try:
             async with asyncio.timeout(LIST_WITHIN_S):

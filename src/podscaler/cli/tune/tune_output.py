@@ -120,7 +120,7 @@ def as_json(tuned: TunedAutoscaler) -> Mapping[str, Any]:
 
 
 def patch(tuned: TunedAutoscaler) -> str:
-    """The manifest as YAML, with the reasons as comments. Raises ValueError where nothing is recommended."""
+    """The manifest as YAML, with the reasons as comments. Raises ValueError if nothing is recommended."""
     if tuned.manifest is None:
         raise ValueError("nothing is recommended")
     lines = [verdict(tuned), *(str(change) for change in tuned.changes), *tuned.effects]

@@ -32,7 +32,7 @@ _LATER_MEASURE = "under-amount"
 
 
 def data(tuned: TunedAutoscaler, source: TuneSource) -> ReportData:
-    """The content of the report. Raises ValueError where the scenario contradicts itself."""
+    """The content of the report. Raises ValueError if the scenario contradicts itself."""
     present_part, *other_parts = _parts(tuned, source)
     changes = ReportTable(
         title="Changes",

@@ -29,7 +29,7 @@ def tune(
     share: float,
     on_progress: Callable[[int], None],
 ) -> TunedAutoscaler:
-    """The result of the search. Raises UsageError where the load cannot be divided.
+    """The result of the search. Raises UsageError if the load cannot be divided.
 
     Args:
         share: of the first part.

@@ -331,7 +331,7 @@ class ControlPlane:
         return cluster_ips
 
     async def _serve_heapster(self, machine: Machine | None, registry: Registry) -> str:
-        """The URL of Heapster's API; empty where it is not served."""
+        """The URL of Heapster's API; empty if it is not served."""
         if machine is not None and self._settings.serve_heapster:
             return await machine.start_heapster()
         await heapster_service.remove(registry)
@@ -361,7 +361,7 @@ class ControlPlane:
         return log
 
     async def _listen(self, server: ApiServer, last_port: int) -> int:
-        """Start the server; returns its port. Raises UsageError where the port of the flag cannot be used."""
+        """Start the server; returns its port. Raises UsageError if the port of the flag cannot be used."""
         if self._settings.port:
             return await server.start(HOST, self._settings.port)
         try:

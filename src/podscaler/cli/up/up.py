@@ -146,7 +146,7 @@ def command(
 
 
 def _kubeconfig_file(path: Path) -> Path:
-    """The absolute path of the kubeconfig. Raises UsageError where its folder does not exist."""
+    """The absolute path of the kubeconfig. Raises UsageError if its folder does not exist."""
     file = path.expanduser().absolute()
     if not file.parent.is_dir():
         raise UsageError(f"--kubeconfig-out: the folder {file.parent} does not exist")

@@ -54,7 +54,7 @@ class UpDashboard:
             self._attach(controller)
 
     async def start(self, kubeconfig: Path, on_login: Callable[[str], None]) -> tuple[str, str]:
-        """Serve; returns the address, and a link that logs in once. Raises UsageError where it cannot listen.
+        """Serve; returns the address, and a link that logs in once. Raises UsageError if it cannot listen.
 
         Args:
             kubeconfig: of the administrator.

@@ -56,7 +56,7 @@ def _failure_annotations(policy: Object) -> dict[str, str]:
 
 
 def _last_applied(meta: Object, kind: AutoscalerKind) -> dict[str, str]:
-    """The last-applied configuration of kubectl with the other kind; empty where there is none, or an older version."""
+    """The last-applied configuration of kubectl with the other kind; empty if there is none, or an older version."""
     text = (meta.get("annotations") or {}).get(LAST_APPLIED)
     try:
         applied = json.loads(text) if text else None

@@ -236,7 +236,7 @@ class Migrator:
         return await self._is_gone(meta)
 
     async def _is_gone(self, meta: Object) -> bool:
-        """True once the deleted object no longer exists. Raises UsageError where a finalizer blocks the deletion."""
+        """True once the deleted object no longer exists. Raises UsageError if a finalizer blocks the deletion."""
         while True:
             latest = await self._find(self._terms.source, meta["namespace"], meta["name"])
             if latest is None or latest["metadata"]["uid"] != meta["uid"]:
@@ -264,7 +264,7 @@ class Migrator:
         return history_record.encode(HistoryRecord(meta["uid"], WRITER, now_ns, stored_history))
 
     async def _find(self, kind: AutoscalerKind, namespace: str, name: str) -> Object | None:
-        """The object; None if there is none. Raises UsageError where the kind is not served, and StatusError."""
+        """The object; None if there is none. Raises UsageError if the kind is not served, and StatusError."""
         try:
             return _decoded(await self._client.get(kind.path(namespace, name), subject=f"{kind.resource} {name}"))
         except StatusError as error:

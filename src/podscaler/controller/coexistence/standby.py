@@ -59,7 +59,7 @@ class WriteGate:
         self._has_written = others is None or policy != REFUSE
 
     def block_reason(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
-        """Why nothing may be written about the autoscaler now; empty where it may.
+        """Why nothing may be written about the autoscaler now; empty if it may.
 
         Args:
             has_change: whether anything would be written.

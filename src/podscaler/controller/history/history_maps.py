@@ -61,7 +61,7 @@ class ConfigMapContents(NamedTuple):
 
     Attributes:
         entries: texts by data key.
-        version: the resourceVersion; None where the ConfigMap does not exist.
+        version: the resourceVersion; None if the ConfigMap does not exist.
     """
 
     entries: Mapping[str, str]
@@ -97,7 +97,7 @@ class HistoryMaps:
         self.namespace = namespace
 
     async def read(self, name: str) -> ConfigMapContents:
-        """The data of a ConfigMap, empty where it does not exist. Raises StatusError, ForeignConfigMap among them."""
+        """The data of a ConfigMap, empty if it does not exist. Raises StatusError, ForeignConfigMap among them."""
         try:
             body = await self._client.get(self._path(name), subject=f"configmaps {name}", timeout_s=TIMEOUT_S)
         except StatusError as error:
@@ -170,7 +170,7 @@ def is_outdated(error: StatusError) -> bool:
 
 
 def _version(answer: bytes, name: str) -> str:
-    """The resourceVersion in the response to a write. Raises StatusError where there is none."""
+    """The resourceVersion in the response to a write. Raises StatusError if there is none."""
     try:
         return _WRITTEN.decode(answer).metadata.resource_version
     except msgspec.DecodeError as error:
@@ -188,7 +188,7 @@ async def load_history(
         uid: the object's uid; None: any.
         namespace: the namespace of the ConfigMaps.
 
-    Returns None where there is no valid record of that object. Raises StatusError.
+    Returns None if there is no valid record of that object. Raises StatusError.
     """
     maps = HistoryMaps(client, namespace)
     text = (await maps.read(map_of(key))).entries.get(history_record.data_key(key))

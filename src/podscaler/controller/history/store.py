@@ -38,7 +38,7 @@ class HistoryStore:
     async def find(self, key: Key, uid: str) -> RestoredHistory | None:
         """The history that an earlier process left of the autoscaler with that uid; None if there is none.
 
-        Raises StatusError where it cannot be read now.
+        Raises StatusError if it cannot be read now.
         """
         del key, uid
         return None

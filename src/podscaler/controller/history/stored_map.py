@@ -194,7 +194,7 @@ class StoredMap:
         )
 
     def _read(self, data_key: str, text: str, now_ns: int) -> HistoryRecord | None:
-        """The record in an entry; None where it is invalid."""
+        """The record in an entry; None if it is invalid."""
         try:
             record = history_record.decode(text)
         except ValueError as error:

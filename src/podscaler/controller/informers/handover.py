@@ -40,7 +40,7 @@ class MigrationOrigin(NamedTuple):
 
 
 def find_origin(meta: ObjectMeta) -> MigrationOrigin | None:
-    """The origin of the object; None where the annotation is absent or invalid."""
+    """The origin of the object; None if the annotation is absent or invalid."""
     parts = (meta.annotations or {}).get(MIGRATED_FROM, "").split("/")
     return MigrationOrigin(*parts) if len(parts) == 3 else None
 
@@ -66,7 +66,7 @@ def waiting_message(annotations: Mapping[str, str]) -> str:
 
 
 def find_history(meta: ObjectMeta, now_ns: int) -> RestoredHistory | None:
-    """The history in the annotation; None where it is absent or invalid.
+    """The history in the annotation; None if it is absent or invalid.
 
     It was read at the instant of the handover, so it is complete, as after an orderly end.
     """

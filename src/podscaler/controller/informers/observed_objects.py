@@ -39,7 +39,7 @@ class Autoscaler:
         wire: the object as the API has it.
         spec: the spec as `podscaler.core.decide` takes it.
         kind: HorizontalPodAutoscaler or PodAutoscaler.
-        fault: why the object is invalid; empty where there is no error.
+        fault: why the object is invalid; empty if there is no error.
     """
 
     metadata: ObjectMeta

@@ -159,7 +159,7 @@ class ScaleClient:
             log.debug("the response to a write of %s's scale cannot be decoded", target.reference)
 
     async def _latest(self, target: ScaleTarget) -> ScaleTarget:
-        """The target with its scale as it is now; unchanged where it cannot be read."""
+        """The target with its scale as it is now; unchanged if it cannot be read."""
         try:
             return replace(target, scale=await self._get(target.path, target.subject))
         except StatusError as error:

@@ -169,7 +169,7 @@ class TargetInformer:
                 await self._more.wait()
 
     def find(self, mapping: RESTMapping, key: Key) -> Scale | None:
-        """The scale of the object of that key; None where it has to be requested."""
+        """The scale of the object of that key; None if it has to be requested."""
         resource = (mapping.group, mapping.plural)
         watched = self._watched.get(resource)
         if watched is None:

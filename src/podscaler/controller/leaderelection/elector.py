@@ -128,7 +128,7 @@ class Elector:
         return True
 
     async def _attempt_within(self, limit_s: float) -> write_lease.ClockReading | None:
-        """When the attempt began, if it succeeded; None where it failed or took too long."""
+        """When the attempt began, if it succeeded; None if it failed or took too long."""
         begun = write_lease.now(self._clock)
         try:
             is_ours = await timeouts.within(self._clock, limit_s, self._try(begun))
@@ -175,7 +175,7 @@ class Elector:
         return True
 
     async def _renew_unseen(self, new_record: LeaderElectionRecord) -> bool:
-        """Renew without reading the lease first; returns False where the lease was changed."""
+        """Renew without reading the lease first; returns False if the lease was changed."""
         assert self._observed is not None
         try:
             await self._update(new_record, self._observed, transitions=self._observed.transitions)

@@ -64,7 +64,7 @@ class Leadership:
         return self._holder.held_write_lease
 
     def fault(self) -> str:
-        """The reason why /healthz fails; empty where it does not."""
+        """The reason why /healthz fails; empty if it does not."""
         return self._holder.fault(self._timing.lease_duration_s)
 
     def stop(self) -> None:

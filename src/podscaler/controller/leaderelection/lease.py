@@ -143,7 +143,7 @@ class LeaseLock:
         return metadata
 
     async def get(self) -> LeaderElectionRecord | None:
-        """Read the Lease; its record, None where there is no Lease. Raises StatusError."""
+        """Read the Lease; its record, None if there is no Lease. Raises StatusError."""
         try:
             body = await self._client.get(path(self.namespace, self.name), subject=self._subject)
         except StatusError as error:
@@ -154,13 +154,13 @@ class LeaseLock:
         return self._keep(body)
 
     async def create(self, record: LeaderElectionRecord) -> None:
-        """Create the Lease. Raises StatusError, also where it exists."""
+        """Create the Lease. Raises StatusError, also if it exists."""
         metadata = {"name": self.name, "namespace": self.namespace}
         body = msgspec.json.encode(self._with({"metadata": metadata}, record))
         self._keep(await self._client.post(path(self.namespace), body, subject=self._subject))
 
     async def update(self, record: LeaderElectionRecord) -> None:
-        """Replace the record that was read last. Raises StatusError, also where the Lease has changed since."""
+        """Replace the record that was read last. Raises StatusError, also if the Lease has changed since."""
         if self._object is None:
             raise StatusError("lease not initialized, call get or create first", code=0)
         body = msgspec.json.encode(self._with(self._object, record))

@@ -79,7 +79,7 @@ class LeaseHolder:
 
     @property
     def write_lease(self) -> WriteLease | None:
-        """The write lease of syncs; None where nothing is synced by this lease."""
+        """The write lease of syncs; None if nothing is synced by this lease."""
         return self.elector.write_lease if self.is_working else None
 
     @property
@@ -92,7 +92,7 @@ class LeaseHolder:
         self._resigning.set()
 
     def fault(self, lease_duration_s: float) -> str:
-        """The reason why /healthz fails; empty where it does not.
+        """The reason why /healthz fails; empty if it does not.
 
         Source: client-go's Check, with the 20 s that kube-controller-manager allows.
         """

@@ -35,7 +35,7 @@ class Holding(NamedTuple):
 
 
 def find(leases: Iterable[Lease], election: str, key: Key, *, now_ns: int) -> Holding | None:
-    """The Lease whose holder manages an autoscaler; None where there is none.
+    """The Lease whose holder manages an autoscaler; None if there is none.
 
     If the number of shards was changed, Leases with both numbers may exist: the live one counts, else the one that was
     renewed last.
@@ -51,7 +51,7 @@ def find(leases: Iterable[Lease], election: str, key: Key, *, now_ns: int) -> Ho
 
 
 def _holding(observed: Lease, election: str, key: Key, now_ns: int) -> Holding | None:
-    """The Lease as a Holding; None where it belongs to another shard, or to a member."""
+    """The Lease as a Holding; None if it belongs to another shard, or to a member."""
     shards = int(observed.shards) if observed.shards.isascii() and observed.shards.isdigit() else 0
     shard = shard_assignment.shard_of(key, shards) if shards else None
     name = election if shard is None else lease.shard_name(election, shard)

@@ -88,7 +88,7 @@ class Sharding:
         return min(write_leases, key=WriteLease.remaining_s, default=None)
 
     def fault(self) -> str:
-        """The reason why /healthz fails; empty where it does not."""
+        """The reason why /healthz fails; empty if it does not."""
         if self._failures:
             return f"sharing the work failed: {self._failures[0]!r}"
         faults = (holder.fault(self._timing.lease_duration_s) for holder in self._holders)

@@ -159,9 +159,9 @@ def _log_failure(settings: ControllerSettings, error: StatusError) -> None:
 
 
 async def find_published(client: Client, namespace: str = history_maps.NAMESPACE) -> EffectiveSettings | None:
-    """The settings that a podscaler controller published; None where there are none, or they cannot be read.
+    """The settings that a podscaler controller published; None if there are none, or they cannot be read.
 
-    Raises TransportError where the API server cannot be reached.
+    Raises TransportError if the API server cannot be reached.
     """
     try:
         text = (await HistoryMaps(client, namespace).read(history_maps.NAME)).entries.get(SETTINGS)
@@ -183,9 +183,9 @@ async def find_published(client: Client, namespace: str = history_maps.NAMESPACE
 
 
 async def find_built_in(client: Client) -> EffectiveSettings | None:
-    """The settings of kube-controller-manager, from the arguments of its pod; None where they are not visible.
+    """The settings of kube-controller-manager, from the arguments of its pod; None if they are not visible.
 
-    Raises TransportError where the API server cannot be reached.
+    Raises TransportError if the API server cannot be reached.
     """
     path = "/api/v1" + urls.path("namespaces", BUILT_IN_NAMESPACE, "pods")
     try:

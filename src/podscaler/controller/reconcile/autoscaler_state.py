@@ -48,12 +48,12 @@ class AutoscalerState:
         history: recommendations and scale events of earlier syncs.
         is_restored: whether the history of an earlier process was looked up.
         restored: the history of an earlier process that is not added to `history` yet; None if there is none.
-        selector: the selector of the target's pods; None where no sync has read it.
+        selector: the selector of the target's pods; None if no sync has read it.
         conflicting: the autoscalers that another controller manages and that scale the same target.
         is_waiting: whether the autoscaler waits for a migration (`podscaler.controller.informers.handover`).
         standby_replicas: the target's replicas at the last sync on standby; None if there was none.
         standby_desired: the replicas that this sync would have written; None if it would not write.
-        error: the error of the last sync; empty where it succeeded.
+        error: the error of the last sync; empty if it succeeded.
         written: the last status write that the cache does not have yet.
         status_written_s: from when the status period counts, by the monotonic clock; None if no status was written.
         is_synced: whether a sync was ever begun; then this state stays until a sync finds the autoscaler deleted.
@@ -110,7 +110,7 @@ class AutoscalerState:
         self.standby_replicas = self.standby_desired = None
 
     def is_new_error(self, error: str) -> bool:
-        """Whether a sync ended otherwise than the one before (`error` is empty where it succeeded)."""
+        """Whether a sync ended otherwise than the one before (`error` is empty if it succeeded)."""
         is_new, self.error = self.error != error, error
         return is_new
 

@@ -92,7 +92,7 @@ class AutoscalerReconciler:
     async def reconcile(self, autoscaler: Autoscaler) -> Decision:
         """Sync the autoscaler; the decision with the results of its writes. Failures of requests are part of it.
 
-        Raises Outdated where the spec was changed meanwhile, and LeadershipLost where the write lease ended.
+        Raises Outdated if the spec was changed meanwhile, and LeadershipLost where the write lease ended.
 
         Differs: kube-controller-manager carries out what it decided by the spec that it began with.
         """
@@ -150,7 +150,7 @@ class AutoscalerReconciler:
         state.history = prior_history
 
     def _ensure_latest(self, autoscaler: Autoscaler) -> None:
-        """Raise Outdated where the cache has another spec; old API servers set no generation that could be compared."""
+        """Raise Outdated if the cache has another spec; old API servers set no generation that could be compared."""
         latest = self._writes.find_latest(autoscaler.key)
         if latest is None or latest is autoscaler:
             return

@@ -51,7 +51,7 @@ class StatusWriter:
     async def write(
         self, autoscaler: Autoscaler, latest: HorizontalPodAutoscalerStatus, state: AutoscalerState
     ) -> StatusError | None:
-        """Write a status that differs; returns the error of a failed write, None where none failed."""
+        """Write a status that differs; returns the error of a failed write, None if none failed."""
         if is_same(autoscaler.wire.status, latest) or self._can_wait(autoscaler, latest, state):
             return None
         try:
@@ -128,7 +128,7 @@ def _mean_the_same(old: Any, new: Any, name: str = "") -> bool:
 
 
 async def write(client: Client, autoscaler: Autoscaler, status: HorizontalPodAutoscalerStatus) -> str:
-    """Write the status; the new resourceVersion of the object, empty where the response has none.
+    """Write the status; the new resourceVersion of the object, empty if the response has none.
 
     The body is the whole object with the resourceVersion that was read, so that a newer object causes a conflict.
     Raises StatusError.

@@ -113,7 +113,7 @@ class FileRecording(Recording):
         self._lines.restart()
 
     def _recovers(self) -> bool:
-        """Whether writing may be tried again, in a fresh file. Raises OSError where that cannot be begun."""
+        """Whether writing may be tried again, in a fresh file. Raises OSError if that cannot be begun."""
         if self._clock.monotonic_s() - (self._failed_at_s or 0.0) < RETRY_PERIOD_S:
             return False
         self._begin()

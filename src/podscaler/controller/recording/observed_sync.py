@@ -18,9 +18,9 @@ class ObservedSync:
 
     Attributes:
         observation: the facts, as `podscaler.core.decide` takes them.
-        target: the target's scale, for writing it; None where it could not be read.
+        target: the target's scale, for writing it; None if it could not be read.
         pods: the cached pods of the observation.
-        answers: a result for each metric of the spec, None for one that was not queried; empty where none was queried.
+        answers: a result for each metric of the spec, None for one that was not queried; empty if none was queried.
         durations_s: the duration of each query.
     """
 

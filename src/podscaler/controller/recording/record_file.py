@@ -56,7 +56,7 @@ class RecordFile:
         return [path for path in numbered if path.is_file()]
 
     def check(self) -> None:
-        """Check that FILE can be begun. Raises UsageError where it is no recording, or another process writes it."""
+        """Check that FILE can be begun. Raises UsageError if it is no recording, or another process writes it."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:

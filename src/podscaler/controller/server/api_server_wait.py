@@ -61,7 +61,7 @@ def sentence(failure: StatusError, config: Config) -> str:
 
 
 async def _failure(client: Client) -> StatusError | None:
-    """The error of a list of autoscalers; None where it succeeds or is forbidden."""
+    """The error of a list of autoscalers; None if it succeeds or is forbidden."""
     try:
         await client.get(AUTOSCALERS, subject=SUBJECT, query=[("limit", "1")], timeout_s=TIMEOUT_S)
     except StatusError as error:

@@ -193,7 +193,7 @@ def summary(lacking: Sequence[Permission], client: Client) -> str:
 
 
 async def _is_allowed(client: Client, permission: Permission) -> bool:
-    """Whether the API server grants a permission, by a SelfSubjectAccessReview; True where it cannot be reviewed."""
+    """Whether the API server grants a permission, by a SelfSubjectAccessReview; True if it cannot be reviewed."""
     attributes = {
         "verb": permission.verb,
         "group": permission.group,

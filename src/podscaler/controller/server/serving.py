@@ -31,7 +31,7 @@ class Access(Protocol):
     """Authenticates and authorizes requests of /metrics; DelegatedAccess does."""
 
     async def check(self, authorization: str, verb: str, path: str) -> AccessError | None:
-        """The error of a request; None where it is allowed."""
+        """The error of a request; None if it is allowed."""
         ...
 
 
@@ -41,7 +41,7 @@ class Endpoints:
     Args:
         figures: renders /metrics.
         unready: returns the reasons why the controller is not ready; empty when it is.
-        fault: returns the reason why /healthz fails; empty where it does not.
+        fault: returns the reason why /healthz fails; empty if it does not.
         access: authorizes requests of /metrics; None if all are allowed.
     """
 

@@ -119,7 +119,7 @@ class ServerHealth:
             fault.failed_syncs += fault.is_active
 
     def unready(self) -> list[str]:
-        """The reason why the controller is not ready because of its credentials; empty where they are accepted."""
+        """The reason why the controller is not ready because of its credentials; empty if they are accepted."""
         return [self._unauthorized_text()] if self._unauthorized.is_active else []
 
     def faults(self) -> list[str]:

@@ -114,7 +114,7 @@ def requests_milli(resource: str, container: str, situation: Situation) -> list[
 
 
 def request_milli(pod: Pod, resource: str, container: str, settings: Settings) -> int:
-    """The request of a pod, or of one container of it, in thousandths. Raises MetricError where there is none."""
+    """The request of a pod, or of one container of it, in thousandths. Raises MetricError if there is none."""
     if container:
         return _container_request(pod, resource, container)
     if pod.pod_level is not None and settings.gates.pod_level_resources:

@@ -23,7 +23,7 @@ def of_resource(
 ) -> PodSamples:
     """The usage of a resource by each pod, or by one container of it.
 
-    A pod is left out where a container that counts is absent or lacks the resource. Raises ValueError where a number
+    A pod is left out if a container that counts is absent or lacks the resource. Raises ValueError if a number
     or a time cannot be read.
     """
     samples: dict[str, Sample] = {}

@@ -23,7 +23,7 @@ _NO_REQUESTS: Mapping[str, str] = {}
 
 
 def pod(wire: pods.Pod, version: Emulation = emulation.V1_37) -> Pod:
-    """The facts of one pod. Raises ValueError where a quantity or a time of it cannot be read."""
+    """The facts of one pod. Raises ValueError if a quantity or a time of it cannot be read."""
     ready = next((each for each in wire.status.conditions or () if each.type == "Ready"), None)
     containers = tuple(_container_requests(each, version) for each in _counting_containers(wire.spec))
     return Pod(

@@ -120,12 +120,12 @@ def parse_annotations(annotations: Mapping[str, str]) -> OnMetricFailureSpec | N
 
 
 def check(policy_spec: OnMetricFailureSpec) -> None:
-    """Raise PolicyError where `spec.onMetricFailure` is invalid."""
+    """Raise PolicyError if `spec.onMetricFailure` is invalid."""
     _policy(policy_spec, ())
 
 
 def with_annotations(wire: HorizontalPodAutoscalerSpec, annotations: Mapping[str, str]) -> HorizontalPodAutoscalerSpec:
-    """The spec with the field that annotations state; unchanged where they are invalid, or the field is set."""
+    """The spec with the field that annotations state; unchanged if they are invalid, or the field is set."""
     if wire.on_metric_failure is not None:
         return wire
     try:

@@ -160,7 +160,7 @@ class Observation(msgspec.Struct, frozen=True):
         generation: its metadata.generation, 0 without one.
         scale: the target's scale, or the failure to read it.
         pods: pods of the namespace, in list order; a superset of those that the scale's selector matches.
-        metrics: for each entry of `spec.metrics` its measurement, None where there was no query.
+        metrics: for each entry of `spec.metrics` its measurement, None if there was no query.
         neighbours: the stored selectors of the namespace; the autoscaler's own does not matter.
         is_registered: whether the informer still has the autoscaler.
     """

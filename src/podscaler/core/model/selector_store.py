@@ -90,7 +90,7 @@ class SelectorStore:
         self._namespaces: dict[str, Namespace] = {}
 
     def namespace(self, name: str) -> Namespace:
-        """The selectors of a namespace, empty where none is stored; valid until the next change."""
+        """The selectors of a namespace, empty if none is stored; valid until the next change."""
         return self._namespaces.get(name) or Namespace()
 
     def store(self, key: str, selector: Selector) -> None:

@@ -63,7 +63,7 @@ class Spec(Fact, frozen=True, gc=False):
     Attributes:
         key: `namespace/name` of the autoscaler.
         reference: its target, as messages name it: `Deployment/shop/web`.
-        target_fault: the error in `scaleTargetRef.apiVersion`; empty where there is no error.
+        target_fault: the error in `scaleTargetRef.apiVersion`; empty if there is no error.
         scales_on_others: whether a metric is of type Object or External, which has a value without any pod.
         behavior: None if the spec has none, and the flag's window and fixed limits apply.
         failure_policy: what happens when metrics cannot be read (Kubernetes has no such policy).

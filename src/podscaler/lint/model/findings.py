@@ -92,7 +92,7 @@ class Finding:
         field: the path of the field (`spec.metrics[0].type`); empty: the whole object.
         message, fix: as in RuleFinding.
         file: empty for an object of a cluster.
-        line: counted from 1; 0 where there is no file.
+        line: counted from 1; 0 if there is no file.
     """
 
     rule: Rule

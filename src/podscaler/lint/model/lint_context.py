@@ -109,7 +109,7 @@ class LintedCluster:
         scalable: whether a group and kind (lower case) is served with a scale; kinds that are not served, or whose
             discovery failed, are missing.
         unserved: the groups and kinds that the cluster does not serve.
-        metrics: for each group of the metrics APIs the metrics that discovery lists, None where it is not served;
+        metrics: for each group of the metrics APIs the metrics that discovery lists, None if it is not served;
             groups whose discovery failed are missing.
     """
 
@@ -142,7 +142,7 @@ class LintContext:
         )
 
     def find(self, key: Key) -> Item | None:
-        """The object with that identity, None where it is not among the items."""
+        """The object with that identity, None if it is not among the items."""
         return self._by_key.get(key)
 
     def of_kind(self, group: str, kind: str, namespace: str | None = None) -> Sequence[Item]:

@@ -63,7 +63,7 @@ class Item:
         written: the decoded object as written; for an unknown kind, the plain value.
         obj: the object with the API's defaults, in the storage version; empty if it cannot be decoded.
         origin: the file or cluster that it is from.
-        faults: the API errors with which the API server would reject it; empty where there is no error.
+        faults: the API errors with which the API server would reject it; empty if there is no error.
     """
 
     api_version: str
@@ -92,7 +92,7 @@ class Item:
 
     @property
     def spec(self) -> Object:
-        """The spec with defaults; empty where there is none."""
+        """The spec with defaults; empty if there is none."""
         return mapping(self.obj.get("spec"))
 
     @property

@@ -65,7 +65,7 @@ def decoded(value: Object) -> DecodedPodAutoscaler:
 
 
 def in_v2(stored: Object) -> Object:
-    """The object as autoscaling/v2, with quantities as texts. Raises DecodeError where it cannot be decoded as that."""
+    """The object as autoscaling/v2, with quantities as texts. Raises DecodeError if it cannot be decoded as that."""
     return hpa.complete(decoding.decode_value(stored, "autoscaling/v2.HorizontalPodAutoscaler").obj)
 
 

@@ -78,12 +78,12 @@ class Workload:
 
 
 def target_of(autoscaler: LintedAutoscaler, context: LintContext) -> Workload | None:
-    """The target of an autoscaler; None where it is not among the items, or cannot be read."""
+    """The target of an autoscaler; None if it is not among the items, or cannot be read."""
     return read(autoscaler.target, context) if autoscaler.target else None
 
 
 def read(item: Item, context: LintContext) -> Workload | None:
-    """The workload; None where it is of another kind, has API errors, or is newer than these rules."""
+    """The workload; None if it is of another kind, has API errors, or is newer than these rules."""
     if item.faults or (item.group, item.kind.lower()) not in KNOWN:
         return None
     try:

@@ -82,7 +82,7 @@ def _fallback(autoscaler: LintedAutoscaler) -> FallbackReplicasSpec | None:
 
 
 def _stated_in_spec(autoscaler: LintedAutoscaler) -> OnMetricFailureSpec | None:
-    """The field of a PodAutoscaler; None where it has none, or one that its API server rejects."""
+    """The field of a PodAutoscaler; None if it has none, or one that its API server rejects."""
     item = autoscaler.item
     is_rejected = any(fault.field.startswith(f"spec.{FIELD}") for fault in item.faults)
     if (item.group, item.kind) != POD_AUTOSCALER or is_rejected:

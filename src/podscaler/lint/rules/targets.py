@@ -34,7 +34,7 @@ def target_without_scale(context: LintContext) -> Iterator[RuleFinding]:
 
 
 def _reason(autoscaler: LintedAutoscaler, context: LintContext, defined: dict[tuple[str, str], bool]) -> str:
-    """Why the target cannot be scaled; empty where it can be, or where that is not known."""
+    """Why the target cannot be scaled; empty if it can be, or where that is not known."""
     kind = (autoscaler.target_key.group, autoscaler.target_key.kind)
     if kind[0] == "extensions" and kind[1] in _MOVED_TO_APPS:
         return "is named in the group extensions, which no longer has it (write apps/v1)"
@@ -49,7 +49,7 @@ def _reason(autoscaler: LintedAutoscaler, context: LintContext, defined: dict[tu
 
 
 def _scalable(kind: tuple[str, str], context: LintContext, defined: dict[tuple[str, str], bool]) -> bool | None:
-    """Whether a kind has a scale; None where that is not known."""
+    """Whether a kind has a scale; None if that is not known."""
     if kind in _NEVER_SCALED:
         return False
     served = context.cluster.scalable if context.cluster else {}

@@ -109,7 +109,7 @@ def _utilization_ranges(context: LintContext) -> Iterator[_UtilizationRange]:
 
 
 def _highest_pct(workload: Workload, metric: LintedMetric) -> float | None:
-    """The utilization at which all containers are at their limits; None where one has no limit or no request."""
+    """The utilization at which all containers are at their limits; None if one has no limit or no request."""
     if workload.has_pod_resources:
         return None
     containers = [each for each in workload.containers if metric.container in ("", each.name)]

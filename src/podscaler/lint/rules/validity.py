@@ -68,7 +68,7 @@ def _fix_of_unknown(item: Item, path: str) -> str:
 
 
 def _fields(item: Item, parent: str) -> list[str]:
-    """The names of the fields below a path of an object; none where its type is not known."""
+    """The names of the fields below a path of an object; none if its type is not known."""
     name = schema.find_kind(item.api_version, item.kind)
     for part in parent.split(".") if parent else ():
         member = schema.find_field(name, part) if name else None

@@ -37,7 +37,7 @@ class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
             pod was ready; 0 without an SLO.
         scale_ups, scale_downs: numbers of rescales.
         syncs: how many are counted.
-        deviations: from the needed pods; None where they were not given.
+        deviations: from the needed pods; None if they were not given.
         fallbacks: why the exact engine simulated a candidate, by its index.
     """
 
@@ -106,7 +106,7 @@ def compile_scenario(scenario: SimulationScenario) -> BatchScenario:
 def run(scenario: BatchScenario, candidates: Sequence[Spec], measures: Measures = _DEFAULT_MEASURES) -> BatchResult:
     """The results of the candidates. Raises NotCovered for the first that cannot be simulated.
 
-    Raises ValueError where the numbers of needed pods are not as many as the syncs.
+    Raises ValueError if the numbers of needed pods are not as many as the syncs.
     """
     results = _run_kernel(scenario, candidates, measures)
     return results.as_result(scenario.at_ms, scenario.demand_ucores, measures, {})

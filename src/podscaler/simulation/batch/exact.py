@@ -30,7 +30,7 @@ class ExactCandidate(msgspec.Struct, frozen=True, kw_only=True):
 def with_candidate(scenario: SimulationScenario, candidate: Spec) -> SimulationScenario:
     """The scenario with the candidate in place of the autoscaler of its name, or of the only one.
 
-    Raises ValueError where no autoscaler or workload is clearly meant.
+    Raises ValueError if no autoscaler or workload is clearly meant.
     """
     autoscalers = list(scenario.autoscalers)
     places = [index for index, each in enumerate(autoscalers) if each.spec.key == candidate.key]

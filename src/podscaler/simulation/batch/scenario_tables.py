@@ -186,7 +186,7 @@ def _loads(workload: WorkloadModel, start_ms: int, duration_ms: int) -> Array:
 
 
 def values_at(series: StepSeries, at_ms: Array) -> Array:
-    """The values of a series at these instants. Raises NotCovered where they have more than 64 bits."""
+    """The values of a series at these instants. Raises NotCovered if they have more than 64 bits."""
     if max(map(abs, series.values)) >= _LARGEST:
         raise NotCovered("values of a load or a metric beyond 61 bits are not covered")
     steps = np.searchsorted(np.array(series.at_ms, np.int64), at_ms, side="right") - 1
@@ -202,7 +202,7 @@ def _feed_values(feeds: list[MetricFeed], at_ms: Array) -> Array:
 
 
 def _check_amounts(workload: WorkloadModel, loads: Array, span_ms: int) -> None:
-    """Raises NotCovered where sums of work or memory could have more than 64 bits."""
+    """Raises NotCovered if sums of work or memory could have more than 64 bits."""
     work = int(loads[:, at.LOAD_DEMAND].max()) * span_ms
     bytes_waiting = 0
     if workload.requests is not None and workload.requests.memory_per_request_bytes:

@@ -71,7 +71,7 @@ class Run(msgspec.Struct, kw_only=True):
         arrived_work, lost_work: CPU work that arrived, and that was lost.
         slow_work: CPU work that arrived while the mean response time was above the SLO or no pod was ready.
         engine: `batch` or `exact`.
-        reason: why the batch engine did not run it; empty where the batch engine ran it, and for other scalers.
+        reason: why the batch engine did not run it; empty if the batch engine ran it, and for other scalers.
     """
 
     at_ms: list[int] = []
@@ -125,7 +125,7 @@ class CandidateComparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> CandidateComparison:
     """The measures of the candidates, which take the place of the scenario's first autoscaler.
 
-    Raises ValueError where no instant counts, or where the scenario contradicts itself.
+    Raises ValueError if no instant counts, or where the scenario contradicts itself.
     """
     runs = _runs(scenario, candidates, needs)
     at_ms = runs[0].at_ms
@@ -168,7 +168,7 @@ def _runs(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: 
 
 
 def _batch(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> Iterable[Run]:
-    """The runs of autoscalers in the batch engine; none where it is not installed."""
+    """The runs of autoscalers in the batch engine; none if it is not installed."""
     try:
         from podscaler.simulation import batch
     except ImportError:

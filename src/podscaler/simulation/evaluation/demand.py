@@ -47,7 +47,7 @@ def pod_capacity(
         slo_ms: the mean response time that is to be met; None if there is no SLO.
         stated_milli: the capacity of a pod in thousandths of a core, in place of its limit or request.
 
-    Raises ValueError where the workload has neither limit nor request, where an SLO is stated for a load without
+    Raises ValueError if the workload has neither limit nor request, where an SLO is stated for a load without
     requests, and where no utilization meets the SLO.
     """
     full = _full_capacity(workload, stated_milli)
@@ -123,7 +123,7 @@ def needed_series(demand: StepSeries, capacity: PodCapacity) -> StepSeries:
 def cpu_demand(workload: WorkloadModel) -> StepSeries:
     """The demand for CPU over time, in millionths of a core.
 
-    Raises ValueError where the workload has no load of requests or CPU.
+    Raises ValueError if the workload has no load of requests or CPU.
     """
     requests = workload.requests
     if requests is not None:

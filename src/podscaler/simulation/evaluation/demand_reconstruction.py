@@ -110,7 +110,7 @@ def reconstruct(observations: Sequence[UsageObservation], end_ms: int) -> Recons
         observations: by increasing instants, at least one; those without a measured pod are left out by the caller.
         end_ms: of the last one.
 
-    Raises ValueError where there are no observations.
+    Raises ValueError if there are no observations.
     """
     if not observations:
         raise ValueError("no pod's CPU usage was observed, so the demand is unknown")

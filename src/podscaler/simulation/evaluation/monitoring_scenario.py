@@ -47,7 +47,7 @@ class MonitoredSeries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def workload(series: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerSpec) -> RecordedWorkload:
-    """The workload of an autoscaler. Raises UsageError where the spec or the values cannot be used."""
+    """The workload of an autoscaler. Raises UsageError if the spec or the values cannot be used."""
     for metric in spec.metrics:
         if not isinstance(metric, ResourceMetric) or metric.resource != "cpu" or metric.container:
             raise UsageError(

@@ -116,7 +116,7 @@ class RecordedContainers:
             ready: the names of the ready pods.
             cpu_milli: the CPU of each pod in this usage.
 
-        Raises ValueError where a quantity cannot be read.
+        Raises ValueError if a quantity cannot be read.
         """
         of_pods = self._values_milli(usage, "memory", "")
         if of_pods:

@@ -192,7 +192,7 @@ class _Reader:
         )
 
     def finished(self) -> RecordedWorkload:
-        """The workload. Raises UsageError where the recording lacks what is needed."""
+        """The workload. Raises UsageError if the recording lacks what is needed."""
         first, last = self._first, self._last
         if first is None or last is None or last.line.hpa is None:
             raise UsageError(self._nothing())
@@ -240,7 +240,7 @@ class _Reader:
         return PodModel(containers=self._containers.models(), launch=fixed(0), startup=self._startup())
 
     def _check(self, spec: Spec, workload: WorkloadModel) -> None:
-        """Raises UsageError where a resource metric has no recorded usage: it would count as 0."""
+        """Raises UsageError if a resource metric has no recorded usage: it would count as 0."""
         for metric in spec.metrics:
             if isinstance(metric, ResourceMetric) and not workload.has_load(metric.resource):
                 raise UsageError(

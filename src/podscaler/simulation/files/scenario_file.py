@@ -155,14 +155,14 @@ class _Reader:
     def _check_edit(
         self, edited: Spec, autoscalers: Iterable[AutoscalerModel], models: dict[str, WorkloadModel]
     ) -> None:
-        """Raises UsageError where an edited autoscaler cannot be evaluated on its workload."""
+        """Raises UsageError if an edited autoscaler cannot be evaluated on its workload."""
         key = next(each.workload for each in autoscalers if each.spec.key == edited.key)
         for metric in edited.metrics:
             if fault := _fault(metric, models[key]):
                 raise self._members["events"].error(f"the edited autoscaler {edited.name}: {fault}")
 
     def _check(self, scenario: SimulationScenario) -> None:
-        """Raises UsageError where the scenario has nothing to simulate, or lacks the values of a metric."""
+        """Raises UsageError if the scenario has nothing to simulate, or lacks the values of a metric."""
         if not scenario.autoscalers:
             raise self._root.error(f"the manifests have no {conversion.KIND}; at least one is needed")
         try:
@@ -187,7 +187,7 @@ def _objects(fields: Iterable[FileField]) -> dict[tuple[str, str], ManifestObjec
 
 
 def _bound(manifest: ManifestObject, spec: Spec, models: dict[str, WorkloadModel]) -> AutoscalerModel:
-    """The autoscaler with its workload. Raises UsageError where it cannot be evaluated on that."""
+    """The autoscaler with its workload. Raises UsageError if it cannot be evaluated on that."""
     reference = manifest.obj["spec"]["scaleTargetRef"]
     model = models.get(f"{manifest.namespace}/{reference.get('name')}")
     target_field = FileField(None, f"{manifest.field.path}.spec.scaleTargetRef".lstrip("."), manifest.field.document)
@@ -215,7 +215,7 @@ def _metric_names(specs: Iterable[Spec]) -> list[str]:
 
 
 def _fault(metric: Metric, model: WorkloadModel) -> str:
-    """Why a resource metric cannot be evaluated on a workload; empty where it can."""
+    """Why a resource metric cannot be evaluated on a workload; empty if it can."""
     fault = resource_faults.find_fault(metric, model)
     if fault or not isinstance(metric, ResourceMetric) or model.has_load(metric.resource):
         return fault

@@ -143,7 +143,7 @@ class _StepBuilder:
         self.last = point
 
     def finished(self) -> StepSeries:
-        """The series. Raises UsageError where the points end before the scenario."""
+        """The series. Raises UsageError if the points end before the scenario."""
         if self.last is None:
             raise UsageError(f"{self.rules.name} has no values")
         if self.rules.duration_ms - self.last.at_ms > USUAL_STEPS * self.usual_ms:

@@ -30,7 +30,7 @@ class TracePoint(NamedTuple):
 
     Attributes:
         at_ms: since the epoch, or since any other instant.
-        value: None where it is missing; 1 for a row that is a request.
+        value: None if it is missing; 1 for a row that is a request.
         place: of the point in its source, for messages: `line 7`.
     """
 
@@ -175,7 +175,7 @@ class _ValueParser:
 
 
 def parquet_points(columns: TraceColumns) -> Iterator[TracePoint]:
-    """The points of a Parquet file, read in batches. Raises UsageError, also where polars is not installed."""
+    """The points of a Parquet file, read in batches. Raises UsageError, also if polars is not installed."""
     try:
         import polars
     except ImportError:

@@ -98,5 +98,5 @@ class Partition(Protocol):
         ...
 
     def autoscalers(self) -> Iterator[FleetAutoscaler | UnusableAutoscaler]:
-        """Its autoscalers, one at a time. Raises UsageError where it cannot be read."""
+        """Its autoscalers, one at a time. Raises UsageError if it cannot be read."""
         ...

@@ -38,7 +38,7 @@ class ClusterRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def connected(request: ClusterRequest) -> Iterator[Client]:
-    """A client of the cluster; a local cluster ends with it. Raises UsageError where no scheduler responds."""
+    """A client of the cluster; a local cluster ends with it. Raises UsageError if no scheduler responds."""
     if request.scheduler:
         with _remote(request) as client:
             yield client

@@ -58,7 +58,7 @@ class FleetRun(msgspec.Struct, frozen=True, kw_only=True):
 def run(fleet: FleetRun, on: ClusterRequest, on_progress: Callable[[FleetProgress], None]) -> FleetProgress:
     """Write the file of every partition that is not there yet.
 
-    Raises UsageError where the scheduler cannot be reached, a file cannot be read or written, or a partition ends its
+    Raises UsageError if the scheduler cannot be reached, a file cannot be read or written, or a partition ends its
     worker again and again.
     """
     fingerprints = {each.name: _fingerprint(each, fleet.description) for each in fleet.partitions}

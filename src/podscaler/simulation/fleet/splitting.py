@@ -151,7 +151,7 @@ def _divide_one(path: Path, read_lines: ReadLines, writer: "_Writer") -> Recordi
 
 
 def _numbered(path: Path, read_lines: ReadLines) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, with their numbers from 1. Raises UsageError where the file cannot be read."""
+    """The lines that are not blank, with their numbers from 1. Raises UsageError if the file cannot be read."""
     number = 0
     try:
         for number, line in enumerate(read_lines(path), 1):

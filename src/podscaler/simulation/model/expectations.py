@@ -72,7 +72,7 @@ class ExpectationCheck:
             self._miss(sync, observed_value)
 
     def failure(self) -> str:
-        """The sentence about what was not as expected; empty where all was."""
+        """The sentence about what was not as expected; empty if all was."""
         expectation = self._expectation
         name = expectation.workload.partition("/")[2]
         if not self._is_checked:

@@ -62,7 +62,7 @@ class MetricReading(msgspec.Struct, frozen=True):
 
     Attributes:
         name: as messages name it, such as `cpu resource utilization (percentage of request)`.
-        current, target: in the target's unit (percent, or thousandths); `current` is None where it could not be read.
+        current, target: in the target's unit (percent, or thousandths); `current` is None if it could not be read.
         unit: `percent` or `milli`.
     """
 

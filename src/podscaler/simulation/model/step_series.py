@@ -22,7 +22,7 @@ class StepSeries(msgspec.Struct, frozen=True):
     values: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Raises ValueError where steps are missing, out of order, or not as many as values."""
+        """Raises ValueError if steps are missing, out of order, or not as many as values."""
         if not self.at_ms or len(self.at_ms) != len(self.values):
             raise ValueError(f"a series needs as many instants ({len(self.at_ms)}) as values ({len(self.values)})")
         if any(later <= earlier for earlier, later in zip(self.at_ms, self.at_ms[1:], strict=False)):

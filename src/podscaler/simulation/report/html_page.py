@@ -29,7 +29,7 @@ _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u202
 
 
 def ensure_writable(path: Path) -> None:
-    """Raise UsageError where `write` would fail, before the work that the report is about."""
+    """Raise UsageError if `write` would fail, before the work that the report is about."""
     folder = path.absolute().parent
     if not folder.is_dir():
         raise UsageError(f"cannot write {path}: there is no folder {folder}")

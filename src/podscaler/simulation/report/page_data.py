@@ -44,7 +44,7 @@ class PlotSeries(_Part, frozen=True, kw_only=True):
 
 
 class PlotBand(_Part, frozen=True, kw_only=True):
-    """An area between two values at each instant, such as a tolerance; None where there is none."""
+    """An area between two values at each instant, such as a tolerance; None if there is none."""
 
     label: str
     low: Sequence[float | None]

@@ -49,7 +49,7 @@ def split(whole: ScoredPart, share: float) -> list[ScoredPart]:
     Args:
         share: above 0 and below 1.
 
-    Raises ValueError where one of the parts has no sync.
+    Raises ValueError if one of the parts has no sync.
     """
     before = _syncs_before(whole)
     syncs = len(whole.needed) - before

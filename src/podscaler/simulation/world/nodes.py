@@ -46,7 +46,7 @@ class Nodes:
     def schedule(self, pod: VirtualPod, requests: Requests, on_scheduled: OnScheduled, at_ms: int) -> None:
         """Call `on_scheduled` now, or once there is room, unless the pod is removed before.
 
-        Raises ValueError where no node can ever hold the pod.
+        Raises ValueError if no node can ever hold the pod.
         """
         if requests[0] > self._model.cpu_milli or requests[1] > self._model.memory_bytes:
             raise ValueError(f"pod {pod.name} requests more than a whole node has")

@@ -37,7 +37,7 @@ class VirtualWorkload:
         serving: its load.
         sampling: the samples of its pods.
 
-    Raises ValueError where the model contradicts itself.
+    Raises ValueError if the model contradicts itself.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ def check_path_name(name: str) -> None:
 
 
 def set_namespace(obj: Object, namespace: str) -> None:
-    """Set the namespace of the path in `obj`, in place. Raises StatusError 400 where `obj` names another one."""
+    """Set the namespace of the path in `obj`, in place. Raises StatusError 400 if `obj` names another one."""
     metadata = obj.setdefault("metadata", {})
     named = metadata.get("namespace", "")
     if namespace and named and named != namespace:

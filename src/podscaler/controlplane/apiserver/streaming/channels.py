@@ -114,7 +114,7 @@ class ChannelSocket:
         self.framing = framing
 
     async def send(self, channel: int, data: bytes) -> None:
-        """Send `data`. Raises ConnectionError where the client has disconnected."""
+        """Send `data`. Raises ConnectionError if the client has disconnected."""
         message = self.framing.encode(channel, data)
         if isinstance(message, str):
             await self._socket.send_str(message)

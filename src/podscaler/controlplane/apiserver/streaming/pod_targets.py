@@ -22,7 +22,7 @@ def get_pod(server: ServerContext, request: ResourceRequest) -> Object:
 def choose_container(requested: str, pod: Object) -> str:
     """The name of the requested container (empty: the only one of the pod).
 
-    Raises StatusError 400 where it does not exist, or the name is missing for a pod with several.
+    Raises StatusError 400 if it does not exist, or the name is missing for a pod with several.
     """
     spec, name = pod["spec"], pod["metadata"]["name"]
     groups = ("initContainers", "containers", "ephemeralContainers")

@@ -137,7 +137,7 @@ class PolicyAdmission:
     def _matched(
         self, resources: Object, write: AdmittedWrite, versions: Sequence[ServedVersion]
     ) -> ServedVersion | None:
-        """The version in which a policy or binding gets the objects of a write; None where it does not match."""
+        """The version in which a policy or binding gets the objects of a write; None if it does not match."""
         matched = _as_webhook(resources, "resourceRules", write)
         if not matching.is_selected(matched, write, self._objects):
             return None
