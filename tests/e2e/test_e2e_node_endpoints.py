@@ -188,11 +188,12 @@ def used_nanocores(metrics: Object) -> dict[str, int]:
 def test_metrics_are_served_from_the_node(resource_server: Up) -> None:
     """The node's /metrics/resource is read over verified HTTPS, and becomes usage of pods and the node."""
     up = resource_server
-    found = eventually(
-        lambda: up.request("GET", f"{USAGE}/namespaces/default/pods").body,
-        until=lambda body: len(body.get("items") or []) == 2 and used_nanocores(body)["busy"] > 0,
-    )
-    used = used_nanocores(found)
+
+    def usage() -> dict[str, int]:
+        body = up.request("GET", f"{USAGE}/namespaces/default/pods").body
+        return used_nanocores(body) if isinstance(body, dict) else {}
+
+    used = eventually(usage, until=lambda used: len(used) == 2 and used["busy"] > 0)
     assert used["busy"] > used["idle"]
     (node,) = up.get(f"{USAGE}/nodes")["items"]
     assert node["metadata"]["name"] == up.node()["metadata"]["name"]
