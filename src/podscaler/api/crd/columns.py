@@ -66,7 +66,7 @@ def _cell(path: str, kind: str) -> Cell:
 
 
 def _cell_of_value(value: Any, kind: str, now_ns: int) -> Any:
-    """The cell of a value in a column of type `kind`; None where the value has another type."""
+    """The cell of a value in a column of type `kind`; None if the value has another type."""
     match kind:
         case "string":
             return _text(value)

@@ -77,7 +77,7 @@ def of_text(value: str, limits: ValueConstraints, path: str) -> list[FieldError]
 
 
 def _find_mismatch(pattern: str, value: str) -> str:
-    """Empty where the value matches; else the pattern, with its syntax error if it is invalid."""
+    """Empty if the value matches; else the pattern, with its syntax error if it is invalid."""
     try:
         return "" if not pattern or re2_patterns.matches(pattern, value) else pattern
     except re2_patterns.PatternError as error:

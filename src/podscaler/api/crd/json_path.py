@@ -57,7 +57,7 @@ def parse(text: str) -> tuple[Step, ...]:
 
 
 def values_at(obj: Any, path: str) -> list[Any]:
-    """The values at a path, in order; empty where a part of the path is absent. Raises PathError."""
+    """The values at a path, in order; empty if a part of the path is absent. Raises PathError."""
     return _values_of_steps(obj, parse(path))
 
 

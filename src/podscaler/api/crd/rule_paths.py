@@ -16,7 +16,7 @@ _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 def normalized(path: str, schema: dict[str, Any]) -> str | None:
-    """The path in the form of field errors (`spec.ports`, `labels[a/b]`); None where the schema has no such field.
+    """The path in the form of field errors (`spec.ports`, `labels[a/b]`); None if the schema has no such field.
 
     Args:
         path: the fieldPath: `.spec.ports` or `['spec']['a.b']`.

@@ -30,7 +30,7 @@ _METADATA_NAMES = Structural(types=("object",), properties={"name": _STRING_SCHE
 
 
 def escaped(name: str) -> str:
-    """The name of a member in expressions; empty where none is possible."""
+    """The name of a member in expressions; empty if none is possible."""
     if name in _RESERVED:
         return f"__{name}__"
     return _TO_ESCAPE.sub(lambda match: _ESCAPES[match.group()], name) if _NAME.fullmatch(name) else ""

@@ -21,7 +21,7 @@ from podscaler.api.machinery import duration, instants
 
 
 def to_cel(value: Any, schema: Structural, *, is_root: bool = False) -> Any:
-    """The CEL value of a JSON value. Raises EvaluationError where it does not have the type of its schema.
+    """The CEL value of a JSON value. Raises EvaluationError if it does not have the type of its schema.
 
     Args:
         value: JSON-ready data, defaulted.

@@ -84,7 +84,7 @@ def _names(path: str) -> list[str]:
 
 
 def _read(obj: Object, path: str, expected_type: str) -> Any:
-    """The value at `path`, None without one. Raises StatusError 500 where it is not of the Go type `expected_type`."""
+    """The value at `path`, None without one. Raises StatusError 500 if it is not of the Go type `expected_type`."""
     try:
         return _typed_value(obj, path, expected_type)
     except _AccessError as error:

@@ -25,7 +25,7 @@ META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueConstraints:
-    """The keywords of one node that restrict values (`maxLength`, ...); None or empty where a keyword is missing."""
+    """The keywords of one node that restrict values (`maxLength`, ...); None or empty if a keyword is missing."""
 
     maximum: float | None = None
     exclusive_maximum: bool = False

@@ -63,7 +63,7 @@ class Status(Wire, frozen=True, tag_field="kind", tag="Status"):
 
 
 def is_newer_version(version: str, than: str) -> bool:
-    """Whether resource version `version` is later than `than`; False where one of them is no number.
+    """Whether resource version `version` is later than `than`; False if one of them is no number.
 
     Source: client-go's comparison of resource versions, which are decimal numbers since Kubernetes 1.35.
     """

@@ -91,14 +91,14 @@ class CapturingPattern:
         self.group_count: int = expression.groups
 
     def find_groups(self, text: str) -> Sequence[str] | None:
-        """The leftmost match, then its groups, empty where a group has no part in it; None where nothing matches."""
+        """The leftmost match, then its groups, empty if a group has no part in it; None if nothing matches."""
         match = self._expression.search(text.encode())
         if match is None:
             return None
         return [match.group().decode(), *((group or b"").decode() for group in match.groups())]
 
     def find_group_number(self, name: str) -> int | None:
-        """The number of a named group, from 1; None where there is none."""
+        """The number of a named group, from 1; None if there is none."""
         return self._names.get(name)
 
     def expand(self, template: str, groups: Sequence[str]) -> str:
@@ -133,12 +133,12 @@ def _next_character(encoded: bytes, position: int) -> int:
 
 @lru_cache(maxsize=256)
 def compiled(pattern: str) -> Pattern:
-    """The compiled pattern. Raises PatternError where it is invalid."""
+    """The compiled pattern. Raises PatternError if it is invalid."""
     return Pattern(_compile(pattern, captures=False))
 
 
 def compiled_with_groups(pattern: str) -> CapturingPattern:
-    """The compiled pattern with its groups. Raises PatternError where it is invalid."""
+    """The compiled pattern with its groups. Raises PatternError if it is invalid."""
     return CapturingPattern(_compile(pattern, captures=True))
 
 
@@ -175,7 +175,7 @@ def _go_message(message: str, pattern: str) -> str:
 
 
 def find_error(pattern: str) -> str:
-    """Why a pattern is invalid: Go's message; empty where it is valid."""
+    """Why a pattern is invalid: Go's message; empty if it is valid."""
     try:
         compiled(pattern)
     except PatternError as error:
@@ -184,5 +184,5 @@ def find_error(pattern: str) -> str:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the pattern matches anywhere in the text. Raises PatternError where the pattern is invalid."""
+    """Whether the pattern matches anywhere in the text. Raises PatternError if the pattern is invalid."""
     return compiled(pattern).matches(text)

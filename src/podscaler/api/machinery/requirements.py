@@ -126,7 +126,7 @@ def _aggregated(errors: Sequence[str]) -> str:
 
 
 def _find_int64(text: str) -> int | None:
-    """The number, None where the text is no int64."""
+    """The number, None if the text is no int64."""
     digits = text[1:] if text[:1] in {"+", "-"} else text
     if not (digits.isascii() and digits.isdigit()):
         return None

@@ -36,7 +36,7 @@ class Applied:
     """The outcome of applying a configuration.
 
     Attributes:
-        obj: the merged object; None where it equals the live one.
+        obj: the merged object; None if it equals the live one.
         managers: the managers of the merged object.
     """
 
@@ -95,7 +95,7 @@ def _finish_entry(after: Managers, writer: FieldWriter, last: Managed | None, *,
 
 
 def _refuse_conflicts(managers: Managers, changes: Changes, writer: FieldWriter) -> None:
-    """Raise ConflictsError where the writer changes fields that others own."""
+    """Raise ConflictsError if the writer changes fields that others own."""
     sets: dict[Any, Set] = {}
     for manager, managed in managers.items():
         field_changes = changes.of(managed.version)

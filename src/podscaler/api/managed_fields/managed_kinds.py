@@ -96,7 +96,7 @@ def applied(kind: ManagedKind, live_object: Object | None, before: Sequence[Any]
 
     Args:
         kind: the kind of the object.
-        live_object: the stored object in the application's version; None where none exists.
+        live_object: the stored object in the application's version; None if none exists.
         before: the entries of the live object.
         application: the request.
 

@@ -84,7 +84,7 @@ def _members(schema: Mapping[str, Any]) -> MapType:
 
 
 def _element(schema: Mapping[str, Any]) -> "partial[FieldType] | None":
-    """The type of members that are not declared; None where they are not allowed."""
+    """The type of members that are not declared; None if they are not allowed."""
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping) and additional:
         return _made_on_demand(additional)

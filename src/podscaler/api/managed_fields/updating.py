@@ -135,7 +135,7 @@ class Changes:
         self._known: dict[str, FieldChanges | None] = {}
 
     def of(self, version: str) -> FieldChanges | None:
-        """The changed fields in a version; None where it is not served."""
+        """The changed fields in a version; None if it is not served."""
         if version not in self._known:
             self._known[version] = self._compare(version)
         return self._known[version]

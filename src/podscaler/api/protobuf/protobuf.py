@@ -37,7 +37,7 @@ class Body:
     Attributes:
         obj: the JSON-ready object, not yet decoded by the schema, without kind and apiVersion; empty for an unknown
             kind.
-        api_version, kind: those of the envelope; empty where it has none.
+        api_version, kind: those of the envelope; empty if it has none.
     """
 
     obj: dict[str, Any]

@@ -27,7 +27,7 @@ _INT, _STRING = 0, 1
 
 
 def to_value(proto: Any, message: str) -> Any:
-    """The JSON-ready form of a message, not yet canonical. Raises DecodeError where parts of it cannot be read."""
+    """The JSON-ready form of a message, not yet canonical. Raises DecodeError if parts of it cannot be read."""
     own_form = _OWN_FORMS.get(message)
     if own_form is not None:
         return own_form[0](proto)

@@ -174,7 +174,7 @@ class ScaleMapping:
     """How a kind maps to autoscaling/v1 Scale.
 
     Attributes:
-        replicas: reads the desired number; None where a custom object has none.
+        replicas: reads the desired number; None if a custom object has none.
         status_replicas: reads the observed number.
         selector: reads the label selector of the pods, in text form; empty without one.
         set_replicas: sets the desired number, in place.

@@ -37,7 +37,7 @@ class _FieldPlan:
     Attributes:
         location: how errors name the field.
         order: its position in the decoded object.
-        exact_type: the type whose values need no decoder; None where all values do.
+        exact_type: the type whose values need no decoder; None if all values do.
         keeps_zero: whether an empty scalar is kept.
         decode: the decoder of all other values that are not null.
     """
@@ -102,7 +102,7 @@ _structs: dict[str, _Struct] = {}
 
 
 def for_message(name: str) -> Decode:
-    """The decoder of a message. Raises KeyError where the schema has none of that name."""
+    """The decoder of a message. Raises KeyError if the schema has none of that name."""
     if name in OWN_FORMS:
         return OWN_FORMS[name]
     if name in schema.UNIONS:

@@ -38,7 +38,7 @@ class Merge:
 
 @lru_cache(maxsize=8192)
 def merge_strategy(message: str, field: str) -> Merge | None:
-    """The strategy of a message's field (JSON name); None where none is declared, and for an unknown field."""
+    """The strategy of a message's field (JSON name); None if none is declared, and for an unknown field."""
     schema_field = schema.find_field(message, field)
     if schema_field is None or not schema_field.patch_strategy:
         return None

@@ -52,12 +52,12 @@ class Field(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     Attributes:
         name: the name in JSON; may be empty for an `inline` field.
         type: a scalar (SCALARS) or the name of a message; for a list or map, the type of its elements.
-        number: the protobuf field number; 0 where the message has no protobuf form.
+        number: the protobuf field number; 0 if the message has no protobuf form.
         repeated, map: whether it is a list, a map from strings.
         inline: whether the fields of `type` are fields of the parent in JSON.
         pointer: whether absent and zero differ (they do for `minReplicas`, not for `hostNetwork`).
         omitempty, omitzero: Go's tags: whether an empty value is left out of JSON.
-        go_type: the type as Go prints it in errors; empty where it is `type`.
+        go_type: the type as Go prints it in errors; empty if it is `type`.
         required, default, list_type, list_map_keys, map_type, enum: those of the OpenAPI schema.
         patch_strategy, patch_merge_key: those of strategic merge patches.
     """
@@ -140,7 +140,7 @@ class _Package(msgspec.Struct):
 
 
 def _package(prefix: str) -> _Package | None:
-    """The package; None where it has no file. Prefixes may come from clients, so only existing ones are cached."""
+    """The package; None if it has no file. Prefixes may come from clients, so only existing ones are cached."""
     return _loaded(prefix) if prefix in _prefixes() else None
 
 

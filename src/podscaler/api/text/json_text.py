@@ -147,7 +147,7 @@ def _without_lone_surrogates(value: Any) -> Any:
 def plain(value: Any) -> Any:
     """A parsed value with dicts, ints and floats in place of Repeated and Number.
 
-    Raises DecodeError where a number is beyond a float64.
+    Raises DecodeError if a number is beyond a float64.
     """
     return _with_numbers(value, plain_number)
 
@@ -177,7 +177,7 @@ def _with_numbers(value: Any, convert: Callable[[Number], Any]) -> Any:
 def plain_number(number: float) -> int | float:
     """The number as Go's encoder prints a float64: without a fraction where it has none (`10.0` is `10`).
 
-    Raises DecodeError where it is beyond a float64.
+    Raises DecodeError if it is beyond a float64.
     """
     if number in _INFINITE:
         text = number.text if isinstance(number, Number) else number

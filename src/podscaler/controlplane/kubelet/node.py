@@ -32,7 +32,7 @@ class MachineInfo:
     Attributes:
         cidr: the addresses of pods.
         capacity, info: status.capacity and status.nodeInfo.
-        limitations: condition type -> why this machine does not provide it, empty where it does.
+        limitations: condition type -> why this machine does not provide it, empty if it does.
         processes: how many processes the machine can have.
         endpoint_port: the port of the node's endpoints; 0: there are none.
     """

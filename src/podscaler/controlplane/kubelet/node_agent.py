@@ -83,7 +83,7 @@ class NodeServices:
     """What other parts of the control plane do for the node; each is optional.
 
     Attributes:
-        issue_token: issues tokens of service accounts; None where the API server has none.
+        issue_token: issues tokens of service accounts; None if the API server has none.
         start_endpoints: starts the endpoints of the node with this name, and returns their port; None: there are none.
     """
 

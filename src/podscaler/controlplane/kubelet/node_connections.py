@@ -67,7 +67,7 @@ class NodeConnections:
         find_run: returns the running container of a pod's uid and a container's name, or None.
         is_running: whether the pod with this uid has running containers.
         addresses: the addresses of the node and its pods.
-        networks: returns the network namespaces of pods, None where they have none.
+        networks: returns the network namespaces of pods, None if they have none.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ class MacroError(ValueError):
 
 
 def expanded(offset: int, name: str, target: Node | None, args: Args) -> Node | None:
-    """The expansion of a call; None where it is no macro. Raises MacroError.
+    """The expansion of a call; None if it is no macro. Raises MacroError.
 
     Args:
         offset: where the call's parenthesis is.

@@ -141,7 +141,7 @@ def _node_errors(schema: Schema, path: str, *, is_root: bool, no_default: str) -
         schema: the schema.
         path: the path of the schema.
         is_root: whether it describes the whole object.
-        no_default: the end of the message that it must not have a default; empty where it may.
+        no_default: the end of the message that it must not have a default; empty if it may.
     """
     errors = _own_errors(schema, path)
     if "default" in schema and no_default:

@@ -50,7 +50,7 @@ def annotations_of(hpa: Object) -> dict[str, str]:
 
 
 def find_value(hpa: Object, key: str) -> Any | None:
-    """The value of a JSON annotation (a key of MESSAGES); None where it is missing or invalid."""
+    """The value of a JSON annotation (a key of MESSAGES); None if it is missing or invalid."""
     try:
         value = json_text.parse(annotations_of(hpa).get(key, "").encode())
         if value is None:
@@ -166,7 +166,7 @@ def encode(value: Any) -> str:
 
 
 def behavior_annotation(spec: Object) -> dict[str, str]:
-    """The annotation with the behavior of a v2 spec; empty where it has none."""
+    """The annotation with the behavior of a v2 spec; empty if it has none."""
     behavior = spec.get("behavior")
     if behavior is None:
         return {}

@@ -13,7 +13,7 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 _ID_FIELDS = ("machineID", "systemUUID", "bootID")
 _VERSION_FIELDS = ("kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion", "kubeProxyVersion")
 _NODE_INFO_FIELDS = (*_ID_FIELDS, *_VERSION_FIELDS, "operatingSystem", "architecture")
-"""The fields of status.nodeInfo, which are empty where the node does not report them."""
+"""The fields of status.nodeInfo, which are empty if the node does not report them."""
 _NOT_READY_TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"

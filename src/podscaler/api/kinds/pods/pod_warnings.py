@@ -147,7 +147,7 @@ def _ports_warnings(containers: list[tuple[str, Object]]) -> Iterator[str]:
 
 
 def _clash(port: Object, other: Object) -> str:
-    """The kind of conflict between two definitions of a port number; empty where they do not conflict."""
+    """The kind of conflict between two definitions of a port number; empty if they do not conflict."""
     number, other_number = port.get("hostPort", 0), other.get("hostPort", 0)
     address, other_address = port.get("hostIP", ""), other.get("hostIP", "")
     if (number, address) == (other_number, other_address):

@@ -95,8 +95,8 @@ class Dependencies:
         instance: the id of the data directory, in the environment of every process.
         node_name: the name of the Node object.
         allocatable: the resources of the node as quantities: {"cpu": "4", "memory": "8Gi", "pods": "110"}.
-        cgroups: enforces limits, None where no cgroup is delegated to `up`.
-        issue_token: issues tokens of service accounts, None where the API server has none.
+        cgroups: enforces limits, None if no cgroup is delegated to `up`.
+        issue_token: issues tokens of service accounts, None if the API server has none.
         pod_networks: the network namespaces of pods; None: pods share the machine's network.
         port_translator: translates low ports in system calls of pods, None where not needed or not possible.
     """

@@ -37,11 +37,11 @@ class Capabilities:
         may_change_user: whether containers may run as another user.
         may_bind_low_ports: whether a process of `user` may bind every port.
         first_port: the lowest port that an ordinary user may bind.
-        mount_error: why volumes cannot be mounted, empty where they can.
+        mount_error: why volumes cannot be mounted, empty if they can.
         processes: the limits of processes.
         translates_ports: whether ports below `first_port` are translated in the system calls of pods, as `up` may not
             bind them.
-        port_translation_error: why they cannot be translated, empty where they are or need not be.
+        port_translation_error: why they cannot be translated, empty if they are or need not be.
     """
 
     user: int
@@ -99,7 +99,7 @@ def _first_port() -> int:
 
 
 def _mount_error(scratch: Path) -> str:
-    """Why a container cannot mount a volume at a path that does not exist, empty where it can; tries it."""
+    """Why a container cannot mount a volume at a path that does not exist, empty if it can; tries it."""
     if sys.platform != "linux":
         return "only Linux has private mounts"
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
@@ -121,7 +121,7 @@ def _mount_error(scratch: Path) -> str:
 
 
 def port_translation_error() -> str:
-    """Why low ports cannot be translated in system calls, empty where they can; tries it. Blocks for some 50 ms."""
+    """Why low ports cannot be translated in system calls, empty if they can; tries it. Blocks for some 50 ms."""
     if seccomp.plan() is None:
         return "only Linux on x86_64 and aarch64 can translate the ports of programs"
     bind = "import socket; socket.socket().bind(('127.0.0.1', 1))"

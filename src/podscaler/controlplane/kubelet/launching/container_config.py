@@ -66,7 +66,7 @@ class ContainerConfig:
         stdin: whether it has a standard input that clients can attach to.
         max_processes: RLIMIT_NPROC, None for that of `up`.
         port_map: declared port -> the port that is bound in its place, for ports that may not be bound.
-        port_trap: translates the ports in its system calls, None where that is not needed or not possible.
+        port_trap: translates the ports in its system calls, None if that is not needed or not possible.
         programs: path of a program in its image -> the command that runs in place of it, in exec too.
         network: the file of the network namespace to join, empty for the machine's.
         hostname: the host name in that namespace.

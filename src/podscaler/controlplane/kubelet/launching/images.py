@@ -182,7 +182,7 @@ def write_programs(folder: Path, busybox: str | None = None) -> None:
 
 
 def _applets(busybox: str) -> set[str]:
-    """The names of a busybox's applets, none where it does not list them."""
+    """The names of a busybox's applets, none if it does not list them."""
     try:
         listed = subprocess.run(  # noqa: S603 - a program of this machine's PATH, with one constant argument
             [busybox, "--list"], capture_output=True, text=True, timeout=BUSYBOX_TIMEOUT_S, check=True

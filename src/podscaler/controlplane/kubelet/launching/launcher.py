@@ -390,7 +390,7 @@ def become(plan: Mapping[str, Any]) -> None:
 
 
 def _closed_hint(program: str, error: OSError) -> str:
-    """What to do where a folder above the program is closed to this user; empty where it is not."""
+    """What to do where a folder above the program is closed to this user; empty if it is not."""
     path = os.path.realpath(program)
     if error.errno != errno.EACCES or "/" not in program:
         return ""

@@ -54,10 +54,10 @@ class ProcessLimits:
         return max(1, int(self.machine * OTHER_USER_RATIO)) if self.machine else None
 
     def limitation(self, cgroup_error: str) -> str:
-        """Which pods' processes are not limited, and why; empty where all are limited.
+        """Which pods' processes are not limited, and why; empty if all are limited.
 
         Args:
-            cgroup_error: why cgroups do not limit processes, empty where they do.
+            cgroup_error: why cgroups do not limit processes, empty if they do.
         """
         if not cgroup_error:
             return ""

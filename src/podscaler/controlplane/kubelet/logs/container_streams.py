@@ -25,7 +25,7 @@ class ContainerStreams:
 
     Args:
         log: receives all output.
-        stdin: the container's standard input, None where it has none; closed by `close`.
+        stdin: the container's standard input, None if it has none; closed by `close`.
         master: the master side of its terminal, None without one; closed by `close`.
 
     Attributes:

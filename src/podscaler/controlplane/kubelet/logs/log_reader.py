@@ -48,7 +48,7 @@ class Renderer:
         return self._left == 0 or self._lines_left == 0 or self._is_past_end
 
     def render(self, stored: list[bytes]) -> bytes:
-        """The output for these lines; empty where none of them is shown."""
+        """The output for these lines; empty if none of them is shown."""
         parts = []
         for entry in stored:
             if self._lines_left == 0:

@@ -97,7 +97,7 @@ class LogCursor:
                 return
 
     def read(self) -> list[bytes]:
-        """The next stored lines, without newlines; empty where no more has been written yet. Raises OSError."""
+        """The next stored lines, without newlines; empty if no more has been written yet. Raises OSError."""
         while self._files:
             data = self._files[0].read(CHUNK_BYTES)
             if data:

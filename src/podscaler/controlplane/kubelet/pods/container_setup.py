@@ -284,7 +284,7 @@ def _work_folder(deps: Dependencies, pod: Mapping[str, Any], container: Mapping[
 def _name_mounts(
     deps: Dependencies, pod: Mapping[str, Any], container: Mapping[str, Any], place: PodPlacement
 ) -> Callable[[Collection[str]], tuple[Mount, ...]] | None:
-    """A function from the container's own mount paths to the mounts of `name_files`; None where none is possible."""
+    """A function from the container's own mount paths to the mounts of `name_files`; None if none is possible."""
     if deps.capabilities.mount_error:
         return None
     return partial(

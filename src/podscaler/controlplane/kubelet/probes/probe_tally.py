@@ -40,7 +40,7 @@ class ProbeSpec:
 
 
 def find_probe(container: Mapping[str, Any], kind: Kind) -> ProbeSpec | None:
-    """The probe of this kind in a core/v1 Container, None where it has none."""
+    """The probe of this kind in a core/v1 Container, None if it has none."""
     probe = container.get(PROBE_FIELDS[kind])
     if not probe:
         return None

@@ -32,7 +32,7 @@ class Cgroups:
 
     Attributes:
         root: the directory in which the cgroups of containers are made.
-        pids_error: why the number of processes is not limited, empty where it is.
+        pids_error: why the number of processes is not limited, empty if it is.
     """
 
     root: Path
@@ -118,7 +118,7 @@ def _divide(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
 
 
 def pids_error(found: Cgroups | str) -> str:
-    """Why cgroups do not limit the processes of containers, empty where they do."""
+    """Why cgroups do not limit the processes of containers, empty if they do."""
     return found if isinstance(found, str) else found.pids_error
 
 

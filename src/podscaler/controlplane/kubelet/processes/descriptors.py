@@ -187,7 +187,7 @@ class PipeReader:
             self._pause()
 
     def _take(self) -> int:
-        """Pass on one read; returns its size, 0 where there is no data now."""
+        """Pass on one read; returns its size, 0 if there is no data now."""
         data = b""
         with contextlib.suppress(BlockingIOError):
             data = _read(self._descriptor, PUSHED_BYTES)

@@ -91,7 +91,7 @@ def marked_processes(variable: str, values: frozenset[str]) -> set[int]:
 
 
 def _environment(pid: int) -> list[bytes]:
-    """The environment of a process as NAME=VALUE; empty where it may not be read, or the process has exited."""
+    """The environment of a process as NAME=VALUE; empty if it may not be read, or the process has exited."""
     if os.path.exists("/proc/self/environ"):
         try:
             return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")

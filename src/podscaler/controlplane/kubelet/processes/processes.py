@@ -207,7 +207,7 @@ def _plan_file(plan: bytes) -> IO[bytes]:
 
 
 def _report(popen: "subprocess.Popen[bytes]", reader: int) -> bytes:
-    """The error that the launcher reports; empty where it has executed the program."""
+    """The error that the launcher reports; empty if it has executed the program."""
     poller = select.poll()
     poller.register(reader, select.POLLIN)
     if not poller.poll(LAUNCH_REPORT_S * 1000):

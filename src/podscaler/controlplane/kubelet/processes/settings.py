@@ -21,7 +21,7 @@ class KubeletSettings:
         stop_grace_s: the grace period of containers when the node stops, if their own is not shorter.
         heartbeat_s: the seconds between renewals of the node's Lease.
         max_pods: the capacity `pods` of the Node.
-        nameserver: the address of the control plane's DNS server, empty where it has none.
+        nameserver: the address of the control plane's DNS server, empty if it has none.
         labels: labels of the Node, besides those that every node has.
         pod_network: whether pods get network namespaces; `auto`: where the machine allows it.
     """

@@ -29,7 +29,7 @@ def parse_bool(text: str) -> bool:
 
 
 def parse_int(text: str) -> int | None:
-    """The integer in `text`, None where it is none."""
+    """The integer in `text`, None if it is none."""
     try:
         return int(text)
     except ValueError:

@@ -57,7 +57,7 @@ class Guestbook:
         self._lock = threading.Lock()
 
     def register(self, primary: str) -> None:
-        """Become a replica of `primary`. Raises OSError, HTTPException, ValueError where it does not succeed."""
+        """Become a replica of `primary`. Raises OSError, HTTPException, ValueError if it does not succeed."""
         address = os.environ.get("POD_IP", "127.0.0.1")  # not that to listen on, which may be all addresses
         response = json.loads(self._send(primary, "/register", {"host": address}))
         texts = response.get("data") if isinstance(response, dict) else None

@@ -61,7 +61,7 @@ def verified_claims(token: str, audience: str, fetch: Fetch) -> Mapping[str, Any
 
 
 def main(args: Sequence[str]) -> int:
-    """Verify the token of `--token-path`; returns 0 where it is valid, 1 where not. Nothing of the token is printed."""
+    """Verify the token of `--token-path`; returns 0 if it is valid, 1 if it is not. Nothing of the token is printed."""
     parser = ArgumentParser(prog="test-service-account-issuer-discovery")
     parser.add_flag("token-path", "")
     parser.add_flag("audience", "")

@@ -38,7 +38,7 @@ def mode_text(mode: int) -> str:
 
 
 def file_system(path: str, mounts: str) -> str:
-    """The type of the file system at `path`, by the text of mountinfo; empty where none is mounted above it."""
+    """The type of the file system at `path`, by the text of mountinfo; empty if none is mounted above it."""
     real, found, depth = Path(path).resolve(), "", -1
     for line in mounts.splitlines():
         fields, _, rest = line.partition(" - ")

@@ -131,7 +131,7 @@ def logged_line(request: WebRequest, *, is_known: bool) -> str:
 
 
 def parse_duration(text: str) -> float | None:
-    """The seconds of a Go duration such as `1m30s`, None where it is none."""
+    """The seconds of a Go duration such as `1m30s`, None if it is none."""
     if text == "0":
         return 0.0
     parts = re.findall(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|ms|s|m|h)", text)

@@ -52,7 +52,7 @@ def _burn(duration_s: float) -> None:
 
 
 def resident_bytes() -> int:
-    """The resident memory of this process; 0 where the machine does not tell."""
+    """The resident memory of this process; 0 if the machine does not tell."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * mmap.PAGESIZE
@@ -95,7 +95,7 @@ class BumpedMetrics:
         self._lock = threading.Lock()
 
     def bump(self, name: str, delta: float, duration_s: int) -> bool:
-        """Add `delta` for a duration; False where there are too many metrics."""
+        """Add `delta` for a duration; False if there are too many metrics."""
         with self._lock:
             if name not in self._values and len(self._values) >= METRICS_MAX:
                 return False

@@ -62,7 +62,7 @@ class NodeAccess:
         self._authorizer = authorizer
 
     def rejection(self, request: web.BaseRequest, node_name: str) -> AccessRejection | None:
-        """Why a request is not allowed; None where it is.
+        """Why a request is not allowed; None if it is.
 
         Args:
             node_name: the name of the Node whose endpoint it is.

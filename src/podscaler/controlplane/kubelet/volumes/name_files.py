@@ -31,10 +31,10 @@ fe00::2\tip6-allrouters
 
 
 def resolv_conf(pod: Mapping[str, Any], *, nameserver: str, machine: str) -> str | None:
-    """The resolv.conf for the pod's `dnsPolicy` and `dnsConfig`, None where the machine's own file is right.
+    """The resolv.conf for the pod's `dnsPolicy` and `dnsConfig`, None if the machine's own file is right.
 
     Args:
-        nameserver: the address of the control plane's DNS server; empty where it has none.
+        nameserver: the address of the control plane's DNS server; empty if it has none.
         machine: the content of the machine's own file.
     """
     spec = pod["spec"]

@@ -113,9 +113,9 @@ def text_data(kind: DataKind, find: FindObject, namespace: str, name: str) -> di
 
 
 def key_value(kind: DataKind, find: FindObject, namespace: str, selector: Mapping[str, Any]) -> str | None:
-    """The value of a configMapKeyRef or secretKeyRef; None where it is optional and absent.
+    """The value of a configMapKeyRef or secretKeyRef; None if it is optional and absent.
 
-    Raises ContainerConfigError where it is absent and not optional.
+    Raises ContainerConfigError if it is absent and not optional.
     """
     name, key = selector.get("name", ""), selector["key"]
     data = text_data(kind, find, namespace, name)

@@ -268,7 +268,7 @@ def write_changed(folder: Path, content: Sequence[VolumeFile], *, kept: Collecti
 
 
 def _has_data(folder: Path, file: VolumeFile) -> bool:
-    """Whether the volume at `folder` has the file with this content; False where it cannot be read."""
+    """Whether the volume at `folder` has the file with this content; False if it cannot be read."""
     above, _, name = safe_path(file.path).rpartition("/")
     with _opened(folder, above) as parent:
         try:
