@@ -21,6 +21,7 @@ from up_process import QUICK, Up, eventually
 import prerequisites
 from own_ports import own_place
 from patience import WITHIN_S
+from podscaler.api.machinery import quantity
 from real_programs import real_program
 
 PROMETHEUS = shutil.which("prometheus")
@@ -177,27 +178,29 @@ def register(up: Up, port: int) -> None:
     up.create(apiservices, {"metadata": {"name": "v1beta1.metrics.k8s.io"}, "spec": spec})
 
 
-def used_nanocores(metrics: Object) -> dict[str, int]:
+def used_cores(metrics: Object) -> dict[str, float]:
     """The CPU usage by pod."""
-    return {
-        item["metadata"]["name"]: int(item["containers"][0]["usage"]["cpu"].removesuffix("n") or 0)
-        for item in metrics.get("items", [])
-    }
+    return {item["metadata"]["name"]: cores(item["containers"][0]["usage"]) for item in metrics.get("items", [])}
+
+
+def cores(usage: Object) -> float:
+    """The CPU of a usage such as `{"cpu": "12345678n"}`."""
+    return quantity.parse(usage["cpu"]).approximate_float()
 
 
 def test_metrics_are_served_from_the_node(resource_server: Up) -> None:
     """The node's /metrics/resource is read over verified HTTPS, and becomes usage of pods and the node."""
     up = resource_server
 
-    def usage() -> dict[str, int]:
+    def usage() -> dict[str, float]:
         body = up.request("GET", f"{USAGE}/namespaces/default/pods").body
-        return used_nanocores(body) if isinstance(body, dict) else {}
+        return used_cores(body) if isinstance(body, dict) else {}
 
     used = eventually(usage, until=lambda used: len(used) == 2 and used["busy"] > 0)
     assert used["busy"] > used["idle"]
     (node,) = up.get(f"{USAGE}/nodes")["items"]
     assert node["metadata"]["name"] == up.node()["metadata"]["name"]
-    assert int(node["usage"]["cpu"].removesuffix("n")) >= used["busy"] // 2
+    assert cores(node["usage"]) >= used["busy"] / 2
 
 
 def test_the_pages_of_the_node_for_a_client_with_permission(measured_up: Up, tmp_path: Path) -> None:
