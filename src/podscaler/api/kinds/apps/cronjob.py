@@ -40,19 +40,19 @@ def set_defaults(cron_job: Object) -> None:
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a CronJob to be stored."""
     spec, old_spec = new["spec"], old["spec"] if old else None
-    found = _schedule_errors(spec, old_spec)
-    found += checks.not_negative(spec.get("startingDeadlineSeconds"), "spec.startingDeadlineSeconds")
+    errors = _schedule_errors(spec, old_spec)
+    errors += checks.not_negative(spec.get("startingDeadlineSeconds"), "spec.startingDeadlineSeconds")
     if old_spec is None or old_spec.get("timeZone") != spec.get("timeZone"):
-        found += _zone_errors(spec.get("timeZone"))
+        errors += _zone_errors(spec.get("timeZone"))
     policy = spec.get("concurrencyPolicy", "")
-    found += checks.required_one_of(policy, "spec.concurrencyPolicy", _CONCURRENCY_POLICIES)
-    found += _template_errors(spec, old_spec)
+    errors += checks.required_one_of(policy, "spec.concurrencyPolicy", _CONCURRENCY_POLICIES)
+    errors += _template_errors(spec, old_spec)
     for name in _HISTORY_LIMITS:
-        found += checks.not_negative(spec.get(name), f"spec.{name}")
+        errors += checks.not_negative(spec.get(name), f"spec.{name}")
     name = new["metadata"]["name"]
     if old is None and len(name) > _MAX_NAME_LENGTH:
-        found.append(invalid("metadata.name", name, f"must be no more than {_MAX_NAME_LENGTH} characters"))
-    return found
+        errors.append(invalid("metadata.name", name, f"must be no more than {_MAX_NAME_LENGTH} characters"))
+    return errors
 
 
 def _schedule_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
@@ -90,15 +90,15 @@ def _template_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
     defaulted = {"spec": copy.deepcopy((spec.get("jobTemplate") or {}).get("spec") or {})}
     job.set_defaults(defaulted)
     old = (((old_spec or {}).get("jobTemplate") or {}).get("spec") or {}).get("template")
-    found = [
+    errors = [
         replace(error, field="spec.jobTemplate." + error.field) for error in job.spec_errors(defaulted["spec"], old)
     ]
     if defaulted["spec"].get("selector") is not None:
         shown = defaulted["spec"]["selector"]
-        found.append(invalid(f"{path}.selector", shown, "`selector` will be auto-generated"))
+        errors.append(invalid(f"{path}.selector", shown, "`selector` will be auto-generated"))
     if defaulted["spec"]["manualSelector"]:
-        found.append(not_supported(f"{path}.manualSelector", True, ("nil", "false")))
-    return found
+        errors.append(not_supported(f"{path}.manualSelector", True, ("nil", "false")))
+    return errors
 
 
 def _cells(cron_job: Object, now_ns: int) -> list[Any]:

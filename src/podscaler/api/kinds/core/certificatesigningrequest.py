@@ -105,36 +105,36 @@ def _validate_approval(new: Object, old: Object | None) -> list[FieldError]:
 def _errors(
     new: Object, old: Object | None, *, sets_certificate: bool = False, sets_approval: bool = False
 ) -> list[FieldError]:
-    found = _spec_errors(new.get("spec") or {}) + _condition_errors(new) + _certificate_errors(new)
+    errors = _spec_errors(new.get("spec") or {}) + _condition_errors(new) + _certificate_errors(new)
     if old is None:
-        return found
+        return errors
     for type_ in (APPROVED, DENIED, FAILED):
         if len(_of_type(new, type_)) < len(_of_type(old, type_)):
-            found.append(forbidden(_CONDITIONS, f'updates may not remove a condition of type "{type_}"'))
+            errors.append(forbidden(_CONDITIONS, f'updates may not remove a condition of type "{type_}"'))
     if not sets_approval:
-        found += [error for type_ in (APPROVED, DENIED) for error in _approval_errors(new, old, type_)]
+        errors += [error for type_ in (APPROVED, DENIED) for error in _approval_errors(new, old, type_)]
     before, after = ((each.get("status") or {}).get("certificate") for each in (old, new))
     if before != after and not sets_certificate:
-        found.append(forbidden("status.certificate", "updates may not set certificate content"))
+        errors.append(forbidden("status.certificate", "updates may not set certificate content"))
     elif before != after and before:
-        found.append(forbidden("status.certificate", "updates may not modify existing certificate content"))
-    return found
+        errors.append(forbidden("status.certificate", "updates may not modify existing certificate content"))
+    return errors
 
 
 def _spec_errors(spec: Object) -> list[FieldError]:
     usages, life_s = spec.get("usages") or [], spec.get("expirationSeconds")
-    found = _request_errors(spec.get("request") or "") + ([] if usages else [required("spec.usages")])
+    errors = _request_errors(spec.get("request") or "") + ([] if usages else [required("spec.usages")])
     for index, usage in enumerate(usages):
         if usage not in USAGES:
-            found.append(not_supported(f"spec.usages[{index}]", usage, USAGES))
-    found += [
+            errors.append(not_supported(f"spec.usages[{index}]", usage, USAGES))
+    errors += [
         duplicate(f"spec.usages[{index}]", usage) for index, usage in enumerate(usages) if usage in usages[:index]
     ]
-    found += _signer_errors(spec.get("signerName") or "", "spec.signerName")
+    errors += _signer_errors(spec.get("signerName") or "", "spec.signerName")
     if life_s is not None and life_s < MIN_LIFE_S:
         text = "may not specify a duration less than 600 seconds (10 minutes)"
-        found.append(invalid("spec.expirationSeconds", life_s, text))
-    return found
+        errors.append(invalid("spec.expirationSeconds", life_s, text))
+    return errors
 
 
 def _request_errors(encoded: str) -> list[FieldError]:
@@ -152,17 +152,17 @@ def _signer_errors(signer: str, path: str) -> list[FieldError]:
 
 
 def _condition_errors(request: Object) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, condition in enumerate((request.get("status") or {}).get("conditions") or []):
         type_, status, path = condition.get("type", ""), condition.get("status", ""), f"{_CONDITIONS}[{index}]"
         allowed = ("True",) if type_ in (APPROVED, DENIED, FAILED) else _STATUSES
-        found += checks.present(type_, f"{path}.type")
-        found += checks.required_one_of(status, f"{path}.status", allowed)
+        errors += checks.present(type_, f"{path}.type")
+        errors += checks.required_one_of(status, f"{path}.status", allowed)
         if type_ in seen:
-            found.append(duplicate(f"{path}.type", type_))
+            errors.append(duplicate(f"{path}.type", type_))
         seen.add(type_)
-    return found + ([invalid(_CONDITIONS, "<object>", _ONE_DECISION)] if {APPROVED, DENIED} <= seen else [])
+    return errors + ([invalid(_CONDITIONS, "<object>", _ONE_DECISION)] if {APPROVED, DENIED} <= seen else [])
 
 
 def _certificate_errors(request: Object) -> list[FieldError]:

@@ -52,53 +52,53 @@ def _set_binding_defaults(binding: Object) -> None:
 
 def _validate_policy(new: Object, old: Object | None) -> list[FieldError]:
     spec, constraints = new["spec"], new["spec"].get("matchConstraints")
-    found = checks.one_of(spec.get("failurePolicy"), "spec.failurePolicy", ("Fail", "Ignore"))
-    found += checks.optional(spec.get("paramKind"), "spec.paramKind", _param_kind_errors)
+    errors = checks.one_of(spec.get("failurePolicy"), "spec.failurePolicy", ("Fail", "Ignore"))
+    errors += checks.optional(spec.get("paramKind"), "spec.paramKind", _param_kind_errors)
     if constraints is None:
-        found.append(required("spec.matchConstraints"))
+        errors.append(required("spec.matchConstraints"))
     else:
-        found += _match_errors(constraints, "spec.matchConstraints")
-        found += checks.present(constraints.get("resourceRules"), "spec.matchConstraints.resourceRules")
+        errors += _match_errors(constraints, "spec.matchConstraints")
+        errors += checks.present(constraints.get("resourceRules"), "spec.matchConstraints.resourceRules")
     conditions = spec.get("matchConditions") or []
     if old is None or conditions != (old["spec"].get("matchConditions") or []):
         has_params = spec.get("paramKind") is not None
-        found += webhook_validation.condition_errors(conditions, "spec.matchConditions", has_params=has_params)
-    return found + _expression_errors(new["metadata"].get("name", ""), spec)
+        errors += webhook_validation.condition_errors(conditions, "spec.matchConditions", has_params=has_params)
+    return errors + _expression_errors(new["metadata"].get("name", ""), spec)
 
 
 def _param_kind_errors(kind: Object, path: str) -> list[FieldError]:
     api_version, name = kind.get("apiVersion", ""), kind.get("kind", "")
     if not api_version:
-        found = [required(f"{path}.apiVersion")]
+        errors = [required(f"{path}.apiVersion")]
     else:
         group, _, version = api_version.rpartition("/")
-        found = checks.well_formed_if_set(group, f"{path}.apiVersion", names.dns_subdomain_errors)
-        found += checks.well_formed(version, f"{path}.apiVersion", names.dns_1035_label_errors)
+        errors = checks.well_formed_if_set(group, f"{path}.apiVersion", names.dns_subdomain_errors)
+        errors += checks.well_formed(version, f"{path}.apiVersion", names.dns_1035_label_errors)
     if not name:
-        return [*found, required(f"{path}.kind")]
+        return [*errors, required(f"{path}.kind")]
     messages = names.dns_1035_label_errors(name.lower())
     text = "may have mixed case, but should otherwise match: " + ",".join(messages)
-    return [*found, invalid(f"{path}.kind", name, text)] if messages else found
+    return [*errors, invalid(f"{path}.kind", name, text)] if messages else errors
 
 
 def _match_errors(resources: Object, path: str) -> list[FieldError]:
-    found = checks.one_of(resources.get("matchPolicy"), f"{path}.matchPolicy", ("Equivalent", "Exact"))
+    errors = checks.one_of(resources.get("matchPolicy"), f"{path}.matchPolicy", ("Equivalent", "Exact"))
     for name in ("namespaceSelector", "objectSelector"):
-        found += label_selector.validate(resources.get(name) or {}, f"{path}.{name}")
+        errors += label_selector.validate(resources.get(name) or {}, f"{path}.{name}")
     for name in ("resourceRules", "excludeResourceRules"):
-        found += checks.each(resources.get(name), f"{path}.{name}", _rule_errors)
-    return found
+        errors += checks.each(resources.get(name), f"{path}.{name}", _rule_errors)
+    return errors
 
 
 def _rule_errors(rule: Object, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, name in enumerate(rule.get("resourceNames") or []):
         field_path = f"{path}.resourceNames[{index}]"
-        found += checks.well_formed(name, field_path, names.path_segment_errors) + checks.not_repeated(
+        errors += checks.well_formed(name, field_path, names.path_segment_errors) + checks.not_repeated(
             name, field_path, seen
         )
-    return found + webhook_validation.rule_errors(rule, path)
+    return errors + webhook_validation.rule_errors(rule, path)
 
 
 def _expression_errors(policy_name: str, spec: Object) -> list[FieldError]:
@@ -106,57 +106,57 @@ def _expression_errors(policy_name: str, spec: Object) -> list[FieldError]:
     from podscaler.api.kinds.policy.admission_expressions import PolicyCompiler  # the language takes a while to import
 
     compiler = PolicyCompiler(has_params=spec.get("paramKind") is not None, is_composed=bool(spec.get("variables")))
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, variable in enumerate(spec.get("variables") or []):
-        found += _variable_errors(variable, f"spec.variables[{index}]", compiler)
+        errors += _variable_errors(variable, f"spec.variables[{index}]", compiler)
     validations, annotations = spec.get("validations") or [], spec.get("auditAnnotations") or []
     if not validations and not annotations:
         text = "validations or auditAnnotations must contain at least one item"
-        return [*found, required("spec.validations", text), required("spec.auditAnnotations", text)]
-    found += checks.each(validations, "spec.validations", lambda rule, path: _validation_errors(rule, path, compiler))
+        return [*errors, required("spec.validations", text), required("spec.auditAnnotations", text)]
+    errors += checks.each(validations, "spec.validations", lambda rule, path: _validation_errors(rule, path, compiler))
     if len(annotations) > AUDIT_ANNOTATIONS_MAX:
         text = f"must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations"
-        found.append(invalid("spec.auditAnnotations", annotations, text))
+        errors.append(invalid("spec.auditAnnotations", annotations, text))
     keys: set[str] = set()
     for index, annotation in enumerate(annotations):
         path, key = f"spec.auditAnnotations[{index}]", annotation.get("key", "")
-        found += checks.well_formed(f"{policy_name}/{key}", f"{path}.key", names.label_key_errors)
-        found += _value_errors(annotation.get("valueExpression", ""), f"{path}.valueExpression", compiler)
-        found += [duplicate(f"{path}.key", key)] if key in keys else []
+        errors += checks.well_formed(f"{policy_name}/{key}", f"{path}.key", names.label_key_errors)
+        errors += _value_errors(annotation.get("valueExpression", ""), f"{path}.valueExpression", compiler)
+        errors += [duplicate(f"{path}.key", key)] if key in keys else []
         keys.add(key)
-    return found
+    return errors
 
 
 def _variable_errors(variable: Object, path: str, compiler: Any) -> list[FieldError]:
     name, expression = variable.get("name", ""), variable.get("expression", "")
     if not name.strip():
-        found = [required(f"{path}.name", "name is not specified")]
+        errors = [required(f"{path}.name", "name is not specified")]
     else:
         is_valid = _IDENTIFIER.fullmatch(name) is not None
-        found = checks.holds(is_valid, f"{path}.name", name, "must be a valid CEL identifier")
+        errors = checks.holds(is_valid, f"{path}.name", name, "must be a valid CEL identifier")
     if not expression.strip():
-        return [*found, required(f"{path}.expression", "expression is not specified")]
+        return [*errors, required(f"{path}.expression", "expression is not specified")]
     message = compiler.add_variable(name, expression)
-    return [*found, invalid(f"{path}.expression", expression, message)] if message else found
+    return [*errors, invalid(f"{path}.expression", expression, message)] if message else errors
 
 
 def _validation_errors(validation: Object, path: str, compiler: Any) -> list[FieldError]:
     expression, message = validation.get("expression", ""), validation.get("message", "")
     message_expression, reason = validation.get("messageExpression", ""), validation.get("reason")
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if not expression.strip():
-        found.append(required(f"{path}.expression", "expression is not specified"))
+        errors.append(required(f"{path}.expression", "expression is not specified"))
     elif error := compiler.find_error(expression, "bool"):
-        found.append(invalid(f"{path}.expression", expression, error))
+        errors.append(invalid(f"{path}.expression", expression, error))
     if message_expression and not message_expression.strip():
-        found.append(invalid(f"{path}.messageExpression", message_expression, "must be non-empty if specified"))
+        errors.append(invalid(f"{path}.messageExpression", message_expression, "must be non-empty if specified"))
     elif message_expression and (error := compiler.find_error(message_expression, "string")):
-        found.append(invalid(f"{path}.messageExpression", message_expression, error))
+        errors.append(invalid(f"{path}.messageExpression", message_expression, error))
     if message and not message.strip():
-        found.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+        errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif _LINE_BREAKS.search(message.strip()):
-        found.append(invalid(f"{path}.message", message, "must not contain line breaks"))
-    return found + checks.optional_one_of(reason, f"{path}.reason", REASONS)
+        errors.append(invalid(f"{path}.message", message, "must not contain line breaks"))
+    return errors + checks.optional_one_of(reason, f"{path}.reason", REASONS)
 
 
 def _value_errors(expression: str, path: str, compiler: Any) -> list[FieldError]:
@@ -171,10 +171,10 @@ def _value_errors(expression: str, path: str, compiler: Any) -> list[FieldError]
 def _validate_binding(new: Object, old: Object | None) -> list[FieldError]:
     del old
     spec = new["spec"]
-    found = checks.required_form(spec.get("policyName", ""), "spec.policyName", names.dns_subdomain_errors)
-    found += checks.optional(spec.get("paramRef"), "spec.paramRef", _param_ref_errors)
-    found += checks.optional(spec.get("matchResources"), "spec.matchResources", _match_errors)
-    return found + _action_errors(spec.get("validationActions") or [], "spec.validationActions")
+    errors = checks.required_form(spec.get("policyName", ""), "spec.policyName", names.dns_subdomain_errors)
+    errors += checks.optional(spec.get("paramRef"), "spec.paramRef", _param_ref_errors)
+    errors += checks.optional(spec.get("matchResources"), "spec.matchResources", _match_errors)
+    return errors + _action_errors(spec.get("validationActions") or [], "spec.validationActions")
 
 
 def _param_ref_errors(reference: Object, path: str) -> list[FieldError]:
@@ -183,31 +183,33 @@ def _param_ref_errors(reference: Object, path: str) -> list[FieldError]:
         reference.get("selector"),
         reference.get("parameterNotFoundAction"),
     )
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if name:
-        found += checks.well_formed(name, f"{path}.name", names.path_segment_errors)
-        found += [forbidden(f"{path}.name", "name and selector are mutually exclusive")] if selector is not None else []
+        errors += checks.well_formed(name, f"{path}.name", names.path_segment_errors)
+        errors += (
+            [forbidden(f"{path}.name", "name and selector are mutually exclusive")] if selector is not None else []
+        )
     if selector is not None:
-        found += label_selector.validate(selector, f"{path}.selector")
-        found += [forbidden(f"{path}.selector", "name and selector are mutually exclusive")] if name else []
+        errors += label_selector.validate(selector, f"{path}.selector")
+        errors += [forbidden(f"{path}.selector", "name and selector are mutually exclusive")] if name else []
     if not name and selector is None:
-        found.append(required(path, "one of name or selector must be specified"))
-    return found + checks.required_one_of(action, f"{path}.parameterNotFoundAction", ("Deny", "Allow"))
+        errors.append(required(path, "one of name or selector must be specified"))
+    return errors + checks.required_one_of(action, f"{path}.parameterNotFoundAction", ("Deny", "Allow"))
 
 
 def _action_errors(actions: Sequence[str], path: str) -> list[FieldError]:
     if not actions:
         return [required(path)]
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, action in enumerate(actions):
-        found += checks.one_of(action, f"{path}[{index}]", ACTIONS)
-        found += checks.not_repeated(action, f"{path}[{index}]", seen)
+        errors += checks.one_of(action, f"{path}[{index}]", ACTIONS)
+        errors += checks.not_repeated(action, f"{path}[{index}]", seen)
     text = (
         "must not contain both Deny and Warn (repeating the same validation failure information in the API response "
         "and headers serves no purpose)"
     )
-    return found + checks.holds(not {"Deny", "Warn"} <= seen, path, actions, text)
+    return errors + checks.holds(not {"Deny", "Warn"} <= seen, path, actions, text)
 
 
 def _prepare_create(policy: Object) -> None:

@@ -27,16 +27,18 @@ _NAME_SEGMENTS_MIN = 3
 
 def validate(webhooks: Sequence[Object], old: Sequence[Object] | None) -> list[FieldError]:
     """The field errors of the webhooks of a configuration; `old` are the stored webhooks, None on create."""
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     keeps_conditions = old is not None and _conditions(webhooks) == _conditions(old)
     seen: set[str] = set()
     for index, webhook in enumerate(webhooks):
         path = f"webhooks[{index}]"
-        found += webhook_errors(webhook, path, ignores_conditions=keeps_conditions)
-        found += _review_version_errors(webhook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions")
+        errors += webhook_errors(webhook, path, ignores_conditions=keeps_conditions)
+        errors += _review_version_errors(
+            webhook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions"
+        )
         if webhook.get("name"):
-            found += checks.not_repeated(webhook["name"], f"{path}.name", seen)
-    return found
+            errors += checks.not_repeated(webhook["name"], f"{path}.name", seen)
+    return errors
 
 
 def _conditions(webhooks: Sequence[Object]) -> list[Any]:
@@ -45,23 +47,23 @@ def _conditions(webhooks: Sequence[Object]) -> list[Any]:
 
 def webhook_errors(webhook: Object, path: str, *, ignores_conditions: bool) -> list[FieldError]:
     """The field errors of one webhook without those of its review versions."""
-    found = _name_errors(webhook.get("name", ""), f"{path}.name")
-    found += checks.each(webhook.get("rules"), f"{path}.rules", rule_errors)
-    found += checks.optional_one_of(webhook.get("failurePolicy"), f"{path}.failurePolicy", ("Fail", "Ignore"))
-    found += checks.optional_one_of(webhook.get("matchPolicy"), f"{path}.matchPolicy", ("Equivalent", "Exact"))
-    found += _side_effect_errors(webhook.get("sideEffects"), f"{path}.sideEffects")
+    errors = _name_errors(webhook.get("name", ""), f"{path}.name")
+    errors += checks.each(webhook.get("rules"), f"{path}.rules", rule_errors)
+    errors += checks.optional_one_of(webhook.get("failurePolicy"), f"{path}.failurePolicy", ("Fail", "Ignore"))
+    errors += checks.optional_one_of(webhook.get("matchPolicy"), f"{path}.matchPolicy", ("Equivalent", "Exact"))
+    errors += _side_effect_errors(webhook.get("sideEffects"), f"{path}.sideEffects")
     timeout_s = webhook.get("timeoutSeconds")
     if timeout_s is not None and not 1 <= timeout_s <= TIMEOUT_MAX_S:
         text = f"the timeout value must be between 1 and {TIMEOUT_MAX_S} seconds"
-        found.append(invalid(f"{path}.timeoutSeconds", timeout_s, text))
+        errors.append(invalid(f"{path}.timeoutSeconds", timeout_s, text))
     for name in ("namespaceSelector", "objectSelector"):
-        found += label_selector.validate(webhook.get(name) or {}, f"{path}.{name}")
+        errors += label_selector.validate(webhook.get(name) or {}, f"{path}.{name}")
     policies = ("IfNeeded", "Never")
-    found += checks.optional_one_of(webhook.get("reinvocationPolicy"), f"{path}.reinvocationPolicy", policies)
-    found += _client_errors(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
+    errors += checks.optional_one_of(webhook.get("reinvocationPolicy"), f"{path}.reinvocationPolicy", policies)
+    errors += _client_errors(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
     if not ignores_conditions:
-        found += condition_errors(webhook.get("matchConditions") or [], f"{path}.matchConditions")
-    return found
+        errors += condition_errors(webhook.get("matchConditions") or [], f"{path}.matchConditions")
+    return errors
 
 
 def _name_errors(name: str, path: str) -> list[FieldError]:
@@ -83,18 +85,18 @@ def _side_effect_errors(value: str | None, path: str) -> list[FieldError]:
 def rule_errors(rule: Object, path: str) -> list[FieldError]:
     """The field errors of a rule with its operations."""
     operations = rule.get("operations") or []
-    found = checks.present(operations, f"{path}.operations")
-    found += _wildcard_errors(operations, f"{path}.operations", "operations")
-    found += checks.each(
+    errors = checks.present(operations, f"{path}.operations")
+    errors += _wildcard_errors(operations, f"{path}.operations", "operations")
+    errors += checks.each(
         operations, f"{path}.operations", lambda operation, at: checks.one_of(operation, at, OPERATIONS)
     )
     for name, words in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
         values = rule.get(name) or []
-        found += checks.present(values, f"{path}.{name}")
-        found += _wildcard_errors(values, f"{path}.{name}", words)
-    found += checks.each(rule.get("apiVersions"), f"{path}.apiVersions", checks.present)
-    found += _resource_errors(rule.get("resources") or [], f"{path}.resources")
-    return found + checks.optional_one_of(rule.get("scope"), f"{path}.scope", ("*", "Cluster", "Namespaced"))
+        errors += checks.present(values, f"{path}.{name}")
+        errors += _wildcard_errors(values, f"{path}.{name}", words)
+    errors += checks.each(rule.get("apiVersions"), f"{path}.apiVersions", checks.present)
+    errors += _resource_errors(rule.get("resources") or [], f"{path}.resources")
+    return errors + checks.optional_one_of(rule.get("scope"), f"{path}.scope", ("*", "Cluster", "Namespaced"))
 
 
 def _wildcard_errors(values: Sequence[str], path: str, words: str) -> list[FieldError]:
@@ -104,25 +106,25 @@ def _wildcard_errors(values: Sequence[str], path: str, words: str) -> list[Field
 
 def _resource_errors(resources: Sequence[str], path: str) -> list[FieldError]:
     """The errors of empty resources, and of those that a wildcard of the same rule covers, such as `pods/*`."""
-    found = checks.present(resources, path)
+    errors = checks.present(resources, path)
     wildcards: set[str] = set()
     for index, resource in enumerate(resources):
         name, slash, subresource = resource.partition("/")
         if not resource:
-            found.append(required(f"{path}[{index}]"))
+            errors.append(required(f"{path}[{index}]"))
         if not slash:
             continue
         for wildcard in (f"{name}/*", f"*/{subresource}"):
             if wildcard in wildcards:
                 text = f"if '{wildcard}' is present, must not specify {resource}"
-                found.append(invalid(f"{path}[{index}]", resource, text))
+                errors.append(invalid(f"{path}[{index}]", resource, text))
         wildcards |= {resource} if "*" in (name, subresource) else set()
     if len(resources) > 1 and "*/*" in resources:
-        found.append(invalid(path, resources, "if '*/*' is present, must not specify other resources"))
+        errors.append(invalid(path, resources, "if '*/*' is present, must not specify other resources"))
     if "*" in resources and any("/" not in resource and resource != "*" for resource in resources):
         text = "if '*' is present, must not specify other resources without subresources"
-        found.append(invalid(path, resources, text))
-    return found
+        errors.append(invalid(path, resources, text))
+    return errors
 
 
 def _client_errors(client: Object, path: str) -> list[FieldError]:
@@ -140,24 +142,24 @@ def url_errors(url: str, path: str) -> list[FieldError]:
         parts = urlsplit(url)
     except ValueError as error:
         return [required(path, f"url must be a valid URL: {error}{_URL_FORM}")]
-    found = checks.holds(
+    errors = checks.holds(
         parts.scheme == "https", path, parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}"
     )
     user, at, host = parts.netloc.rpartition("@")
-    found += checks.holds(host, path, host, f"host must be specified{_URL_FORM}")
-    found += checks.holds(not at, path, user, "user information is not permitted in the URL")
-    found += checks.holds(not parts.fragment, path, parts.fragment, "fragments are not permitted in the URL")
-    return found + checks.holds(not parts.query, path, parts.query, "query parameters are not permitted in the URL")
+    errors += checks.holds(host, path, host, f"host must be specified{_URL_FORM}")
+    errors += checks.holds(not at, path, user, "user information is not permitted in the URL")
+    errors += checks.holds(not parts.fragment, path, parts.fragment, "fragments are not permitted in the URL")
+    return errors + checks.holds(not parts.query, path, parts.query, "query parameters are not permitted in the URL")
 
 
 def service_errors(service: Object, path: str) -> list[FieldError]:
     """The field errors of the reference to the Service of a webhook."""
-    found = checks.present(service.get("name"), f"{path}.name")
-    found += checks.present(service.get("namespace"), f"{path}.namespace")
+    errors = checks.present(service.get("name"), f"{path}.name")
+    errors += checks.present(service.get("namespace"), f"{path}.namespace")
     port = service.get("port", 443)
     text = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
-    found += checks.holds(0 < port <= PORT_MAX, f"{path}.port", port, text)
-    return found + _path_errors(service.get("path") or "/", f"{path}.path")
+    errors += checks.holds(0 < port <= PORT_MAX, f"{path}.port", port, text)
+    return errors + _path_errors(service.get("path") or "/", f"{path}.path")
 
 
 def _path_errors(url_path: str, path: str) -> list[FieldError]:
@@ -165,41 +167,41 @@ def _path_errors(url_path: str, path: str) -> list[FieldError]:
         return []
     if url_path == "//":
         return [invalid(path, url_path, "segment[0] may not be empty")]
-    found = checks.holds(url_path.startswith("/"), path, url_path, "must start with a '/'")
+    errors = checks.holds(url_path.startswith("/"), path, url_path, "must start with a '/'")
     for index, segment in enumerate(url_path[1:].removesuffix("/").split("/")):
         messages = names.dns_subdomain_errors(segment) if segment else []
-        found += [invalid(path, url_path, f"segment[{index}]: {message}") for message in messages]
-        found += checks.holds(segment, path, url_path, f"segment[{index}] may not be empty")
-    return found
+        errors += [invalid(path, url_path, f"segment[{index}]: {message}") for message in messages]
+        errors += checks.holds(segment, path, url_path, f"segment[{index}] may not be empty")
+    return errors
 
 
 def _review_version_errors(versions: Sequence[str], path: str) -> list[FieldError]:
     accepted = ", ".join(REVIEW_VERSIONS)
     if not versions:
         return [required(path, f"must specify one of {accepted}")]
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, version in enumerate(versions):
         if version in versions[:index]:
-            found.append(invalid(f"{path}[{index}]", version, "duplicate version"))
+            errors.append(invalid(f"{path}[{index}]", version, "duplicate version"))
         else:
-            found += checks.well_formed(version, f"{path}[{index}]", names.dns_1035_label_errors)
+            errors += checks.well_formed(version, f"{path}[{index}]", names.dns_1035_label_errors)
     is_known = any(version in REVIEW_VERSIONS for version in versions)
-    return found + checks.holds(is_known, path, versions, f"must include at least one of {accepted}")
+    return errors + checks.holds(is_known, path, versions, f"must include at least one of {accepted}")
 
 
 def condition_errors(conditions: Sequence[Object], path: str, *, has_params: bool = False) -> list[FieldError]:
     """The field errors of match conditions; `has_params`: whether there is the variable `params`."""
-    found = [too_many(path, len(conditions), CONDITIONS_MAX)] if len(conditions) > CONDITIONS_MAX else []
+    errors = [too_many(path, len(conditions), CONDITIONS_MAX)] if len(conditions) > CONDITIONS_MAX else []
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         name, expression = condition.get("name", ""), (condition.get("expression") or "").strip()
         field_path = f"{path}[{index}]"
         message = _find_condition_error(expression, has_params=has_params) if expression else None
-        found += checks.present(expression, f"{field_path}.expression")
-        found += [invalid(f"{field_path}.expression", expression, message)] if message else []
-        found += checks.required_form(name, f"{field_path}.name", names.label_key_errors)
-        found += checks.not_repeated(name, f"{field_path}.name", seen) if name else []
-    return found
+        errors += checks.present(expression, f"{field_path}.expression")
+        errors += [invalid(f"{field_path}.expression", expression, message)] if message else []
+        errors += checks.required_form(name, f"{field_path}.name", names.label_key_errors)
+        errors += checks.not_repeated(name, f"{field_path}.name", seen) if name else []
+    return errors
 
 
 def _find_condition_error(expression: str, *, has_params: bool) -> str | None:

@@ -41,39 +41,39 @@ def set_defaults(volume: Object) -> None:
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a PersistentVolume to be stored; its source and mode never change."""
     spec = new["spec"]
-    found = _mode_errors(spec) + _capacity_errors(spec.get("capacity") or {})
-    found += checks.one_of(spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy", _POLICIES)
+    errors = _mode_errors(spec) + _capacity_errors(spec.get("capacity") or {})
+    errors += checks.one_of(spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy", _POLICIES)
     affinity = spec.get("nodeAffinity")
     if affinity is not None:
         text = "must specify required node constraints"
-        found += checks.present(affinity.get("required") is not None, "spec.nodeAffinity.required", text)
-    found += _source_errors(spec)
-    found += checks.well_formed_if_set(
+        errors += checks.present(affinity.get("required") is not None, "spec.nodeAffinity.required", text)
+    errors += _source_errors(spec)
+    errors += checks.well_formed_if_set(
         spec.get("storageClassName"), "spec.storageClassName", names.dns_subdomain_errors
     )
-    found += checks.one_of(spec["volumeMode"], "spec.volumeMode", ("Block", "Filesystem"))
-    found += _attributes_class_errors(spec)
-    return found if old is None else found + _change_errors(spec, old["spec"])
+    errors += checks.one_of(spec["volumeMode"], "spec.volumeMode", ("Block", "Filesystem"))
+    errors += _attributes_class_errors(spec)
+    return errors if old is None else errors + _change_errors(spec, old["spec"])
 
 
 def _mode_errors(spec: Object) -> list[FieldError]:
     path, modes = "spec.accessModes", spec.get("accessModes") or []
-    found = [] if modes else [required(path)]
+    errors = [] if modes else [required(path)]
     known = claim_validation.ACCESS_MODES
-    found += [not_supported(path, mode, known) for mode in modes if mode not in known]
+    errors += [not_supported(path, mode, known) for mode in modes if mode not in known]
     if "ReadWriteOncePod" in modes and any(mode in known and mode != "ReadWriteOncePod" for mode in modes):
-        found.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
-    return found
+        errors.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
+    return errors
 
 
 def _capacity_errors(capacity: Object) -> list[FieldError]:
-    found = [] if capacity else [required("spec.capacity")]
+    errors = [] if capacity else [required("spec.capacity")]
     if set(capacity) != {"storage"}:
-        found.append(not_supported("spec.capacity", capacity or None, ("storage",)))
+        errors.append(not_supported("spec.capacity", capacity or None, ("storage",)))
     for name in sorted(capacity):
         size = Quantity.parse(str(capacity[name]))
-        found += checks.holds(size.sign() > 0, f"spec.capacity[{name}]", str(size), "must be greater than zero")
-    return found
+        errors += checks.holds(size.sign() > 0, f"spec.capacity[{name}]", str(size), "must be greater than zero")
+    return errors
 
 
 def _sources(spec: Object) -> Object:
@@ -83,30 +83,32 @@ def _sources(spec: Object) -> Object:
 
 
 def _source_errors(spec: Object) -> list[FieldError]:
-    given = _sources(spec)
-    ordered = sorted(given, key=lambda kind: (kind != "hostPath", kind == "csi"))
-    if not ordered:
+    sources = _sources(spec)
+    kinds = sorted(sources, key=lambda kind: (kind != "hostPath", kind == "csi"))
+    if not kinds:
         return [required("spec", "must specify a volume type")]
-    kind = ordered[0]
-    found = _known_source_errors(kind, given[kind], f"spec.{kind}")
+    kind = kinds[0]
+    errors = _known_source_errors(kind, sources[kind], f"spec.{kind}")
     if kind == "local" and spec.get("nodeAffinity") is None:
-        found.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
-    return found + [forbidden(f"spec.{other}", "may not specify more than 1 volume type") for other in ordered[1:]]
+        errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+    return errors + [forbidden(f"spec.{other}", "may not specify more than 1 volume type") for other in kinds[1:]]
 
 
 def _known_source_errors(kind: str, source: Object, path: str) -> list[FieldError]:
-    where = source.get("path") or ""
+    file_path = source.get("path") or ""
     match kind:
         case "hostPath":
             return volume_validation.host_path_errors(source, path)
         case "local":
-            return volume_paths.backstep_errors(where, f"{path}.path") if where else [required(f"{path}.path")]
+            return volume_paths.backstep_errors(file_path, f"{path}.path") if file_path else [required(f"{path}.path")]
         case "nfs":
-            found = checks.present(source.get("server"), f"{path}.server") + checks.present(where, f"{path}.path")
-            return found + checks.holds(where.startswith("/"), f"{path}.path", where, "must be an absolute path")
+            errors = checks.present(source.get("server"), f"{path}.server") + checks.present(file_path, f"{path}.path")
+            return errors + checks.holds(
+                file_path.startswith("/"), f"{path}.path", file_path, "must be an absolute path"
+            )
         case "csi":
-            found = checks.required_form(source.get("driver") or "", f"{path}.driver", names.dns_subdomain_errors)
-            return found + checks.present(source.get("volumeHandle"), f"{path}.volumeHandle")
+            errors = checks.required_form(source.get("driver") or "", f"{path}.driver", names.dns_subdomain_errors)
+            return errors + checks.present(source.get("volumeHandle"), f"{path}.volumeHandle")
         case _:
             return []
 
@@ -115,18 +117,18 @@ def _attributes_class_errors(spec: Object) -> list[FieldError]:
     name, path = spec.get("volumeAttributesClassName"), "spec.volumeAttributesClassName"
     if name is None:
         return []
-    found = checks.required_form(name, path, names.dns_subdomain_errors, "an empty string is disallowed")
+    errors = checks.required_form(name, path, names.dns_subdomain_errors, "an empty string is disallowed")
     text = "has to be specified when using volumeAttributesClassName"
-    return found + checks.present(spec.get("csi") is not None, "spec.csi", text)
+    return errors + checks.present(spec.get("csi") is not None, "spec.csi", text)
 
 
 def _change_errors(spec: Object, old_spec: Object) -> list[FieldError]:
-    found, before, after = [], _sources(old_spec), _sources(spec)
-    if not semantics.same(before, after):
-        lines = go_struct.difference(before, after, _SOURCE)
+    errors, old_sources, new_sources = [], _sources(old_spec), _sources(spec)
+    if not semantics.same(old_sources, new_sources):
+        lines = go_struct.difference(old_sources, new_sources, _SOURCE)
         text = f"spec.persistentvolumesource is immutable after creation\n{lines}"
-        found.append(forbidden("spec.persistentvolumesource", text))
-    return found + checks.unchanged(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
+        errors.append(forbidden("spec.persistentvolumesource", text))
+    return errors + checks.unchanged(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
 
 
 def _prepare_create(new: Object) -> None:

@@ -23,7 +23,7 @@ _KUBERNETES_LIFETIME_MAX_S = 24 * 60 * 60
 """Bounds of the lifetime of a pod's certificate: the last is that of signers below kubernetes.io."""
 _KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
 _CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
-_NO_CERTIFICATE_PATH = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
+_NO_CERTIFICATE_PATH_MESSAGE = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
 
 
 def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[FieldError]:
@@ -36,22 +36,28 @@ def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[Fie
     """
     errors: list[FieldError] = []
     used_paths = _Paths(path)
-    for index, projection in enumerate(source.get("sources") or []):
+    for index, volume_projection in enumerate(source.get("sources") or []):
         item_path = f"{path}.sources[{index}]"
-        set_kinds = [kind for kind in _SOURCES if projection.get(kind) is not None]
+        set_kinds = [kind for kind in _SOURCES if volume_projection.get(kind) is not None]
         for kind in set_kinds:
-            part = projection[kind]
+            projection = volume_projection[kind]
             if kind in ("secret", "configMap"):
-                errors += _keys_errors(part, f"{item_path}.{kind}", used_paths)
+                errors += _keys_errors(projection, f"{item_path}.{kind}", used_paths)
             elif kind == "downwardAPI":
-                errors += _downward_errors(part, f"{item_path}.{kind}", used_paths)
+                errors += _downward_errors(projection, f"{item_path}.{kind}", used_paths)
             elif kind == "serviceAccountToken":
-                errors += _expiration_errors(part.get("expirationSeconds"), f"{item_path}.{kind}.expirationSeconds")
-                errors += [] if trusts_token_paths and part.get("path") else _token_path_errors(part, f"{path}.path")
+                errors += _expiration_errors(
+                    projection.get("expirationSeconds"), f"{item_path}.{kind}.expirationSeconds"
+                )
+                errors += (
+                    []
+                    if trusts_token_paths and projection.get("path")
+                    else _token_path_errors(projection, f"{path}.path")
+                )
             elif kind == "clusterTrustBundle":
-                errors += _bundle_errors(part, f"{item_path}.{kind}", used_paths)
+                errors += _bundle_errors(projection, f"{item_path}.{kind}", used_paths)
             else:
-                errors += _certificate_errors(part, f"{item_path}.{kind}", used_paths)
+                errors += _certificate_errors(projection, f"{item_path}.{kind}", used_paths)
         if len(set_kinds) > 1:
             errors.append(forbidden(item_path, "may not specify more than 1 volume type per source"))
     return errors
@@ -59,32 +65,36 @@ def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[Fie
 
 def has_invalid_token_path(source: Object) -> bool:
     """Whether a stored `projected` source has a token with an invalid path."""
-    tokens = [projection.get("serviceAccountToken") for projection in source.get("sources") or []]
+    tokens = [volume_projection.get("serviceAccountToken") for volume_projection in source.get("sources") or []]
     return any(token is not None and volume_paths.file_errors(token.get("path", ""), "") for token in tokens)
 
 
 class _Paths:
-    """The paths of the files of the volume at the field path `place`, so far."""
+    """The paths of the files of one volume, so far.
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    Args:
+        field_path: the path of the volume's source, for errors.
+    """
+
+    def __init__(self, field_path: str) -> None:
+        self._field_path = field_path
         self._taken: set[str] = set()
         self._shown: set[str] = set()
 
-    def take(self, path: str, shown: str) -> list[FieldError]:
+    def take(self, file_path: str, shown: str) -> list[FieldError]:
         """Add a file path; the error if an earlier file has it. The message has `shown`, which is reported once."""
-        if path not in self._taken:
-            self._taken.add(path)
+        if file_path not in self._taken:
+            self._taken.add(file_path)
             return []
         is_reported = shown in self._shown
         self._shown.add(shown)
-        return checks.holds(is_reported, self._place, shown, "conflicting duplicate paths")
+        return checks.holds(is_reported, self._field_path, shown, "conflicting duplicate paths")
 
 
-def _keys_errors(part: Object, path: str, used_paths: _Paths) -> list[FieldError]:
-    name = part.get("name", "")
+def _keys_errors(projection: Object, path: str, used_paths: _Paths) -> list[FieldError]:
+    name = projection.get("name", "")
     return checks.present(name, f"{path}.name") + checks.each(
-        part.get("items"),
+        projection.get("items"),
         f"{path}.items",
         lambda item, at: [
             *volume_paths.key_to_path_errors(item, at),
@@ -93,9 +103,9 @@ def _keys_errors(part: Object, path: str, used_paths: _Paths) -> list[FieldError
     )
 
 
-def _downward_errors(part: Object, path: str, used_paths: _Paths) -> list[FieldError]:
+def _downward_errors(projection: Object, path: str, used_paths: _Paths) -> list[FieldError]:
     errors = []
-    for item in part.get("items") or []:
+    for item in projection.get("items") or []:
         errors += downward_validation.file_errors(item, path)
         errors += used_paths.take(item["path"], item["path"]) if item.get("path") else []
     return errors
@@ -111,22 +121,22 @@ def _expiration_errors(expiration_s: int | None, path: str) -> list[FieldError]:
     return []
 
 
-def _token_path_errors(part: Object, path: str) -> list[FieldError]:
-    file_path = part.get("path", "")
+def _token_path_errors(projection: Object, path: str) -> list[FieldError]:
+    file_path = projection.get("path", "")
     return volume_paths.file_errors(file_path, path) if file_path else [required(path)]
 
 
-def _bundle_errors(part: Object, path: str, used_paths: _Paths) -> list[FieldError]:
-    errors = _bundle_choice_errors(part, path)
-    file_path = part.get("path", "")
+def _bundle_errors(projection: Object, path: str, used_paths: _Paths) -> list[FieldError]:
+    errors = _bundle_choice_errors(projection, path)
+    file_path = projection.get("path", "")
     errors += checks.present(file_path, f"{path}.path")
     return errors + volume_paths.file_errors(file_path, f"{path}.path") + used_paths.take(file_path, file_path)
 
 
-def _bundle_choice_errors(part: Object, path: str) -> list[FieldError]:
-    name, signer, selector = part.get("name"), part.get("signerName"), part.get("labelSelector")
+def _bundle_choice_errors(projection: Object, path: str) -> list[FieldError]:
+    name, signer, selector = projection.get("name"), projection.get("signerName"), projection.get("labelSelector")
     if name is not None and signer is not None:
-        printed = go_struct.printed(part, "core/v1.ClusterTrustBundleProjection")
+        printed = go_struct.printed(projection, "core/v1.ClusterTrustBundleProjection")
         return [invalid(path, printed, "only one of name and signerName may be used")]
     if name is not None:
         errors = checks.present(name, f"{path}.name", "must be a valid object name")
@@ -146,24 +156,25 @@ def _bundle_choice_errors(part: Object, path: str) -> list[FieldError]:
     return [required(path, "either name or signerName must be specified")]
 
 
-def _certificate_errors(part: Object, path: str, used_paths: _Paths) -> list[FieldError]:
-    errors = signers.signer_name_errors(part.get("signerName", ""), f"{path}.signerName")
-    for key in part.get("userAnnotations") or {}:
+def _certificate_errors(projection: Object, path: str, used_paths: _Paths) -> list[FieldError]:
+    errors = signers.signer_name_errors(projection.get("signerName", ""), f"{path}.signerName")
+    for key in projection.get("userAnnotations") or {}:
         errors += _annotation_errors(key.lower(), f"{path}.userAnnotations")
-    kind = part.get("keyType", "")
-    errors += checks.one_of(kind, f"{path}.keyType", _KEY_TYPES)
-    errors += _lifetime_errors(part, f"{path}.maxExpirationSeconds")
-    set_paths = [name for name in _CERTIFICATE_PATHS if part.get(name)]
+    errors += checks.one_of(projection.get("keyType", ""), f"{path}.keyType", _KEY_TYPES)
+    errors += _lifetime_errors(projection, f"{path}.maxExpirationSeconds")
+    set_paths = [name for name in _CERTIFICATE_PATHS if projection.get(name)]
     for name in set_paths:
-        errors += volume_paths.file_errors(part[name], f"{path}.{name}") + used_paths.take(part[name], part[name])
-    return errors if set_paths else [*errors, required(path, _NO_CERTIFICATE_PATH)]
+        errors += volume_paths.file_errors(projection[name], f"{path}.{name}") + used_paths.take(
+            projection[name], projection[name]
+        )
+    return errors if set_paths else [*errors, required(path, _NO_CERTIFICATE_PATH_MESSAGE)]
 
 
-def _lifetime_errors(part: Object, path: str) -> list[FieldError]:
-    lifetime_s = part.get("maxExpirationSeconds")
+def _lifetime_errors(projection: Object, path: str) -> list[FieldError]:
+    lifetime_s = projection.get("maxExpirationSeconds")
     if lifetime_s is None:
         return []
-    host = part.get("signerName", "").partition("/")[0]
+    host = projection.get("signerName", "").partition("/")[0]
     is_kubernetes = host == "kubernetes.io" or host.endswith(".kubernetes.io")
     longest_s = _KUBERNETES_LIFETIME_MAX_S if is_kubernetes else _LIFETIME_MAX_S
     label = "if provided, maxExpirationSeconds must be"

@@ -28,56 +28,60 @@ _NO_SUBDOMAIN: Final = (
 _ONE_SOURCE: Final = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
 
 
-def _set_class_defaults(found: Object) -> None:
-    found.setdefault("reclaimPolicy", "Delete")
-    found.setdefault("volumeBindingMode", "Immediate")
+def _set_class_defaults(storage_class: Object) -> None:
+    storage_class.setdefault("reclaimPolicy", "Delete")
+    storage_class.setdefault("volumeBindingMode", "Immediate")
 
 
 def _validate_class(new: Object, old: Object | None) -> list[FieldError]:
     """The errors of a StorageClass, of which only the expansion, mount options and topologies can change."""
     provisioner, parameters = new.get("provisioner", ""), new.get("parameters") or {}
-    found = [] if provisioner else [required("provisioner")]
+    errors = [] if provisioner else [required("provisioner")]
     if provisioner:
-        errors = names.label_key_errors(provisioner.lower())
-        found += [invalid("provisioner", provisioner.lower(), error) for error in errors]
-    found += _parameter_errors(parameters)
-    found += checks.one_of(new["reclaimPolicy"], "reclaimPolicy", ("Delete", "Retain"))
-    found += checks.one_of(new["volumeBindingMode"], "volumeBindingMode", ("Immediate", "WaitForFirstConsumer"))
-    found += checks.each(new.get("allowedTopologies"), "allowedTopologies", _topology_errors)
+        messages = names.label_key_errors(provisioner.lower())
+        errors += [invalid("provisioner", provisioner.lower(), message) for message in messages]
+    errors += _parameter_errors(parameters)
+    errors += checks.one_of(new["reclaimPolicy"], "reclaimPolicy", ("Delete", "Retain"))
+    errors += checks.one_of(new["volumeBindingMode"], "volumeBindingMode", ("Immediate", "WaitForFirstConsumer"))
+    errors += checks.each(new.get("allowedTopologies"), "allowedTopologies", _topology_errors)
     for name in _FIXED if old is not None else ():
         assert old is not None
         if not semantics.same(new.get(name) or None, old.get(name) or None):
-            found.append(invalid(name, None, checks.IMMUTABLE))
-    return found
+            errors.append(invalid(name, None, checks.IMMUTABLE))
+    return errors
 
 
 def _parameter_errors(parameters: Object) -> list[FieldError]:
     if len(parameters) > _MAX_PARAMETERS:
         return [too_long("parameters", _MAX_PARAMETERS)]
-    found = [invalid("parameters", key, "field can not be empty.") for key in parameters if not key]
+    errors = [invalid("parameters", key, "field can not be empty.") for key in parameters if not key]
     size_bytes = sum(len(key.encode()) + len(value.encode()) for key, value in parameters.items())
-    return found + ([too_long("parameters", _MAX_PARAMETERS_BYTES)] if size_bytes > _MAX_PARAMETERS_BYTES else [])
+    return errors + ([too_long("parameters", _MAX_PARAMETERS_BYTES)] if size_bytes > _MAX_PARAMETERS_BYTES else [])
 
 
 def _topology_errors(term: Object, path: str) -> list[FieldError]:
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
-    for index, each in enumerate(term.get("matchLabelExpressions") or []):
-        place, key = f"{path}.matchLabelExpressions[{index}]", each.get("key", "")
-        values = each.get("values") or []
-        found += [] if values else [required(f"{place}.values")]
-        found += [duplicate(f"{place}.values[{at}]", value) for at, value in enumerate(values) if value in values[:at]]
-        found += checks.well_formed(key, f"{place}.key", names.label_key_errors)
-        found += checks.not_repeated(key, f"{place}.key", seen)
-    return found
+    for index, expression in enumerate(term.get("matchLabelExpressions") or []):
+        expression_path, key = f"{path}.matchLabelExpressions[{index}]", expression.get("key", "")
+        values = expression.get("values") or []
+        errors += [] if values else [required(f"{expression_path}.values")]
+        errors += [
+            duplicate(f"{expression_path}.values[{at}]", value)
+            for at, value in enumerate(values)
+            if value in values[:at]
+        ]
+        errors += checks.well_formed(key, f"{expression_path}.key", names.label_key_errors)
+        errors += checks.not_repeated(key, f"{expression_path}.key", seen)
+    return errors
 
 
-def _class_cells(found: Object, _now_ns: int) -> list[Any]:
+def _class_cells(storage_class: Object, _now_ns: int) -> list[Any]:
     return [
-        found.get("provisioner", ""),
-        found.get("reclaimPolicy", "Delete"),
-        found.get("volumeBindingMode", "Immediate"),
-        found.get("allowVolumeExpansion", False),
+        storage_class.get("provisioner", ""),
+        storage_class.get("reclaimPolicy", "Delete"),
+        storage_class.get("volumeBindingMode", "Immediate"),
+        storage_class.get("allowVolumeExpansion", False),
     ]
 
 
@@ -87,17 +91,17 @@ def _validate_attachment(new: Object, old: Object | None) -> list[FieldError]:
     attacher, node = spec.get("attacher", ""), spec.get("nodeName", "")
     source = spec.get("source") or {}
     volume, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if (volume is None) == (inline is None):
-        found.append(required("spec.source", _ONE_SOURCE) if volume is None else forbidden("spec.source", _ONE_SOURCE))
+        errors.append(required("spec.source", _ONE_SOURCE) if volume is None else forbidden("spec.source", _ONE_SOURCE))
     elif volume == "":
-        found.append(required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName"))
-    found += checks.well_formed(node, "spec.nodeName", names.dns_subdomain_errors)
-    found += checks.well_formed(volume, "spec.source.persistentVolumeName", names.dns_subdomain_errors)
-    found += _attacher_errors(attacher)
+        errors.append(required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName"))
+    errors += checks.well_formed(node, "spec.nodeName", names.dns_subdomain_errors)
+    errors += checks.well_formed(volume, "spec.source.persistentVolumeName", names.dns_subdomain_errors)
+    errors += _attacher_errors(attacher)
     if old is not None and not semantics.same(spec, old.get("spec")):
-        found.append(invalid("spec", None, checks.IMMUTABLE))
-    return found
+        errors.append(invalid("spec", None, checks.IMMUTABLE))
+    return errors
 
 
 def _attacher_errors(attacher: str) -> list[FieldError]:
@@ -109,28 +113,28 @@ def _attacher_errors(attacher: str) -> list[FieldError]:
     return [invalid(path, attacher, _NO_SUBDOMAIN)] if names.dns_subdomain_errors(attacher.lower()) else []
 
 
-def _attachment_cells(found: Object, _now_ns: int) -> list[Any]:
-    spec, status = found.get("spec") or {}, found.get("status") or {}
+def _attachment_cells(attachment: Object, _now_ns: int) -> list[Any]:
+    spec, status = attachment.get("spec") or {}, attachment.get("status") or {}
     volume = (spec.get("source") or {}).get("persistentVolumeName") or ""
     return [spec.get("attacher", ""), volume, spec.get("nodeName", ""), status.get("attached", False)]
 
 
 def _validate_capacity(new: Object, old: Object | None) -> list[FieldError]:
     """The errors of a CSIStorageCapacity, of which only the capacities can change."""
-    found = checks.optional(new.get("nodeTopology"), "nodeTopology", label_selector.validate)
-    found += checks.well_formed(new.get("storageClassName", ""), "storageClassName", names.dns_subdomain_errors)
+    errors = checks.optional(new.get("nodeTopology"), "nodeTopology", label_selector.validate)
+    errors += checks.well_formed(new.get("storageClassName", ""), "storageClassName", names.dns_subdomain_errors)
     if new.get("capacity") is not None:
         size = Quantity.parse(str(new["capacity"]))
-        found += checks.holds(size.sign() >= 0, "capacity", str(size), checks.NOT_NEGATIVE)
+        errors += checks.holds(size.sign() >= 0, "capacity", str(size), checks.NOT_NEGATIVE)
     for name in ("nodeTopology", "storageClassName") if old is not None else ():
         assert old is not None
         if not semantics.same(new.get(name), old.get(name)):
-            found.append(invalid(name, new.get(name), checks.IMMUTABLE))
-    return found
+            errors.append(invalid(name, new.get(name), checks.IMMUTABLE))
+    return errors
 
 
-def _set_node_defaults(found: Object) -> None:
-    found.setdefault("spec", {"drivers": None})
+def _set_node_defaults(csi_node: Object) -> None:
+    csi_node.setdefault("spec", {"drivers": None})
 
 
 def _validate_node(new: Object, old: Object | None) -> list[FieldError]:
@@ -182,8 +186,8 @@ def _fixed_fields(driver: Object) -> Object:
     }
 
 
-def _node_cells(found: Object, _now_ns: int) -> list[Any]:
-    return [len((found.get("spec") or {}).get("drivers") or [])]
+def _node_cells(csi_node: Object, _now_ns: int) -> list[Any]:
+    return [len((csi_node.get("spec") or {}).get("drivers") or [])]
 
 
 STORAGE_CLASS = Resource(

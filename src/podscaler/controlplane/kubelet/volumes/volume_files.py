@@ -115,22 +115,24 @@ def _projected(
     source: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement, sources: VolumeSources
 ) -> list[VolumeFile]:
     find, issue = sources.find, sources.issue
-    found: list[VolumeFile] = []
+    projected_files: list[VolumeFile] = []
     for entry in source.get("sources") or []:
         mode = {"defaultMode": source.get("defaultMode")}
-        if (part := entry.get("configMap")) is not None:
-            found += _from_object("ConfigMap", mode | part, part.get("name", ""), pod, find)
-        elif (part := entry.get("secret")) is not None:
-            found += _from_object("Secret", mode | part, part.get("name", ""), pod, find)
-        elif (part := entry.get("downwardAPI")) is not None:
-            found += _downward(mode | part, pod, place)
-        elif (part := entry.get("serviceAccountToken")) is not None and issue is not None:
-            found.append(token_file(part, pod, issue, _mode(source.get("defaultMode"), DEFAULT_MODE)))
-        elif (part := entry.get("clusterTrustBundle")) is not None:
-            found.append(_trust_bundle_file(part, sources, _mode(source.get("defaultMode"), DEFAULT_MODE)))
+        if (projection := entry.get("configMap")) is not None:
+            projected_files += _from_object("ConfigMap", mode | projection, projection.get("name", ""), pod, find)
+        elif (projection := entry.get("secret")) is not None:
+            projected_files += _from_object("Secret", mode | projection, projection.get("name", ""), pod, find)
+        elif (projection := entry.get("downwardAPI")) is not None:
+            projected_files += _downward(mode | projection, pod, place)
+        elif (projection := entry.get("serviceAccountToken")) is not None and issue is not None:
+            projected_files.append(token_file(projection, pod, issue, _mode(source.get("defaultMode"), DEFAULT_MODE)))
+        elif (projection := entry.get("clusterTrustBundle")) is not None:
+            projected_files.append(
+                _trust_bundle_file(projection, sources, _mode(source.get("defaultMode"), DEFAULT_MODE))
+            )
         else:
             raise mount_error(f"this node cannot project {', '.join(entry)}")
-    return found
+    return projected_files
 
 
 def _trust_bundle_file(source: Mapping[str, Any], sources: VolumeSources, mode: int) -> VolumeFile:
@@ -162,16 +164,16 @@ def _from_object(
     kind: str, source: Mapping[str, Any], name: str, pod: Mapping[str, Any], find: FindObject
 ) -> list[VolumeFile]:
     """The files of a ConfigMap or Secret; none if it is missing and optional."""
-    found = find(f"{kind.lower()}s", pod["metadata"]["namespace"], name)
-    if found is None:
+    obj = find(f"{kind.lower()}s", pod["metadata"]["namespace"], name)
+    if obj is None:
         if source.get("optional"):
             return []
         raise mount_error(f'{kind.lower()} "{name}" not found')
     if kind == "Secret":
-        content = {key: references.decoded(value) for key, value in (found.get("data") or {}).items()}
+        content = {key: references.decoded(value) for key, value in (obj.get("data") or {}).items()}
     else:
-        content = {key: str(value).encode() for key, value in (found.get("data") or {}).items()}
-        content |= {key: references.decoded(value) for key, value in (found.get("binaryData") or {}).items()}
+        content = {key: str(value).encode() for key, value in (obj.get("data") or {}).items()}
+        content |= {key: references.decoded(value) for key, value in (obj.get("binaryData") or {}).items()}
     return _selected(source, content, f"{kind} {name}")
 
 
@@ -286,21 +288,21 @@ def status(folder: Path, path: str) -> os.stat_result | None:
     """
     try:
         with openat2.opened_folder(str(folder)) as root:
-            found = openat2.open_beneath(root, safe_path(path))
+            descriptor = openat2.open_beneath(root, safe_path(path))
     except FileNotFoundError:
         return None
     try:
-        return os.fstat(found)
+        return os.fstat(descriptor)
     finally:
-        os.close(found)
+        os.close(descriptor)
 
 
 @contextmanager
 def _opened(folder: Path, path: str) -> Iterator[int]:
     """A descriptor of the directory at `path` within `folder`, created if it is missing."""
     with openat2.opened_folder(str(folder)) as root:
-        found = openat2.make_beneath(root, path, FOLDER_MODE)
+        descriptor = openat2.make_beneath(root, path, FOLDER_MODE)
     try:
-        yield found
+        yield descriptor
     finally:
-        os.close(found)
+        os.close(descriptor)
