@@ -210,37 +210,37 @@ class NodeAgent:
     # --- start ----------------------------------------------------------------------------------------------------
 
     async def _start(self) -> tuple[Dependencies, NodeObject]:
-        found = await self._threads.run(startup.detect_host, self._paths, self._settings)
-        if found.killed:
-            _log.warning("%d orphaned processes of an earlier run were killed", found.killed)
-        if found.capabilities.user == process_limits.ROOT:
+        host = await self._threads.run(startup.detect_host, self._paths, self._settings)
+        if host.killed:
+            _log.warning("%d orphaned processes of an earlier run were killed", host.killed)
+        if host.capabilities.user == process_limits.ROOT:
             _log.warning(ROOT_WARNING)
-        if limitation := _low_port_limitation(found.capabilities):
-            _log.warning("ports below %d: %s", found.capabilities.first_port, limitation)
+        if limitation := _low_port_limitation(host.capabilities):
+            _log.warning("ports below %d: %s", host.capabilities.first_port, limitation)
         self._networks, network_limitation = await self._open_networks()
-        port = await self._start_endpoints(found.node_name) if self._start_endpoints is not None else 0
+        port = await self._start_endpoints(host.node_name) if self._start_endpoints is not None else 0
         machine = MachineInfo(
-            name=found.node_name,
+            name=host.node_name,
             address=self._addresses.node_address,
             cidr=self._addresses.cidr,
-            capacity=found.capacity,
-            info=found.info,
+            capacity=host.capacity,
+            info=host.info,
             limitations={
-                "PrivateMounts": found.capabilities.mount_error,
-                "ResourceLimitsEnforced": found.cgroups if isinstance(found.cgroups, str) else "",
-                node.PROCESS_LIMITS: found.capabilities.processes.limitation(cgroups.pids_error(found.cgroups)),
+                "PrivateMounts": host.capabilities.mount_error,
+                "ResourceLimitsEnforced": host.cgroups if isinstance(host.cgroups, str) else "",
+                node.PROCESS_LIMITS: host.capabilities.processes.limitation(cgroups.pids_error(host.cgroups)),
                 "PodAddresses": _address_limitation(self._addresses),
-                "LowPorts": _low_port_limitation(found.capabilities),
+                "LowPorts": _low_port_limitation(host.capabilities),
                 "PodNetworks": network_limitation,
             },
             endpoint_port=port,
-            processes=found.capabilities.processes,
+            processes=host.capabilities.processes,
         )
         node_object = NodeObject(self._registry, self._clock, self._settings, machine)
         await node_object.register()
         known = [pod["metadata"]["uid"] for pod in self._registry.list("pods")]
         await self._threads.run(startup.remove_orphaned_pods, self._paths, known)
-        return self._make_dependencies(found), node_object
+        return self._make_dependencies(host), node_object
 
     async def _open_networks(self) -> tuple[PodNetworks | None, str]:
         """The network namespaces of pods, or None and the reason for it. Raises UsageError, PodNetworkError."""
@@ -257,33 +257,37 @@ class NodeAgent:
             return None, f"pods share the machine's network: {error}"
         return networks, ""
 
-    def _make_dependencies(self, found: DetectedHost) -> Dependencies:
+    def _make_dependencies(self, host: DetectedHost) -> Dependencies:
         return Dependencies(
             registry=self._registry,
             settings=self._settings,
             clock=self._clock,
-            events=EventRecorder(self._registry, "kubelet", self._clock, host=found.node_name),
+            events=EventRecorder(self._registry, "kubelet", self._clock, host=host.node_name),
             addresses=self._addresses,
             threads=self._threads,
             background=self._background,
             logs=self._live_logs,
             orphans=OrphanKiller(self._threads, self._clock),
             paths=self._paths,
-            capabilities=found.capabilities,
+            capabilities=host.capabilities,
             resolve_image=self._image_map.resolve,
             start_process=container_process.start,
             run_handler=self._handlers.run,
-            instance=found.instance,
-            node_name=found.node_name,
-            allocatable=found.capacity,
-            cgroups=None if isinstance(found.cgroups, str) else found.cgroups,
+            instance=host.instance,
+            node_name=host.node_name,
+            allocatable=host.capacity,
+            cgroups=None if isinstance(host.cgroups, str) else host.cgroups,
             issue_token=self._issue_token,
             pod_networks=self._networks,
-            port_translator=self._make_translator(found.capabilities),
+            port_translator=self._make_translator(host.capabilities),
         )
 
-    def _make_translator(self, found: Capabilities) -> PortTranslator | None:
-        return PortTranslator(self._addresses, first_port=found.first_port) if found.translates_ports else None
+    def _make_translator(self, capabilities: Capabilities) -> PortTranslator | None:
+        return (
+            PortTranslator(self._addresses, first_port=capabilities.first_port)
+            if capabilities.translates_ports
+            else None
+        )
 
     # --- watches --------------------------------------------------------------------------------------------------
 
@@ -409,10 +413,10 @@ def _address_limitation(addresses: AddressBlock) -> str:
     return "this machine has one loopback address, 127.0.0.1, which all pods share: give each port to one pod only"
 
 
-def _low_port_limitation(found: Capabilities) -> str:
-    if not found.port_translation_error:
+def _low_port_limitation(capabilities: Capabilities) -> str:
+    if not capabilities.port_translation_error:
         return ""
     return (
         "they are 20000 higher, also inside pods, as the system calls of pods cannot be translated: "
-        f"{found.port_translation_error}"
+        f"{capabilities.port_translation_error}"
     )

@@ -162,9 +162,9 @@ class _Reader:
     def _take_usage(self, sync: RecordedSync, usage: PodMetricsList) -> None:
         """Observe the usage, unless it is that of the sync before. Raises RecordingError."""
         try:
-            found = samples.of_resource(usage, "cpu", version=self._replay.settings.emulation).samples
-            if found:
-                self._observe(sync, usage, found)
+            usage_by_pod = samples.of_resource(usage, "cpu", version=self._replay.settings.emulation).samples
+            if usage_by_pod:
+                self._observe(sync, usage, usage_by_pod)
         except ValueError as error:
             raise RecordingError(str(error)) from None
 
@@ -206,15 +206,15 @@ class _Reader:
                 f"the recording has no CPU usage of the pods of {self._key}, so the demand is unknown; its autoscaler "
                 "needs a resource metric, or use a trace"
             )
-        found = demand_reconstruction.reconstruct(self._observations, last.now_ns // _MS_NS)
+        reconstruction = demand_reconstruction.reconstruct(self._observations, last.now_ns // _MS_NS)
         wire = msgspec.json.decode(bytes(last.line.hpa.spec), type=HorizontalPodAutoscalerSpec)
-        workload = self._workload(first, found)
+        workload = self._workload(first, reconstruction)
         self._check(last.spec, workload)
         return RecordedWorkload(
-            scenario=self._scenario(workload, last.spec, found),
+            scenario=self._scenario(workload, last.spec, reconstruction),
             wire=wire,
-            reconstruction=found,
-            assumptions=(*self._assumptions(last.spec, workload), *found.sentences()),
+            reconstruction=reconstruction,
+            assumptions=(*self._assumptions(last.spec, workload), *reconstruction.sentences()),
         )
 
     def _nothing(self) -> str:
@@ -222,18 +222,18 @@ class _Reader:
             return f"the recording has no sync of {self._key}; it has {', '.join(sorted(self._others)[:5])}"
         return "the recording has no sync in the time that is asked for"
 
-    def _workload(self, first: RecordedSync, found: Reconstruction) -> WorkloadModel:
+    def _workload(self, first: RecordedSync, reconstruction: Reconstruction) -> WorkloadModel:
         scale = first.observation.scale
         if not isinstance(scale, Scale):
             raise UsageError(f"the first sync of {self._key} could not read the scale; choose a later --from")
         kind, _, name = first.spec.reference.split("/", 2)
-        memory = self._containers.memory_load(found.start_ms)
+        memory = self._containers.memory_load(reconstruction.start_ms)
         return WorkloadModel(
             key=f"{first.spec.namespace}/{name}",
             kind=kind,
             replicas=scale.replicas,
             pod=self._pod(),
-            demands=(ResourceLoad(resource="cpu", total=found.demand), *([] if memory is None else [memory])),
+            demands=(ResourceLoad(resource="cpu", total=reconstruction.demand), *([] if memory is None else [memory])),
         )
 
     def _pod(self) -> PodModel:
@@ -254,14 +254,14 @@ class _Reader:
             return fixed(7_000)
         return fixed(round(statistics.median(self._start_ups_ms.values())))
 
-    def _scenario(self, workload: WorkloadModel, spec: Spec, found: Reconstruction) -> SimulationScenario:
-        start_ms = found.start_ms // _SECOND_MS * _SECOND_MS
+    def _scenario(self, workload: WorkloadModel, spec: Spec, reconstruction: Reconstruction) -> SimulationScenario:
+        start_ms = reconstruction.start_ms // _SECOND_MS * _SECOND_MS
         resolution_ms = _usual(self._windows_ms, _DEFAULT_PERIOD_MS)
         settings: Settings = self._replay.settings
         return SimulationScenario(
             workloads=(workload,),
             autoscalers=(AutoscalerModel(spec=spec, workload=workload.key),),
-            duration_ms=found.end_ms - start_ms,
+            duration_ms=reconstruction.end_ms - start_ms,
             feeds=tuple([self._series(name, start_ms) for name in self._feeds]),
             metrics_server=MetricsServerModel(
                 resolution_ms=resolution_ms, lag_ms=min(max(self._least_age_ms or 0, 0), resolution_ms)
@@ -278,22 +278,22 @@ class _Reader:
         return MetricFeed(metric=name, values=series, sharing="shared" if is_shared else "each", object_name=subject)
 
     def _assumptions(self, spec: Spec, workload: WorkloadModel) -> list[str]:
-        found = []
+        sentences = []
         if workload.cpu_capacity_ucores is None:
             lacking = "a container without CPU limit" if self._containers.limits.containers_milli else "no CPU limits"
-            found.append(f"The recording has {lacking}, so no pod is limited; --cpu-limit states one.")
+            sentences.append(f"The recording has {lacking}, so no pod is limited; --cpu-limit states one.")
         if not self._start_ups_ms:
-            found.append("No pod became ready in the recording, so a pod is assumed to need 7 s.")
+            sentences.append("No pod became ready in the recording, so a pod is assumed to need 7 s.")
         else:
             seconds = self._startup().low_ms / _SECOND_MS
-            found.append(f"A new pod is ready after {seconds:g} s, the median of {len(self._start_ups_ms)} pods.")
-        found.extend(
+            sentences.append(f"A new pod is ready after {seconds:g} s, the median of {len(self._start_ups_ms)} pods.")
+        sentences.extend(
             f"The values of the metric {name} stay as recorded, whatever the replicas are"
             + (", as a total that pods share." if is_shared else ".")
             for name, _, is_shared in self._feeds
         )
-        found.extend(self._containers.sentences(spec, workload.pod.containers))
-        return found
+        sentences.extend(self._containers.sentences(spec, workload.pod.containers))
+        return sentences
 
 
 def _selected(sync: RecordedSync) -> Sequence[int]:
@@ -308,7 +308,7 @@ def _selected(sync: RecordedSync) -> Sequence[int]:
     return [index for index, pod in enumerate(pods) if selector.matches(pod.labels)]
 
 
-def _usual(found: Counter[int], default: int) -> int:
+def _usual(counts: Counter[int], default: int) -> int:
     """The most frequent number above 0."""
-    positive = [(count, value) for value, count in found.items() if value > 0]
+    positive = [(count, value) for value, count in counts.items() if value > 0]
     return max(positive)[1] if positive else default

@@ -158,12 +158,12 @@ def container_user(
 
 def _may_search(user: ContainerUser, folder: Path) -> bool:
     """Whether the ids permit to search a folder of this machine. Blocks. Raises OSError."""
-    found = folder.stat()
-    if user.uid in (0, found.st_uid):
-        return user.uid == 0 or bool(found.st_mode & stat.S_IXUSR)
-    if found.st_gid in (user.gid, *user.groups):
-        return bool(found.st_mode & stat.S_IXGRP)
-    return bool(found.st_mode & stat.S_IXOTH)
+    folder_status = folder.stat()
+    if user.uid in (0, folder_status.st_uid):
+        return user.uid == 0 or bool(folder_status.st_mode & stat.S_IXUSR)
+    if folder_status.st_gid in (user.gid, *user.groups):
+        return bool(folder_status.st_mode & stat.S_IXGRP)
+    return bool(folder_status.st_mode & stat.S_IXOTH)
 
 
 def own_group(user: int) -> int:
