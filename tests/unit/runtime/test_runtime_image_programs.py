@@ -37,12 +37,13 @@ def url() -> Iterator[str]:
         thread.join()
 
 
-def wget(folder: Path, *args: str) -> tuple[int, str, str]:
-    """Exit status, output and errors of the program that was made."""
+def run_program(name: str, folder: Path, *args: str, sent: str = "") -> tuple[int, str, str]:
+    """Exit status, output and errors of a program that was written, with this standard input."""
     images.write_programs(folder / "programs")
     done = subprocess.run(
-        ["wget", *args],
-        executable=folder / "programs/wget",
+        [name, *args],
+        executable=folder / "programs" / name,
+        input=sent,
         capture_output=True,
         text=True,
         cwd=folder,
@@ -50,6 +51,11 @@ def wget(folder: Path, *args: str) -> tuple[int, str, str]:
         check=False,
     )
     return done.returncode, done.stdout, done.stderr
+
+
+def wget(folder: Path, *args: str) -> tuple[int, str, str]:
+    """What `wget` does."""
+    return run_program("wget", folder, *args)
 
 
 def test_to_standard_output(tmp_path: Path, url: str) -> None:
@@ -80,18 +86,8 @@ def test_failures(tmp_path: Path, url: str) -> None:
 
 
 def nc(folder: Path, *args: str, sent: str = "") -> tuple[int, str, str]:
-    """Exit status, output and errors of `nc` with this standard input."""
-    images.write_programs(folder / "programs")
-    done = subprocess.run(
-        ["nc", *args],
-        executable=folder / "programs/nc",
-        input=sent,
-        capture_output=True,
-        text=True,
-        env={"PATH": os.environ["PATH"]},
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
+    """What `nc` does."""
+    return run_program("nc", folder, *args, sent=sent)
 
 
 def test_nc_sends_and_prints(tmp_path: Path, url: str) -> None:
