@@ -1,9 +1,10 @@
 """The CronJob controller: creates Jobs at the times of a schedule, and removes old finished ones.
 
 `controller_manager.Controllers` runs it. A Job's name contains its scheduled time, so that no time gets two Jobs.
-Of several missed times only the last is made up for.
+Of several missed times only the last is made up for. As upstream, its search starts at an estimate from the interval
+of the first two missed times, so that a schedule with uneven intervals can miss it.
 
-Source: documentation of CronJob; events are upstream's.
+Source: documentation of CronJob, `mostRecentScheduleTime` of its controller; events are upstream's.
 """
 
 import copy
@@ -108,7 +109,7 @@ class CronJobs(Reconciler[Key]):
         except ScheduleError as error:
             self._warn(cron_job, "UnparseableSchedule", f'unparseable schedule: "{spec["schedule"]}" : {error}')
             return None
-        if missed > MANY_MISSED:
+        if due_ns is not None and missed > MANY_MISSED:
             message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
             self._warn(cron_job, "TooManyMissedTimes", message)
         if due_ns is not None and self._may_start(cron_job, due_ns):
@@ -178,7 +179,7 @@ def _owner_keys(event: ObjectEvent) -> list[Key]:
 
 
 def _last_due(cron_job: Object, schedule: CronSchedule, now_ns: int) -> tuple[int | None, int]:
-    """The last scheduled time that is not in the future (None without one), and roughly how many were missed."""
+    """The last scheduled time that is not in the future, None if there is none, and about how many were missed."""
     status, deadline_s = cron_job["status"], cron_job["spec"].get("startingDeadlineSeconds")
     earliest_ns = instants.parse(status.get("lastScheduleTime") or cron_job["metadata"]["creationTimestamp"])
     if deadline_s is not None:
