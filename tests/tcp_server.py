@@ -7,25 +7,29 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[object]]
+
+_TURNS_TO_ACCEPT = 5
+"""More turns of the event loop than asyncio takes from the accepted socket to the call for its connection."""
 
 
 @asynccontextmanager
-async def serving(serve: Serve, *, context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """The port on 127.0.0.1 of a server that gives each connection to `serve`, and closes it then.
+async def serving(
+    serve: Serve, *, context: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+) -> AsyncIterator[int]:
+    """The port of a server that gives each connection to `serve`, and closes it then.
 
-    At the end `serve` is cancelled where it still runs, and all connections are closed: one that the event loop has not
-    closed yet when it ends is a ResourceWarning, in whatever test happens to collect it.
+    At the end `serve` is cancelled where it still runs, and all connections are closed, also those that were accepted
+    at the last moment: one that the event loop has not closed when it ends is a ResourceWarning, in whatever test
+    happens to collect it.
 
     Args:
         context: for TLS.
+        host: the address that the server listens on.
     """
-    tasks: set[asyncio.Task[Any]] = set()
+    tasks: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
         try:
             with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
                 await serve(reader, writer)
@@ -33,14 +37,22 @@ async def serving(serve: Serve, *, context: ssl.SSLContext | None = None) -> Asy
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
-            tasks.discard(task)
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=context)
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(handle(reader, writer))
+        tasks[task] = writer
+        task.add_done_callback(tasks.pop)
+
+    server = await asyncio.start_server(accept, host, 0, ssl=context)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-        running = list(tasks)
-        for task in running:
+        for _ in range(_TURNS_TO_ACCEPT):
+            await asyncio.sleep(0)
+        running = dict(tasks)
+        for task, writer in running.items():
             task.cancel()
+            writer.transport.abort()  # a task that has not begun closes nothing
         await asyncio.gather(*running, return_exceptions=True)
+        await asyncio.sleep(0)  # aborted transports are closed in the next turn

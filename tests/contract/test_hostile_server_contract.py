@@ -7,7 +7,9 @@ from collections import Counter
 from patience import WITHIN_S
 from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
+from podscaler.kube.transport.http_transport import HttpTransport
 from podscaler.kube.transport.transport import Request, TransportError
+from tcp_server import serving
 
 WORKERS = 40
 REQUESTS_EACH = 40
@@ -26,15 +28,10 @@ class Hostile:
         self._rng = random.Random(seed)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                if not await self._answer(head.split()[1], writer):
-                    return
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
+        is_open = True
+        while is_open:
+            head = await reader.readuntil(b"\r\n\r\n")
+            is_open = await self._answer(head.split()[1], writer)
 
     async def _answer(self, path: bytes, writer: asyncio.StreamWriter) -> bool:
         """Answer one request somehow; whether the connection goes on."""
@@ -78,12 +75,9 @@ class Hostile:
 
 async def test_every_request_gets_its_own_answer_or_an_error() -> None:
     """No answer goes to another request, nobody waits for ever, and connections are given back."""
-    server = await asyncio.start_server(Hostile(1).serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    transport = await http_transport.connect(Config(f"http://127.0.0.1:{port}"), user_agent="test")
     seen: Counter[str] = Counter()
 
-    async def work(worker: int) -> None:
+    async def work(transport: HttpTransport, worker: int) -> None:
         for number in range(REQUESTS_EACH):
             path = f"/{worker}/{number}"
             method = "GET" if number % 2 else "PUT"
@@ -94,11 +88,12 @@ async def test_every_request_gets_its_own_answer_or_an_error() -> None:
             else:
                 seen["own" if answer.body == path.encode() else "wrong"] += 1
 
-    async with asyncio.timeout(WITHIN_S):
-        await asyncio.gather(*(work(worker) for worker in range(WORKERS)))
-    in_use = transport.connections_in_use
-    await transport.close()
-    server.close()
+    async with serving(Hostile(1).serve) as port:
+        transport = await http_transport.connect(Config(f"http://127.0.0.1:{port}"), user_agent="test")
+        async with asyncio.timeout(WITHIN_S):
+            await asyncio.gather(*(work(transport, worker) for worker in range(WORKERS)))
+        in_use = transport.connections_in_use
+        await transport.close()
     assert (seen["wrong"], seen.total(), in_use) == (0, WORKERS * REQUESTS_EACH, 0)
     assert seen["own"] > seen["error"] > 0
 
@@ -106,22 +101,20 @@ async def test_every_request_gets_its_own_answer_or_an_error() -> None:
 async def test_who_gives_up_at_any_moment() -> None:
     """Requests that are cancelled at random moments leave the transport usable and no connection in use."""
     rng = random.Random(2)
-    server = await asyncio.start_server(Hostile(3).serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    transport = await http_transport.connect(Config(f"http://127.0.0.1:{port}"), user_agent="test")
-    tasks = []
-    for number in range(300):
-        tasks.append(asyncio.ensure_future(transport.request(Request("GET", f"/{number}", timeout_s=TIMEOUT_S))))
-        await asyncio.sleep(rng.choice((0, 0, 0.001)))
-        rng.choice(tasks).cancel()
-    results = await asyncio.gather(*tasks, return_exceptions=True)
+    async with serving(Hostile(3).serve) as port:
+        transport = await http_transport.connect(Config(f"http://127.0.0.1:{port}"), user_agent="test")
+        tasks = []
+        for number in range(300):
+            tasks.append(asyncio.ensure_future(transport.request(Request("GET", f"/{number}", timeout_s=TIMEOUT_S))))
+            await asyncio.sleep(rng.choice((0, 0, 0.001)))
+            rng.choice(tasks).cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        in_use = transport.connections_in_use
+        await transport.close()
     wrong = [
         number
         for number, result in enumerate(results)
         if not isinstance(result, TransportError | asyncio.CancelledError)
         and getattr(result, "body", b"") != f"/{number}".encode()
     ]
-    in_use = transport.connections_in_use
-    await transport.close()
-    server.close()
     assert (wrong, in_use) == ([], 0)

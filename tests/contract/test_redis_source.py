@@ -12,6 +12,7 @@ import prerequisites
 from podscaler.sources import metric_numbers
 from podscaler.sources.protocol import InvalidSource, Number
 from podscaler.sources.systems.redis import RedisSource
+from tcp_server import serving
 
 PROGRAM = find_program("redis-server")
 pytestmark = prerequisites.REDIS.mark(is_there=PROGRAM is not None)
@@ -91,13 +92,11 @@ def test_a_server_that_is_down(tmp_path: Any) -> None:
 
 async def test_a_server_that_accepts_and_is_silent() -> None:
     """The client's own time limit ends the read, if the caller's did not."""
-    silent = await asyncio.get_running_loop().create_server(asyncio.Protocol, "127.0.0.1", 0)
-    host, port = silent.sockets[0].getsockname()
-    made = RedisSource(config({"address": f"{host}:{port}", "list": "jobs"}, timeout_s=0.1))
-    with pytest.raises(Exception, match=r"(?i)timeout"):
-        await made.read()
-    await made.close()
-    silent.close()
+    async with serving(lambda reader, _: reader.read()) as port:
+        made = RedisSource(config({"address": f"127.0.0.1:{port}", "list": "jobs"}, timeout_s=0.1))
+        with pytest.raises(Exception, match=r"(?i)timeout"):
+            await made.read()
+        await made.close()
 
 
 def test_a_connection_that_was_lost_is_replaced(server: Place) -> None:

@@ -16,6 +16,7 @@ from podscaler.kube.informers.reflector import Reflector, WatchSource
 from podscaler.kube.transport import http_transport
 from podscaler.kube.transport.config import Config
 from podscaler.testing import VirtualClock
+from tcp_server import serving
 
 
 class Hurried(VirtualClock):
@@ -67,14 +68,9 @@ class CutServer:
         self.cut_after: int | None = None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                await self._answer(head.split()[1].decode(), writer)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            await self._answer(head.split()[1].decode(), writer)
 
     async def _answer(self, target: str, writer: asyncio.StreamWriter) -> None:
         data = _answer(target)
@@ -113,12 +109,10 @@ async def test_cut_at_every_byte(streams_lists: bool) -> None:
     """Wherever the connection breaks, nothing is lost, nothing is there twice, and nothing gone stays."""
     served = CutServer()
     target = "/api/v1/pods?watch=true" + ("&sendInitialEvents=true" if streams_lists else "&resourceVersion=10")
-    server = await asyncio.start_server(served.serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
     failed = []
-    for place in range(len(_answer(target)) + 1):
-        served.cut_after = place
-        if not await _converges(port, streams_lists=streams_lists):
-            failed.append(place)
-    server.close()
+    async with serving(served.serve) as port:
+        for place in range(len(_answer(target)) + 1):
+            served.cut_after = place
+            if not await _converges(port, streams_lists=streams_lists):
+                failed.append(place)
     assert failed == []

@@ -15,6 +15,7 @@ from podscaler.cli.demo.demo_story import DemoRescale, DemoView, Story
 from podscaler.cli.demo.local_server import HOST, LocalServer, ServerProgram
 from podscaler.cli.demo.queue_scenario import ArrivingJobs, RedisConnection
 from podscaler.cli.demo.web_scenario import WebScenario
+from tcp_server import serving
 
 PYTHON = ServerProgram(sys.executable, "python3")
 
@@ -120,18 +121,15 @@ async def test_commands_of_redis() -> None:
         commands.append(await reader.readuntil(b"LLEN\r\n$4\r\njobs\r\n"))
         writer.write(b":12\r\n-ERR no\r\n")
         await reader.read()
-        writer.close()
-        await writer.wait_closed()
         ended.set()
 
-    server = await asyncio.start_server(serve, HOST, 0)
-    connection = await RedisConnection.open(server.sockets[0].getsockname()[1])
-    assert await connection.number("LLEN", "jobs") == 12
-    with pytest.raises(ValueError, match="redis replied '-ERR no'"):
-        await connection.number("LLEN", "jobs")
-    await connection.close()
-    await ended.wait()
-    server.close()
+    async with serving(serve) as port:
+        connection = await RedisConnection.open(port)
+        assert await connection.number("LLEN", "jobs") == 12
+        with pytest.raises(ValueError, match="redis replied '-ERR no'"):
+            await connection.number("LLEN", "jobs")
+        await connection.close()
+        await ended.wait()
     assert commands == [b"*2\r\n$4\r\nLLEN\r\n$4\r\njobs\r\n"]
 
 

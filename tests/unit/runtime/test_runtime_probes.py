@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import tcp_server
 from patience import WITHIN_S
 from podscaler.controlplane.kubelet.probes import http_check, probe_loop
 from podscaler.controlplane.kubelet.probes.handlers import HandlerOutcome, HandlerRunner, HandlerTarget, Purpose
@@ -105,31 +106,18 @@ Answer = Callable[[bytes], Awaitable[bytes | None]]
 async def serving(answer: Answer) -> AsyncIterator[tuple[int, list[bytes]]]:
     """A server on 127.0.0.1 that answers each request head; None: never."""
     heads: list[bytes] = []
-    served: list[asyncio.Event] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        served.append(done := asyncio.Event())
-        try:
-            heads.append(await reader.readuntil(b"\r\n\r\n"))
-            reply = await answer(heads[-1])
-            if reply is not None:
-                writer.write(reply)
-            else:
-                await reader.read()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # a probe of a port says nothing
-        finally:
-            writer.transport.abort()
-            done.set()
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        reply = await answer(heads[-1])
+        if reply is not None:
+            writer.write(reply)
+        else:
+            await reader.read()
+        writer.transport.abort()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1], heads
-    finally:
-        server.close()
-        for done in served:
-            await done.wait()
-        await asyncio.sleep(0)  # aborted transports close in the next turn
+    async with tcp_server.serving(serve) as port:
+        yield port, heads
 
 
 def target(port: int, **port_map: int) -> HandlerTarget:

@@ -15,6 +15,7 @@ from podscaler.controlplane.network import port_listener as listening
 from podscaler.controlplane.network import proxied_connection
 from podscaler.controlplane.network.balancer import Backends
 from podscaler.controlplane.network.proxied_connection import ProxiedConnections
+from tcp_server import serving
 
 HOST = "127.0.0.1"
 
@@ -24,7 +25,7 @@ class Bench:
 
     def __init__(self, limit=1000):
         self.connections = ProxiedConnections(limit)
-        self.servers = []
+        self.servers = contextlib.AsyncExitStack()
 
     async def __aenter__(self):
         self.listener = await listening.listen((HOST, 0), self.connections, SystemClock())
@@ -34,22 +35,13 @@ class Bench:
     async def __aexit__(self, *_):
         self.listener.close()
         self.connections.abort_all()
-        for server in self.servers:
-            server.close()
+        await self.servers.aclose()
         await asyncio.sleep(0.01)
 
     async def endpoint(self, handler):
         """Start an endpoint; `handler` is given reader and writer, the connection is closed after it."""
 
-        async def handle(reader, writer):
-            with contextlib.suppress(OSError):
-                await handler(reader, writer)
-                writer.close()
-                await writer.wait_closed()
-
-        server = await asyncio.start_server(handle, HOST, 0)
-        self.servers.append(server)
-        return server.sockets[0].getsockname()
+        return HOST, await self.servers.enter_async_context(serving(handler))
 
     def use(self, *ready, draining=()):
         self.listener.balancer.replace(Backends(tuple(ready), tuple(draining)))

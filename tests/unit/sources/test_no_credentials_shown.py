@@ -12,6 +12,7 @@ from podscaler.sources.open_sources import OpenSources, ReadResult
 from podscaler.testing import VirtualClock
 from podscaler.testing.sources import metric_source
 from podscaler.testing.transport import ScriptedTransport, json_answer
+from tcp_server import serving
 
 SENTINEL = "sen/tin el@1%"
 FORMS = (SENTINEL, "sen%2Ftin", "sen/tin", "tin%20el", base64.b64encode(SENTINEL.encode()).decode())
@@ -26,14 +27,9 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 }
 
 
-class Rude(asyncio.Protocol):
-    """A server that responds to anything with a line, and hangs up."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Say no."""
-        assert isinstance(transport, asyncio.Transport)
-        transport.write(b"-ERR no such thing\r\n")
-        transport.close()
+async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Respond to anything with a line, and hang up."""
+    writer.write(b"-ERR no such thing\r\n")
 
 
 def filled(settings: dict[str, Any], host: str, port: int) -> dict[str, Any]:
@@ -47,7 +43,7 @@ def filled(settings: dict[str, Any], host: str, port: int) -> dict[str, Any]:
     return found
 
 
-async def read(name: str, host: str, port: int, credential: str) -> ReadResult:
+async def read(name: str, port: int, credential: str) -> ReadResult:
     """A read of that system with the sentinel as a credential."""
     transport = ScriptedTransport()
     secret = {
@@ -58,7 +54,7 @@ async def read(name: str, host: str, port: int, credential: str) -> ReadResult:
     clock = VirtualClock()
     sources = OpenSources(Client(transport, clock), clock)
     reference = {"name": credential, "secretKeyRef": {"name": "login", "key": "key"}}
-    source = metric_source(credentials=[reference], **{name: filled(SYSTEMS[name], host, port)})
+    source = metric_source(credentials=[reference], **{name: filled(SYSTEMS[name], "127.0.0.1", port)})
     result = await sources.read(source)
     await sources.close()
     return result
@@ -72,12 +68,10 @@ async def test_no_credential_is_shown(
 ) -> None:
     """Whatever the client library says about a server that fails."""
     caplog.set_level(0)
-    server = await asyncio.get_running_loop().create_server(Rude, "127.0.0.1", 0)
-    host, port = server.sockets[0].getsockname()
-    if not is_up:
-        server.close()
-    result = await read(name, host, port, credential)
-    server.close()
+    async with serving(refuse) as port:
+        result = await read(name, port, credential) if is_up else None
+    if result is None:
+        result = await read(name, port, credential)
     written = status.status_of(metric_source(), result, before={})
     shown = f"{result!r} {result.error} {written} {caplog.text}"
     assert result.error is not None
