@@ -3,13 +3,15 @@
 Used by the embedded API server and by the endpoints of the controller and the adapter. The TLS handshake of a `Site`
 may take HEAD_TIMEOUT_S; so may the request line with the headers, from their first byte (for the first request, from
 the connection). A connection may be idle for IDLE_TIMEOUT_S between two requests. After a timeout it is closed
-without a response. A malformed request gets `400 Bad Request`, one with a line that is too long 431. Neither the
+without a response. A server that stops waits CLOSE_TIMEOUT_S at most for clients to close TLS connections, and then
+resets them. A malformed request gets `400 Bad Request`, one with a line that is too long 431. Neither the
 response nor the log repeats any part of it: the malformed line may contain a token.
 
 Source: ReadHeaderTimeout and IdleTimeout of kube-apiserver; Go's net/http, which sends no `Server` header.
 """
 
 import asyncio
+import contextlib
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -26,6 +28,7 @@ from aiohttp.streams import StreamReader
 
 HEAD_TIMEOUT_S: Final = 32.0
 IDLE_TIMEOUT_S: Final = 90.0
+CLOSE_TIMEOUT_S: Final = 0.5
 LINE_MAX_BYTES: Final = 64 * 1024
 """The longest request line, and the longest header."""
 USUAL_METHODS: Final = tuple(f"{name} ".encode() for name in ("GET", "PUT", "POST", "PATCH", "DELETE", "HEAD"))
@@ -72,6 +75,42 @@ class Server(web.Server):
             logger=LOGGER,
             request_factory=self._request,
         )
+        self._open: dict[web.RequestHandler, asyncio.Transport] = {}
+        """The connections that are not closed, which aiohttp forgets when it begins to close them."""
+        self._is_stopping = False
+        self._all_closed = asyncio.Event()
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Called by the handler of a new connection."""
+        super().connection_made(handler, transport)
+        self._open[handler] = transport
+        if self._is_stopping:  # accepted before the server stopped listening
+            transport.abort()
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        """Called by the handler of a connection that is closed."""
+        super().connection_lost(handler, exc)
+        self._open.pop(handler, None)
+        if not self._open:
+            self._all_closed.set()
+
+    async def shutdown(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the method of aiohttp
+        """Close all connections; called by the runner, which has closed the listening sockets.
+
+        Args:
+            timeout: seconds that requests in progress may take.
+        """
+        self._is_stopping = True
+        await asyncio.sleep(0)  # handlers of the newest connections begin to wait for a request, which ends the wait
+        self.pre_shutdown()
+        await super().shutdown(timeout)
+        if self._open:
+            self._all_closed.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._all_closed.wait(), CLOSE_TIMEOUT_S)
+        for transport in list(self._open.values()):
+            transport.abort()
+        await asyncio.sleep(0)  # the event loop closes aborted connections in its next turn
 
     def __call__(self) -> web.RequestHandler:
         """The handler of a new connection; called by asyncio."""

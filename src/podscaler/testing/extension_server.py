@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from podscaler.base import http_server
+
 HOST = "127.0.0.1"
 STOP_TIMEOUT_S = 0.1
 FRONT_PROXY = "front-proxy-client"
@@ -97,7 +99,7 @@ class ExtensionServer:
         context.load_cert_chain(self.certificate)
         context.load_verify_locations(cadata=self.front_authority.decode())
         context.verify_mode = ssl.CERT_OPTIONAL
-        self._runner = web.ServerRunner(web.Server(self._respond), shutdown_timeout=STOP_TIMEOUT_S)
+        self._runner = web.ServerRunner(http_server.Server(self._respond), shutdown_timeout=STOP_TIMEOUT_S)
         await self._runner.setup()
         site = web.TCPSite(self._runner, HOST, self.port, ssl_context=context)
         await site.start()

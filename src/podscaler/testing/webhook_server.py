@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from podscaler.base import http_server
 from podscaler.testing import extension_server
 
 Object = dict[str, Any]
@@ -103,7 +104,7 @@ async def serve_webhook(directory: Path, *names: str) -> AsyncIterator[WebhookSe
     server = WebhookServer(extension_server.write_certificate(file, HOST, *names))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)
-    runner = web.ServerRunner(web.Server(server.handle), shutdown_timeout=STOP_TIMEOUT_S)
+    runner = web.ServerRunner(http_server.Server(server.handle), shutdown_timeout=STOP_TIMEOUT_S)
     await runner.setup()
     try:
         await web.TCPSite(runner, HOST, 0, ssl_context=context).start()

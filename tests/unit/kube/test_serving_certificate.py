@@ -2,7 +2,10 @@
 
 import asyncio
 import datetime
+import gc
+import socket
 import ssl
+import warnings
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from podscaler.base import http_server
 from podscaler.base.errors import UsageError
 from podscaler.controller.server.serving import Endpoints
 from podscaler.controller.telemetry.telemetry import Telemetry
@@ -89,6 +93,32 @@ async def test_a_renewed_certificate_is_shown_to_new_connections(world: World, f
     files.issue(2)
     world.certificate.renew()
     assert (before, await world.serial()) == (1, 2)
+
+
+def test_a_server_that_stops_leaves_no_connection_open(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits neither for the first request of a new connection nor for a client that does not end its TLS."""
+    monkeypatch.setattr(http_server, "CLOSE_TIMEOUT_S", 0.01)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    clients: list[ssl.SSLSocket] = []
+
+    def connect(address: str) -> None:
+        host, _, port = address.rpartition(":")
+        clients.append(context.wrap_socket(socket.create_connection((host, int(port)))))
+
+    async def serve() -> None:
+        endpoints = Endpoints(Telemetry(VirtualClock()), list)
+        certificate = ServingCertificate(files.certificate, files.key)
+        address = await endpoints.start("127.0.0.1", 0, certificate.context)
+        await asyncio.to_thread(connect, address)
+        await endpoints.stop()
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        asyncio.run(serve())
+        gc.collect()
+    clients[0].close()
+    assert [str(warning.message) for warning in seen] == []
 
 
 async def test_files_are_looked_at_every_minute(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
