@@ -282,4 +282,4 @@ class _Wiring:
         await reactor.run(self._assigned, self._queue.add)
 
     def _assigned(self) -> Iterator[Autoscaler]:
-        return (each for each in self._informers.autoscalers if self._assignment.is_mine(each.key))
+        return (autoscaler for autoscaler in self._informers.autoscalers if self._assignment.is_mine(autoscaler.key))

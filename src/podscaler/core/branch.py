@@ -44,7 +44,7 @@ def zero_rules(spec: Spec, status: HorizontalPodAutoscalerStatus, settings: Sett
     """The facts for zero replicas: whether this autoscaler scaled to zero, and whether its metrics can scale it up."""
     is_enabled = settings.gates.scale_to_zero and algorithm.of(settings).scales_to_zero
     was_scaled_to_zero = is_enabled and any(
-        each.type == SCALED_TO_ZERO and each.status == "True" for each in status.conditions or ()
+        condition.type == SCALED_TO_ZERO and condition.status == "True" for condition in status.conditions or ()
     )
     return ZeroRules(is_enabled, was_scaled_to_zero, spec.scales_on_others)
 

@@ -142,7 +142,9 @@ def _with_new_proposals(
 ) -> History:
     """The history with the proposals of this sync, and with the instant since which no metric can be read."""
     last_proposals = {
-        each.metric: each for each in prior_history.last_proposals if each.at >= now_ns - policy.keep_last_ns
+        last_proposal.metric: last_proposal
+        for last_proposal in prior_history.last_proposals
+        if last_proposal.at >= now_ns - policy.keep_last_ns
     }
     if policy.keep_last_ns:
         for result, identity in zip(results, policy.identities, strict=True):
@@ -158,7 +160,7 @@ def _combination(
     policy: FailurePolicy, results: Sequence[MetricResult], prior_history: History, *, current: int, now_ns: int
 ) -> Combination:
     conclusion = combine.conclude(results, current)
-    responses = [FailureResponse.KEPT] if any(each.step.kept is not None for each in results) else []
+    responses = [FailureResponse.KEPT] if any(result.step.kept is not None for result in results) else []
     if conclusion.proposal is None and conclusion.winner is not None and policy.ignores_failed:
         conclusion = combine.conclude(results, current, ignores_failed=True)
         responses.append(FailureResponse.IGNORED)

@@ -284,16 +284,21 @@ def write_history(history: History) -> recording.RecordedHistory:
     return recording.RecordedHistory(
         tuple(
             [
-                recording.RecordedRecommendation(each.replicas, instants.exact(each.at))
-                for each in history.recommendations
+                recording.RecordedRecommendation(recommendation.replicas, instants.exact(recommendation.at))
+                for recommendation in history.recommendations
             ]
         ),
         tuple([_written_event(each) for each in history.scale_ups]),
-        tuple([_written_event(each) for each in history.scale_downs]),
+        tuple([_written_event(scale_down) for scale_down in history.scale_downs]),
         tuple(
             [
-                recording.RecordedProposal(each.metric, each.replicas, instants.exact(each.at), each.current)
-                for each in history.last_proposals
+                recording.RecordedProposal(
+                    last_proposal.metric,
+                    last_proposal.replicas,
+                    instants.exact(last_proposal.at),
+                    last_proposal.current,
+                )
+                for last_proposal in history.last_proposals
             ]
         ),
         "" if history.unread_since is None else instants.exact(history.unread_since),
@@ -303,13 +308,23 @@ def write_history(history: History) -> recording.RecordedHistory:
 def read_history(wire: recording.RecordedHistory) -> History:
     """The history in a line of a recording. Raises ValueError for a time that cannot be read."""
     return History(
-        tuple([Recommendation(each.replicas, instants.parse(each.time)) for each in wire.recommendations]),
-        tuple([_read_event(each) for each in wire.scale_ups]),
-        tuple([_read_event(each) for each in wire.scale_downs]),
         tuple(
             [
-                LastProposal(each.metric, each.replicas, instants.parse(each.time), each.current)
-                for each in wire.last_proposals
+                Recommendation(recommendation.replicas, instants.parse(recommendation.time))
+                for recommendation in wire.recommendations
+            ]
+        ),
+        tuple([_read_event(each) for each in wire.scale_ups]),
+        tuple([_read_event(scale_down) for scale_down in wire.scale_downs]),
+        tuple(
+            [
+                LastProposal(
+                    last_proposal.metric,
+                    last_proposal.replicas,
+                    instants.parse(last_proposal.time),
+                    last_proposal.current,
+                )
+                for last_proposal in wire.last_proposals
             ]
         ),
         instants.parse(wire.unread_since) if wire.unread_since else None,

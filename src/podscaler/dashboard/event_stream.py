@@ -59,7 +59,7 @@ class Position:
 def parse_position(text: str, boot_id: str) -> Position | None:
     """The position in an event's id of this server; None for any other text."""
     boot, *numbers = text.split(".")
-    if boot != boot_id or len(numbers) != 2 or not all(each.isascii() and each.isdigit() for each in numbers):
+    if boot != boot_id or len(numbers) != 2 or not all(number.isascii() and number.isdigit() for number in numbers):
         return None
     return Position(int(numbers[0]), int(numbers[1]))
 

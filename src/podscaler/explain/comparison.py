@@ -120,7 +120,7 @@ def contradictions(decision: Decision, status: HorizontalPodAutoscalerStatus, ve
 
     A change to come is no contradiction, as a status is as old as its last sync. Contradictions are other statuses of
     conditions, and another count where the computation changes nothing."""
-    written = {each.type: each for each in status.conditions or ()}
+    written = {condition.type: condition for condition in status.conditions or ()}
     phrases = []
     for computed in decision.status.conditions or ():
         there = written.get(computed.type)

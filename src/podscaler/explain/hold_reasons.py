@@ -68,9 +68,10 @@ def holder(step: Stabilization) -> Recommendation | None:
     if step.result > step.proposal:
         is_open = step.up_cutoff is None
         held = [
-            each
-            for each in step.recommendations
-            if (each.at >= step.down_cutoff if is_open else each.at > step.down_cutoff) and each.replicas >= step.result
+            recommendation
+            for recommendation in step.recommendations
+            if (recommendation.at >= step.down_cutoff if is_open else recommendation.at > step.down_cutoff)
+            and recommendation.replicas >= step.result
         ]
     else:
         cutoff = step.down_cutoff if step.up_cutoff is None else step.up_cutoff

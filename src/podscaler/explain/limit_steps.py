@@ -63,7 +63,11 @@ def _window(trace: Trace, step: Stabilization, cutoff: int, extreme: str) -> str
     if not window_ns:
         return "none"
     is_open = step.up_cutoff is None
-    inside = [each for each in step.recommendations if each.at > cutoff or (is_open and each.at == cutoff)]
+    inside = [
+        recommendation
+        for recommendation in step.recommendations
+        if recommendation.at > cutoff or (is_open and recommendation.at == cutoff)
+    ]
     older = len(step.recommendations) - len(inside)
     left_out = f", {older} older" if older else ""
     return f"{wording.span(window_ns)}: {_runs(trace, inside)}{left_out}; {extreme}"
@@ -71,7 +75,7 @@ def _window(trace: Trace, step: Stabilization, cutoff: int, extreme: str) -> str
 
 def _runs(trace: Trace, recommendations: Sequence[Recommendation]) -> str:
     """The latest recommendations by time, with equal ones in a row joined."""
-    ordered = sorted(recommendations, key=lambda each: each.at)
+    ordered = sorted(recommendations, key=lambda recommendation: recommendation.at)
     runs = [list(run) for _, run in groupby(ordered, key=lambda each: each.replicas)]
     if not runs:
         return "no recommendations"
@@ -98,7 +102,11 @@ def _lowest(trace: Trace, step: Stabilization) -> str:
 def _at(trace: Trace, step: Stabilization, replicas: int, cutoff: int) -> str:
     if replicas == step.proposal:
         return " (the proposal itself)"
-    latest = max(each.at for each in step.recommendations if each.replicas == replicas and each.at >= cutoff)
+    latest = max(
+        recommendation.at
+        for recommendation in step.recommendations
+        if recommendation.replicas == replicas and recommendation.at >= cutoff
+    )
     return f" ({wording.age(latest, trace.now)})"
 
 

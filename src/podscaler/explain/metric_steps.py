@@ -158,7 +158,7 @@ def _pod_lines(step: MetricStep, calculation: PerPod) -> Iterable[Line]:
     """One line for each rule that applied to a pod, in the order used, ignored, not ready, missing."""
     for group, label in _POD_LABELS.items():
         for rule, reason in _POD_REASONS.items():
-            pods = [each for each in calculation.pods if each.rule is rule and rule.group is group]
+            pods = [pod for pod in calculation.pods if pod.rule is rule and rule.group is group]
             if pods:
                 yield Line(label, _pods_line(step, pods, reason))
     if calculation.unlisted:
@@ -169,7 +169,7 @@ def _pod_lines(step: MetricStep, calculation: PerPod) -> Iterable[Line]:
 
 
 def _pods_line(step: MetricStep, pods: Sequence[PodSample], reason: str) -> str:
-    shown = wording.listed([_pod(step, each) for each in pods])
+    shown = wording.listed([_pod(step, pod) for pod in pods])
     why = f" ({reason})" if reason else ""
     return f"{wording.count(len(pods), 'pod')}{why}{_spread(step, pods)}: {shown}{_assumed(step, pods)}"
 
@@ -182,7 +182,7 @@ def _pod(step: MetricStep, pod: PodSample) -> str:
 
 
 def _spread(step: MetricStep, pods: Sequence[PodSample]) -> str:
-    values = [each.value_milli for each in pods if each.value_milli is not None]
+    values = [pod.value_milli for pod in pods if pod.value_milli is not None]
     if len(values) <= SPREAD_FROM or pods[0].group is not Group.COUNTED:
         return ""
     lowest, highest = metric_words.amount(step, min(values)), metric_words.amount(step, max(values))
@@ -191,7 +191,7 @@ def _spread(step: MetricStep, pods: Sequence[PodSample]) -> str:
 
 def _assumed(step: MetricStep, pods: Sequence[PodSample]) -> str:
     """The values assumed for these pods in the second reading, as a clause; empty if there are none."""
-    filled = {each.filled_milli for each in pods if each.filled_milli is not None}
+    filled = {pod.filled_milli for pod in pods if pod.filled_milli is not None}
     if not filled:
         return ""
     amounts = " to ".join(metric_words.amount(step, each) for each in sorted({min(filled), max(filled)}))

@@ -92,7 +92,9 @@ class _Future:
     def _ends_of_periods(self) -> Iterable[int]:
         behavior = self._trace.behavior
         periods_ns = (
-            {each.period_ns for rules in (behavior.up, behavior.down) for each in rules.policies} if behavior else ()
+            {policy.period_ns for rules in (behavior.up, behavior.down) for policy in rules.policies}
+            if behavior
+            else ()
         )
         for event in (*self._history.scale_ups, *self._history.scale_downs):
             for period_ns in periods_ns:

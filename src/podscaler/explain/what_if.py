@@ -85,7 +85,7 @@ def _validate(before: Object, after: Object, assignments: Sequence[Assignment]) 
     known = {str(fault) for fault in hpa_validation.validate({"spec": before}, None)}
     faults = [text for fault in hpa_validation.validate({"spec": after}, None) if (text := str(fault)) not in known]
     if faults:
-        shown = ",".join(str(each) for each in assignments)
+        shown = ",".join(str(assignment) for assignment in assignments)
         raise UsageError(f"what-if {shown} would be refused: {'; '.join(faults)}")
 
 

@@ -156,7 +156,7 @@ class _StatusFacts:
         self.spec = autoscaler.spec
         self.status = status
         self.decision = decision
-        self._by_type = {each.type: each for each in status.conditions or ()}
+        self._by_type = {condition.type: condition for condition in status.conditions or ()}
 
     @property
     def is_written(self) -> bool:
@@ -192,7 +192,7 @@ def _failure(facts: _StatusFacts) -> _Found | None:
         return HealthState.FALLBACK, active.message, _since(active)
     if not facts.is_written:
         return HealthState.UNKNOWN, "no controller has written its status", None
-    failed = sum(not each.type for each in facts.status.current_metrics or ())
+    failed = sum(not current_metric.type for current_metric in facts.status.current_metrics or ())
     if failed and active.status == "True":
         count = len(facts.spec.metrics or ())
         return HealthState.SOME_METRICS, f"{failed} of its {count} metrics cannot be read", _since(active)

@@ -90,7 +90,7 @@ class KeptSyncs:
     def of_range(self, key: Key, from_ms: int, to_ms: int) -> Sequence[KeptSync]:
         """The syncs of an autoscaler from one instant to another, both included, oldest first."""
         syncs = [each for each in self._by_key.get(key, {}).values() if from_ms <= each.mark.at <= to_ms]
-        return sorted(syncs, key=lambda each: each.mark.at)
+        return sorted(syncs, key=lambda sync: sync.mark.at)
 
     def after(self, key: Key, at_ms: int) -> Sequence[KeptSync]:
         """The syncs of an autoscaler after an instant, oldest first; fast where there are few."""

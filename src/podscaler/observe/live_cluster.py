@@ -156,7 +156,7 @@ class LiveCluster:
     def keys(self) -> Iterator[Key]:
         """The keys of all autoscalers."""
         if self._controller is not None:
-            yield from [each.key for each in self._controller.informers.autoscalers]
+            yield from [autoscaler.key for autoscaler in self._controller.informers.autoscalers]
 
     def find_key(self, namespace: str, name: str, kind: str = "") -> Key | None:
         """The key of an autoscaler; None if there is none of that name.
@@ -253,7 +253,7 @@ class LiveCluster:
         """The newest marks of a range of time, oldest first; those that change nothing are left out first."""
         marks = [each.mark for each in self.history.kept.of_range(key, from_ms, to_ms)]
         if len(marks) > MARKS_MAX:
-            marks = [each for each in marks if each.kind is not MarkKind.SAME]
+            marks = [mark for mark in marks if mark.kind is not MarkKind.SAME]
         return tuple(marks[-MARKS_MAX:])
 
     def timeline_after(self, key: Key, at_ms: int) -> TimelineChange | None:

@@ -60,7 +60,7 @@ class ReadObjects:
 
     def conditions(self) -> tuple[ConditionView, ...]:
         """The conditions of the status."""
-        return tuple([_condition(each) for each in self.autoscaler.get("status", {}).get("conditions") or ()])
+        return tuple([_condition(condition) for condition in self.autoscaler.get("status", {}).get("conditions") or ()])
 
     def event_views(self) -> tuple[EventView, ...]:
         """The newest events."""
@@ -78,9 +78,9 @@ class ReadObjects:
         findings = linter.lint(self.items, LintedCluster(listed=frozenset(self.listed)))
         return tuple(
             [
-                LintView(each.rule.id, each.rule.severity.value, each.message, each.fix, each.field)
-                for each in findings
-                if (each.kind, each.namespace, each.name) in subjects
+                LintView(finding.rule.id, finding.rule.severity.value, finding.message, finding.fix, finding.field)
+                for finding in findings
+                if (finding.kind, finding.namespace, finding.name) in subjects
             ]
         )
 
@@ -164,9 +164,9 @@ class ObjectReader:
 
     async def _add_autoscalers(self, read_objects: ReadObjects, namespace: str) -> None:
         objects = await self._list(HPA.group, HPA.version, namespace, HPA.plural, [])
-        for each in objects:
+        for obj in objects:
             read_objects.items += reading.items(
-                {**each, "apiVersion": HPA.api_version, "kind": HPA.kind}, DocumentOrigin()
+                {**obj, "apiVersion": HPA.api_version, "kind": HPA.kind}, DocumentOrigin()
             )
 
     async def _add(self, objects: ReadObjects, namespace: str, plural: str, kind: str) -> None:

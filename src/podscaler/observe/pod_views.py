@@ -34,7 +34,7 @@ def of(pods: Sequence[Mapping[str, Any]], latest: SyncRecord | None) -> tuple[Po
         latest: the newest sync; None: what is done with samples is not known.
     """
     samples = _samples(latest)
-    views = [_view(each, samples.get(str(each.get("metadata", {}).get("name", "")), {})) for each in pods]
+    views = [_view(pod, samples.get(str(pod.get("metadata", {}).get("name", "")), {})) for pod in pods]
     return tuple(sorted(views, key=lambda view: view.name))
 
 
@@ -51,7 +51,7 @@ def _samples(latest: SyncRecord | None) -> dict[str, dict[str, PodSample]]:
 
 def _view(pod: Mapping[str, Any], samples: Mapping[str, PodSample]) -> PodView:
     status, metadata = pod.get("status") or {}, pod.get("metadata") or {}
-    conditions = {each.get("type"): each for each in status.get("conditions") or ()}
+    conditions = {condition.get("type"): condition for condition in status.get("conditions") or ()}
     return PodView(
         name=str(metadata.get("name", "")),
         phase="Terminating" if metadata.get("deletionTimestamp") else str(status.get("phase") or "Unknown"),
@@ -93,5 +93,5 @@ def _requests(containers: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 def _ignored(samples: Mapping[str, PodSample]) -> str:
     """Why a sample does not count as it is; empty if all count."""
-    texts = [RULE_TEXTS[each.rule] for each in samples.values() if each.group is not Group.COUNTED]
+    texts = [RULE_TEXTS[sample.rule] for sample in samples.values() if sample.group is not Group.COUNTED]
     return ", ".join(dict.fromkeys(texts))

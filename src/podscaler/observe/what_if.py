@@ -86,11 +86,11 @@ def _over_time(question: tuple[Assignment, ...], kept_syncs: Sequence[KeptSync])
     at: list[int] = []
     limited: list[int | None] = []
     carried_history: History | None = None
-    for each in kept_syncs:
-        replayed, sync = _parse_sync(each)
+    for kept_sync in kept_syncs:
+        replayed, sync = _parse_sync(kept_sync)
         facts = decide_again.recorded_facts(sync, replayed.settings)
         facts = replace(facts, prior_history=_carried(sync.prior_history, carried_history))
-        at.append(each.mark.at)
+        at.append(kept_sync.mark.at)
         try:
             decision = decide_again.decide_again(question, facts)
         except UsageError:  # the spec of that time lacks what is assigned, or the metric was not read

@@ -43,7 +43,7 @@ def scale(scenario: SimulationScenario, key: str, scaler: Scaler) -> Iterator[tu
 
     Raises ValueError if the scenario has no such workload, or contradicts itself.
     """
-    model = next((each for each in scenario.workloads if each.key == key), None)
+    model = next((workload for workload in scenario.workloads if workload.key == key), None)
     if model is None:
         raise ValueError(f"the scenario has no workload {key}")
     return _ScaledWorkload(scenario, model, scaler).run()

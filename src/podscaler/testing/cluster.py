@@ -190,7 +190,7 @@ class FakeCluster:
 
     def asked(self, method: str, fragment: str = "") -> list[str]:
         """Path and query of the requests of `method` that contain `fragment`."""
-        return [each.target for each in self.requests if each.method == method and fragment in each.target]
+        return [request.target for request in self.requests if request.method == method and fragment in request.target]
 
     # The Transport.
 
@@ -272,7 +272,7 @@ class FakeCluster:
         if request.method != "GET" or "/" in name:
             return None
         if plural == "events":
-            return json_answer({"items": [each for each in self.events if "involvedObject" in each]})
+            return json_answer({"items": [event for event in self.events if "involvedObject" in event]})
         collection = self.collections.get(f"{prefix}/{plural}")
         if collection is None:
             return None

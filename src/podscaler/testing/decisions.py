@@ -253,14 +253,14 @@ def decided(
 
 def condition_rows(decision: Decision) -> list[tuple[str, str, str]]:
     """Type, status and reason of each condition of the new status."""
-    return [(each.type, each.status, each.reason) for each in decision.status.conditions or ()]
+    return [(condition.type, condition.status, condition.reason) for condition in decision.status.conditions or ()]
 
 
 def messages(decision: Decision) -> dict[str, str]:
     """The messages of the new conditions by type."""
-    return {each.type: each.message for each in decision.status.conditions or ()}
+    return {condition.type: condition.message for condition in decision.status.conditions or ()}
 
 
 def event_rows(decision: Decision) -> list[tuple[str, str, str]]:
     """Type, reason and message of each event of the decision."""
-    return [(each.type, each.reason, each.message) for each in decision.events]
+    return [(event.type, event.reason, event.message) for event in decision.events]

@@ -85,7 +85,7 @@ class LeaseServer:
 
     def _list_response(self, request: Request) -> list[Object]:
         selector = _selector(request)
-        return [each for each in self.leases.values() if selector.matches(each["metadata"].get("labels") or {})]
+        return [lease for lease in self.leases.values() if selector.matches(lease["metadata"].get("labels") or {})]
 
     def create(self, body: Object) -> Response:
         """Create a Lease; the response is 409 if it exists."""

@@ -131,9 +131,9 @@ class Scenario:
         """All changes of the status or reason of the condition with this type, the first value included."""
         changes: list[ConditionChange] = []
         for sync in self.syncs:
-            for each in sync.decision.status.conditions or ():
-                change = ConditionChange(sync.at_s, each.status, each.reason)
-                if each.type == condition_type and (not changes or changes[-1][1:] != change[1:]):
+            for condition in sync.decision.status.conditions or ():
+                change = ConditionChange(sync.at_s, condition.status, condition.reason)
+                if condition.type == condition_type and (not changes or changes[-1][1:] != change[1:]):
                     changes.append(change)
         return changes
 

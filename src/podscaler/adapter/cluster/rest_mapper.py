@@ -65,7 +65,7 @@ class ServedResources(msgspec.Struct, frozen=True):
         A group that is empty stands for any group.
         """
         name = resource_name.resource.lower()
-        matching = [each for each in self.resources if name in (each.resource.resource, each.singular)]
+        matching = [resource for resource in self.resources if name in (resource.resource.resource, resource.singular)]
         if not resource_name.group:
             return matching[0] if matching else None
         exact = [each for each in matching if each.resource.group == resource_name.group]
@@ -149,11 +149,11 @@ def _merged(lists: Sequence[tuple[str, str, Sequence[_Resource]]]) -> ServedReso
     """The resources of groups and versions in order of preference, each in the first version that has it."""
     resources_by_name: dict[GroupResource, MappedResource] = {}
     for group, version, resources in lists:
-        for each in resources:
-            key = GroupResource(group, each.name)
-            if "/" not in each.name and key not in resources_by_name:
-                singular = each.singular_name or each.kind.lower()
-                resources_by_name[key] = MappedResource(key, version, each.kind, singular, each.namespaced)
+        for resource in resources:
+            key = GroupResource(group, resource.name)
+            if "/" not in resource.name and key not in resources_by_name:
+                singular = resource.singular_name or resource.kind.lower()
+                resources_by_name[key] = MappedResource(key, version, resource.kind, singular, resource.namespaced)
     return ServedResources(tuple(resources_by_name.values()))
 
 

@@ -55,7 +55,7 @@ def index(value: Any, *keys: Any) -> Any:
 def slice_of(value: Any, *bounds: Any) -> Any:
     """A part of a text or list. Raises TemplateError."""
     limits = [*bounds, *([0, len(value)][len(bounds) :] if len(bounds) < 2 else [])]
-    if isinstance(value, Mapping) or not all(isinstance(each, int) for each in limits):
+    if isinstance(value, Mapping) or not all(isinstance(limit, int) for limit in limits):
         raise TemplateError("error calling slice: cannot slice this value")
     if len(limits) != 2 or not 0 <= limits[0] <= limits[1] <= len(value):
         raise TemplateError("error calling slice: index out of range")

@@ -160,7 +160,7 @@ class _Execution:
                 return value
 
     def _call(self, call: FunctionCall, cursor: Any, *last: Any) -> Any:
-        arguments = [*(self._operand(each, cursor) for each in call.arguments), *last]
+        arguments = [*(self._operand(argument, cursor) for argument in call.arguments), *last]
         try:
             return FUNCTIONS[call.name](*arguments)
         except (TypeError, IndexError) as error:

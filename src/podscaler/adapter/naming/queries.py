@@ -169,7 +169,7 @@ def _check_names(names: Iterable[str]) -> None:
 
 
 def _sorted_requirements(selector: Selector) -> list[Requirement]:
-    return sorted(selector.requirements, key=lambda each: each.key)
+    return sorted(selector.requirements, key=lambda requirement: requirement.key)
 
 
 def _matcher(requirement: Requirement) -> str:

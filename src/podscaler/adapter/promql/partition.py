@@ -91,7 +91,7 @@ class _Analysis:
                 return self._operation(expression)
 
     def _call(self, call: PromCall) -> _Kind:
-        kinds = [self.kind(each) for each in call.arguments]
+        kinds = [self.kind(argument) for argument in call.arguments]
         if not kinds:
             return _Kind.NUMBER if call.function in _NUMBERS else _Kind.CONSTANT
         if _Kind.PARTITIONED not in kinds and _Kind.OTHER not in kinds:
@@ -101,8 +101,8 @@ class _Analysis:
         return _Kind.PARTITIONED if is_simple and (is_quantile or call.function in _OF_SERIES) else _Kind.OTHER
 
     def _aggregation(self, aggregation: PromAggregation) -> _Kind:
-        *parameters, vector = [self.kind(each) for each in aggregation.arguments] or [_Kind.OTHER]
-        if vector is _Kind.CONSTANT and all(each is _Kind.NUMBER for each in parameters):
+        *parameters, vector = [self.kind(argument) for argument in aggregation.arguments] or [_Kind.OTHER]
+        if vector is _Kind.CONSTANT and all(parameter is _Kind.NUMBER for parameter in parameters):
             return _Kind.CONSTANT
         is_known = aggregation.operator not in _UNSUPPORTED_AGGREGATIONS
         is_simple = vector is _Kind.PARTITIONED and all(each is _Kind.NUMBER for each in parameters)

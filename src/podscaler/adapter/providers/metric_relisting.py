@@ -135,7 +135,7 @@ class MetricRelisting:
         return None
 
     def _with_series(self, rules: Sequence[RuleNaming]) -> list[tuple[RuleNaming, Sequence[SeriesKind]]]:
-        return [(each, self._listed.get(each.rule.series_query, [])) for each in rules]
+        return [(rule, self._listed.get(rule.rule.series_query, [])) for rule in rules]
 
     def _report(self, errors: list[str]) -> None:
         for error in errors:

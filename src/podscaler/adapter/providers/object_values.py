@@ -134,8 +134,8 @@ class ObjectValues:
                 return {name: grouped[within, name] for name in names if (within, name) in grouped}
         result = await self._query_directly(template.direct(target, namespace, names), batch)
         samples_by_name: dict[str, list[PromSample]] = {}
-        for each in result.samples:
-            samples_by_name.setdefault(each.labels.get(target.resource_label, ""), []).append(each)
+        for sample in result.samples:
+            samples_by_name.setdefault(sample.labels.get(target.resource_label, ""), []).append(sample)
         return samples_by_name
 
     async def _find_batch(self, batch: BatchQuery, names: int) -> Grouped | None:
@@ -206,7 +206,7 @@ class ObjectValues:
 
 def _grouped(batch: BatchQuery, result: QueryResult) -> Grouped:
     grouped: dict[tuple[str, str], list[PromSample]] = {}
-    for each in result.samples:
-        namespace = each.labels.get(batch.namespace_label, "") if batch.namespace_label else ""
-        grouped.setdefault((namespace, each.labels.get(batch.resource_label, "")), []).append(each)
+    for sample in result.samples:
+        namespace = sample.labels.get(batch.namespace_label, "") if batch.namespace_label else ""
+        grouped.setdefault((namespace, sample.labels.get(batch.resource_label, "")), []).append(sample)
     return grouped

@@ -114,7 +114,7 @@ class ResourceMetrics:
     async def find_object(self, resource: GroupResource, namespace: str, name: str) -> LabeledObject | None:
         """The pod or node of that name; None if there is none. Raises StatusError."""
         objects = await self._list(resource, namespace, selectors.EVERYTHING)
-        return next((each for each in objects if each.metadata.name == name), None)
+        return next((obj for obj in objects if obj.metadata.name == name), None)
 
     async def of_object(self, resource: GroupResource, described: LabeledObject) -> Usage | None:
         """The usage of a pod or node; None if it is not known. Raises StatusError."""

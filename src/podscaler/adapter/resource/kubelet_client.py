@@ -64,7 +64,7 @@ class KubeletClient:
     async def keep(self, servers: Iterable[str]) -> None:
         """Close the connections to all servers but these."""
         kept_servers = set(servers)
-        for server in [each for each in self._transports if each not in kept_servers]:
+        for server in [transport for transport in self._transports if transport not in kept_servers]:
             await self._transports.pop(server).close()
 
     async def close(self) -> None:

@@ -53,7 +53,7 @@ class KubeletUsage:
         Raises StatusError; for a node that does not exist it has the text of metrics-server.
         """
         objects = await self._list(resource, namespace, selectors.EVERYTHING)
-        described = next((each for each in objects if each.metadata.name == name), None)
+        described = next((obj for obj in objects if obj.metadata.name == name), None)
         if described is None and resource == NODES:
             details = {"name": name, "kind": "node"}
             raise StatusError(f'node "{name}" not found', code=404, reason="NotFound", details=details)
@@ -68,7 +68,7 @@ class KubeletUsage:
         if mapped_resource is None:
             raise protocols.internal_error(f"failed listing {resource}")
         objects = await self._objects.objects(mapped_resource, namespace, selector)
-        return [each for each in objects if each.is_running] if resource == PODS else objects
+        return [obj for obj in objects if obj.is_running] if resource == PODS else objects
 
     def _of_pod(self, pod: LabeledObject) -> Usage | None:
         containers = self._storage.find_pod(pod.metadata.namespace, pod.metadata.name)

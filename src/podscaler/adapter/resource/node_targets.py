@@ -96,9 +96,9 @@ class KubeletTarget:
 def parse_address_types(text: str) -> tuple[str, ...]:
     """The types in a text like `InternalIP,Hostname`. Raises ValueError."""
     types = tuple(part.strip() for part in text.split(",") if part.strip())
-    for each in types:
-        if each not in ADDRESS_TYPES:
-            raise ValueError(f'"{each}" is none of {", ".join(ADDRESS_TYPES)}')
+    for type_ in types:
+        if type_ not in ADDRESS_TYPES:
+            raise ValueError(f'"{type_}" is none of {", ".join(ADDRESS_TYPES)}')
     if not types:
         raise ValueError("must have at least one type of addresses")
     return types

@@ -33,7 +33,7 @@ def printer(definitions: Sequence[Object], as_served: Callable[[Object], Object]
         as_served: converts a stored object to that version; may change it in place.
     """
     columns = definitions or _DEFAULT_COLUMNS
-    cells = [_cell(one["jsonPath"], one["type"]) for one in columns]
+    cells = [_cell(column["jsonPath"], column["type"]) for column in columns]
 
     def row(obj: Object, now_ns: int) -> list[Any]:
         served_object = as_served(obj)

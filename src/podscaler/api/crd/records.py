@@ -198,7 +198,7 @@ def selectable_fields(definitions: Sequence[Object]) -> Callable[[Object], Mappi
     Args:
         definitions: a version's `selectableFields` (KEP-4358).
     """
-    paths = {one["jsonPath"].removeprefix("."): one["jsonPath"] for one in definitions}
+    paths = {definition["jsonPath"].removeprefix("."): definition["jsonPath"] for definition in definitions}
 
     def read(obj: Object) -> Mapping[str, str]:
         return {name: _field_text(json_path.values_at(obj, path)) for name, path in paths.items()}

@@ -108,7 +108,7 @@ def _composition_findings(value: Any, schema: Structural, path: str) -> SchemaFi
 
 def _closest(results: list[SchemaFindings]) -> SchemaFindings:
     """The result with the most checks: that of the alternative that the value resembles most."""
-    return max(results, key=lambda one: one.checks)
+    return max(results, key=lambda result: result.checks)
 
 
 def _any_of(value: Any, schema: Structural, path: str) -> SchemaFindings:

@@ -194,7 +194,7 @@ def _connection(owner: OperationSubject, subresource: str, kind: str, query: tup
         operation = _operation(options, "connect", name, f"connect {method.upper()} requests to {subresource} of Pod")
         operations[method] = operation | {"responses": {"200": stream, "401": {"description": "Unauthorized"}}}
     parameters = _path_parameters(owner, "name", "namespace") + openapi_parameters.query(query)
-    return {**operations, "parameters": sorted(parameters, key=lambda each: str(each["name"]))}
+    return {**operations, "parameters": sorted(parameters, key=lambda parameter: str(parameter["name"]))}
 
 
 def metrics(target: OperationSubject, paths: Mapping[str, tuple[str, str]]) -> Json:

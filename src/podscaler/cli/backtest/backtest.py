@@ -94,7 +94,7 @@ def _fleet(sources: Sequence[str], flags: Mapping[str, Any], given_flags: Set[st
     if flags["out"] is None:
         raise UsageError("--fleet needs --out DIR")
     return FleetFlags(
-        recordings=[Path(each) for each in sources],
+        recordings=[Path(source) for source in sources],
         synthetic=flags["synthetic"] or 0,
         out=Path(flags["out"]),
         workers=flags["workers"] or fleet_flags.WORKERS,
@@ -119,7 +119,7 @@ def _compare(source: str, flags: Mapping[str, Any]) -> None:
     if flags["report"] is not None:
         report.ensure_writable(Path(flags["report"]))
     request = CandidateRequest(
-        files=[Path(each) for each in flags["files"]],
+        files=[Path(file) for file in flags["files"]],
         assignments=flags["assignments"],
         fixed=flags["fixed"],
         has_knative=flags["knative"],

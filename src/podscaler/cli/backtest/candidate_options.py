@@ -90,7 +90,7 @@ def candidates(source: LoadSource, request: CandidateRequest, needed: Needs) -> 
 
 def _workload(source: LoadSource) -> WorkloadModel:
     key = source.scenario.autoscalers[0].workload
-    return next(each for each in source.scenario.workloads if each.key == key)
+    return next(workload for workload in source.scenario.workloads if workload.key == key)
 
 
 def _of_file(file: Path, source: LoadSource) -> Iterator[Candidate]:
@@ -133,7 +133,7 @@ def _assigned(texts: Sequence[str], source: LoadSource) -> Candidate:
         raise UsageError(str(error).replace("what-if", "--set", 1)) from None
     if changed != settings:
         raise UsageError("--set changes fields of a spec; flags of the controller are the same for all candidates")
-    return Candidate(name=", ".join(_label(each) for each in assignments), policy=read)
+    return Candidate(name=", ".join(_label(assignment) for assignment in assignments), policy=read)
 
 
 def _label(assignment: Assignment) -> str:

@@ -60,7 +60,7 @@ def text(comparison_text: ComparisonText, form: str) -> str:
 
 def rows(comparison: CandidateComparison) -> list[dict[str, Any]]:
     """The measures of each candidate; None if one is undefined."""
-    return [_row(each) for each in comparison.results]
+    return [_row(result) for result in comparison.results]
 
 
 def _row(result: CandidateResult) -> dict[str, Any]:
@@ -148,12 +148,12 @@ def _heading(comparison_text: ComparisonText) -> str:
         *comparison_text.sentences,
         *_engines(comparison),
     ]
-    return "".join(f"{each}\n" for each in sentences)
+    return "".join(f"{sentence}\n" for sentence in sentences)
 
 
 def _engines(comparison: CandidateComparison) -> list[str]:
     """Which engine ran the candidates, and why not the batch engine."""
-    batched = [each.name for each in comparison.results if each.run.engine == "batch"]
+    batched = [result.name for result in comparison.results if result.run.engine == "batch"]
     other_names = [each.name for each in comparison.results if each.run.engine != "batch"]
     sentences = [f"The batch engine ran {', '.join(batched)}."] if batched else []
     if other_names:

@@ -59,7 +59,7 @@ def _load(scenario: SimulationScenario, at_ms: Sequence[int]) -> TimePlot:
 def _surges(compared: CandidateComparison) -> ReportTable:
     """The reaction of each candidate to each surge, the largest surges first."""
     candidate_reactions = [
-        surges.reactions(compared.at_ms, compared.needed, each.run.ready) for each in compared.results
+        surges.reactions(compared.at_ms, compared.needed, result.run.ready) for result in compared.results
     ]
     largest = sorted(
         range(len(candidate_reactions[0])),
@@ -68,7 +68,7 @@ def _surges(compared: CandidateComparison) -> ReportTable:
     rows = []
     for index in sorted(largest[:SURGES_MAX]):
         surge = candidate_reactions[0][index]
-        reactions = [_seconds(each[index].reaction_ms) for each in candidate_reactions]
+        reactions = [_seconds(candidate_reaction[index].reaction_ms) for candidate_reaction in candidate_reactions]
         rows.append((clock(surge.at_ms), f"{surge.before} to {surge.needed} pods", *reactions))
     columns = ("Surge", "Needed", *_names(compared.results))
     return ReportTable(
@@ -79,7 +79,7 @@ def _surges(compared: CandidateComparison) -> ReportTable:
 
 
 def _names(results: Sequence[CandidateResult]) -> Iterator[str]:
-    return (each.name for each in results)
+    return (result.name for result in results)
 
 
 def _seconds(reaction_ms: int | None) -> str:

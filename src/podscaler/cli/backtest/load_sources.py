@@ -117,7 +117,7 @@ def instant_ns(text: str, flag: str) -> int:
 def _prometheus(request: SourceRequest) -> LoadSource:
     if request.present is None:
         raise UsageError("--present FILE is needed for Prometheus: the manifest of the autoscaler, with its behavior")
-    matching = [each for each in autoscalers(request.present) if request.autoscaler in ("", each.key)]
+    matching = [autoscaler for autoscaler in autoscalers(request.present) if request.autoscaler in ("", autoscaler.key)]
     if len(matching) != 1:
         name_text = f" {request.autoscaler}" if request.autoscaler else ""
         raise UsageError(f"{request.present} has {len(matching) or 'no'} autoscalers{name_text}; one is needed (--hpa)")
@@ -138,7 +138,7 @@ def _prometheus(request: SourceRequest) -> LoadSource:
 def _scenario(request: SourceRequest) -> LoadSource:
     path = Path(request.source)
     scenario = scenario_file.read(path, range_query=request.range_query).scenario
-    keys = [each.spec.key for each in scenario.autoscalers]
+    keys = [autoscaler.spec.key for autoscaler in scenario.autoscalers]
     key = request.autoscaler or keys[0]
     if len(keys) > 1 and not request.autoscaler:
         raise UsageError(f"{path} has {len(keys)} autoscalers; choose one with --hpa: {', '.join(keys)}")
@@ -169,7 +169,7 @@ def autoscalers(path: Path) -> list[ManifestObject]:
             for name in document.value.get("manifests") or ():
                 manifest_objects += autoscalers(path.parent / str(name))
         else:
-            manifest_objects += [each for each in documents.objects(document) if each.kind == conversion.KIND]
+            manifest_objects += [obj for obj in documents.objects(document) if obj.kind == conversion.KIND]
     return manifest_objects
 
 

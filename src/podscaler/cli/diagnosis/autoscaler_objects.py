@@ -122,7 +122,9 @@ class RelatedObjectsReader:
 def is_owned(obj: JsonObject, owner: JsonObject) -> bool:
     """Whether one of an object's ownerReferences names the owner."""
     uid = owner.get("metadata", {}).get("uid")
-    return any(each.get("uid") == uid for each in obj.get("metadata", {}).get("ownerReferences") or ())
+    return any(
+        owner_reference.get("uid") == uid for owner_reference in obj.get("metadata", {}).get("ownerReferences") or ()
+    )
 
 
 def name_of(obj: JsonObject) -> str:
@@ -133,13 +135,13 @@ def name_of(obj: JsonObject) -> str:
 def about(events: Iterable[JsonObject], found: AutoscalerObjects) -> Iterable[JsonObject]:
     """The events about the objects that were found, and about pods of the target by their generated names."""
     objects = [found.autoscaler, *([found.target] if found.target else []), *found.replica_sets]
-    known = {(each.get("kind", "ReplicaSet"), name_of(each)) for each in objects}
+    known = {(obj.get("kind", "ReplicaSet"), name_of(obj)) for obj in objects}
     owners = [name_of(each) for each in (*found.replica_sets, *([found.target] if found.target else []))]
-    for each in events:
-        involved = each.get("involvedObject") or {}
+    for event in events:
+        involved = event.get("involvedObject") or {}
         kind, name = involved.get("kind"), str(involved.get("name", ""))
         if (kind, name) in known or (kind == "Pod" and name.rpartition("-")[0] in owners):
-            yield each
+            yield event
 
 
 def _decoded(body: bytes | msgspec.Raw, subject: str) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def _pod_milli(entry: str, workload: Workload) -> int:
     kind, _, resource = entry.rpartition(".")
     if kind not in ("", "requests", "limits") or workload.has_pod_resources:
         return 0
-    return sum(each.amount_milli(kind or "requests", resource) or 0 for each in workload.containers)
+    return sum(container.amount_milli(kind or "requests", resource) or 0 for container in workload.containers)
 
 
 def _quota_finding(facts: CapacityFacts, quota: JsonObject, entry: str, room: int) -> DoctorFinding:
@@ -139,7 +139,7 @@ def _of_limit(
 def _nodes(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
     if facts.nodes is None:
         return
-    usable = [each for each in facts.nodes if _is_usable(each)]
+    usable = [node for node in facts.nodes if _is_usable(node)]
     room = sum(_pods_on(each, workload) for each in usable)
     text = f"{len(usable)} of {wording.count(len(facts.nodes), 'node')} usable, room for {room} such pods if empty"
     finding = None
@@ -155,7 +155,7 @@ def _nodes(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
 
 def _is_usable(node: JsonObject) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or ()
-    is_ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+    is_ready = any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
     return is_ready and not (node.get("spec") or {}).get("unschedulable")
 
 
@@ -164,7 +164,7 @@ def _pods_on(node: JsonObject, workload: Workload) -> int:
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     rooms = [_milli(allocatable.get("pods", "0")) // POD_MILLI]
     for resource in ("cpu", "memory"):
-        pod_milli = sum(each.amount_milli("requests", resource) or 0 for each in workload.containers)
+        pod_milli = sum(container.amount_milli("requests", resource) or 0 for container in workload.containers)
         if pod_milli and resource in allocatable:
             rooms.append(_milli(allocatable[resource]) // pod_milli)
     return max(min(rooms), 0)

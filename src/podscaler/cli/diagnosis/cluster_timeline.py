@@ -154,7 +154,7 @@ class FollowedTimeline:
             from_ns: older ones are not given.
         """
         seen = {each.identity for each in known}
-        running = [asyncio.ensure_future(each.run()) for each in self._reflectors]
+        running = [asyncio.ensure_future(reflector.run()) for reflector in self._reflectors]
         try:
             await self._autoscalers[0].wait_synced()
             while True:

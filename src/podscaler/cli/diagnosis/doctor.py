@@ -95,7 +95,7 @@ def _lines(result: "Examination") -> Iterator[str]:
     if result.notes:
         yield ""
         yield "Not known"
-        yield from (f"  {_shown(each)}" for each in result.notes)
+        yield from (f"  {_shown(note)}" for note in result.notes)
 
 
 def _shown(text: str) -> str:

@@ -43,7 +43,7 @@ def read(objects: Iterable[JsonObject]) -> list[KubernetesEvent]:
 
 def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> Checked:
     """Recent events; pods that cannot be created are a finding."""
-    recent = [each for each in events if now_ns - each.last_at < RECENT_NS]
+    recent = [event for event in events if now_ns - event.last_at < RECENT_NS]
     newest = recent[::-1][:EVENTS_SHOWN]
     lines = [(wording.age(each.last_at, now_ns), _text(each)) for each in newest]
     if len(recent) > len(newest):
@@ -53,10 +53,10 @@ def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> Che
         DoctorFinding(
             FindingLevel.ERROR,
             Area.EVENTS,
-            f"{each.subject} could not create pods {wording.age(each.last_at, now_ns)}: {each.message}",
-            f"kubectl -n {namespace} describe {each.subject.lower()}",
+            f"{failure.subject} could not create pods {wording.age(failure.last_at, now_ns)}: {failure.message}",
+            f"kubectl -n {namespace} describe {failure.subject.lower()}",
         )
-        for each in failures.values()
+        for failure in failures.values()
     ]
     return Checked(section("Events of the last hour", lines or [("", "none")]), tuple(findings))
 

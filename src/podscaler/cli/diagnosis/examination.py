@@ -80,7 +80,7 @@ class Examination(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def is_healthy(self) -> bool:
         """Whether there is nothing but notes among the findings."""
-        return all(each.level is FindingLevel.NOTE for each in self.findings)
+        return all(finding.level is FindingLevel.NOTE for finding in self.findings)
 
 
 @dataclass(slots=True)
@@ -174,7 +174,7 @@ def _judged(facts: _Facts, now_ns: int) -> Examination:
         capacity_checks.check(_capacity_facts(facts)),
         events.check(found_events, now_ns, meta.namespace),
     ]
-    found = [each for check in checks for each in check.findings]
+    found = [finding for check in checks for finding in check.findings]
     checks = [_state_check(facts, state, found, now_ns), *checks]
     found = [each for check in checks for each in check.findings]
     found += _lint_findings(facts, {each.area for each in found})
@@ -197,7 +197,7 @@ def _state_check(facts: _Facts, state: Health, others: Sequence[DoctorFinding], 
     if state.reason:
         lines.append(("reason", state.reason))
     if facts.result is not None and facts.result.manager is not None and facts.result.manager.section is not None:
-        lines += [(each.label, each.text) for each in facts.result.manager.section.lines]
+        lines += [(line.label, line.text) for line in facts.result.manager.section.lines]
     return Checked(section("State", lines), tuple(_state_findings(facts, state, others, now_ns)))
 
 
@@ -247,7 +247,11 @@ def _unsynced(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:
     """A finding where the latest spec is older than UNSYNCED_NS and no controller has looked at it."""
     generation = facts.objects.autoscaler.get("metadata", {}).get("generation") or 0
     observed = facts.autoscaler.wire.status.observed_generation
-    written = [each.at_ns or 0 for each in scale_writers.field_writes(facts.objects.autoscaler) if not each.subresource]
+    written = [
+        field_write.at_ns or 0
+        for field_write in scale_writers.field_writes(facts.objects.autoscaler)
+        if not field_write.subresource
+    ]
     if observed is None or observed >= generation or not written or now_ns - max(written) < UNSYNCED_NS:
         return
     message = f"no controller has looked at the spec that was written {wording.age(max(written), now_ns)}"
@@ -258,7 +262,9 @@ def _unsynced(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:
 def _metric_facts(facts: _Facts) -> MetricFacts:
     trace = facts.result.explanation.trace if facts.result is not None else None
     metrics = facts.autoscaler.wire.spec.metrics or ()
-    groups = list(dict.fromkeys(served_metrics.GROUPS[each.type] for each in metrics if each.type in _KNOWN_TYPES))
+    groups = list(
+        dict.fromkeys(served_metrics.GROUPS[metric.type] for metric in metrics if metric.type in _KNOWN_TYPES)
+    )
     if trace is not None and any(step.query for step in trace.metrics):
         groups = [each for each in groups if each != served_metrics.EXTERNAL]
     services = {} if facts.services is None else {group: _service(facts.services, group) for group in groups}
@@ -270,14 +276,14 @@ _KNOWN_TYPES = frozenset(served_metrics.GROUPS)
 
 def _service(services: Sequence[JsonObject], group: str) -> JsonObject | None:
     """The APIService of a group, one that is not Available before others; None if there is none."""
-    found = [each for each in services if (each.get("spec") or {}).get("group") == group]
+    found = [service for service in services if (service.get("spec") or {}).get("group") == group]
     return min(found, key=metric_checks.is_available, default=None)
 
 
 def _utilized(autoscaler: Autoscaler) -> list[str]:
     """The resources whose utilization the autoscaler uses, of whole pods."""
-    sources = [each.resource for each in autoscaler.wire.spec.metrics or () if each.resource is not None]
-    return [each.name for each in sources if each.target.average_utilization is not None]
+    sources = [metric.resource for metric in autoscaler.wire.spec.metrics or () if metric.resource is not None]
+    return [source.name for source in sources if source.target.average_utilization is not None]
 
 
 def _capacity_facts(facts: _Facts) -> CapacityFacts:
@@ -299,9 +305,9 @@ def _workload(facts: _Facts) -> Workload | None:
     if facts.snapshot is None:
         return None
     context = LintContext(facts.snapshot.items, facts.snapshot.cluster)
-    for each in context.autoscalers:
-        if _is_meant(facts, each.item.kind, each.item.namespace, each.item.name):
-            return workloads.target_of(each, context)
+    for autoscaler in context.autoscalers:
+        if _is_meant(facts, autoscaler.item.kind, autoscaler.item.namespace, autoscaler.item.name):
+            return workloads.target_of(autoscaler, context)
     return None
 
 

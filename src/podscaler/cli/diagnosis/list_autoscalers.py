@@ -226,7 +226,7 @@ class _Table:
 
     def cells(self, row: ListedAutoscaler, now_ns: int) -> list[str]:
         """The cells of a row."""
-        targets = ", ".join(each.text for each in row.metrics) or printing.NONE
+        targets = ", ".join(metric.text for metric in row.metrics) or printing.NONE
         if len(targets) > TARGET_WIDTH and not self._is_wide:
             targets = f"{targets[: TARGET_WIDTH - 3]}..."
         cells = [

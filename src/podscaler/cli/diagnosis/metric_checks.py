@@ -107,7 +107,7 @@ class MetricFacts:
     @property
     def unserved(self) -> frozenset[str]:
         """The groups without an APIService that answered no query."""
-        answered = {each.group for each in self.queries if each.response is not None}
+        answered = {query.group for query in self.queries if query.response is not None}
         return frozenset(group for group, service in self.services.items() if service is None) - answered
 
 
@@ -147,7 +147,7 @@ def _of_step(step: MetricStep) -> list[DoctorFinding]:
         return [DoctorFinding(FindingLevel.ERROR, Area.METRICS, message, advice.for_error(step.failure.message))]
     if not isinstance(step.calculation, PerPod):
         return []
-    missing = [each.pod for each in step.calculation.pods if each.rule is PodRule.NO_SAMPLE]
+    missing = [pod.pod for pod in step.calculation.pods if pod.rule is PodRule.NO_SAMPLE]
     if not missing or len(missing) == len(step.calculation.pods):
         return []
     counted = sum(each.group is Group.COUNTED for each in step.calculation.pods)
@@ -178,7 +178,7 @@ def _where(service: JsonObject) -> str:
 
 def _available(service: JsonObject) -> Mapping[str, Any]:
     conditions = (service.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each.get("type") == "Available"), {})
+    return next((condition for condition in conditions if condition.get("type") == "Available"), {})
 
 
 def is_available(service: JsonObject) -> bool:

@@ -80,24 +80,24 @@ def _trouble(pod: JsonObject, now_ns: int) -> str:
 
 def _waiting(pod: JsonObject) -> str:
     """Why a container waits or ended, with how often it was restarted; empty if none does."""
-    for each in _containers(pod):
-        state = each.get("state") or {}
+    for container in _containers(pod):
+        state = container.get("state") or {}
         for phase in ("waiting", "terminated"):
             found = state.get(phase) or {}
             if found.get("reason") not in (None, "Completed"):
-                restarts = each.get("restartCount", 0)
+                restarts = container.get("restartCount", 0)
                 times = f", restarted {wording.count(restarts, 'time')}" if restarts else ""
-                return f"container {each.get('name')}: {found.get('message') or found['reason']}{times}"
+                return f"container {container.get('name')}: {found.get('message') or found['reason']}{times}"
     return ""
 
 
 def _killed(pod: JsonObject, now_ns: int, separator: str = "") -> str:
     """That a container was killed for memory within the last hour; empty if none was."""
-    for each in _containers(pod):
-        ended = (each.get("lastState") or {}).get("terminated") or {}
+    for container in _containers(pod):
+        ended = (container.get("lastState") or {}).get("terminated") or {}
         ended_ns = events.instant_ns(ended.get("finishedAt"))
         if ended.get("reason") == "OOMKilled" and ended_ns is not None and now_ns - ended_ns < events.RECENT_NS:
-            return f"{separator}container {each.get('name')} was killed for memory {wording.age(ended_ns, now_ns)}"
+            return f"{separator}container {container.get('name')} was killed for memory {wording.age(ended_ns, now_ns)}"
     return ""
 
 
@@ -108,7 +108,7 @@ def _containers(pod: JsonObject) -> list[Mapping[str, Any]]:
 
 def _condition(pod: JsonObject, kind: str) -> Mapping[str, Any]:
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each.get("type") == kind), {})
+    return next((condition for condition in conditions if condition.get("type") == kind), {})
 
 
 def _without_requests(pods: Sequence[JsonObject], resources: Sequence[str]) -> Iterator[str]:
@@ -119,7 +119,11 @@ def _without_requests(pods: Sequence[JsonObject], resources: Sequence[str]) -> I
             spec = pod.get("spec") or {}
             if (spec.get("resources") or {}).get("requests"):
                 continue
-            sidecars = [each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"]
+            sidecars = [
+                init_container
+                for init_container in spec.get("initContainers") or ()
+                if init_container.get("restartPolicy") == "Always"
+            ]
             for container in (*(spec.get("containers") or ()), *sidecars):
                 if resource not in ((container.get("resources") or {}).get("requests") or {}):
                     by_container[str(container.get("name"))].append(pod)

@@ -148,7 +148,7 @@ def _read_file(name: str, tracks: dict[str, RecordedTrack]) -> None:
 
 def plot(points: Sequence[ReplicaPoint]) -> Iterator[str]:
     """The replicas over time as lines of text: `#` the replicas, `o` what the metrics wanted."""
-    shown = [each for each in points if each.replicas is not None]
+    shown = [point for point in points if point.replicas is not None]
     if len(shown) < 2:
         return
     columns = _columns(shown)

@@ -34,13 +34,13 @@ class FieldWrite(NamedTuple):
 
 def field_writes(obj: JsonObject) -> Iterator[FieldWrite]:
     """The entries of an object's managedFields."""
-    for each in obj.get("metadata", {}).get("managedFields") or ():
-        spec = (each.get("fieldsV1") or {}).get("f:spec")
+    for managed_field in obj.get("metadata", {}).get("managedFields") or ():
+        spec = (managed_field.get("fieldsV1") or {}).get("f:spec")
         yield FieldWrite(
-            manager=str(each.get("manager", "")),
-            operation=str(each.get("operation", "")),
-            subresource=str(each.get("subresource", "")),
-            at_ns=events.instant_ns(each.get("time")),
+            manager=str(managed_field.get("manager", "")),
+            operation=str(managed_field.get("operation", "")),
+            subresource=str(managed_field.get("subresource", "")),
+            at_ns=events.instant_ns(managed_field.get("time")),
             has_replicas=isinstance(spec, dict) and "f:replicas" in spec,
         )
 
@@ -54,7 +54,7 @@ def check(target: JsonObject | None, status_manager: str, last_scale_ns: int | N
         last_scale_ns: the autoscaler's last rescale; None if there was none.
         now_ns: since the epoch.
     """
-    writes = [each for each in field_writes(target or {}) if each.has_replicas]
+    writes = [field_write for field_write in field_writes(target or {}) if field_write.has_replicas]
     lines = [(each.manager, _text(each, now_ns)) for each in writes]
     others = [each for each in writes if not _is_autoscaler(each.manager, status_manager)]
     findings = [_finding(each, last_scale_ns, now_ns) for each in others if _is_later(each, last_scale_ns)]

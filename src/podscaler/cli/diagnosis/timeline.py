@@ -91,7 +91,7 @@ def _of_recording(path: str, request: ExplainRequest, since_ns: int) -> "Autosca
     track = recorded_timeline.read(path, request)
     to_ns = track.points[-1].at
     from_ns = to_ns - since_ns
-    points = [each for each in track.points if each.at >= from_ns]
+    points = [point for point in track.points if point.at >= from_ns]
     return AutoscalerTimeline(
         track.autoscaler, from_ns, to_ns, timeline_entries.in_order(track.entries, from_ns), points
     )
@@ -108,8 +108,8 @@ async def _print_cluster(
     async with aclosing(parts):
         async for part in parts:
             if follow and output == "json":
-                for each in part.entries:
-                    click.echo(msgspec.json.encode(each))
+                for entry in part.entries:
+                    click.echo(msgspec.json.encode(entry))
             else:
                 click.echo(_shown(part, output) if is_first else "\n".join(_rows(part)))
             is_first = False
@@ -130,12 +130,12 @@ def _lines(timeline: "AutoscalerTimeline") -> Iterator[str]:
     yield ""
     yield from _rows(timeline) if timeline.entries else ["nothing is known to have happened in this time"]
     if timeline.notes:
-        yield from ("", *(text_table.one_line(each) for each in timeline.notes))
+        yield from ("", *(text_table.one_line(note) for note in timeline.notes))
 
 
 def _rows(timeline: "AutoscalerTimeline") -> Iterable[str]:
     """One line for each entry: when, for how long, of which kind, what happened."""
-    return text_table.lines([_cells(each, timeline.to) for each in timeline.entries])
+    return text_table.lines([_cells(entry, timeline.to) for entry in timeline.entries])
 
 
 def _cells(entry: TimelineEntry, now_ns: int) -> list[str]:

@@ -65,7 +65,7 @@ class TimelineEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
 def in_order(entries: Iterable[TimelineEntry], from_ns: int) -> list[TimelineEntry]:
     """The entries since an instant, those that lasted until then too."""
-    found = [each for each in entries if each.last_at >= from_ns]
+    found = [entry for entry in entries if entry.last_at >= from_ns]
     return sorted(found, key=lambda each: (each.at, _KINDS.index(each.kind), each.subject, each.text))
 
 
@@ -78,7 +78,7 @@ def of_cluster(objects: AutoscalerObjects) -> Iterator[TimelineEntry]:
     for replica_set in objects.replica_sets:
         yield from _rollout(replica_set)
     owners = [objects.autoscaler, *([objects.target] if objects.target is not None else [])]
-    yield from _events(objects.events, {_subject(each) for each in owners})
+    yield from _events(objects.events, {_subject(owner) for owner in owners})
 
 
 def _subject(obj: JsonObject) -> str:
@@ -93,21 +93,22 @@ def _creation(obj: JsonObject) -> Iterator[TimelineEntry]:
 
 def _writes(obj: JsonObject) -> Iterator[TimelineEntry]:
     """The last change by each manager, without those of statuses."""
-    for each in scale_writers.field_writes(obj):
-        if each.at_ns is None or each.subresource == "status":
+    for field_write in scale_writers.field_writes(obj):
+        if field_write.at_ns is None or field_write.subresource == "status":
             continue
-        what = "its scale" if each.subresource == "scale" else "its fields"
-        replicas = ", spec.replicas too" if each.has_replicas and each.subresource != "scale" else ""
-        text = f"{each.manager} wrote {what}{replicas} ({each.operation})"
-        yield TimelineEntry(each.at_ns, EntryKind.WRITE, _subject(obj), text)
+        what = "its scale" if field_write.subresource == "scale" else "its fields"
+        replicas = ", spec.replicas too" if field_write.has_replicas and field_write.subresource != "scale" else ""
+        text = f"{field_write.manager} wrote {what}{replicas} ({field_write.operation})"
+        yield TimelineEntry(field_write.at_ns, EntryKind.WRITE, _subject(obj), text)
 
 
 def _conditions(autoscaler: JsonObject) -> Iterator[TimelineEntry]:
-    for each in (autoscaler.get("status") or {}).get("conditions") or ():
-        at = events.instant_ns(each.get("lastTransitionTime"))
+    for condition in (autoscaler.get("status") or {}).get("conditions") or ():
+        at = events.instant_ns(condition.get("lastTransitionTime"))
         if at is not None:
-            message = f": {each['message']}" if each.get("message") else ""
-            text = f"{each.get('type')} became {each.get('status')}; it is {each.get('reason')} now{message}"
+            message = f": {condition['message']}" if condition.get("message") else ""
+            became = f"{condition.get('type')} became {condition.get('status')}"
+            text = f"{became}; it is {condition.get('reason')} now{message}"
             yield TimelineEntry(at, EntryKind.CONDITION, _subject(autoscaler), text)
 
 

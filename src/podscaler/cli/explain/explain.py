@@ -166,7 +166,7 @@ def _summaries(summaries: "list[Summary]", output: str) -> str:
     """One line for each autoscaler, after a line for each assumption; or all of it as data."""
     if output != "text":
         return _dumped([each._asdict() for each in summaries], output)
-    assumptions = dict.fromkeys(each.assumption for each in summaries if each.assumption)
+    assumptions = dict.fromkeys(summary.assumption for summary in summaries if summary.assumption)
     return "\n".join([*assumptions, *(each.sentence for each in summaries)] or ["there are no autoscalers"])
 
 

@@ -128,7 +128,7 @@ async def read(client: Client, namespace: str, wanted_kind: AutoscalerKind | Non
     writes: dict[str, StatusWrite] = {}
 
     def keep_latest(raw: msgspec.Raw) -> None:
-        latest = max(other_controllers.status_writes(raw), key=lambda each: each.at_ns, default=None)
+        latest = max(other_controllers.status_writes(raw), key=lambda status_write: status_write.at_ns, default=None)
         if latest is not None:
             writes[_OBJECT.decode(raw).metadata.uid] = latest
 

@@ -40,7 +40,8 @@ class ReportedSourceReader:
         """The result in the status; None if it has none that is recent, or the last read failed."""
         status = source.status
         is_ready = any(
-            each.get("type") == "Ready" and each.get("status") == "True" for each in status.get("conditions") or ()
+            condition.get("type") == "Ready" and condition.get("status") == "True"
+            for condition in status.get("conditions") or ()
         )
         try:
             read_at_ns = int(datetime.fromisoformat(status["lastReadTime"]).timestamp()) * NANOSECONDS

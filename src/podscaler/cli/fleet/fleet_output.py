@@ -67,7 +67,7 @@ def text(totals: "FleetSummary", form: str, folder: str) -> str:
     if form == "json":
         return msgspec.json.format(msgspec.json.encode(_data(totals, folder))).decode() + "\n"
     lines = [["", *(heading for heading, _ in _COLUMNS)]]
-    lines += [[each.candidate, *(cell(each) for _, cell in _COLUMNS)] for each in totals.candidates]
+    lines += [[candidate.candidate, *(cell(candidate) for _, cell in _COLUMNS)] for candidate in totals.candidates]
     widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
     table = "".join(_line(line, widths) for line in lines)
     return f"{table if totals.candidates else ''}{_errors(totals)}The rows of every autoscaler: {folder}/*.parquet\n"

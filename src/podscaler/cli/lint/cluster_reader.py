@@ -155,7 +155,7 @@ class _ClusterReader:
 
     async def _list(self, group: str, version: str, plural: str, kind: str) -> None:
         prefix = urls.group_version(group, version)
-        scopes = [urls.path("namespaces", each) for each in self._namespaces] or [""]
+        scopes = [urls.path("namespaces", namespace) for namespace in self._namespaces] or [""]
         api_version = f"{group}/{version}" if group else version
         items: list[Item] = []
         for scope in scopes:
@@ -168,7 +168,7 @@ class _ClusterReader:
 
     async def _resources(self, group: str, version: str) -> frozenset[str]:
         body = await self._client.get(urls.group_version(group, version), subject=f"discovery of {group}")
-        return frozenset(each.name for each in _decoded(body, _RESOURCES, group).resources)
+        return frozenset(resource.name for resource in _decoded(body, _RESOURCES, group).resources)
 
     async def _versions(self, group: str) -> Sequence[str]:
         """The versions of a group; empty if it is not served, or discovery fails."""

@@ -56,7 +56,7 @@ class Option(NamedTuple):
 
 def flag_group(*options: Option | Callable[[Any], Any]) -> Callable[[F], F]:
     """A decorator that puts flags (or groups of them) on a command, which shows them in this order in its help."""
-    decorators = [each.decorator() if isinstance(each, Option) else each for each in options]
+    decorators = [option.decorator() if isinstance(option, Option) else option for option in options]
 
     def decorate(command: F) -> F:
         for decorator in reversed(decorators):

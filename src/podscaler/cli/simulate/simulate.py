@@ -117,7 +117,7 @@ def _run(scenario: Path, found: ScenarioFile, writer: SyncWriter, report_file: P
         for check in checks:
             check.add(sync)
     results = [check.failure() for check in checks]
-    failures, finished = [each for each in results if each], summaries.finished()
+    failures, finished = [result for result in results if result], summaries.finished()
     writer.finish(finished, failures)
     if report_file is not None and collector is not None:
         report.write(report_file, simulation_report.data(scenario.name, found, collector, finished, results))

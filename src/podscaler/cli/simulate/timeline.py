@@ -39,7 +39,7 @@ class Timeline:
             return
         self._last[row.autoscaler] = visible_values
         name = f"{row.autoscaler}   " if self._has_names else ""
-        metrics = "   ".join(_metric(each) for each in row.metrics)
+        metrics = "   ".join(_metric(metric) for metric in row.metrics)
         parts = [f"{clock(sync.at_ms):>8}   {name}{_load(row)}", metrics, _pods(row)]
         yield "   ".join(part for part in parts if part).rstrip()
         if outcome:

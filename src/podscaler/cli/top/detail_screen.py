@@ -197,28 +197,28 @@ def tab_rows(detail: Detail) -> dict[str, list[TabRow]]:
     count = list_rows.count_text
     return {
         "decisions": [
-            (age(each.at), str(each.kind), f"{count(each.from_)}->{count(each.to)}", each.summary)
-            for each in reversed(detail.decisions)
+            (age(decision.at), str(decision.kind), f"{count(decision.from_)}->{count(decision.to)}", decision.summary)
+            for decision in reversed(detail.decisions)
         ],
         "events": [
-            (age(each.at), each.type, each.reason, each.object, _times(each.message, each.count))
-            for each in detail.events
+            (age(event.at), event.type, event.reason, event.object, _times(event.message, event.count))
+            for event in detail.events
         ],
         "pods": [
             (
-                each.name,
-                f"{each.phase} {each.reason}".strip(),
-                "yes" if each.ready else "no",
-                age(each.started_at),
-                f"{_milli(each.usage.get('cpu'))} of {_milli(each.requests.get('cpu'))}",
-                each.ignored,
+                pod.name,
+                f"{pod.phase} {pod.reason}".strip(),
+                "yes" if pod.ready else "no",
+                age(pod.started_at),
+                f"{_milli(pod.usage.get('cpu'))} of {_milli(pod.requests.get('cpu'))}",
+                pod.ignored,
             )
-            for each in detail.pods
+            for pod in detail.pods
         ],
         "lint": [(each.rule, each.severity, each.place, each.message, each.fix) for each in detail.lint],
         "conditions": [
-            (each.type, each.status, age(each.last_transition_at), each.reason, each.message)
-            for each in detail.conditions
+            (condition.type, condition.status, age(condition.last_transition_at), condition.reason, condition.message)
+            for condition in detail.conditions
         ],
     }
 

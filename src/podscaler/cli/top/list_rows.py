@@ -62,7 +62,7 @@ def next_order(order: str) -> str:
 def _is_selected(row: AutoscalerRow, view: ListView) -> bool:
     if (view.namespace and row.namespace != view.namespace) or (view.only_problems and row.severity < PROBLEM_SEVERITY):
         return False
-    metrics = " ".join(each.name for each in row.metrics)
+    metrics = " ".join(metric.name for metric in row.metrics)
     text = f"{row.namespace}/{row.name} {row.state} {row.target} {metrics}".lower()
     return all(word.lower() in text for word in view.words)
 
@@ -99,7 +99,7 @@ def metrics_text(metrics: Sequence[MetricView], width: int) -> str:
 
     Where not even the first metric has room, its name is left out, and then its end.
     """
-    texts = [f"{each.name} {each.text}" for each in metrics]
+    texts = [f"{metric.name} {metric.text}" for metric in metrics]
     for count in range(len(texts), 0, -1):
         rest = f" +{len(texts) - count}" if count < len(texts) else ""
         if len(line := ", ".join(texts[:count]) + rest) <= width:

@@ -111,7 +111,7 @@ def as_json(tuned: TunedAutoscaler) -> Mapping[str, Any]:
             "spec": msgspec.to_builtins(result.chosen.spec),
         },
         "front": [{"spec": msgspec.to_builtins(each.spec), "first": _figures(each.scores)} for each in result.front],
-        "changes": [{"path": each.path, "before": each.before, "after": each.after} for each in tuned.changes],
+        "changes": [{"path": change.path, "before": change.before, "after": change.after} for change in tuned.changes],
         "effects": list(tuned.effects),
         "remarks": list(tuned.remarks),
         "recommended": tuned.manifest,
@@ -154,7 +154,9 @@ def _front(tuned: TunedAutoscaler, measures: Sequence[str]) -> Iterator[str]:
         "",
         f"No candidate is better in all of {', '.join(tuned.goals.minimize)} (first part, {len(front)} of them):",
     )
-    yield from _aligned([["", *measures], *(["", *_texts(each.scores, measures)] for each in shown_candidates)])
+    yield from _aligned(
+        [["", *measures], *(["", *_texts(shown_candidate.scores, measures)] for shown_candidate in shown_candidates)]
+    )
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -37,7 +37,7 @@ def data(tuned: TunedAutoscaler, source: TuneSource) -> ReportData:
     changes = ReportTable(
         title="Changes",
         columns=("Field", "Before", "After"),
-        rows=tuple([(each.path, _text(each.before), _text(each.after)) for each in tuned.changes]),
+        rows=tuple([(change.path, _text(change.before), _text(change.after)) for change in tuned.changes]),
     )
     return report.ReportData(
         title=f"Tuning of {tuned.name}",
@@ -80,7 +80,7 @@ def _scatter(tuned: TunedAutoscaler, source: TuneSource) -> ScatterPlot:
                 "x": scores.value(candidate_scores, across),
                 "y": scores.value(candidate_scores, up),
                 "kind": kind,
-                "lines": [str(each) for each in changes],
+                "lines": [str(change) for change in changes],
             },
             ScatterPoint,
         )

@@ -59,12 +59,16 @@ def of_load(load: LoadSource, *, slo_ms: float | None, capacity_milli: int | Non
 def _alone(scenario: SimulationScenario) -> tuple[SimulationScenario, tuple[str, ...]]:
     """The scenario with its first autoscaler and that one's workload alone. Raises UsageError."""
     own_autoscaler, *other_autoscalers = scenario.autoscalers
-    shared = [each.spec.key for each in other_autoscalers if each.workload == own_autoscaler.workload]
+    shared = [
+        other_autoscaler.spec.key
+        for other_autoscaler in other_autoscalers
+        if other_autoscaler.workload == own_autoscaler.workload
+    ]
     if shared:
         raise UsageError(
             f"{own_autoscaler.spec.key} and {', '.join(shared)} scale the same workload; tune improves one alone"
         )
-    workloads = tuple([each for each in scenario.workloads if each.key == own_autoscaler.workload])
+    workloads = tuple([workload for workload in scenario.workloads if workload.key == own_autoscaler.workload])
     if len(workloads) == len(scenario.workloads):
         return scenario, ()
     left_out = ", ".join(each.key for each in scenario.workloads if each.key != own_autoscaler.workload)

@@ -372,7 +372,7 @@ class ControlPlane:
     def _make_auth(
         self, objects: Objects, access: _Access, accounts: AccountTokens
     ) -> tuple[authenticator.Authenticator, Authorizer]:
-        stored = [each.key for each in self._resources if each.stored]
+        stored = [resource.key for resource in self._resources if resource.stored]
         authenticated = authenticator.Authenticator({**access.users, access.token: ADMIN}, accounts)
         authorizer = Authorizer(policy_index.watch_policy(objects, stored))
         certificate_admission.admit_requests(objects, authorizer, self._clock)

@@ -220,7 +220,7 @@ def _conditions_of(status: HorizontalPodAutoscalerStatus) -> Conditions:
 def _differing_conditions(their_conditions: Conditions, our_alternatives: Sequence[Conditions]) -> Iterable[str]:
     """The conditions that none of our syncs had, in words."""
     for name in COMPARED:
-        if all(each.get(name) != their_conditions.get(name) for each in our_alternatives):
+        if all(our_alternative.get(name) != their_conditions.get(name) for our_alternative in our_alternatives):
             yield f"{name} {_text(their_conditions.get(name))}, here {_text(our_alternatives[-1].get(name))}"
 
 

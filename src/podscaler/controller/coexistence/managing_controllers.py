@@ -67,6 +67,6 @@ def _is_recent(raw: msgspec.Raw, now_ns: int) -> bool:
     """
     since = now_ns - int(other_controllers.RECENT_S * NANOSECONDS)
     return any(
-        each.at_ns > since and not each.manager.startswith(other_controllers.BY_HAND)
-        for each in other_controllers.status_writes(raw)
+        status_write.at_ns > since and not status_write.manager.startswith(other_controllers.BY_HAND)
+        for status_write in other_controllers.status_writes(raw)
     )

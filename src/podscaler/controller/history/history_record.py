@@ -160,7 +160,11 @@ def prolongs(stored_record: HistoryRecord, history: History, *, replicas: int, a
     if latest is None:
         return False
     high, low, cutoff = min(latest, replicas), max(latest, replicas), at - UNSAVED_NS
-    recent = [each.replicas for each in stored_record.history.recommendations if each.at >= cutoff]
+    recent = [
+        recommendation.replicas
+        for recommendation in stored_record.history.recommendations
+        if recommendation.at >= cutoff
+    ]
     if stored_record.goes_on:
         recent += [each.replicas for each in stored_record.history.recommendations[-1:]]
     return max(recent, default=-1) < high or min(recent, default=low + 1) > low
@@ -174,7 +178,7 @@ def lacks_failure(stored_record: HistoryRecord, history: History, *, at: int) ->
         history: the history after the sync.
         at: the instant of the sync, at which metrics that could be read were renewed.
     """
-    failing = {each for each in history.last_proposals if each.at < at}
+    failing = {last_proposal for last_proposal in history.last_proposals if last_proposal.at < at}
     begins = history.unread_since is not None and history.unread_since != stored_record.history.unread_since
     return begins or not failing <= set(stored_record.history.last_proposals)
 

@@ -214,5 +214,5 @@ class StoredMap:
 def record_of(latest: HistorySnapshot, writer: str, *, now_ns: int, reach_ns: int) -> HistoryRecord:
     """The record of a snapshot; instants before `now_ns - reach_ns` are left out."""
     compacted_history = stored_history.compacted(latest.history, now_ns - reach_ns)
-    goes_on = any(each.at == latest.at_ns for each in compacted_history.recommendations[-1:])
+    goes_on = any(recommendation.at == latest.at_ns for recommendation in compacted_history.recommendations[-1:])
     return HistoryRecord(latest.uid, writer, now_ns, compacted_history, latest.replicas, goes_on, latest.rescaled_from)

@@ -262,7 +262,7 @@ class OtherControllers:
 
     async def _refresh_lease(self) -> None:
         """Read whether kube-controller-manager is alive, while it competes for an autoscaler."""
-        if not any(BUILT_IN in each.managers for each in self._writers_by_key.values()):
+        if not any(BUILT_IN in writer.managers for writer in self._writers_by_key.values()):
             return
         try:
             is_alive = await is_built_in_alive(self._client, self._clock.now_ns())

@@ -114,4 +114,4 @@ class Election:
         await leases.refresh()
         now_s, our_shards = clock.monotonic_s(), str(self.shards)
         live_leases = (observed.lease for observed in leases if observed.is_live(now_s))
-        return sorted({each.record.holder for each in live_leases if each.shards != our_shards})
+        return sorted({live_lease.record.holder for live_lease in live_leases if live_lease.shards != our_shards})

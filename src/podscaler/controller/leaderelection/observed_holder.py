@@ -47,7 +47,7 @@ def find(leases: Iterable[Lease], election: str, key: Key, *, now_ns: int) -> Ho
         now_ns: this instant, in ns since the epoch.
     """
     holdings = [each for each in (_holding(one, election, key, now_ns) for one in leases) if each is not None]
-    return max(holdings, key=lambda each: (each.is_live, each.renewed_at or 0), default=None)
+    return max(holdings, key=lambda holding: (holding.is_live, holding.renewed_at or 0), default=None)
 
 
 def _holding(observed: Lease, election: str, key: Key, now_ns: int) -> Holding | None:

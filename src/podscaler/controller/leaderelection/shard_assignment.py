@@ -110,7 +110,7 @@ def view(
         free_s[shard] = now_s - (began_s if observed_lease is None else max(_free_since_s(observed_lease), began_s))
         if observed_lease is not None:
             ailing.add(observed_lease.lease.record.holder)
-    members = {each.lease.record.holder for each in leases if _is_member(each, election, now_s)} - ailing
+    members = {lease.lease.record.holder for lease in leases if _is_member(lease, election, now_s)} - ailing
     return MemberView(election.shards, holders, free_s, frozenset(members | {election.identity}))
 
 

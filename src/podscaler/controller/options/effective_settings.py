@@ -193,7 +193,9 @@ async def find_built_in(client: Client) -> EffectiveSettings | None:
             path, subject="pods", query=[("labelSelector", f"component={BUILT_IN}"), ("limit", "1")]
         )
         pods = msgspec.json.decode(body, type=_Pods).items
-        words = [word for pod in pods for each in pod.spec.containers for word in (*each.command, *each.args)]
+        words = [
+            word for pod in pods for container in pod.spec.containers for word in (*container.command, *container.args)
+        ]
         if not words:
             return None
         flags = dict(_flags(words))

@@ -147,7 +147,11 @@ def needed(settings: ControllerSettings) -> tuple[Permission, ...]:
     if autoscaler_kinds.POD_AUTOSCALER in settings.kinds:
         permissions += of_pod_autoscalers()
     if autoscaler_kinds.HPA not in settings.kinds:
-        permissions = [each for each in permissions if each.group != autoscaler_kinds.HPA.group or each.verb in READING]
+        permissions = [
+            permission
+            for permission in permissions
+            if permission.group != autoscaler_kinds.HPA.group or permission.verb in READING
+        ]
     return tuple(each for each in permissions if each.verb in READING or not settings.dry_run)
 
 

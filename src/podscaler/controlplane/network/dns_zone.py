@@ -102,8 +102,8 @@ class Zone:
             if cluster_ip:
                 yield cluster_ip, ""
             return
-        for one in self._slices(service):
-            for endpoint in one.get("endpoints") or []:
+        for slice_ in self._slices(service):
+            for endpoint in slice_.get("endpoints") or []:
                 if (endpoint.get("conditions") or {}).get("ready", True):
                     address = endpoint["addresses"][0]
                     yield address, endpoint.get("hostname") or address.replace(".", "-")

@@ -111,7 +111,9 @@ class ServiceProxy(Reconciler[Key]):
             return None
         failure = await self._open(listeners, wanted)
         endpoint_slices = self._registry.list(SLICES, key[0], labels={slices.SERVICE_NAME: key[1]})
-        self._endpoint_counts[key] = sum(len(each.get("endpoints") or []) for each in endpoint_slices)
+        self._endpoint_counts[key] = sum(
+            len(endpoint_slice.get("endpoints") or []) for endpoint_slice in endpoint_slices
+        )
         for address, listener in listeners.items():
             listener.balancer.replace(self._backends(key, endpoint_slices, wanted[address]), _affinity_s(service))
         self._drop_cached(key, endpoint_slices)
@@ -204,7 +206,7 @@ class ServiceProxy(Reconciler[Key]):
 
     def _drop_cached(self, key: Key, endpoint_slices: Iterable[Object]) -> None:
         """Remove all slices but these from the cache."""
-        names = {each["metadata"]["name"] for each in endpoint_slices}
+        names = {endpoint_slice["metadata"]["name"] for endpoint_slice in endpoint_slices}
         cache = self._cache.get(key, {})
         self._cache[key] = {name: cached for name, cached in cache.items() if name[0] in names}
 

@@ -24,8 +24,10 @@ _NO_REQUESTS: Mapping[str, str] = {}
 
 def pod(wire: pods.Pod, version: Emulation = emulation.V1_37) -> Pod:
     """The facts of one pod. Raises ValueError if a quantity or a time of it cannot be read."""
-    ready = next((each for each in wire.status.conditions or () if each.type == "Ready"), None)
-    containers = tuple(_container_requests(each, version) for each in _counting_containers(wire.spec))
+    ready = next((condition for condition in wire.status.conditions or () if condition.type == "Ready"), None)
+    containers = tuple(
+        _container_requests(counting_container, version) for counting_container in _counting_containers(wire.spec)
+    )
     return Pod(
         name=wire.metadata.name,
         labels=wire.metadata.labels or {},
@@ -77,11 +79,11 @@ def _common_sums(containers: tuple[ContainerRequests, ...]) -> Mapping[str, int]
         return containers[0].requests_milli
     if not containers:
         return {}
-    first, *other_containers = (each.requests_milli for each in containers)
+    first, *other_containers = (container.requests_milli for container in containers)
     return {
         name: numbers.wrap64(amount + sum(each[name] for each in other_containers))
         for name, amount in first.items()
-        if all(name in each for each in other_containers)
+        if all(name in other_container for other_container in other_containers)
     }
 
 

@@ -44,11 +44,13 @@ class Conditions:
         """Reset a condition that the status had before this sync."""
         for before in self._before:
             if before.type == condition_type:
-                self._conditions = [before if each.type == condition_type else each for each in self._conditions]
+                self._conditions = [
+                    before if condition.type == condition_type else condition for condition in self._conditions
+                ]
 
     def remove(self, condition_type: str) -> None:
         """Drop the condition of that type, if there is one."""
-        self._conditions = [each for each in self._conditions if each.type != condition_type]
+        self._conditions = [condition for condition in self._conditions if condition.type != condition_type]
 
     def as_tuple(self) -> tuple[Condition, ...]:
         """All conditions, in the order of the status."""

@@ -120,7 +120,7 @@ def parse(
         target_fault=api_version_fault(target.api_version),
         min_replicas=1 if wire.min_replicas is None else wire.min_replicas,
         max_replicas=wire.max_replicas,
-        metrics=tuple(metric_spec.parse(each, namespace, version) for each in metrics),
+        metrics=tuple(metric_spec.parse(metric, namespace, version) for metric in metrics),
         scales_on_others=any(each.type in {"Object", "External"} for each in metrics),
         behavior=_behavior(wire.behavior) if wire.behavior else None,
         failure_policy=failure_policy.parse(wire.on_metric_failure, annotations, metrics),
@@ -151,11 +151,14 @@ def _rules(
     wire: autoscaling.HPAScalingRules, defaults: tuple[autoscaling.HPAScalingPolicy, ...], window_s: int | None
 ) -> Rules:
     wire_policies = defaults if wire.policies is None else wire.policies
-    policies = tuple(Policy(each.type, each.value, each.period_seconds * SECOND_NS) for each in wire_policies)
+    policies = tuple(
+        Policy(wire_policy.type, wire_policy.value, wire_policy.period_seconds * SECOND_NS)
+        for wire_policy in wire_policies
+    )
     return Rules(
         window_ns=None if window_s is None else window_s * SECOND_NS,
         select_policy=wire.select_policy or "Max",
         policies=policies,
         tolerance=None if wire.tolerance is None else quantity.parse(wire.tolerance).approximate_float(),
-        longest_period_ns=max((each.period_ns for each in policies), default=0),
+        longest_period_ns=max((policy.period_ns for policy in policies), default=0),
     )

@@ -28,7 +28,7 @@ def compacted(history: History, since: int) -> History:
     Args:
         since: the instant before which entries are dropped, but for the latest recommendation.
     """
-    ordered = sorted(history.recommendations, key=lambda each: (each.at, each.replicas))
+    ordered = sorted(history.recommendations, key=lambda recommendation: (recommendation.at, recommendation.replicas))
     recent = [each for each in ordered if each.at >= since] or ordered[-1:]
     falling = sorted(recent, key=lambda each: (each.at, -each.replicas))  # of one instant only the lowest counts
     highs = _thinned(_lasting(recent, lambda each, later: each.replicas > later.replicas))
@@ -64,11 +64,13 @@ def _thinned(chain: list[Recommendation]) -> list[Recommendation]:
 
 def _events(events: Iterable[ScaleEvent], since: int) -> tuple[ScaleEvent, ...]:
     """The scale events since then; of more than ENTRIES_MAX the oldest are joined to one, at their latest instant."""
-    recent = sorted([each for each in events if each.at >= since], key=lambda each: each.at)
+    recent = sorted([event for event in events if event.at >= since], key=lambda each: each.at)
     surplus = len(recent) - ENTRIES_MAX
     if surplus > 0:
         surplus_events, recent = recent[: surplus + 1], recent[surplus + 1 :]
-        recent.insert(0, ScaleEvent(sum(each.change for each in surplus_events), surplus_events[-1].at))
+        recent.insert(
+            0, ScaleEvent(sum(surplus_event.change for surplus_event in surplus_events), surplus_events[-1].at)
+        )
     return tuple(recent)
 
 
@@ -94,8 +96,8 @@ def is_equivalent(stored: History, latest: History, *, goes_on: bool) -> bool:
 
 def _failing(history: History) -> set[LastProposal]:
     """The last proposals that the newest sync did not renew, which must be stored in case the process is killed."""
-    newest_at = max([each.at for each in history.recommendations])
-    return {each for each in history.last_proposals if each.at < newest_at}
+    newest_at = max([recommendation.at for recommendation in history.recommendations])
+    return {last_proposal for last_proposal in history.last_proposals if last_proposal.at < newest_at}
 
 
 def renewed(stored: History, until: int) -> History:
@@ -109,7 +111,10 @@ def renewed(stored: History, until: int) -> History:
 
 def with_later_recommendations(stored: History, span: int, until: int) -> History:
     """The history with every recommendation later by `span` ns, but moved no further than to `until`."""
-    moved = [Recommendation(each.replicas, max(each.at, min(each.at + span, until))) for each in stored.recommendations]
+    moved = [
+        Recommendation(recommendation.replicas, max(recommendation.at, min(recommendation.at + span, until)))
+        for recommendation in stored.recommendations
+    ]
     return msgspec.structs.replace(stored, recommendations=tuple(moved))
 
 
@@ -121,17 +126,30 @@ def not_after(stored: History, now_ns: int) -> History:
 def _with_instants(stored: History, change: Callable[[int], int]) -> History:
     since = stored.unread_since
     return History(
-        tuple([Recommendation(each.replicas, change(each.at)) for each in stored.recommendations]),
+        tuple(
+            [
+                Recommendation(recommendation.replicas, change(recommendation.at))
+                for recommendation in stored.recommendations
+            ]
+        ),
         tuple([msgspec.structs.replace(each, at=change(each.at)) for each in stored.scale_ups]),
-        tuple([msgspec.structs.replace(each, at=change(each.at)) for each in stored.scale_downs]),
-        tuple([msgspec.structs.replace(each, at=change(each.at)) for each in stored.last_proposals]),
+        tuple([msgspec.structs.replace(scale_down, at=change(scale_down.at)) for scale_down in stored.scale_downs]),
+        tuple(
+            [
+                msgspec.structs.replace(last_proposal, at=change(last_proposal.at))
+                for last_proposal in stored.last_proposals
+            ]
+        ),
         None if since is None else change(since),
     )
 
 
 def at_most(stored: History, replicas: int) -> History:
     """The history with every recommendation limited to `replicas`."""
-    lowered = [Recommendation(min(each.replicas, replicas), each.at) for each in stored.recommendations]
+    lowered = [
+        Recommendation(min(recommendation.replicas, replicas), recommendation.at)
+        for recommendation in stored.recommendations
+    ]
     return msgspec.structs.replace(stored, recommendations=tuple(lowered))
 
 
@@ -142,7 +160,7 @@ def without_change(stored: History, change: int) -> History:
     latest = max(events, key=lambda each: each.at, default=None)
     if latest is None or latest.change != abs(change):
         return stored
-    return msgspec.structs.replace(stored, **{field: tuple(each for each in events if each is not latest)})
+    return msgspec.structs.replace(stored, **{field: tuple(event for event in events if event is not latest)})
 
 
 def shifted(stored: History, span: int) -> History:

@@ -467,7 +467,7 @@ def read(value: Any) -> Trace:
     Raises ValueError naming the part that cannot be used.
     """
     if isinstance(value, dict) and isinstance(value.get("metrics"), list):
-        value = value | {"metrics": [_with_ratios(each) for each in value["metrics"]]}
+        value = value | {"metrics": [_with_ratios(metric) for metric in value["metrics"]]}
     return msgspec.convert(value, Trace)
 
 

@@ -124,7 +124,9 @@ def _decoded(item: Item, value: Object, resource: Resource, version: Version) ->
     found = replace(item, written=decoded.obj, obj=stored)
     if item.origin.is_live:
         return found
-    return replace(found, faults=(*(APIFinding("", each) for each in decoded.problems), *_api_errors(resource, stored)))
+    return replace(
+        found, faults=(*(APIFinding("", problem) for problem in decoded.problems), *_api_errors(resource, stored))
+    )
 
 
 def _pod_autoscaler(item: Item, value: Object) -> Item:
@@ -136,7 +138,7 @@ def _pod_autoscaler(item: Item, value: Object) -> Item:
     decoded = pod_autoscalers.decoded(value)
     decoding_errors: tuple[APIFinding, ...] = ()
     if not item.origin.is_live:
-        decoding_errors = tuple(APIFinding("", each) for each in decoded.problems)
+        decoding_errors = tuple(APIFinding("", problem) for problem in decoded.problems)
         if errors := tuple(pod_autoscalers.first_errors(manifest_objects.api_errors(record, decoded.stored))):
             return replace(item, written=decoded.written, faults=decoding_errors + errors)
     autoscaler = pod_autoscalers.in_v2(decoded.stored)

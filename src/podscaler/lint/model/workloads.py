@@ -96,8 +96,8 @@ def _read(item: Item, limit_ranges: Iterable[Object]) -> Workload:
     template = semantics.copied(item.spec.get("template") or {})
     template["metadata"] = template.get("metadata") or {}
     pod_defaults.set_pod_defaults(template)
-    for each in limit_ranges:
-        pod_limits.complete(template, each)
+    for limit_range in limit_ranges:
+        pod_limits.complete(template, limit_range)
     spec = template["spec"]
     return Workload(
         item,

@@ -29,7 +29,7 @@ def overlapping_selectors(context: LintContext) -> Iterator[RuleFinding]:
             scaled.setdefault(workload.item.key, (autoscaler, workload))
     by_label = _by_label([workload for _, workload in scaled.values()])
     for autoscaler, workload in scaled.values():
-        picked = [each for each in _candidates(workload, by_label) if _picks(workload, each)]
+        picked = [candidate for candidate in _candidates(workload, by_label) if _picks(workload, candidate)]
         if picked:
             yield _overlap(autoscaler, workload, scaled[picked[0].item.key][0], picked)
 

@@ -112,7 +112,7 @@ def _highest_pct(workload: Workload, metric: LintedMetric) -> float | None:
     """The utilization at which all containers are at their limits; None if one has no limit or no request."""
     if workload.has_pod_resources:
         return None
-    containers = [each for each in workload.containers if metric.container in ("", each.name)]
+    containers = [container for container in workload.containers if metric.container in ("", container.name)]
     limits = [each.amount_milli("limits", metric.resource) for each in containers]
     requests = [each.amount_milli("requests", metric.resource) for each in containers]
     if None in limits or None in requests:

@@ -192,7 +192,7 @@ def find_obstacle(scenario: BatchScenario, candidate: Spec) -> str | None:
 
 def _spec_tables(scenario: BatchScenario, candidates: Sequence[Spec]) -> SpecTables:
     scenario_model = scenario.scenario
-    replicas_max = max([scenario.sources.workload.replicas, *(each.max_replicas for each in candidates)])
+    replicas_max = max([scenario.sources.workload.replicas, *(candidate.max_replicas for candidate in candidates)])
     if replicas_max > scenario.most_replicas:
         raise NotCovered(f"{replicas_max} replicas have more capacity than 61 bits can state")
     return tables.of_specs(

@@ -62,7 +62,7 @@ def simulate(
         if sync.autoscaler.spec.key == candidate.key
     ]
     totals = np.zeros(at.TOTAL_FIELDS, np.int64)
-    with_requests = {each.key for each in scenario.workloads if each.requests is not None}
+    with_requests = {workload.key for workload in scenario.workloads if workload.requests is not None}
     for sync in syncs:
         if sync.at_ms >= counted_from_ms:
             _count(totals, sync, scenario.sync_period_ms)

@@ -64,8 +64,13 @@ def of_scenario(scenario: SimulationScenario) -> BatchScenario:
         feeds=_feed_values(list(feeds.values()), at_ms),
         containers=np.array(
             [
-                (each.idle_cpu_ucores, each.idle_memory_bytes, each.load_permille, each.memory_share_permille)
-                for each in workload.pod.containers
+                (
+                    container.idle_cpu_ucores,
+                    container.idle_memory_bytes,
+                    container.load_permille,
+                    container.memory_share_permille,
+                )
+                for container in workload.pod.containers
             ],
             np.int64,
         ),
@@ -81,7 +86,7 @@ def _obstacles(scenario: SimulationScenario) -> Iterator[str]:
         yield "more than one workload or autoscaler is not covered"
         return
     workload, pipeline, controller_settings = scenario.workloads[0], scenario.metrics_server, scenario.settings
-    if any(each.workload != workload.key for each in scenario.autoscalers):
+    if any(autoscaler.workload != workload.key for autoscaler in scenario.autoscalers):
         yield "an autoscaler without its workload is not covered"
     if not workload.pod.is_deterministic:
         yield "pods with random durations or crashes are not covered"
@@ -113,7 +118,7 @@ def _odd_times(scenario: SimulationScenario) -> Iterator[str]:
 
 
 def _odd_loads(workload: WorkloadModel) -> Iterator[str]:
-    resources = [each.resource for each in workload.demands]
+    resources = [demand.resource for demand in workload.demands]
     if len(set(resources)) < len(resources) or (workload.requests is not None and "cpu" in resources):
         yield "two demands for one resource are not covered"
     requests = workload.requests
@@ -124,12 +129,12 @@ def _odd_loads(workload: WorkloadModel) -> Iterator[str]:
         series.append(requests.rate)
     if any(min(each.values) < 0 for each in series) or workload.replicas < 0:
         yield "negative loads are not covered"
-    names = [each.name for each in workload.pod.containers]
+    names = [container.name for container in workload.pod.containers]
     if len(set(names)) < len(names):
         yield "two containers with one name are not covered"
     containers = workload.pod.containers
     shares = [*[each.load_permille for each in containers], *[each.memory_share_permille for each in containers]]
-    if not all(0 <= each <= 1000 for each in shares):
+    if not all(0 <= share <= 1000 for share in shares):
         yield "containers with more than all of the load are not covered"
 
 
@@ -167,7 +172,7 @@ def _world(scenario: SimulationScenario, workload: WorkloadModel, syncs: int, st
 def _loads(workload: WorkloadModel, start_ms: int, duration_ms: int) -> Array:
     """The load at the start and from each of its steps on; there is one at 0, where the simulation begins."""
     requests = workload.requests
-    totals = {each.resource: each.total for each in workload.demands if each.resource in ("cpu", "memory")}
+    totals = {demand.resource: demand.total for demand in workload.demands if demand.resource in ("cpu", "memory")}
     series = [*totals.values(), *([] if requests is None else [requests.rate])]
     instants = {step for each in series for step in each.at_ms if start_ms < step <= duration_ms}
     at_ms = np.array([start_ms, *sorted(instants | {0}), at.FAR_MS], np.int64)
@@ -210,7 +215,7 @@ def _check_amounts(workload: WorkloadModel, loads: Array, span_ms: int) -> None:
         bytes_waiting = waiting // 1000 * workload.requests.memory_per_request_bytes
     idle_ucore_ms = sum(each.idle_cpu_ucores for each in workload.pod.containers) * span_ms
     burst = workload.pod.burst_ucores * max(workload.pod.burst_ms, 1)
-    idle_bytes = sum(each.idle_memory_bytes for each in workload.pod.containers)
+    idle_bytes = sum(container.idle_memory_bytes for container in workload.pod.containers)
     memory = (int(loads[:, at.LOAD_BYTES].max()) + bytes_waiting + idle_bytes) * 1000
     if max(work, idle_ucore_ms, burst, memory) >= _LARGEST:
         raise NotCovered("the sums of work or memory need more than 61 bits")

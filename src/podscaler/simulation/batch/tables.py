@@ -160,8 +160,8 @@ def _set_resource(row: list[int], metric: ResourceMetric, workload: WorkloadMode
 
 def find_request_milli(containers: Sequence[ContainerModel], resource: str) -> int | None:
     """The sum of the requests in thousandths; None if a container has none, or there is no container."""
-    requests = [each.requests_milli.get(resource) for each in containers]
-    return None if not requests or None in requests else sum([each or 0 for each in requests])
+    requests = [container.requests_milli.get(resource) for container in containers]
+    return None if not requests or None in requests else sum([request or 0 for request in requests])
 
 
 def _set_values(

@@ -161,7 +161,7 @@ def _pct(part: int, whole: int) -> float | None:
 
 def _runs(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> list[Run]:
     """The runs of all candidates, in order."""
-    is_batched = [isinstance(each.policy, Spec) and each.replicas is None for each in candidates]
+    is_batched = [isinstance(candidate.policy, Spec) and candidate.replicas is None for candidate in candidates]
     batched = [index for index, fits in enumerate(is_batched) if fits]
     by_index = dict(zip(batched, _batch(scenario, [candidates[index] for index in batched], needs), strict=False))
     return [by_index.get(index) or _run(scenario, each, needs) for index, each in enumerate(candidates)]
@@ -173,7 +173,7 @@ def _batch(scenario: SimulationScenario, candidates: Sequence[Candidate], needs:
         from podscaler.simulation import batch
     except ImportError:
         return
-    specs = [each.policy for each in candidates if isinstance(each.policy, Spec)]
+    specs = [candidate.policy for candidate in candidates if isinstance(candidate.policy, Spec)]
     if len(scenario.autoscalers) != 1 or not specs:
         return
     batch_result = batch.evaluate(scenario, specs, batch.Measures(slo_ms=needs.slo_ms, counted_from_ms=needs.from_ms))
@@ -225,7 +225,8 @@ def _starting_with(scenario: SimulationScenario, replicas: int | None) -> Simula
         return scenario
     key = _workload(scenario)
     workloads = [
-        msgspec.structs.replace(each, replicas=replicas) if each.key == key else each for each in scenario.workloads
+        msgspec.structs.replace(workload, replicas=replicas) if workload.key == key else workload
+        for workload in scenario.workloads
     ]
     return msgspec.structs.replace(scenario, workloads=tuple(workloads))
 

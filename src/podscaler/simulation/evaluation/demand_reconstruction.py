@@ -93,7 +93,7 @@ class Reconstruction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _periods_text(periods: Sequence[UnknownPeriod]) -> str:
-    period_texts = [f"{clock(each.begin_ms)} to {clock(each.end_ms)}" for each in periods[:_SHOWN_PERIODS]]
+    period_texts = [f"{clock(period.begin_ms)} to {clock(period.end_ms)}" for period in periods[:_SHOWN_PERIODS]]
     more = len(periods) - len(period_texts)
     return ", ".join(period_texts) + (f", and {more} more" if more else "")
 
@@ -115,7 +115,7 @@ def reconstruct(observations: Sequence[UsageObservation], end_ms: int) -> Recons
     if not observations:
         raise ValueError("no pod's CPU usage was observed, so the demand is unknown")
     start_ms = observations[0].at_ms
-    steps = [(each.at_ms - start_ms, _demand_ucores(each)) for each in observations]
+    steps = [(observation.at_ms - start_ms, _demand_ucores(observation)) for observation in observations]
     unmeasured = sum(each.measured < each.ready for each in observations)
     return Reconstruction(
         demand=step_series.from_steps(steps),
@@ -143,7 +143,7 @@ def _demand_ucores(observation: UsageObservation) -> int:
 
 
 def _censored(observations: Sequence[UsageObservation], end_ms: int) -> tuple[UnknownPeriod, ...]:
-    ends_ms = [*[each.at_ms for each in observations[1:]], end_ms]
+    ends_ms = [*[observation.at_ms for observation in observations[1:]], end_ms]
     periods = []
     for limited, group in itertools.groupby(zip(observations, ends_ms, strict=True), lambda pair: pair[0].limited > 0):
         members = list(group)

@@ -57,7 +57,9 @@ def read_limits(text: bytes) -> CPULimits:
         spec = _POD.decode(text).spec
         if whole := _cpu_limit(spec.resources):
             return CPULimits(quantity.parse(whole).milli_value())
-        sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
+        sidecars = [
+            init_container for init_container in spec.init_containers or () if init_container.restart_policy == "Always"
+        ]
         found = {each.name: _cpu_limit(each.resources) for each in (*(spec.containers or ()), *sidecars)}
         return CPULimits(None, {name: quantity.parse(limit).milli_value() for name, limit in found.items() if limit})
     except (msgspec.DecodeError, ValueError) as error:
@@ -121,7 +123,7 @@ class RecordedContainers:
         of_pods = self._values_milli(usage, "memory", "")
         if of_pods:
             self._memory.append(_MemoryObservation(at_ms, sum(of_pods.values()) // 1000, len(of_pods), len(ready)))
-        names = dict.fromkeys([each.name for item in usage.items or () for each in item.containers or ()])
+        names = dict.fromkeys([container.name for item in usage.items or () for container in item.containers or ()])
         limited = _limited(cpu_milli, self.limits.pod_milli)
         for name in names:
             is_only = len(names) == 1
@@ -145,7 +147,7 @@ class RecordedContainers:
     def models(self) -> tuple[ContainerModel, ...]:
         """The containers of a pod, with the most frequent requests and the last limits."""
         containers = self._usual()
-        names = [each.container for each in containers]
+        names = [container.container for container in containers]
         cpu_permille = _permille([self._cpu_milli[name] for name in names])
         memory_permille = _permille([self._load_bytes(name) for name in names])
         return tuple(
@@ -185,8 +187,9 @@ class RecordedContainers:
             )
         if len(models) > 1 and any(metric.container for metric in resources):
             shares = ", ".join(
-                f"{each.name} {each.load_permille / 10:g} % of CPU and {each.memory_share_permille / 10:g} % of memory"
-                for each in models
+                f"{model.name} {model.load_permille / 10:g} % of CPU "
+                f"and {model.memory_share_permille / 10:g} % of memory"
+                for model in models
             )
             found.append(f"Containers share the load as in the whole recording: {shares}.")
         return found
@@ -208,8 +211,8 @@ class RecordedContainers:
 def _requests(pod: Pod) -> tuple[_Requests, ...]:
     return tuple(
         [
-            _Requests(each.name, each.requests_milli.get("cpu", 0), each.requests_milli.get("memory", 0))
-            for each in pod.containers
+            _Requests(container.name, container.requests_milli.get("cpu", 0), container.requests_milli.get("memory", 0))
+            for container in pod.containers
         ]
     )
 

@@ -86,6 +86,9 @@ def summary(surge_reactions: Sequence[Reaction], end_ms: int) -> ReactionSummary
     """The median and the worst reaction, where the samples end at `end_ms`."""
     if not surge_reactions:
         return ReactionSummary(0, None, None)
-    durations = [end_ms - each.at_ms if each.reaction_ms is None else each.reaction_ms for each in surge_reactions]
+    durations = [
+        end_ms - surge_reaction.at_ms if surge_reaction.reaction_ms is None else surge_reaction.reaction_ms
+        for surge_reaction in surge_reactions
+    ]
     unfinished = sum(each.reaction_ms is None for each in surge_reactions)
     return ReactionSummary(len(surge_reactions), statistics.median(durations), max(durations), unfinished)

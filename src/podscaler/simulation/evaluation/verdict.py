@@ -49,10 +49,14 @@ class Differences(msgspec.Struct, frozen=True):
 def sentence(comparison: CandidateComparison) -> str:
     """The sentence; hindsight is no candidate for it."""
     present_result, *other_results = comparison.results
-    differences = [_differences(comparison, present_result, each) for each in other_results if each.is_attainable]
+    differences = [
+        _differences(comparison, present_result, other_result)
+        for other_result in other_results
+        if other_result.is_attainable
+    ]
     if not differences:
         return "There is no candidate besides the present spec."
-    better = [each for each in differences if min(_signs(each)) < 0 and max(_signs(each)) <= 0]
+    better = [difference for difference in differences if min(_signs(difference)) < 0 and max(_signs(difference)) <= 0]
     if better:
         best_difference = min(better, key=lambda each: (_cost(each), -each.speedup))
         return f"{best_difference.name} is better than the present spec: {_words(best_difference)}."

@@ -95,8 +95,8 @@ def objects(field: FileField) -> Iterator[ManifestObject]:
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str) or "apiVersion" not in value:
         raise field.error("this is neither a scenario nor a Kubernetes object: kind and apiVersion are needed")
     if value["kind"] == "List" and isinstance(value.get("items"), list):
-        for item in field.child("items").elements():
-            yield from objects(item)
+        for element in field.child("items").elements():
+            yield from objects(element)
         return
     record = manifest_objects.find_record(str(value["apiVersion"]), value["kind"])
     if value["kind"] == _CUSTOM_AUTOSCALER:

@@ -72,7 +72,7 @@ def read(path: Path, *, seed: int | None = None, range_query: RangeQuery | None 
         UsageError: the sentence names file, line and field.
     """
     fields = documents.read_file(path)
-    scenarios = [each for each in fields if documents.is_scenario(each)]
+    scenarios = [field for field in fields if documents.is_scenario(field)]
     if len(scenarios) != 1:
         count = len(scenarios) or "no"
         raise UsageError(
@@ -109,7 +109,7 @@ class _Reader:
         settings = scenario_parts.read_settings(members.get("flags"), members.get("version"))
         targets = {key: each for (kind, key), each in self._objects.items() if kind in workloads.KINDS}
         autoscalers = [each for (kind, _), each in self._objects.items() if kind == conversion.KIND]
-        specs = {each.key: documents.parse_spec(each, settings) for each in autoscalers}
+        specs = {autoscaler.key: documents.parse_spec(autoscaler, settings) for autoscaler in autoscalers}
         names = ScenarioNames(workloads=targets, autoscalers=specs, settings=settings)
         models = {each.key: each for each in workloads.read_all(targets, members.get("workloads"), context)}
         bound = tuple(_bound(each, specs[each.key], models) for each in autoscalers)
@@ -156,7 +156,7 @@ class _Reader:
         self, edited: Spec, autoscalers: Iterable[AutoscalerModel], models: dict[str, WorkloadModel]
     ) -> None:
         """Raises UsageError if an edited autoscaler cannot be evaluated on its workload."""
-        key = next(each.workload for each in autoscalers if each.spec.key == edited.key)
+        key = next(autoscaler.workload for autoscaler in autoscalers if autoscaler.spec.key == edited.key)
         for metric in edited.metrics:
             if fault := _fault(metric, models[key]):
                 raise self._members["events"].error(f"the edited autoscaler {edited.name}: {fault}")
@@ -177,12 +177,12 @@ def _objects(fields: Iterable[FileField]) -> dict[tuple[str, str], ManifestObjec
     for document in fields:
         if documents.is_scenario(document):
             raise document.error(f"a manifest of kind {documents.KIND} within another one is not possible")
-        for each in documents.objects(document):
-            is_workload = each.kind in workloads.KINDS
-            kinds = workloads.KINDS if is_workload else (each.kind,)
-            if any((kind, each.key) in objects for kind in kinds):
-                raise each.field.error(f"there is another {'workload' if is_workload else each.kind} {each.key}")
-            objects[each.kind, each.key] = each
+        for obj in documents.objects(document):
+            is_workload = obj.kind in workloads.KINDS
+            kinds = workloads.KINDS if is_workload else (obj.kind,)
+            if any((kind, obj.key) in objects for kind in kinds):
+                raise obj.field.error(f"there is another {'workload' if is_workload else obj.kind} {obj.key}")
+            objects[obj.kind, obj.key] = obj
     return objects
 
 
@@ -206,7 +206,7 @@ def _bound(manifest: ManifestObject, spec: Spec, models: dict[str, WorkloadModel
 def _metric_names(specs: Iterable[Spec]) -> list[str]:
     """The names of all resources and metrics that specs read, each once."""
     names: dict[str, None] = {}
-    for metric in (metric for each in specs for metric in each.metrics):
+    for metric in (metric for spec in specs for metric in spec.metrics):
         if isinstance(metric, ResourceMetric):
             names[metric.resource] = None
         elif isinstance(metric, IdentifiedMetric):

@@ -161,7 +161,7 @@ def _rolled_out(field: FileField, names: ScenarioNames) -> str:
 def _edited(field: FileField, names: ScenarioNames, context: LoadContext) -> Spec:
     """The spec of an edited autoscaler, from a manifest within the scenario or in a file of its own."""
     manifest_fields = documents.read_file(context.folder / field.text()) if isinstance(field.value, str) else [field]
-    objects = [each for document in manifest_fields for each in documents.objects(document)]
+    objects = [obj for document in manifest_fields for obj in documents.objects(document)]
     if len(objects) != 1 or objects[0].key not in names.autoscalers:
         known_names = ", ".join(names.autoscalers)
         raise field.error(

@@ -83,11 +83,15 @@ def _measured(
     scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs, needed: Sequence[int]
 ) -> list[_Measured]:
     """The measures of all candidates, in order."""
-    specs = [each.policy for each in candidates if isinstance(each.policy, Spec) and each.replicas is None]
+    specs = [
+        candidate.policy
+        for candidate in candidates
+        if isinstance(candidate.policy, Spec) and candidate.replicas is None
+    ]
     other_candidates = [each for each in candidates if not isinstance(each.policy, Spec) or each.replicas is not None]
     in_batch = iter(_in_batch(scenario, specs, needs, needed) if specs else ())
     alone = iter(
-        [_of_result(each) for each in comparison.compare(scenario, other_candidates, needs).results]
+        [_of_result(result) for result in comparison.compare(scenario, other_candidates, needs).results]
         if other_candidates
         else ()
     )

@@ -61,7 +61,7 @@ def run(fleet: FleetRun, on: ClusterRequest, on_progress: Callable[[FleetProgres
     Raises UsageError if the scheduler cannot be reached, a file cannot be read or written, or a partition ends its
     worker again and again.
     """
-    fingerprints = {each.name: _fingerprint(each, fleet.description) for each in fleet.partitions}
+    fingerprints = {partition.name: _fingerprint(partition, fleet.description) for partition in fleet.partitions}
     missing_partitions = [
         each for each in fleet.partitions if not results.is_present(fleet.folder, each.name, fingerprints[each.name])
     ]
@@ -73,7 +73,7 @@ def run(fleet: FleetRun, on: ClusterRequest, on_progress: Callable[[FleetProgres
     with cluster.connected(on) as client:
         for name, rows in _computed(client, missing_partitions, fleet.make_trial):
             results.write(fleet.folder, name, fingerprints[name], rows)
-            autoscalers = progress.autoscalers + len({each.autoscaler for each in rows})
+            autoscalers = progress.autoscalers + len({row.autoscaler for row in rows})
             progress = FleetProgress(partitions=total, done=progress.done + 1, kept=kept_count, autoscalers=autoscalers)
             on_progress(progress)
     return progress
@@ -120,5 +120,5 @@ def _result(future: "Future[bytes]", name: str) -> bytes:
 
 def compute(partition: Partition, make_trial: MakeTrial) -> bytes:
     """The rows of a partition as MessagePack: the task of a worker. Raises UsageError."""
-    rows = [row for each in partition.autoscalers() for row in candidate_rows.rows(each, make_trial)]
+    rows = [row for autoscaler in partition.autoscalers() for row in candidate_rows.rows(autoscaler, make_trial)]
     return msgspec.msgpack.encode(rows)

@@ -48,7 +48,7 @@ def is_present(folder: Path, name: str, fingerprint: str) -> bool:
 
 def frame_of(rows: Sequence[FleetRow]) -> polars.DataFrame:
     """The rows as a table."""
-    return polars.DataFrame([msgspec.structs.asdict(each) for each in rows], schema=SCHEMA)
+    return polars.DataFrame([msgspec.structs.asdict(row) for row in rows], schema=SCHEMA)
 
 
 def write(folder: Path, name: str, fingerprint: str, rows: Sequence[FleetRow]) -> None:

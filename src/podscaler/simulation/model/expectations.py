@@ -103,7 +103,7 @@ class ExpectationCheck:
 
 def checks(expectations: Iterable[Expectation]) -> list[ExpectationCheck]:
     """A check for each expectation."""
-    return [ExpectationCheck(each) for each in expectations]
+    return [ExpectationCheck(expectation) for expectation in expectations]
 
 
 def clock(at_ms: int) -> str:

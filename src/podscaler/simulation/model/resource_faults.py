@@ -12,7 +12,7 @@ def find_fault(metric: Metric, workload: WorkloadModel) -> str:
     """The container or the request that the pods lack; empty if they lack none, or it is no resource metric."""
     if not isinstance(metric, ResourceMetric):
         return ""
-    containers = {each.name: each for each in workload.pod.containers}
+    containers = {container.name: container for container in workload.pod.containers}
     if metric.container and metric.container not in containers:
         return f"{workload.kind} {workload.key} has no container {metric.container}; it has {', '.join(containers)}"
     counting = [containers[metric.container]] if metric.container else list(containers.values())

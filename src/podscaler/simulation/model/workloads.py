@@ -145,10 +145,10 @@ class WorkloadModel(msgspec.Struct, frozen=True, kw_only=True):
 
     def has_load(self, resource: str) -> bool:
         """Whether it is known how much of a resource (`cpu` or `memory`) its pods use."""
-        if any(each.resource == resource for each in self.demands):
+        if any(demand.resource == resource for demand in self.demands):
             return True
         if resource == "memory":
-            has_idle = any(each.idle_memory_bytes for each in self.pod.containers)
+            has_idle = any(container.idle_memory_bytes for container in self.pod.containers)
             return has_idle or (self.requests is not None and self.requests.memory_per_request_bytes > 0)
         return self.requests is not None
 

@@ -83,7 +83,9 @@ def _island(data: ReportData) -> str:
 
 def _drawn(data: ReportData) -> ReportData:
     return msgspec.structs.replace(
-        data, plots=_drawn_plots(data.plots), autoscalers=tuple([_drawn_part(each) for each in data.autoscalers])
+        data,
+        plots=_drawn_plots(data.plots),
+        autoscalers=tuple([_drawn_part(autoscaler) for autoscaler in data.autoscalers]),
     )
 
 
@@ -103,7 +105,9 @@ def _plain(data: ReportData) -> Iterator[str]:
     for table in data.tables:
         yield from _table(table)
     if data.expectations:
-        rows = tuple([(each.expected, each.failure or "as expected") for each in data.expectations])
+        rows = tuple(
+            [(expectation.expected, expectation.failure or "as expected") for expectation in data.expectations]
+        )
         yield from _table(ReportTable(title="Expectations", columns=("expected", "result"), rows=rows))
     yield "</main>\n"
 

@@ -75,7 +75,7 @@ def _without_empty(spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscaler
     if spec.behavior is None:
         return spec
     rules = (spec.behavior.scale_up, spec.behavior.scale_down)
-    up, down = (None if each == HPAScalingRules() else each for each in rules)
+    up, down = (None if rule == HPAScalingRules() else rule for rule in rules)
     behavior = None if up is None and down is None else HorizontalPodAutoscalerBehavior(scale_up=up, scale_down=down)
     return msgspec.structs.replace(spec, behavior=behavior)
 

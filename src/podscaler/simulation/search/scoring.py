@@ -148,7 +148,7 @@ def _totals(
     (autoscaler,) = part.scenario.autoscalers
     present_spec = autoscaler.spec
     emulation = part.scenario.settings.emulation
-    candidates = [core_spec.parse(present_spec.namespace, present_spec.name, each, emulation) for each in specs]
+    candidates = [core_spec.parse(present_spec.namespace, present_spec.name, spec, emulation) for spec in specs]
     measures = Measures(keep_timeline=False, needed=part.needed, slo_ms=part.slo_ms, counted_from_ms=part.from_ms)
     result = batch.evaluate(part.scenario, candidates, measures)
     for reason in result.fallbacks.values():

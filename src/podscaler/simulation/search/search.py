@@ -236,7 +236,7 @@ def _simplified(
 def _is_as_good(undone: FoldedScores, chosen: FoldedScores, standard: _Standard) -> bool:
     """Whether no objective is larger by more than its error and the share NEGLIGIBLE."""
     changes = [folds.change(each, undone, chosen) for each in standard.goals.minimize]
-    return all(each.mean <= max(each.error, NEGLIGIBLE) for each in changes)
+    return all(change.mean <= max(change.error, NEGLIGIBLE) for change in changes)
 
 
 def _with_margin(goals: Goals) -> Goals:

@@ -72,7 +72,7 @@ class ResourceSampling:
         steady = self._steady
         if steady is not None:
             usage = (at_ms - steady.at_ms, work_of_each - steady.work_of_each, True)
-            samples = [dict.fromkeys(steady.names, each) for each in self._samples(*usage, at_ms, bytes_of_each)]
+            samples = [dict.fromkeys(steady.names, sample) for sample in self._samples(*usage, at_ms, bytes_of_each)]
             self._steady = _SteadyPods(steady.pods, steady.names, at_ms, work_of_each)
         else:
             samples = self._measure_each(pods, at_ms, work_of_each, bytes_of_each)
@@ -174,9 +174,13 @@ def _only(published: PodSamples, pods: Set[str]) -> PodSamples:
 
 def _cpu_milli(containers: list[ContainerModel], window_ms: int, served: int) -> int:
     """The average CPU of the containers, in thousandths of a core, rounded up as Quantity.MilliValue rounds."""
-    used = sum([each.idle_cpu_ucores * window_ms + served * each.load_permille // 1000 for each in containers])
+    used = sum(
+        [container.idle_cpu_ucores * window_ms + served * container.load_permille // 1000 for container in containers]
+    )
     return -(-used // (window_ms * 1000))
 
 
 def _memory_bytes(containers: list[ContainerModel], load_bytes: int) -> int:
-    return sum([each.idle_memory_bytes + load_bytes * each.memory_share_permille // 1000 for each in containers])
+    return sum(
+        [container.idle_memory_bytes + load_bytes * container.memory_share_permille // 1000 for container in containers]
+    )

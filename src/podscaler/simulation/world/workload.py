@@ -67,7 +67,7 @@ class VirtualWorkload:
         self._ready = 0
         self._revision = 0
         self._removed = 0
-        self._idle_ucores = sum(each.idle_cpu_ucores for each in model.pod.containers)
+        self._idle_ucores = sum(container.idle_cpu_ucores for container in model.pod.containers)
         self._idle_work = 0
         self._idle_since_ms = 0
         self._start(scenario.metrics_server.resolution_ms, scenario.metrics_server.lag_ms)

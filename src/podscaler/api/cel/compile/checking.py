@@ -208,7 +208,7 @@ class Checker:
         if not cel_type.params:
             return cel_type
         return Type(
-            cel_type.name, tuple(self._instance(each, type_variables) for each in cel_type.params), cel_type.fields
+            cel_type.name, tuple(self._instance(param, type_variables) for param in cel_type.params), cel_type.fields
         )
 
     def _new_param(self) -> Type:

@@ -232,7 +232,10 @@ def _of_default(schema: Structural, path: str) -> list[FieldError]:
 
 def _at(path: str, errors: list[FieldError]) -> list[FieldError]:
     """`errors` of a default, with paths below `path`."""
-    return [FieldError(one.reason, path if one.field == "<nil>" else f"{path}.{one.field}", one.text) for one in errors]
+    return [
+        FieldError(error.reason, path if error.field == "<nil>" else f"{path}.{error.field}", error.text)
+        for error in errors
+    ]
 
 
 def _list_type_errors(schema: Schema, path: str) -> list[FieldError]:

@@ -97,7 +97,9 @@ def _row(crd: Object, now_ns: int) -> list[Any]:
 def _shown_versions(versions: list[Object]) -> Iterator[str]:
     """The versions that are served, the preferred one first."""
     served_versions = [version for version in versions if version.get("served")]
-    for version in sorted(served_versions, key=lambda each: version_order.sort_key(each.get("name", ""))):
+    for version in sorted(
+        served_versions, key=lambda served_version: version_order.sort_key(served_version.get("name", ""))
+    ):
         yield f"{version.get('name', '')}(storage)" if version.get("storage") else version.get("name", "")
 
 

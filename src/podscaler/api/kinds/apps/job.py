@@ -88,7 +88,7 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 
 def _status_text(job: Object) -> str:
     conditions = (job.get("status") or {}).get("conditions") or []
-    true = {each.get("type") for each in conditions if each.get("status") == "True"}
+    true = {condition.get("type") for condition in conditions if condition.get("status") == "True"}
     for name in _SHOWN_CONDITIONS[:2]:
         if name in true:
             return name
@@ -219,7 +219,9 @@ def _template_change_errors(template: Object, old: Object) -> list[FieldError]:
     """
     old_template, status = old["spec"].get("template") or {}, old.get("status") or {}
     conditions = status.get("conditions") or []
-    is_stopped = any(each.get("type") == "Suspended" and each.get("status") == "True" for each in conditions)
+    is_stopped = any(
+        condition.get("type") == "Suspended" and condition.get("status") == "True" for condition in conditions
+    )
     may_change = old["spec"].get("suspend") and (not status.get("startTime") or is_stopped) and not status.get("active")
     if not may_change:
         if semantics.same(template, old_template):

@@ -86,7 +86,7 @@ def parse_request(encoded: str) -> "CertificateSigningRequest":
 
 def condition_types(request: Object) -> list[str]:
     """The types of the conditions of a CertificateSigningRequest."""
-    return [each.get("type", "") for each in (request.get("status") or {}).get("conditions") or []]
+    return [condition.get("type", "") for condition in (request.get("status") or {}).get("conditions") or []]
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
@@ -180,7 +180,11 @@ def _certificate_errors(request: Object) -> list[FieldError]:
 
 
 def _of_type(request: Object, type_: str) -> list[Object]:
-    return [each for each in (request.get("status") or {}).get("conditions") or [] if each.get("type") == type_]
+    return [
+        condition
+        for condition in (request.get("status") or {}).get("conditions") or []
+        if condition.get("type") == type_
+    ]
 
 
 def _approval_errors(new: Object, old: Object, type_: str) -> list[FieldError]:

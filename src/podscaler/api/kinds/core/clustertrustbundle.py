@@ -106,7 +106,9 @@ def _block_message(block: PEMBlock) -> str:
         extensions = x509.load_der_x509_certificate(block.data).extensions
     except (ValueError, x509.DuplicateExtension, x509.InvalidVersion, x509.UnsupportedGeneralNameType):
         return "does not parse as X.509"
-    constraints = next((each.value for each in extensions if isinstance(each.value, x509.BasicConstraints)), None)
+    constraints = next(
+        (extension.value for extension in extensions if isinstance(extension.value, x509.BasicConstraints)), None
+    )
     return "" if constraints is not None and constraints.ca else "does not have the CA bit set"
 
 

@@ -67,9 +67,9 @@ NODE_METRICS = _record("node", "NodeMetrics", namespaced=False)
 
 def stored_among(resources: Iterable[Resource]) -> tuple[Resource, ...]:
     """`resources`, with those of metrics as kinds whose objects clients create and the server stores."""
-    return tuple(replace(one, stored=True) if one.group == GROUP else one for one in resources)
+    return tuple(replace(resource, stored=True) if resource.group == GROUP else resource for resource in resources)
 
 
 def left_out_of(resources: Iterable[Resource]) -> tuple[Resource, ...]:
     """`resources` without those of metrics."""
-    return tuple(one for one in resources if one.group != GROUP)
+    return tuple(resource for resource in resources if resource.group != GROUP)

@@ -42,9 +42,9 @@ def _defaults(limit_range: Object, part: str) -> dict[str, str]:
 
 
 def _items(limit_range: Object, kind: str) -> Iterator[Object]:
-    for item in (limit_range.get("spec") or {}).get("limits") or []:
-        if item.get("type") == kind:
-            yield item
+    for limit in (limit_range.get("spec") or {}).get("limits") or []:
+        if limit.get("type") == kind:
+            yield limit
 
 
 def _complete_container(
@@ -62,13 +62,13 @@ def _complete_container(
 def violations(pod: Object, limit_range: Object) -> list[str]:
     """The messages about requests and limits of a pod that the range does not allow; empty if it allows all."""
     spec, messages = pod["spec"], []
-    for item in (limit_range.get("spec") or {}).get("limits") or []:
-        if item.get("type") == "Container":
+    for limit in (limit_range.get("spec") or {}).get("limits") or []:
+        if limit.get("type") == "Container":
             for group, _ in _GROUPS:
                 for container in spec.get(group) or []:
-                    messages += _errors(item, _amounts(container, "requests"), _amounts(container, "limits"))
-        elif item.get("type") == "Pod":
-            messages += _errors(item, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
+                    messages += _errors(limit, _amounts(container, "requests"), _amounts(container, "limits"))
+        elif limit.get("type") == "Pod":
+            messages += _errors(limit, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
     return messages
 
 

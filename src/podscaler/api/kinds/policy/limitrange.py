@@ -31,15 +31,15 @@ _PART_SHOWN = {("min", "default"): "min", ("default", "max"): "max"}
 def set_defaults(limit_range: Object) -> None:
     """API defaults, in place: default amounts follow from minimum and maximum."""
     spec = limit_range.setdefault("spec", {})
-    for item in spec.get("limits") or []:
-        if item.get("type") != "Container":
+    for limit in spec.get("limits") or []:
+        if limit.get("type") != "Container":
             continue
-        default = {**(item.get("max") or {}), **(item.get("default") or {})}
-        requested = {**(item.get("min") or {}), **default, **(item.get("defaultRequest") or {})}
+        default = {**(limit.get("max") or {}), **(limit.get("default") or {})}
+        requested = {**(limit.get("min") or {}), **default, **(limit.get("defaultRequest") or {})}
         if default:
-            item["default"] = default
+            limit["default"] = default
         if requested:
-            item["defaultRequest"] = requested
+            limit["defaultRequest"] = requested
     spec.setdefault("limits", None)
 
 

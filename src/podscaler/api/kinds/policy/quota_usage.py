@@ -230,7 +230,7 @@ def calculate(
             continue
         total = added(total, dict.fromkeys(tracked, ZERO))
         for obj in objects_of(resource):
-            if all(evaluator.is_in_scope(each, obj) for each in scopes):
+            if all(evaluator.is_in_scope(scope, obj) for scope in scopes):
                 used = evaluator.usage(obj, now_ns)
                 total = added(total, {name: used[name] for name in tracked & used.keys()})
     return {name: str(total[name]) for name in hard if name in total}

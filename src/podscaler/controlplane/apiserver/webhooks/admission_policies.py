@@ -193,7 +193,7 @@ class PolicyAdmission:
         version = next(each for each in resource.versions if _api_version(resource, each.version) == kind["apiVersion"])
         served = ServedVersion(resource, version)
         found: list[Object | None] = [
-            served.converted(obj, "") for obj in (each.decode() for each in entries) if _is_referred(obj, reference)
+            served.converted(obj, "") for obj in (entry.decode() for entry in entries) if _is_referred(obj, reference)
         ]
         if not found and reference.get("parameterNotFoundAction") == "Deny":
             raise ConfigurationFailure("no params found for policy binding with `Deny` parameterNotFoundAction")
@@ -202,10 +202,10 @@ class PolicyAdmission:
     def _find_kind(self, kind: Mapping[str, str]) -> Resource | None:
         return next(
             (
-                each
-                for each in self._objects.resources
-                if each.kind == kind["kind"]
-                and any(_api_version(each, version.version) == kind["apiVersion"] for version in each.versions)
+                resource
+                for resource in self._objects.resources
+                if resource.kind == kind["kind"]
+                and any(_api_version(resource, version.version) == kind["apiVersion"] for version in resource.versions)
             ),
             None,
         )

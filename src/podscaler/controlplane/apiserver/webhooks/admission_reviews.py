@@ -91,7 +91,11 @@ def _user_json(user: User) -> Object:
 
 def review_of(webhook: Webhook, request: Object, new: Object | None, old: Object | None) -> Object:
     """The AdmissionReview to send, in the first version of the webhook that is known."""
-    version = next(each for each in webhook.source["admissionReviewVersions"] if each in REVIEW_VERSIONS)
+    version = next(
+        admission_review_version
+        for admission_review_version in webhook.source["admissionReviewVersions"]
+        if admission_review_version in REVIEW_VERSIONS
+    )
     body = {"uid": str(uuid.uuid4()), **request, "object": new, "oldObject": old}
     return {"kind": "AdmissionReview", "apiVersion": f"{GROUP}/{version}", "request": body}
 
@@ -105,7 +109,7 @@ def parse_response(body: bytes, review: Object, *, is_mutating: bool) -> Webhook
     if review["apiVersion"] == f"{GROUP}/v1":
         _check_v1(document, response, review, is_mutating=is_mutating)
     status = response.get("status") if isinstance(response.get("status"), dict) else {}
-    warnings = [each for each in response.get("warnings") or [] if isinstance(each, str)]
+    warnings = [warning for warning in response.get("warnings") or [] if isinstance(warning, str)]
     patch = _patch(response["patch"]) if is_mutating and response.get("patch") else []
     patch_type = response.get("patchType") or "JSONPatch"
     if patch and patch_type != "JSONPatch":

@@ -85,8 +85,16 @@ def finished_at_ns(pod: Object) -> int:
 def _container_ends(pod: Object) -> list[str]:
     """When containers and sidecars ended; empty text for one that has not."""
     status = pod.get("status") or {}
-    sidecars = {one["name"] for one in pod["spec"].get("initContainers") or [] if one.get("restartPolicy") == "Always"}
-    init = [one for one in status.get("initContainerStatuses") or [] if one["name"] in sidecars]
+    sidecars = {
+        init_container["name"]
+        for init_container in pod["spec"].get("initContainers") or []
+        if init_container.get("restartPolicy") == "Always"
+    }
+    init = [
+        init_container_status
+        for init_container_status in status.get("initContainerStatuses") or []
+        if init_container_status["name"] in sidecars
+    ]
     states = [one.get("state") or {} for one in [*(status.get("containerStatuses") or []), *init]]
     return [(state.get("terminated") or {}).get("finishedAt") or "" for state in states]
 

@@ -57,7 +57,7 @@ def _indexed_spec(spec: Object, name: str, index: int) -> Object:
     indexed["hostname"] = f"{name}-{index}"
     for container in [*(indexed.get("initContainers") or []), *indexed["containers"]]:
         variables = container.get("env") or []
-        if all(one["name"] != _INDEX_VARIABLE for one in variables):
+        if all(variable["name"] != _INDEX_VARIABLE for variable in variables):
             field = {"fieldPath": f"metadata.labels['{job_pods.INDEX_KEY}']"}
             container["env"] = [*variables, {"name": _INDEX_VARIABLE, "valueFrom": {"fieldRef": field}}]
     return indexed

@@ -105,7 +105,7 @@ def _name(served: GroupVersion) -> str:
 def _served(definition: Object) -> Iterable[GroupVersion]:
     """The groups and versions that an established CustomResourceDefinition serves."""
     conditions = (definition.get("status") or {}).get("conditions") or []
-    if any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
+    if any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions):
         for version in definition["spec"]["versions"]:
             if version.get("served"):
                 yield definition["spec"]["group"], version["name"]

@@ -86,9 +86,12 @@ class ResourceQuotas(Reconciler[Key]):
     def _kinds(self) -> list[str]:
         """The kinds that quotas count, of those that are served now."""
         return [
-            each.key
-            for each in self._resources
-            if each.namespaced and each.stored and not each.stored_as and each.key not in quota_usage.IGNORED_KINDS
+            resource.key
+            for resource in self._resources
+            if resource.namespaced
+            and resource.stored
+            and not resource.stored_as
+            and resource.key not in quota_usage.IGNORED_KINDS
         ]
 
     def _keys_of_quota(self, event: ObjectEvent) -> Iterator[Key]:

@@ -141,7 +141,9 @@ class Rollout:
         if limit is None:
             return
         candidates = [one for one in self.old if not pods.is_terminating(one)]
-        candidates.sort(key=lambda one: (revisions.revision(one), one["metadata"].get("creationTimestamp") or ""))
+        candidates.sort(
+            key=lambda candidate: (revisions.revision(candidate), candidate["metadata"].get("creationTimestamp") or "")
+        )
         surplus = candidates[: max(len(candidates) - limit, 0)]
         self.plan.delete += [one for one in surplus if _is_spent(one)]
 

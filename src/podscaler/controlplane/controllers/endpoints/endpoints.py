@@ -133,6 +133,10 @@ def _named(pod: Object, name: str, protocol: str) -> int | None:
 
 
 def _container_ports(pod: Object) -> Iterator[Object]:
-    sidecars = (one for one in pod["spec"].get("initContainers") or [] if one.get("restartPolicy") == "Always")
+    sidecars = (
+        init_container
+        for init_container in pod["spec"].get("initContainers") or []
+        if init_container.get("restartPolicy") == "Always"
+    )
     for container in (*(pod["spec"].get("containers") or []), *sidecars):
         yield from container.get("ports") or []

@@ -45,7 +45,7 @@ def _slices(mirrored: Object) -> Iterator[Object]:
         ports = [{"name": "", **port} for port in subset.get("ports") or []]
         endpoints = list(_endpoints(subset))[:MAX_ADDRESSES]
         for family in ("IPv4", "IPv6"):
-            listed = [each for each in endpoints if _family(each["addresses"][0]) == family]
+            listed = [endpoint for endpoint in endpoints if _family(endpoint["addresses"][0]) == family]
             if listed:
                 yield _slice(mirrored, family, listed, ports)
 

@@ -43,7 +43,7 @@ class EndpointMirroring(Reconciler[Key]):
     def prime(self) -> Iterable[Key]:
         """All Endpoints, and all mirrored slices, whose Endpoints may be gone."""
         slices = self._registry.list(SLICES, labels={MANAGED_BY: MANAGER})
-        left = [key for one in slices for key in stored_slices.service_of(one, manager=MANAGER)]
+        left = [key for slice_ in slices for key in stored_slices.service_of(slice_, manager=MANAGER)]
         return [*(selection.key_of(one) for one in self._registry.list(ENDPOINTS)), *left]
 
     async def sync(self, key: Key) -> float | None:

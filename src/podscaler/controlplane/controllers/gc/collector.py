@@ -50,7 +50,11 @@ class GarbageCollector(Reconciler[Key]):
 
     def __init__(self, registry: Registry, resources: Iterable[Resource]) -> None:
         self._registry = registry
-        stored = [one for one in resources if one.stored and not one.stored_as and one.key not in IGNORED]
+        stored = [
+            resource
+            for resource in resources
+            if resource.stored and not resource.stored_as and resource.key not in IGNORED
+        ]
         self._resources = [one.key for one in stored]
         self._kinds = OwnerKinds(stored)
         self._owners: dict[str, _OwnerFacts] = {}
@@ -185,7 +189,9 @@ class GarbageCollector(Reconciler[Key]):
 
 
 def _owner_facts(obj: Object) -> _OwnerFacts:
-    return tuple((one["uid"], bool(one.get("blockOwnerDeletion"))) for one in ownership.references(obj))
+    return tuple(
+        (reference["uid"], bool(reference.get("blockOwnerDeletion"))) for reference in ownership.references(obj)
+    )
 
 
 def _own_policy(obj: Object) -> Literal["Background", "Foreground", "Orphan"]:

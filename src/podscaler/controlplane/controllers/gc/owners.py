@@ -34,7 +34,7 @@ class OwnerKinds:
     """The stored kinds by group and kind, as ownerReferences name them."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
-        self._by_kind = {(one.group, one.kind): one for one in resources}
+        self._by_kind = {(resource.group, resource.kind): resource for resource in resources}
 
     def find(self, reference: Object) -> Resource | None:
         """The resource of an ownerReference, None if it is not served."""
@@ -74,4 +74,6 @@ def finalizers(obj: Object) -> Sequence[str]:
 
 def blocks(dependent: Object, uid: str) -> bool:
     """Whether `dependent` blocks the foreground deletion of its owner `uid`."""
-    return any(one["uid"] == uid and one.get("blockOwnerDeletion") for one in ownership.references(dependent))
+    return any(
+        reference["uid"] == uid and reference.get("blockOwnerDeletion") for reference in ownership.references(dependent)
+    )

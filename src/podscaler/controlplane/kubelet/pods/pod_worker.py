@@ -327,7 +327,9 @@ class PodWorker:
             resource: `configmaps` or `secrets` of the pod's namespace, or TRUST_BUNDLES.
         """
         task = None if self._termination else self._sources
-        if task is None or not any(volume_files.has_object(each, resource, name) for each in self._pod_volumes()):
+        if task is None or not any(
+            volume_files.has_object(pod_volume, resource, name) for pod_volume in self._pod_volumes()
+        ):
             return  # the first start of a container finds the present content
         deps = self._deps
         try:

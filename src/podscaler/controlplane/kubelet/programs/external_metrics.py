@@ -111,7 +111,7 @@ class ExternalMetricsServer:
         if not name:
             return error("metric name required", 400)
         labels = parse_labels(form.get("labels", ""))
-        found = next((each for each in self._metrics if each.name == name and each.labels == labels), None)
+        found = next((metric for metric in self._metrics if metric.name == name and metric.labels == labels), None)
         if action == "fail":
             return self._fail(found, name, form.get("fail", ""))
         if not form.get("value"):

@@ -139,7 +139,7 @@ def _rows(snapshot: UsageSnapshot, pods: Mapping[str, Object]) -> Iterator[_Row]
     for pod in snapshot.pods:
         place = f"/kubepods/pod{pod.uid}"
         of_pod = {"namespace": pod.namespace, "pod": pod.name}
-        yield _Row(_labels(place) | of_pod, pod, {}, min(each.started_ns for each in pod.containers.values()))
+        yield _Row(_labels(place) | of_pod, pod, {}, min(container.started_ns for container in pod.containers.values()))
         specs, ids = _containers(pods.get(pod.uid, {}))
         for name, total in pod.containers.items():
             spec, container_id = specs.get(name, {}), ids.get(name, "")

@@ -43,7 +43,7 @@ def render(families: Iterable[tuple[MetricFamily, Sequence[MetricSample]]], at_n
         if samples:
             lines.append(f"# HELP {family.name} {family.help}")
             lines.append(f"# TYPE {family.name} {family.type}")
-            lines += [_line(family.name, each, at_ns) for each in samples]
+            lines += [_line(family.name, sample, at_ns) for sample in samples]
     return "".join(f"{line}\n" for line in lines).encode()
 
 

@@ -144,9 +144,10 @@ def _trust_bundle_file(source: Mapping[str, Any], sources: VolumeSources, mode: 
     else:
         signer, selector = source.get("signerName"), selectors.from_label_selector(source.get("labelSelector"))
         bundles = [
-            each
-            for each in sources.trust_bundles()
-            if clustertrustbundle.signer_of(each) == signer and selector.matches(each["metadata"].get("labels") or {})
+            trust_bundle
+            for trust_bundle in sources.trust_bundles()
+            if clustertrustbundle.signer_of(trust_bundle) == signer
+            and selector.matches(trust_bundle["metadata"].get("labels") or {})
         ]
         missing = f'no ClusterTrustBundles of the signer "{signer}" match the label selector'
     if not bundles and not source.get("optional"):

@@ -118,7 +118,7 @@ class MetricValues:
     def _of_objects(self, query: MetricsRequest, selector: Selector) -> Object:
         namespace, subject, metric = query.namespace, query.resource, query.subresource
         object_selector = _selector(query.label_selector)
-        if all(each.key != subject for each in self._resources):  # unknown, or a custom kind that was removed
+        if all(resource.key != subject for resource in self._resources):  # unknown, or a custom kind that was removed
             raise metrics_errors.no_metric(metric, subject)
         values: Sequence[Value]
         if query.name == ALL_OBJECTS:

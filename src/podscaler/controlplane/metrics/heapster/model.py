@@ -149,7 +149,7 @@ def _list(kind: str, objects: Sequence[Object], parameters: Mapping[str, str]) -
         selector = selectors.parse(parameters.get("labelSelector", ""))
     except SelectorError as error:
         raise HeapsterError(400, str(error)) from error
-    items = [item for item in objects if selector.matches(item["metadata"].get("labels") or {})]
+    items = [obj for obj in objects if selector.matches(obj["metadata"].get("labels") or {})]
     return {"kind": kind, "apiVersion": "metrics/v1alpha1", "metadata": {}, "items": items}
 
 

@@ -58,19 +58,19 @@ class PodTotal:
     @property
     def cpu_ns(self) -> int:
         """The CPU time of all containers."""
-        return sum(each.cpu_ns for each in self.containers.values())
+        return sum(container.cpu_ns for container in self.containers.values())
 
     @property
     def cpu_nanocores(self) -> int | None:
         """The rate of all containers; None while one has none."""
-        rates = [each.cpu_nanocores for each in self.containers.values()]
+        rates = [container.cpu_nanocores for container in self.containers.values()]
         known = [rate for rate in rates if rate is not None]
         return sum(known) if len(known) == len(rates) else None
 
     @property
     def memory_bytes(self) -> int:
         """The memory of all containers."""
-        return sum(each.memory_bytes for each in self.containers.values())
+        return sum(container.memory_bytes for container in self.containers.values())
 
 
 @dataclass(frozen=True, slots=True)
