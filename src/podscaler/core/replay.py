@@ -288,7 +288,7 @@ def write_history(history: History) -> recording.RecordedHistory:
                 for recommendation in history.recommendations
             ]
         ),
-        tuple([_written_event(each) for each in history.scale_ups]),
+        tuple([_written_event(scale_up) for scale_up in history.scale_ups]),
         tuple([_written_event(scale_down) for scale_down in history.scale_downs]),
         tuple(
             [
@@ -314,7 +314,7 @@ def read_history(wire: recording.RecordedHistory) -> History:
                 for recommendation in wire.recommendations
             ]
         ),
-        tuple([_read_event(each) for each in wire.scale_ups]),
+        tuple([_read_event(scale_up) for scale_up in wire.scale_ups]),
         tuple([_read_event(scale_down) for scale_down in wire.scale_downs]),
         tuple(
             [

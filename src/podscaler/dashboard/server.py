@@ -165,7 +165,7 @@ class DashboardServer:
             return self._json({"error": str(error)}, 400)
 
     async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
-        segments = [unquote(each) for each in request.rel_url.raw_path.split("/")[1:]]
+        segments = [unquote(segment) for segment in request.rel_url.raw_path.split("/")[1:]]
         is_read = request.method in ("GET", "HEAD")
         if segments == ["login"] and request.method == "POST":
             return await self._login(request)

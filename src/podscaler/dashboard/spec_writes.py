@@ -66,7 +66,7 @@ async def write(client: Client, kind: str, key: tuple[str, str], change: SpecCha
 
 
 def _kind(kind: str) -> AutoscalerKind:
-    for each in KINDS:
-        if kind in ("", each.kind):
-            return each
+    for autoscaler_kind in KINDS:
+        if kind in ("", autoscaler_kind.kind):
+            return autoscaler_kind
     raise UsageError(f'"{kind}" is no kind of autoscalers')

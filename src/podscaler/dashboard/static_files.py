@@ -60,8 +60,8 @@ class StaticFiles:
 def _read(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
     if not folder.is_dir():
         return
-    for each in folder.iterdir():
-        if each.is_dir():
-            yield from _read(each, f"{prefix}{each.name}/")
+    for file in folder.iterdir():
+        if file.is_dir():
+            yield from _read(file, f"{prefix}{file.name}/")
         else:
-            yield f"{prefix}{each.name}", each.read_bytes()
+            yield f"{prefix}{file.name}", file.read_bytes()

@@ -86,8 +86,8 @@ def text(explanation: Explanation) -> str:
 
 def _lines(explanation: Explanation) -> Iterable[str]:
     yield explanation.summary
-    for each in explanation.advice:
-        yield f"To do: {each}."
+    for suggestion in explanation.advice:
+        yield f"To do: {suggestion}."
     yield from section_lines(explanation.steps)
 
 

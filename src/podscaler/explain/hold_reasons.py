@@ -47,11 +47,11 @@ def _window(trace: Trace, step: Stabilization) -> str:
     window = wording.span(trace.now - cutoff)
     if held is None:
         return f"the window of {window} holds back {which}"
-    found = f"a recommendation of {held.replicas} from {wording.age(held.at, trace.now)}"
+    recommendation = f"a recommendation of {held.replicas} from {wording.age(held.at, trace.now)}"
     current = trace.current_replicas or 0
     if (current < step.result) if is_down else (current > step.result):
-        return f"{found} still counts ({which} looks back {window})"
-    return f"{found} holds back {which} for {window}"
+        return f"{recommendation} still counts ({which} looks back {window})"
+    return f"{recommendation} holds back {which} for {window}"
 
 
 def _bound_beyond(trace: Trace, step: Stabilization) -> str:
@@ -75,8 +75,12 @@ def holder(step: Stabilization) -> Recommendation | None:
         ]
     else:
         cutoff = step.down_cutoff if step.up_cutoff is None else step.up_cutoff
-        held = [each for each in step.recommendations if each.at > cutoff and each.replicas <= step.result]
-    return max(held, key=lambda each: each.at, default=None)
+        held = [
+            recommendation
+            for recommendation in step.recommendations
+            if recommendation.at > cutoff and recommendation.replicas <= step.result
+        ]
+    return max(held, key=lambda recommendation: recommendation.at, default=None)
 
 
 def _bound(trace: Trace, limits: Limits) -> str:

@@ -76,7 +76,7 @@ def _window(trace: Trace, step: Stabilization, cutoff: int, extreme: str) -> str
 def _runs(trace: Trace, recommendations: Sequence[Recommendation]) -> str:
     """The latest recommendations by time, with equal ones in a row joined."""
     ordered = sorted(recommendations, key=lambda recommendation: recommendation.at)
-    runs = [list(run) for _, run in groupby(ordered, key=lambda each: each.replicas)]
+    runs = [list(run) for _, run in groupby(ordered, key=lambda recommendation: recommendation.replicas)]
     if not runs:
         return "no recommendations"
     shown = [_run(trace, run) for run in runs[-RUNS_SHOWN:]]

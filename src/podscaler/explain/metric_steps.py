@@ -113,7 +113,7 @@ def _proposal(trace: Trace, step: MetricStep) -> str:
         kept = calculation.replicas if isinstance(calculation, OfAverage) else current
         return f"{kept}: {_KEPT[calculation.outcome]}"
     if isinstance(calculation, OfAverage):
-        value, target = (metric_words.amount(step, each) for each in (calculation.usage_milli, step.target or 0))
+        value, target = (metric_words.amount(step, milli) for milli in (calculation.usage_milli, step.target or 0))
         return f"{proposal} = {value} / {target}, rounded up"
     if calculation.outcome is Outcome.FROM_ZERO:
         return f"{proposal} = the ratio, rounded up: from zero it alone decides"
@@ -162,7 +162,7 @@ def _pod_lines(step: MetricStep, calculation: PerPod) -> Iterable[Line]:
             if pods:
                 yield Line(label, _pods_line(step, pods, reason))
     if calculation.unlisted:
-        names = [f"{each.pod} {metric_words.amount(step, each.value_milli)}" for each in calculation.unlisted]
+        names = [f"{pod.pod} {metric_words.amount(step, pod.value_milli)}" for pod in calculation.unlisted]
         yield Line(
             "unlisted", f"{wording.count(len(names), 'sample')} of pods that are not there: {wording.listed(names)}"
         )
@@ -194,5 +194,5 @@ def _assumed(step: MetricStep, pods: Sequence[PodSample]) -> str:
     filled = {pod.filled_milli for pod in pods if pod.filled_milli is not None}
     if not filled:
         return ""
-    amounts = " to ".join(metric_words.amount(step, each) for each in sorted({min(filled), max(filled)}))
+    amounts = " to ".join(metric_words.amount(step, milli) for milli in sorted({min(filled), max(filled)}))
     return f"; counted in as {amounts}{' each' if len(pods) > 1 else ''}"

@@ -142,11 +142,11 @@ def _without_history(trace: Trace, verdict: Verdict) -> str:
 
 def _last_word(trace: Trace) -> Condition | None:
     """The condition of the status that says that the count is held back; None if there is none."""
-    for each in trace.conditions_before:
-        if each.type == ABLE_TO_SCALE and each.reason in _STABILIZED_REASONS:
-            return each
-        if each.type == SCALING_LIMITED and each.status == "True" and each.reason in RATE_REASONS:
-            return each
+    for condition in trace.conditions_before:
+        if condition.type == ABLE_TO_SCALE and condition.reason in _STABILIZED_REASONS:
+            return condition
+        if condition.type == SCALING_LIMITED and condition.status == "True" and condition.reason in RATE_REASONS:
+            return condition
     return None
 
 

@@ -53,7 +53,7 @@ def parse(text: str) -> tuple[Assignment, ...]:
 
 
 def _assignment(part: str) -> Assignment:
-    path, equals, value = (each.strip() for each in part.partition("="))
+    path, equals, value = (side.strip() for side in part.partition("="))
     if not equals or not path or not value:
         raise UsageError(f'what-if "{part}" is not an assignment such as minReplicas=3')
     return Assignment(path.removeprefix("spec."), value)

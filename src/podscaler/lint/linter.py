@@ -28,9 +28,9 @@ def lint(items: Iterable[Item], cluster: LintedCluster | None = None, *, files_o
     context = LintContext(items, cluster)
     lines: dict[tuple[str, int], FieldLines] = {}
     findings = [
-        _finding(rule, each, lines)
-        for rule, each in _findings(rulebook.RULES, context)
-        if not (files_only and _is_about_cluster_only(each))
+        _finding(rule, finding, lines)
+        for rule, finding in _findings(rulebook.RULES, context)
+        if not (files_only and _is_about_cluster_only(finding))
     ]
     return sorted(dict.fromkeys(findings), key=_sort_key)
 

@@ -92,7 +92,7 @@ def milliseconds(text: str | None) -> int | None:
 def metrics(wire: HorizontalPodAutoscaler) -> tuple[MetricView, ...]:
     """Each metric of the spec with its value of the status."""
     reported = wire.status.current_metrics or ()
-    return tuple([_metric(each, reported, index) for index, each in enumerate(wire.spec.metrics or ())])
+    return tuple([_metric(metric, reported, index) for index, metric in enumerate(wire.spec.metrics or ())])
 
 
 def _metric(spec: MetricSpec, reported: Sequence[MetricStatus], index: int) -> MetricView:

@@ -261,7 +261,7 @@ def _at_rest(facts: _StatusFacts) -> _Found:
         return HealthState.AT_ZERO, "", _since(zero)
     active, limited = facts.condition(SCALING_ACTIVE), facts.condition(SCALING_LIMITED)
     instants_found = (_instant_ns(facts.status.last_scale_time), _since(active), _since(limited))
-    return HealthState.STEADY, "", max((each for each in instants_found if each is not None), default=None)
+    return HealthState.STEADY, "", max((instant for instant in instants_found if instant is not None), default=None)
 
 
 def _since(condition: Condition) -> int | None:

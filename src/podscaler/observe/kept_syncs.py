@@ -89,26 +89,26 @@ class KeptSyncs:
 
     def of_range(self, key: Key, from_ms: int, to_ms: int) -> Sequence[KeptSync]:
         """The syncs of an autoscaler from one instant to another, both included, oldest first."""
-        syncs = [each for each in self._by_key.get(key, {}).values() if from_ms <= each.mark.at <= to_ms]
+        syncs = [kept_sync for kept_sync in self._by_key.get(key, {}).values() if from_ms <= kept_sync.mark.at <= to_ms]
         return sorted(syncs, key=lambda sync: sync.mark.at)
 
     def after(self, key: Key, at_ms: int) -> Sequence[KeptSync]:
         """The syncs of an autoscaler after an instant, oldest first; fast where there are few."""
         marks = []
-        for each in reversed(self._by_key.get(key, {}).values()):
-            if each.mark.at <= at_ms:
+        for kept_sync in reversed(self._by_key.get(key, {}).values()):
+            if kept_sync.mark.at <= at_ms:
                 break
-            marks.append(each)
+            marks.append(kept_sync)
         return marks[::-1]
 
     async def pack_waiting(self) -> None:
         """Encode and compress in a thread what was added since the last call."""
-        batch = [each for each in self._waiting if not each.is_dropped]
+        batch = [kept_sync for kept_sync in self._waiting if not kept_sync.is_dropped]
         self._waiting = []
-        texts = await asyncio.to_thread(lambda: [packed(each.line()) for each in batch])
-        for each, text in zip(batch, texts, strict=True):
-            if not each.is_dropped:
-                each.packed, each.record = text, None
+        texts = await asyncio.to_thread(lambda: [packed(kept_sync.line()) for kept_sync in batch])
+        for kept_sync, text in zip(batch, texts, strict=True):
+            if not kept_sync.is_dropped:
+                kept_sync.packed, kept_sync.record = text, None
                 self.size_bytes += len(text)
 
     def drop_before(self, at_ms: int) -> None:
@@ -119,10 +119,10 @@ class KeptSyncs:
 
     def shrink(self, max_bytes: int) -> None:
         """Drop the oldest until at most so many bytes are kept: samples first."""
-        for each in self._oldest(max_bytes):
-            if not each.is_dropped:
-                self._drop(each)
-                self.dropped_until = max(each.mark.at, self.dropped_until or 0)
+        for kept_sync in self._oldest(max_bytes):
+            if not kept_sync.is_dropped:
+                self._drop(kept_sync)
+                self.dropped_until = max(kept_sync.mark.at, self.dropped_until or 0)
 
     def _oldest(self, max_bytes: int) -> Iterator[KeptSync]:
         for queue in (self._samples, self._changes):

@@ -251,7 +251,7 @@ class LiveCluster:
 
     def marks(self, key: Key, from_ms: int, to_ms: int) -> tuple[Mark, ...]:
         """The newest marks of a range of time, oldest first; those that change nothing are left out first."""
-        marks = [each.mark for each in self.history.kept.of_range(key, from_ms, to_ms)]
+        marks = [kept_sync.mark for kept_sync in self.history.kept.of_range(key, from_ms, to_ms)]
         if len(marks) > MARKS_MAX:
             marks = [mark for mark in marks if mark.kind is not MarkKind.SAME]
         return tuple(marks[-MARKS_MAX:])
@@ -261,7 +261,7 @@ class LiveCluster:
         track = self.history.find(key)
         if track is None or not track.columns.at or track.columns.at[-1] <= at_ms:
             return None
-        marks = tuple([each.mark for each in self.history.kept.after(key, at_ms)])
+        marks = tuple([kept_sync.mark for kept_sync in self.history.kept.after(key, at_ms)])
         name = key[1].removeprefix(of_key(key).prefix)
         return TimelineChange(key[0], name, track.columns.timeline(at_ms + 1, track.columns.at[-1]), marks)
 

@@ -64,7 +64,7 @@ class ReadObjects:
 
     def event_views(self) -> tuple[EventView, ...]:
         """The newest events."""
-        views = sorted(map(_event, self.events), key=lambda each: each.at or 0, reverse=True)
+        views = sorted(map(_event, self.events), key=lambda view: view.at or 0, reverse=True)
         return tuple(views[:EVENTS_MAX])
 
     def lint(self) -> tuple[LintView, ...]:
@@ -170,8 +170,8 @@ class ObjectReader:
             )
 
     async def _add(self, objects: ReadObjects, namespace: str, plural: str, kind: str) -> None:
-        for each in await self._list("", "v1", namespace, plural, []):
-            objects.items += reading.items({**each, "apiVersion": "v1", "kind": kind}, DocumentOrigin())
+        for obj in await self._list("", "v1", namespace, plural, []):
+            objects.items += reading.items({**obj, "apiVersion": "v1", "kind": kind}, DocumentOrigin())
         objects.listed.add(("", kind.lower()))
 
     async def _list(self, group: str, version: str, namespace: str, plural: str, query: Query) -> list[JsonObject]:

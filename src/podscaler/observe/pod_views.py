@@ -59,7 +59,7 @@ def _view(pod: Mapping[str, Any], samples: Mapping[str, PodSample]) -> PodView:
         reason=next(_reasons(status, conditions), ""),
         started_at=milliseconds(status.get("startTime")),
         requests=_requests((pod.get("spec") or {}).get("containers") or ()),
-        usage={name: each.value_milli for name, each in samples.items() if each.value_milli is not None},
+        usage={name: sample.value_milli for name, sample in samples.items() if sample.value_milli is not None},
         ignored=_ignored(samples),
     )
 

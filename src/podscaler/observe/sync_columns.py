@@ -98,7 +98,7 @@ class SyncColumns:
         first, end = bisect_left(self.at, from_ms), bisect_left(self.at, to_ms + 1)
         indexes = self._decimated(first, end)
         counts = {name: _known_values(column, indexes, _UNKNOWN) for name, column in self._counts.items()}
-        minima, maxima = (tuple([each or 0 for each in counts.pop(name)]) for name in ("min", "max"))
+        minima, maxima = (tuple([count or 0 for count in counts.pop(name)]) for name in ("min", "max"))
         metrics = tuple([self._series(name, columns, indexes) for name, columns in self._metrics.items()])
         at = tuple([self.at[index] for index in indexes])
         return DecisionTimeline(at=at, **counts, min=minima, max=maxima, metrics=metrics)

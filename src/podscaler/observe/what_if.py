@@ -44,7 +44,7 @@ def parse(assignments: Sequence[str]) -> tuple[Assignment, ...]:
     """The assignments of texts such as `maxReplicas=20`. Raises UsageError."""
     if not assignments:
         raise UsageError("what-if needs assignments such as maxReplicas=20")
-    return tuple([each for text in assignments for each in what_if.parse(text)])
+    return tuple([assignment for text in assignments for assignment in what_if.parse(text)])
 
 
 def compare(question: tuple[Assignment, ...], latest: KeptSync, kept_syncs: Sequence[KeptSync]) -> WhatIfView:
@@ -62,7 +62,7 @@ def compare(question: tuple[Assignment, ...], latest: KeptSync, kept_syncs: Sequ
     facts = decide_again.recorded_facts(sync, replayed.settings)
     before = explained.of_decision(decision)
     after = explained.of_decision(decide_again.decide_again(question, facts), TraceSource.WHAT_IF)
-    compared = comparison.of(before, after, ",".join(str(each) for each in question))
+    compared = comparison.of(before, after, ",".join(str(assignment) for assignment in question))
     rows = [row for row in compared.rows if row.as_it_is != row.what_if]
     comparison_now = WhatIfNow(
         before=_data(before),

@@ -104,7 +104,7 @@ class _Simulation:
             case RolledOut(_, key):
                 self._workloads[key].roll_out(at_ms)
             case SpecEdited(_, spec):
-                autoscaler = next(each for each in self._autoscalers if each.model.spec.key == spec.key)
+                autoscaler = next(candidate for candidate in self._autoscalers if candidate.model.spec.key == spec.key)
                 autoscaler.model = msgspec.structs.replace(autoscaler.model, spec=spec)
                 autoscaler.generation += 1
 

@@ -221,8 +221,8 @@ class _Evaluation:
             groups.setdefault(tuple(sorted(group_labels.items())), []).append((labels, value))
         if aggregation.operator in ("topk", "bottomk"):
             size, sign = int(self._scalar(aggregation.arguments[0])), -1 if aggregation.operator == "topk" else 1
-            ranked = (sorted(group, key=lambda each: sign * each[1])[:size] for group in groups.values())
-            return [each for group in ranked for each in group]
+            ranked = (sorted(group, key=lambda sample: sign * sample[1])[:size] for group in groups.values())
+            return [sample for group in ranked for sample in group]
         if aggregation.operator not in _REDUCTIONS:
             raise PromQLError(f"the fake has no aggregation {aggregation.operator}")
         reduce = _REDUCTIONS[aggregation.operator]
@@ -279,10 +279,10 @@ def _matched(operation: BinaryOperation, left: list[Element], right: list[Elemen
         right_by_signature.setdefault(_signature(operation, element[0]), []).append(element)
     if operation.operator in ("and", "unless"):
         is_kept = operation.operator == "and"
-        return [each for each in left if (_signature(operation, each[0]) in right_by_signature) is is_kept]
+        return [sample for sample in left if (_signature(operation, sample[0]) in right_by_signature) is is_kept]
     if operation.operator == "or":
         left_signatures = {_signature(operation, labels) for labels, _ in left}
-        return [*left, *(each for each in right if _signature(operation, each[0]) not in left_signatures)]
+        return [*left, *(sample for sample in right if _signature(operation, sample[0]) not in left_signatures)]
     if operation.group == "group_right":
         raise PromQLError("the fake has no group_right")
     vector: list[Element] = []

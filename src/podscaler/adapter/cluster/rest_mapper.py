@@ -68,8 +68,8 @@ class ServedResources(msgspec.Struct, frozen=True):
         matching = [resource for resource in self.resources if name in (resource.resource.resource, resource.singular)]
         if not resource_name.group:
             return matching[0] if matching else None
-        exact = [each for each in matching if each.resource.group == resource_name.group]
-        prefixed = [each for each in matching if each.resource.group.startswith(resource_name.group)]
+        exact = [mapped for mapped in matching if mapped.resource.group == resource_name.group]
+        prefixed = [mapped for mapped in matching if mapped.resource.group.startswith(resource_name.group)]
         return next(iter(exact or prefixed), None)
 
 
@@ -125,7 +125,9 @@ class RESTMapper:
         core = _Group(versions=[_GroupVersion("v1", "v1")], preferred_version=_GroupVersion("v1", "v1"))
         versions = [(group.name, version) for group in (core, *groups) for version in _in_order(group)]
         lists = await asyncio.gather(*(self._request_resources(group, version) for group, version in versions))
-        self.mapping = _merged([(*each, listed) for each, listed in zip(versions, lists, strict=True)])
+        self.mapping = _merged(
+            [(*versions_of_group, listed) for versions_of_group, listed in zip(versions, lists, strict=True)]
+        )
 
     async def _request_resources(self, group: str, version: str) -> Sequence[_Resource]:
         """The resources of a group and version; where they cannot be read, those of the last discovery."""
@@ -141,7 +143,7 @@ class RESTMapper:
 
 def _in_order(group: _Group) -> list[str]:
     """The versions of a group, the preferred one first."""
-    versions = [each.version for each in group.versions]
+    versions = [version.version for version in group.versions]
     return sorted(versions, key=lambda version: version != group.preferred_version.version)
 
 

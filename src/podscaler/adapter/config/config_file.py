@@ -51,8 +51,8 @@ def parse(text: str, file: str) -> AdapterConfig:
     """The configuration of a text; `file` is for messages. Raises UsageError."""
     fields = yaml_nodes.root(text, file).fields("rules", "externalRules", "resourceRules")
     return AdapterConfig(
-        rules=tuple(_rule(each) for each in fields["rules"].items()),
-        external_rules=tuple(_rule(each) for each in fields["externalRules"].items()),
+        rules=tuple(_rule(entry) for entry in fields["rules"].items()),
+        external_rules=tuple(_rule(entry) for entry in fields["externalRules"].items()),
         resource_rules=None if fields["resourceRules"].is_absent else _resource_rules(fields["resourceRules"]),
     )
 
@@ -80,7 +80,7 @@ def _filter(node: YamlNode) -> SeriesFilter:
 def _mapping(node: YamlNode) -> ResourceMapping:
     fields = node.fields("template", "overrides", "namespaced")
     is_namespaced = fields["namespaced"].find_boolean()
-    overrides = {label: _group_resource(each) for label, each in fields["overrides"].entries().items()}
+    overrides = {label: _group_resource(entry) for label, entry in fields["overrides"].entries().items()}
     return ResourceMapping(fields["template"].text(), overrides, is_namespaced is not False)
 
 

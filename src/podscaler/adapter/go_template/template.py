@@ -51,7 +51,7 @@ class Template:
 def _mentioned(tree: Any) -> list[str]:
     """The names of fields in a tree. Raises TemplateError for an unknown function."""
     if isinstance(tree, tuple | list):
-        return [name for each in tree for name in _mentioned(each)]
+        return [name for subtree in tree for name in _mentioned(subtree)]
     if isinstance(tree, FieldAccess):
         return [*tree.names[:1], *_mentioned(tree.start)]
     if isinstance(tree, FunctionCall):

@@ -27,7 +27,7 @@ class MetricNames:
     """
 
     def __init__(self, rule: DiscoveryRule) -> None:
-        self._filters = [_filter(number, each) for number, each in enumerate(rule.filters)]
+        self._filters = [_filter(number, series_filter) for number, series_filter in enumerate(rule.filters)]
         try:
             self._pattern = re2_patterns.compiled_with_groups(rule.name_matches or ".*")
         except PatternError as error:

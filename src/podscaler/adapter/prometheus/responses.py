@@ -120,7 +120,7 @@ def query_result(data: msgspec.Raw) -> QueryResult:
     try:
         typed = _TYPED.decode(data)
         if typed.result_type == "vector":
-            return QueryResult("vector", [_sample(each) for each in _VECTOR.decode(typed.result)])
+            return QueryResult("vector", [_sample(wire_sample) for wire_sample in _VECTOR.decode(typed.result)])
         if typed.result_type == "scalar":
             at_s, value = _SCALAR.decode(typed.result)
             return QueryResult("scalar", [PromSample({}, float(value), at_s)])
@@ -140,7 +140,7 @@ def range_result(data: msgspec.Raw) -> Sequence[PromSeries]:
     try:
         typed = _TYPED.decode(data)
         if typed.result_type == "matrix":
-            return [PromSeries(each.metric, each.values) for each in _MATRIX.decode(typed.result)]
+            return [PromSeries(wire_series.metric, wire_series.values) for wire_series in _MATRIX.decode(typed.result)]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise PrometheusError(BAD_RESPONSE, f"a result cannot be decoded: {error}") from error
     raise PrometheusError(BAD_RESPONSE, f"the result of a range query is a {typed.result_type}, not a matrix")

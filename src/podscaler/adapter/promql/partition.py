@@ -105,7 +105,7 @@ class _Analysis:
         if vector is _Kind.CONSTANT and all(parameter is _Kind.NUMBER for parameter in parameters):
             return _Kind.CONSTANT
         is_known = aggregation.operator not in _UNSUPPORTED_AGGREGATIONS
-        is_simple = vector is _Kind.PARTITIONED and all(each is _Kind.NUMBER for each in parameters)
+        is_simple = vector is _Kind.PARTITIONED and all(parameter is _Kind.NUMBER for parameter in parameters)
         return _Kind.PARTITIONED if is_known and is_simple and self._keeps_keys(aggregation) else _Kind.OTHER
 
     def _keeps_keys(self, aggregation: PromAggregation) -> bool:

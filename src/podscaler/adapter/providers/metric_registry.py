@@ -51,13 +51,13 @@ def build(rules: RuleSeries, external_rules: RuleSeries) -> MetricRegistry:
     """The registry of these series."""
     custom: dict[CustomMetric, MetricSeries] = {}
     for naming, series in rules:
-        for each in series:
-            name = naming.names.find_name(each.name)
+        for one_series in series:
+            name = naming.names.find_name(one_series.name)
             if name is not None:
-                metric_series = MetricSeries(naming, each.name)
-                custom |= {CustomMetric(resource, name): metric_series for resource in naming.resources(each)}
+                metric_series = MetricSeries(naming, one_series.name)
+                custom |= {CustomMetric(resource, name): metric_series for resource in naming.resources(one_series)}
     external: dict[str, MetricSeries] = {}
     for naming, series in external_rules:
-        names_and_series = ((naming.names.find_name(each.name), each.name) for each in series)
+        names_and_series = ((naming.names.find_name(one_series.name), one_series.name) for one_series in series)
         external |= {name: MetricSeries(naming, text) for name, text in names_and_series if name is not None}
     return MetricRegistry(custom, external)

@@ -91,7 +91,7 @@ class MetricRelisting:
         """List once."""
         discovery_errors = await self._refresh_resources()
         self._compile_if_changed()
-        queries = dict.fromkeys(each.rule.series_query for each in (*self._rules, *self._external_rules))
+        queries = dict.fromkeys(rule.rule.series_query for rule in (*self._rules, *self._external_rules))
         errors = await asyncio.gather(*(self._list(query) for query in queries))
         failed = {query: error for query, error in zip(queries, errors, strict=True) if error is not None}
         self._listed = {query: kinds for query, kinds in self._listed.items() if query in queries}

@@ -44,7 +44,7 @@ class MetricSourceMetrics:
             values = await self._direct.find_values(namespace, name, selector)
         except StatusError as error:
             raise protocols.internal_error(error.message) from error
-        return None if values is None else [_value(each) for each in values.items or ()]
+        return None if values is None else [_value(value) for value in values.items or ()]
 
 
 def _value(item: ExternalMetricValue) -> ExternalValue:

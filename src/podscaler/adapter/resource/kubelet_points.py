@@ -154,7 +154,7 @@ def _with_value(point: UsagePoint, *, is_cpu: bool, value: float, at_ns: int) ->
 
 
 def _unescaped(text: bytes) -> str:
-    return _ESCAPE.sub(lambda found: _ESCAPES[found[0]], text.decode("utf-8", "replace"))
+    return _ESCAPE.sub(lambda match: _ESCAPES[match[0]], text.decode("utf-8", "replace"))
 
 
 def _line_text(line: bytes) -> str:

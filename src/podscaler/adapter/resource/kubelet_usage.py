@@ -75,7 +75,7 @@ class KubeletUsage:
         if not containers:
             return None
         earliest = min(containers.values(), key=lambda usage: usage.at_ns)
-        by_container = {name: _amounts(each) for name, each in containers.items()}
+        by_container = {name: _amounts(container) for name, container in containers.items()}
         return Usage(pod, earliest.at_ns, earliest.window_ns, by_container)
 
     def _of_node(self, node: LabeledObject) -> Usage | None:

@@ -44,7 +44,7 @@ def parse(method: str, path: str, query: str) -> RequestInfo:
     for name, value in parse_qsl(query, keep_blank_values=True):
         parameters.setdefault(name, value)
     try:
-        segments = [unquote(each, errors="strict") for each in path.strip("/").split("/")]
+        segments = [unquote(segment, errors="strict") for segment in path.strip("/").split("/")]
     except UnicodeDecodeError as error:
         raise StatusError("the path is not UTF-8", code=400, reason="BadRequest") from error
     verb = _VERBS.get(method, method.lower())

@@ -93,11 +93,14 @@ class ResourceMetricsApi:
             "window": duration.text(usage.window_ns),
         }
         usage_by_container = {
-            name: {key: str(each[key]) for key in sorted(each)} for name, each in usage.by_container.items()
+            name: {key: str(amounts[key]) for key in sorted(amounts)} for name, amounts in usage.by_container.items()
         }
         if resource == NODES:
             return {**item, "usage": next(iter(usage_by_container.values()))}
-        return {**item, "containers": [{"name": name, "usage": each} for name, each in usage_by_container.items()]}
+        return {
+            **item,
+            "containers": [{"name": name, "usage": amounts} for name, amounts in usage_by_container.items()],
+        }
 
 
 def _fields(text: str) -> Sequence[tuple[str, bool, str]]:

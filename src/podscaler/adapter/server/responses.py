@@ -20,7 +20,7 @@ _ACCEPTED = frozenset({JSON, "application/*", "*/*", ""})
 
 def check_accept(accept: str) -> None:
     """Check that a client accepts JSON. Raises StatusError 406."""
-    if not any(_accepts_json(each) for each in accept.split(",")):
+    if not any(_accepts_json(clause) for clause in accept.split(",")):
         text = f"only the following media types are accepted: {JSON}"
         raise StatusError(text, code=406, reason="NotAcceptable")
 

@@ -39,7 +39,7 @@ def printer(definitions: Sequence[Object], as_served: Callable[[Object], Object]
         served_object = as_served(obj)
         return [served_object["metadata"].get("name", ""), *(cell(served_object, now_ns) for cell in cells)]
 
-    return Printer((NAME, *(_column(one) for one in columns)), row)
+    return Printer((NAME, *(_column(column) for column in columns)), row)
 
 
 def _column(definition: Object) -> Column:

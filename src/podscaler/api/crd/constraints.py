@@ -109,7 +109,7 @@ def of_number(value: float, schema: Structural, path: str) -> list[FieldError]:
 
 def of_enum(value: Any, limits: ValueConstraints, path: str) -> list[FieldError]:
     """The error of a value that is not in the enumeration."""
-    if not limits.enum or any(_is_same(value, one) for one in limits.enum):
+    if not limits.enum or any(_is_same(value, allowed_value) for allowed_value in limits.enum):
         return []
     return [schema_errors.not_in_enum(path, value, limits.enum)]
 
@@ -122,7 +122,7 @@ def of_length(value: list[Any], limits: ValueConstraints, path: str) -> list[Fie
         errors.append(schema_errors.invalid(path, len(value), text))
     if limits.max_items is not None and len(value) > limits.max_items:
         errors.append(schema_errors.too_many(path, len(value), limits.max_items))
-    if limits.unique_items and any(_is_same(one, other) for i, one in enumerate(value) for other in value[:i]):
+    if limits.unique_items and any(_is_same(element, other) for i, element in enumerate(value) for other in value[:i]):
         errors.append(schema_errors.invalid(path, None, "shouldn't contain duplicates"))
     return errors
 
@@ -165,12 +165,12 @@ def _is_over(value: float, limit: float, *, exclusive: bool) -> bool:
     return value >= limit if exclusive else value > limit
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(left: Any, right: Any) -> bool:
     """Whether two values are equal as JSON: true is not 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_is_same(item, other[name]) for name, item in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    return bool(one == other)
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_is_same(item, right[name]) for name, item in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_is_same, left, right))
+    return bool(left == right)

@@ -52,10 +52,10 @@ def decode_embedded_metadata(obj: Object, schema: Structural) -> list[str]:
         if "metadata" in embedded:
             below = f"{path}.metadata"
             try:
-                embedded["metadata"], found = _metadata(embedded["metadata"], below)
+                embedded["metadata"], messages = _metadata(embedded["metadata"], below)
             except DecodeError as error:
                 raise DecodeError(str(invalid(below, embedded["metadata"], str(error)))) from None
-            problems += found
+            problems += messages
     return problems
 
 

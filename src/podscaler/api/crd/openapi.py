@@ -44,19 +44,19 @@ def components(schema: Schema, gvk: Mapping[str, str], *, plural: str, list_kind
 
 def _published(schema: Schema) -> Json:
     """A schema with what its extensions imply: the fields of embedded objects, the types of int-or-string."""
-    found: Json = dict(schema)
+    published: Json = dict(schema)
     if isinstance(schema.get("properties"), dict):
-        found["properties"] = {name: _published(each) for name, each in schema["properties"].items()}
+        published["properties"] = {name: _published(each) for name, each in schema["properties"].items()}
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
-            found[key] = _published(schema[key])
+            published[key] = _published(schema[key])
     if schema.get("x-kubernetes-int-or-string") and not schema.get("anyOf"):
-        found["anyOf"] = [{"type": "integer"}, {"type": "string"}]
+        published["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if schema.get("x-kubernetes-embedded-resource"):
-        found["properties"] = _by_name({**found.get("properties", {}), **_object_properties()})
+        published["properties"] = _by_name({**published.get("properties", {}), **_object_properties()})
         required = schema.get("required") or []
-        found["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
-    return found
+        published["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
+    return published
 
 
 def _object_properties() -> Json:

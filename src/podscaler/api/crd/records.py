@@ -250,15 +250,15 @@ def deprecation(crd: Object, version: Object) -> str:
 
 def _check_type(definition: _Definition, obj: Object) -> Object:
     """The object. Raises StatusError 422 unless it has the kind and apiVersion of the version."""
-    found = []
+    errors = []
     kind, api_version = obj.get("kind", ""), obj.get("apiVersion", "")
     if kind != definition.kind:
-        found.append(invalid("kind", kind, f"must be {definition.kind}"))
+        errors.append(invalid("kind", kind, f"must be {definition.kind}"))
     if api_version != definition.api_version:
-        found.append(invalid("apiVersion", api_version, f"must be {definition.api_version}"))
-    if found:
+        errors.append(invalid("apiVersion", api_version, f"must be {definition.api_version}"))
+    if errors:
         name = (obj.get("metadata") or {}).get("name", "")
-        raise invalid_object(group=api_version.rpartition("/")[0], kind=kind, name=name, errors=found)
+        raise invalid_object(group=api_version.rpartition("/")[0], kind=kind, name=name, errors=errors)
     return obj
 
 

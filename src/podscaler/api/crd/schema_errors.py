@@ -70,7 +70,10 @@ def required(path: str, name: str) -> FieldError:
 
 def not_in_enum(path: str, value: Any, allowed: Sequence[Any]) -> FieldError:
     """The value is not in `allowed`."""
-    names = [one if isinstance(one, str) else json_text.encode(one).decode() for one in allowed]
+    names = [
+        allowed_value if isinstance(allowed_value, str) else json_text.encode(allowed_value).decode()
+        for allowed_value in allowed
+    ]
     return fields.not_supported(shown_path(path), value, names)
 
 

@@ -124,7 +124,7 @@ def has_rules(schema: Structural) -> bool:
     if schema.source.get("x-kubernetes-validations"):
         return True
     below = (*schema.properties.values(), schema.items, schema.additional)
-    return any(one is not None and has_rules(one) for one in below)
+    return any(subschema is not None and has_rules(subschema) for subschema in below)
 
 
 def embedded_resources(value: Any, schema: Structural | None, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -150,7 +150,7 @@ def _types(schema: Schema) -> tuple[str, ...]:
 
 
 def _each(schema: Schema, name: str) -> tuple[Structural, ...]:
-    return tuple(parse(one) for one in schema.get(name) or ())
+    return tuple(parse(subschema) for subschema in schema.get(name) or ())
 
 
 def _limits(schema: Schema) -> ValueConstraints:

@@ -115,8 +115,8 @@ def _any_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
     if not schema.any_of:
         return SchemaFindings()
     results = []
-    for one in schema.any_of:
-        results.append(_node(value, ABSENT, one, path))
+    for alternative in schema.any_of:
+        results.append(_node(value, ABSENT, alternative, path))
         if results[-1].is_valid:
             return results[-1]
     findings = SchemaFindings([schema_errors.without_path(f'"{path}" must validate at least one schema (anyOf)')])
@@ -127,7 +127,7 @@ def _any_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
 def _one_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
     if not schema.one_of:
         return SchemaFindings()
-    results = [_node(value, ABSENT, one, path) for one in schema.one_of]
+    results = [_node(value, ABSENT, alternative, path) for alternative in schema.one_of]
     valid = [result for result in results if result.is_valid]
     if len(valid) == 1:
         return valid[0]
@@ -141,7 +141,7 @@ def _one_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
 
 def _all_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
     findings = SchemaFindings()
-    results = [_node(value, ABSENT, one, path) for one in schema.all_of]
+    results = [_node(value, ABSENT, conjunct, path) for conjunct in schema.all_of]
     for result in results:
         findings.merge(result)
     valid = sum(result.is_valid for result in results)

@@ -59,10 +59,10 @@ def scope(*, is_new: bool = False) -> Iterator[None]:
 
 def convert(webhook: Object, obj: Object, api_version: str) -> Object:
     """A converted copy of an object. Raises ConversionNeeded."""
-    found = (_SCOPE.get() or {}).get(_key(obj, api_version))
-    if found is None:
+    cached = (_SCOPE.get() or {}).get(_key(obj, api_version))
+    if cached is None:
         raise ConversionNeeded(webhook, [obj], api_version)
-    converted: Object = msgspec.json.decode(found)
+    converted: Object = msgspec.json.decode(cached)
     changed = converted["metadata"]
     kept = {name: value for name, value in obj["metadata"].items() if name not in CHANGED_METADATA}
     return {**converted, "metadata": {**kept, **changed}}

@@ -66,8 +66,8 @@ def _compare_values(old: Any, new: Any, kind: FieldType) -> _Nodes:
     before, after = field_types.shape_of(kind, old), field_types.shape_of(kind, new)
     if before == after:
         return _compare_in_shape(old, new, before)
-    one, other = _compare_in_shape(old, new, before), _compare_in_shape(old, new, after)
-    return _union(one[0], other[0]), _union(one[1], other[1])
+    old_nodes, new_nodes = _compare_in_shape(old, new, before), _compare_in_shape(old, new, after)
+    return _union(old_nodes[0], new_nodes[0]), _union(old_nodes[1], new_nodes[1])
 
 
 def _all_below(value: Any, kind: FieldType) -> Set:
@@ -79,7 +79,9 @@ def _all_below(value: Any, kind: FieldType) -> Set:
     if isinstance(value, list) and kind.list is not None and not kind.list.atomic:
         items = field_types.indexed(kind.list, value)
         element = kind.list.element()
-        nodes = {step: _all_below(each[0], element) if len(each) == 1 else LEAF for step, each in items.items()}
+        nodes = {
+            step: _all_below(elements[0], element) if len(elements) == 1 else LEAF for step, elements in items.items()
+        }
         return {SELF: LEAF, **nodes}
     return LEAF
 
@@ -93,10 +95,10 @@ def _all_below_map(value: dict[str, Any], kind: MapType) -> Set:
     return nodes
 
 
-def _union(one: Set | None, other: Set | None) -> Set | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return field_sets.joined(one, other)
+def _union(left: Set | None, right: Set | None) -> Set | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return field_sets.joined(left, right)
 
 
 def _compare_in_shape(old: Any, new: Any, kind: FieldType) -> _Nodes:
@@ -119,10 +121,10 @@ def _maps(old: Any, new: Any, kind: MapType) -> _Nodes:
     written: Set = {}
     removed: Set = {}
     for name in before.keys() | after.keys():
-        one, other = before.get(name, ABSENT), after.get(name, ABSENT)
-        child = None if one == other else kind.child(name)
+        old_value, new_value = before.get(name, ABSENT), after.get(name, ABSENT)
+        child = None if old_value == new_value else kind.child(name)
         if child is not None:
-            _add(f"f:{name}", _compare_values(one, other, child), written, removed)
+            _add(f"f:{name}", _compare_values(old_value, new_value, child), written, removed)
     return written or None, removed or None
 
 

@@ -39,7 +39,7 @@ def status_error(conflicts: ConflictsError) -> StatusError:
     """The API error 409, with a cause for each field."""
     conflicting_fields = [
         (_manager_text(manager), path_elements.shown(path))
-        for manager in sorted(conflicts.sets, key=lambda each: each.identifier)
+        for manager in sorted(conflicts.sets, key=lambda manager: manager.identifier)
         for path in field_sets.paths(conflicts.sets[manager])
     ]
     causes = [Cause("FieldManagerConflict", f"conflict with {manager}", path) for manager, path in conflicting_fields]

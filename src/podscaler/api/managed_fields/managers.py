@@ -110,7 +110,9 @@ def parse_sent(entries: Sequence[Any]) -> Managers:
     """The managers of a client's entries, with their sets in canonical form. Raises EntriesError."""
     for entry in entries:
         _check(entry)
-    return {manager: replace(each, fields=_read(each.fields), entry=None) for manager, each in parse(entries).items()}
+    return {
+        manager: replace(record, fields=_read(record.fields), entry=None) for manager, record in parse(entries).items()
+    }
 
 
 def is_reset(entries: Sequence[Any] | None) -> bool:

@@ -51,7 +51,7 @@ class Pruning:
     def _with_owned(self, whole: Object, rest: Object, version: str) -> Object:
         """`rest` with those fields of `whole` that any manager owns, version by version, beginning with `version`."""
         at = version
-        for owned_version in sorted(self._owned, key=lambda one: (one != version, one)):
+        for owned_version in sorted(self._owned, key=lambda owned: (owned != version, owned)):
             kind = self._versions.types(owned_version)
             if kind is None:
                 continue

@@ -58,12 +58,14 @@ def _readable_by_kubectl(kept: Json, *, is_nullable: bool) -> Json:
         dropped = {"items", "properties"}
     if is_nullable or (is_open and kept.get("type") in ("object", "array")):
         dropped.add("type")
-    found = {key: value for key, value in kept.items() if key not in dropped}
-    optional = {name for name, each in found.get("properties", {}).items() if each.get("nullable")}
-    if is_open and found.get("x-kubernetes-embedded-resource"):
+    readable = {key: value for key, value in kept.items() if key not in dropped}
+    optional = {
+        name for name, property_schema in readable.get("properties", {}).items() if property_schema.get("nullable")
+    }
+    if is_open and readable.get("x-kubernetes-embedded-resource"):
         optional.update(_TYPE_META)
-    required = [name for name in found.pop("required", ()) if name not in optional]
-    return found | ({"required": required} if required else {})
+    required = [name for name in readable.pop("required", ()) if name not in optional]
+    return readable | ({"required": required} if required else {})
 
 
 def _target(schema: Json) -> str:
@@ -75,10 +77,14 @@ def _target(schema: Json) -> str:
 
 def _parts(kept: Json) -> Json:
     """A definition with the definitions of its properties, items and additional properties."""
-    found = {key: value for key, value in kept.items() if key not in ("properties", "items", "additionalProperties")}
+    own_fields = {
+        key: value for key, value in kept.items() if key not in ("properties", "items", "additionalProperties")
+    }
     if kept.get("properties"):
-        found["properties"] = {name: definition(each) for name, each in kept["properties"].items()}
+        own_fields["properties"] = {
+            name: definition(property_schema) for name, property_schema in kept["properties"].items()
+        }
     for key in ("items", "additionalProperties"):
         if isinstance(kept.get(key), dict):
-            found[key] = definition(kept[key])
-    return found
+            own_fields[key] = definition(kept[key])
+    return own_fields

@@ -58,9 +58,9 @@ def conflict(resource: Resource, name: str, reason: str = MODIFIED) -> StatusErr
     return StatusError(message, code=409, reason="Conflict", details=_details(resource, name))
 
 
-def uid_conflict(resource: Resource, key: str, name: str, *, wanted: str, found: str) -> StatusError:
+def uid_conflict(resource: Resource, key: str, name: str, *, wanted: str, actual: str) -> StatusError:
     """409: a PUT for an object that has another uid. `key` is `namespace/name`."""
-    detail = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    detail = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {actual}"
     return conflict(resource, name, _storage_error(resource, key, detail))
 
 

@@ -18,9 +18,9 @@ _QUANTITY_MAP_FIELDS = frozenset({"limits", "requests", "overhead", "capacity", 
 _MAP_FIELDS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", *_QUANTITY_MAP_FIELDS})
 
 
-def same(one: Any, other: Any) -> bool:
+def same(left: Any, right: Any) -> bool:
     """Whether two JSON values have the same meaning."""
-    return bool(one == other) or bool(meaning(one) == meaning(other))
+    return bool(left == right) or bool(meaning(left) == meaning(right))
 
 
 def meaning(value: Any, name: str = "") -> Any:

@@ -55,7 +55,9 @@ def validate_conditions(conditions: list[Object] | None, path: str) -> list[Fiel
     """The field errors of a list of meta/v1 Condition, whose types must differ."""
     seen: set[str] = set()
     return checks.each(
-        conditions, path, lambda each, at: checks.not_repeated(each.get("type", ""), at, seen) + _errors_of(each, at)
+        conditions,
+        path,
+        lambda condition, at: checks.not_repeated(condition.get("type", ""), at, seen) + _errors_of(condition, at),
     )
 
 

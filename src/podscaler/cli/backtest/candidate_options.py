@@ -73,19 +73,19 @@ def needs(source: LoadSource, request: CandidateRequest) -> Needs:
 def candidates(source: LoadSource, request: CandidateRequest, needed: Needs) -> list[Candidate]:
     """The present spec and the others, in the order of the flags. Raises UsageError."""
     present = source.scenario.autoscalers[0].spec
-    found = [Candidate(name=f"{present.name} (present)", policy=present)]
+    all_candidates = [Candidate(name=f"{present.name} (present)", policy=present)]
     for file in request.files:
-        found += _of_file(file, source)
+        all_candidates += _of_file(file, source)
     if request.assignments:
-        found.append(_assigned(request.assignments, source))
-    found += [_fixed(count) for count in request.fixed]
+        all_candidates.append(_assigned(request.assignments, source))
+    all_candidates += [_fixed(count) for count in request.fixed]
     if request.has_knative:
-        found.append(_knative(source, needed, request))
+        all_candidates.append(_knative(source, needed, request))
     if request.knative_concurrency is not None:
-        found.append(_concurrent_knative(source, needed, request, request.knative_concurrency))
+        all_candidates.append(_concurrent_knative(source, needed, request, request.knative_concurrency))
     if request.has_hindsight:
-        found.append(_hindsight(source, needed))
-    return found
+        all_candidates.append(_hindsight(source, needed))
+    return all_candidates
 
 
 def _workload(source: LoadSource) -> WorkloadModel:
@@ -96,17 +96,17 @@ def _workload(source: LoadSource) -> WorkloadModel:
 def _of_file(file: Path, source: LoadSource) -> Iterator[Candidate]:
     """The autoscalers of a file, with the key of the present one. Raises UsageError."""
     present = source.scenario.autoscalers[0].spec
-    found = load_sources.autoscalers(file)
-    if not found:
+    autoscalers = load_sources.autoscalers(file)
+    if not autoscalers:
         raise UsageError(f"{file} has no HorizontalPodAutoscaler")
-    for manifest in found:
+    for manifest in autoscalers:
         read = documents.parse_spec(manifest, source.scenario.settings)
         if read.reference != present.reference:
             raise manifest.field.error(f"it scales {read.reference}, but the load is that of {present.reference}")
         for metric in read.metrics:
             if fault := _fault(metric, _workload(source)):
                 raise manifest.field.error(f"{manifest.kind} {manifest.name}: {fault}")
-        name = file.name if len(found) == 1 else f"{file.name}: {manifest.name}"
+        name = file.name if len(autoscalers) == 1 else f"{file.name}: {manifest.name}"
         yield Candidate(name=name, policy=_renamed(read, present))
 
 
@@ -125,7 +125,7 @@ def _renamed(read: Spec, present: Spec) -> Spec:
 
 def _assigned(texts: Sequence[str], source: LoadSource) -> Candidate:
     present, settings = source.scenario.autoscalers[0].spec, source.scenario.settings
-    assignments = [each for text in texts for each in what_if.parse(text)]
+    assignments = [assignment for text in texts for assignment in what_if.parse(text)]
     try:
         wire, changed = what_if.apply(assignments, source.wire, settings)
         read = _read(present, wire, source)

@@ -131,7 +131,7 @@ def _table(comparison_text: ComparisonText) -> str:
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     name, *numbers = cells
-    aligned = [each.rjust(width) for each, width in zip(numbers, widths[1:], strict=True)]
+    aligned = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
     return "  ".join([name.ljust(widths[0]), *aligned])
 
 
@@ -154,9 +154,9 @@ def _heading(comparison_text: ComparisonText) -> str:
 def _engines(comparison: CandidateComparison) -> list[str]:
     """Which engine ran the candidates, and why not the batch engine."""
     batched = [result.name for result in comparison.results if result.run.engine == "batch"]
-    other_names = [each.name for each in comparison.results if each.run.engine != "batch"]
+    other_names = [result.name for result in comparison.results if result.run.engine != "batch"]
     sentences = [f"The batch engine ran {', '.join(batched)}."] if batched else []
     if other_names:
         sentences.append(f"The exact engine ran {', '.join(other_names)}.")
-    reasons = dict.fromkeys(each.run.reason for each in comparison.results if each.run.reason)
+    reasons = dict.fromkeys(result.run.reason for result in comparison.results if result.run.reason)
     return [*sentences, *(f"The batch engine does not cover this: {reason}." for reason in reasons)]

@@ -39,21 +39,21 @@ def data(title: str, comparison_text: ComparisonText, scenario: SimulationScenar
 
 
 def _pods(compared: CandidateComparison) -> TimePlot:
-    at_s = [each / 1000 for each in compared.at_ms]
+    at_s = [instant_ms / 1000 for instant_ms in compared.at_ms]
     needed = PlotSeries(label="needed", values=compared.needed, color="gray", is_filled=True, keeps_changes=True)
-    colors = [each for each in COLORS if each != "gray"]
+    colors = [instant_ms for instant_ms in COLORS if instant_ms != "gray"]
     lines = [
-        PlotSeries(label=each.name, values=each.run.ready, color=colors[index % len(colors)], keeps_changes=True)
-        for index, each in enumerate(compared.results)
+        PlotSeries(label=result.name, values=result.run.ready, color=colors[index % len(colors)], keeps_changes=True)
+        for index, result in enumerate(compared.results)
     ]
     return TimePlot(title="Ready pods of each candidate", unit="", at_s=at_s, series=(needed, *lines))
 
 
 def _load(scenario: SimulationScenario, at_ms: Sequence[int]) -> TimePlot:
     series = demand.cpu_demand(scenario.workloads[0])
-    values = [series.value_at(each) / 1e6 for each in at_ms]
+    values = [series.value_at(instant_ms) / 1e6 for instant_ms in at_ms]
     line = PlotSeries(label="demand", values=values, color="orange", is_filled=True)
-    return TimePlot(title="CPU demand", unit="cores", at_s=[each / 1000 for each in at_ms], series=(line,))
+    return TimePlot(title="CPU demand", unit="cores", at_s=[instant_ms / 1000 for instant_ms in at_ms], series=(line,))
 
 
 def _surges(compared: CandidateComparison) -> ReportTable:

@@ -144,11 +144,11 @@ def _scenario(request: SourceRequest) -> LoadSource:
         raise UsageError(f"{path} has {len(keys)} autoscalers; choose one with --hpa: {', '.join(keys)}")
     if key not in keys:
         raise UsageError(f"{path} has no autoscaler {key}; it has {', '.join(keys)}")
-    ordered = sorted(scenario.autoscalers, key=lambda each: each.spec.key != key)
+    ordered = sorted(scenario.autoscalers, key=lambda manifest: manifest.spec.key != key)
     end_ms = _duration_ms(request.end, "--to") if request.end else scenario.duration_ms
     cut = msgspec.structs.replace(scenario, autoscalers=tuple(ordered), duration_ms=min(end_ms, scenario.duration_ms))
     from_ms = _duration_ms(request.begin, "--from") if request.begin else 0
-    wire = next(_wire(each) for each in autoscalers(path) if each.key == key)
+    wire = next(_wire(autoscaler) for autoscaler in autoscalers(path) if autoscaler.key == key)
     return LoadSource(scenario=cut, wire=wire, from_ms=from_ms)
 
 

@@ -21,7 +21,7 @@ async def read(client: Client, source: WatchSource[T]) -> list[T]:
     """The objects of a source, page by page. Raises StatusError."""
     try:
         return [
-            source.read(each) async for each in raw(client, source.path, subject=source.subject, query=source.query)
+            source.read(item) async for item in raw(client, source.path, subject=source.subject, query=source.query)
         ]
     except ValueError as error:
         raise StatusError(f"a list of {source.subject} cannot be read: {error}", code=0) from None
@@ -33,8 +33,8 @@ async def raw(client: Client, path: str, *, subject: str, query: Query = ()) -> 
     while True:
         parameters = [*query, ("limit", str(PAGE_OBJECTS)), ("continue", continue_token)]
         page = watch_events.page(await client.get(path, subject=subject, query=parameters))
-        for each in page.items or ():
-            yield each
+        for item in page.items or ():
+            yield item
         continue_token = page.metadata.continue_
         if not continue_token:
             return

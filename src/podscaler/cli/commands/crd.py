@@ -10,6 +10,6 @@ from podscaler.api.text import yaml_output
 def command() -> None:
     """The CustomResourceDefinitions of PodAutoscaler and MetricSource, as YAML."""
     documents = [
-        yaml_output.write(each.definition(), sort_keys=False).decode() for each in (pod_autoscaler, metric_source)
+        yaml_output.write(module.definition(), sort_keys=False).decode() for module in (pod_autoscaler, metric_source)
     ]
     click.echo("---\n".join(documents), nl=False)

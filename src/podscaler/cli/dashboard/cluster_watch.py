@@ -51,7 +51,7 @@ class WatchOptions:
 def given_flags(ctx: click.Context) -> frozenset[str]:
     """The names of the controller's flags that are on the command line."""
     command_line = ParameterSource.COMMANDLINE
-    names = [each.name for each in flags.OPTIONS]
+    names = [option.name for option in flags.OPTIONS]
     return frozenset(name for name in names if ctx.get_parameter_source(name.replace("-", "_")) is command_line)
 
 
@@ -104,9 +104,9 @@ class ClusterWatch:
             return self._assumed
         log.info("decides with the settings of %s", published_settings.origin)
         values = dict(self._options.options)
-        for each in flags.DECISION_OPTIONS:
-            text = published_settings.flags.get(each.name)
-            if each.name not in self._options.given and text not in (None, ""):
-                value = each.kind.convert(str(text), None, None)
-                values[each.name.replace("-", "_")] = (value,) if each.is_list else value
+        for option in flags.DECISION_OPTIONS:
+            text = published_settings.flags.get(option.name)
+            if option.name not in self._options.given and text not in (None, ""):
+                value = option.kind.convert(str(text), None, None)
+                values[option.name.replace("-", "_")] = (value,) if option.is_list else value
         return flags.parse_settings(values)

@@ -69,15 +69,15 @@ class RelatedObjectsReader:
         obj = await self.get(
             kind.path(meta.namespace, urls.object_name(meta.name)), subject=f"{kind.plural} {meta.name}"
         )
-        found = AutoscalerObjects({"apiVersion": kind.api_version, "kind": kind.kind} | obj, notes=self.notes)
+        related = AutoscalerObjects({"apiVersion": kind.api_version, "kind": kind.kind} | obj, notes=self.notes)
         reference = autoscaler.wire.spec.scale_target_ref
-        found.target = await self.attempt(f"{reference.kind} {reference.name}", lambda: self._target(autoscaler))
-        if found.target is not None and found.target.get("kind") == "Deployment":
+        related.target = await self.attempt(f"{reference.kind} {reference.name}", lambda: self._target(autoscaler))
+        if related.target is not None and related.target.get("kind") == "Deployment":
             sets = await self.attempt("ReplicaSets", lambda: self.read_all("apps", "v1", meta.namespace, "replicasets"))
-            found.replica_sets = [each for each in sets or () if is_owned(each, found.target)]
+            related.replica_sets = [replica_set for replica_set in sets or () if is_owned(replica_set, related.target)]
         events = await self.attempt("events", lambda: self.read_all("", "v1", meta.namespace, "events"))
-        found.events = list(about(events or (), found))
-        return found
+        related.events = list(about(events or (), related))
+        return related
 
     async def attempt(self, subject: str, read: Callable[[], Awaitable[T]]) -> T | None:
         """What `read` returns; None with a note where it fails. Raises TransportError."""
@@ -98,8 +98,8 @@ class RelatedObjectsReader:
         """All objects of a resource in a namespace (empty: in all, or outside of namespaces). Raises StatusError."""
         scope = urls.path("namespaces", namespace) if namespace else ""
         path = urls.group_version(group, version) + scope + urls.path(plural)
-        raw = [each async for each in all_pages.raw(self._client, path, subject=plural, query=query)]
-        return [_decoded(each, plural) for each in raw]
+        raw = [item async for item in all_pages.raw(self._client, path, subject=plural, query=query)]
+        return [_decoded(item, plural) for item in raw]
 
     async def get(self, path: str, *, subject: str) -> dict[str, Any]:
         """The object at a path. Raises StatusError."""
@@ -132,11 +132,11 @@ def name_of(obj: JsonObject) -> str:
     return str(obj.get("metadata", {}).get("name", ""))
 
 
-def about(events: Iterable[JsonObject], found: AutoscalerObjects) -> Iterable[JsonObject]:
+def about(events: Iterable[JsonObject], related: AutoscalerObjects) -> Iterable[JsonObject]:
     """The events about the objects that were found, and about pods of the target by their generated names."""
-    objects = [found.autoscaler, *([found.target] if found.target else []), *found.replica_sets]
+    objects = [related.autoscaler, *([related.target] if related.target else []), *related.replica_sets]
     known = {(obj.get("kind", "ReplicaSet"), name_of(obj)) for obj in objects}
-    owners = [name_of(each) for each in (*found.replica_sets, *([found.target] if found.target else []))]
+    owners = [name_of(owner) for owner in (*related.replica_sets, *([related.target] if related.target else []))]
     for event in events:
         involved = event.get("involvedObject") or {}
         kind, name = involved.get("kind"), str(involved.get("name", ""))

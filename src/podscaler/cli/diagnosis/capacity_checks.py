@@ -52,9 +52,9 @@ def check(facts: CapacityFacts) -> Checked:
         lines.append(("", "the requests of a pod are not known"))
     else:
         for part in (_quotas, _limit_ranges, _nodes):
-            for label, text, found in part(facts, facts.workload):
+            for label, text, finding in part(facts, facts.workload):
                 lines.append((label, text))
-                findings += [found] if found is not None else []
+                findings += [finding] if finding is not None else []
     return Checked(section("Capacity", lines), tuple(findings))
 
 
@@ -132,15 +132,15 @@ def _of_limit(
                 f"{container.name} of the pod template asks for {shown}: no pod can be created"
             )
             fix = f"lower {resource} of container {container.name}, or kubectl -n {facts.namespace} edit limitrange "
-            found = DoctorFinding(FindingLevel.ERROR, Area.CAPACITY, message, fix + name_of(limit_range))
-            yield f"limit {name_of(limit_range)}", f"{resource} of {container.name}: {shown}, allowed {most}", found
+            finding = DoctorFinding(FindingLevel.ERROR, Area.CAPACITY, message, fix + name_of(limit_range))
+            yield f"limit {name_of(limit_range)}", f"{resource} of {container.name}: {shown}, allowed {most}", finding
 
 
 def _nodes(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
     if facts.nodes is None:
         return
     usable = [node for node in facts.nodes if _is_usable(node)]
-    room = sum(_pods_on(each, workload) for each in usable)
+    room = sum(_pods_on(node, workload) for node in usable)
     text = f"{len(usable)} of {wording.count(len(facts.nodes), 'node')} usable, room for {room} such pods if empty"
     finding = None
     if room < facts.most:

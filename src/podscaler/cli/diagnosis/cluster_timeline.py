@@ -153,7 +153,7 @@ class FollowedTimeline:
             known: entries that are not given again.
             from_ns: older ones are not given.
         """
-        seen = {each.identity for each in known}
+        seen = {entry.identity for entry in known}
         running = [asyncio.ensure_future(reflector.run()) for reflector in self._reflectors]
         try:
             await self._autoscalers[0].wait_synced()
@@ -164,9 +164,9 @@ class FollowedTimeline:
                     subject = f"{self._kind.kind}/{self._name}"
                     yield [TimelineEntry(self._clock.now_ns(), EntryKind.DELETED, subject, "deleted")]
                     return
-                found = timeline_entries.in_order(timeline_entries.of_cluster(objects), from_ns)
-                fresh = [each for each in found if each.identity not in seen]
-                seen.update(each.identity for each in fresh)
+                ordered = timeline_entries.in_order(timeline_entries.of_cluster(objects), from_ns)
+                fresh = [entry for entry in ordered if entry.identity not in seen]
+                seen.update(entry.identity for entry in fresh)
                 if fresh:
                     yield fresh
                 await self._changes.happened.wait()
@@ -181,13 +181,15 @@ class FollowedTimeline:
         if autoscaler is None:
             return None
         target = next(iter(self._targets), None)
-        found = AutoscalerObjects({"kind": self._kind.kind, **autoscaler.obj})
+        related = AutoscalerObjects({"kind": self._kind.kind, **autoscaler.obj})
         if target is not None:
-            found.target = {"kind": self._target_kind, **target.obj}
-            sets = [each.obj for each in self._replica_sets[0]]
-            found.replica_sets = [each for each in sets if autoscaler_objects.is_owned(each, found.target)]
-        found.events = list(autoscaler_objects.about([each.obj for each in self._events[0]], found))
-        return found
+            related.target = {"kind": self._target_kind, **target.obj}
+            sets = [informed.obj for informed in self._replica_sets[0]]
+            related.replica_sets = [
+                informed for informed in sets if autoscaler_objects.is_owned(informed, related.target)
+            ]
+        related.events = list(autoscaler_objects.about([informed.obj for informed in self._events[0]], related))
+        return related
 
     def _watched(
         self, path: str, subject: str, query: Query = ()

@@ -86,10 +86,10 @@ def _lines(result: "Examination") -> Iterator[str]:
         yield "Nothing is wrong."
     else:
         yield f"{wording.count(len(result.findings), 'finding')}, the most important first"
-    for number, each in enumerate(result.findings, 1):
-        yield f"  {number}. {each.level}, {each.area}: {_shown(each.message)}"
-        if each.fix:
-            yield f"     do: {_shown(each.fix)}"
+    for number, finding in enumerate(result.findings, 1):
+        yield f"  {number}. {finding.level}, {finding.area}: {_shown(finding.message)}"
+        if finding.fix:
+            yield f"     do: {_shown(finding.fix)}"
     for line in explained.section_lines(result.sections):
         yield _shown(line).rstrip()
     if result.notes:

@@ -37,18 +37,18 @@ class KubernetesEvent(NamedTuple):
 
 def read(objects: Iterable[JsonObject]) -> list[KubernetesEvent]:
     """The events that have a time, oldest first by their last occurrence."""
-    found = [event for event in map(_read, objects) if event is not None]
-    return sorted(found, key=lambda each: (each.last_at, each.first_at, each.subject, each.reason))
+    events = [event for event in map(_read, objects) if event is not None]
+    return sorted(events, key=lambda event: (event.last_at, event.first_at, event.subject, event.reason))
 
 
 def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> Checked:
     """Recent events; pods that cannot be created are a finding."""
     recent = [event for event in events if now_ns - event.last_at < RECENT_NS]
     newest = recent[::-1][:EVENTS_SHOWN]
-    lines = [(wording.age(each.last_at, now_ns), _text(each)) for each in newest]
+    lines = [(wording.age(event.last_at, now_ns), _text(event)) for event in newest]
     if len(recent) > len(newest):
         lines.append(("", f"and {len(recent) - len(newest)} more within the last hour"))
-    failures = {each.subject: each for each in recent if each.reason in _CREATION_FAILURES}
+    failures = {event.subject: event for event in recent if event.reason in _CREATION_FAILURES}
     findings = [
         DoctorFinding(
             FindingLevel.ERROR,

@@ -174,10 +174,10 @@ def _judged(facts: _Facts, now_ns: int) -> Examination:
         capacity_checks.check(_capacity_facts(facts)),
         events.check(found_events, now_ns, meta.namespace),
     ]
-    found = [finding for check in checks for finding in check.findings]
-    checks = [_state_check(facts, state, found, now_ns), *checks]
-    found = [each for check in checks for each in check.findings]
-    found += _lint_findings(facts, {each.area for each in found})
+    ordered_findings = [finding for check in checks for finding in check.findings]
+    checks = [_state_check(facts, state, ordered_findings, now_ns), *checks]
+    ordered_findings = [finding for check in checks for finding in check.findings]
+    ordered_findings += _lint_findings(facts, {ordered_finding.area for ordered_finding in ordered_findings})
     return Examination(
         autoscaler="/".join(facts.autoscaler.key),
         now=now_ns,
@@ -185,7 +185,7 @@ def _judged(facts: _Facts, now_ns: int) -> Examination:
         severity=int(state.severity),
         reason=state.reason,
         summary=facts.result.explanation.summary if facts.result is not None else "",
-        findings=findings.ordered(found),
+        findings=findings.ordered(ordered_findings),
         sections=tuple([check.section for check in checks]),
         notes=tuple(dict.fromkeys(facts.objects.notes)),
     )
@@ -205,7 +205,7 @@ def _state_findings(
     facts: _Facts, state: Health, others: Sequence[DoctorFinding], now_ns: int
 ) -> Iterator[DoctorFinding]:
     is_explained = state.state in _METRIC_STATES and any(
-        each.area is Area.METRICS and each.level is FindingLevel.ERROR for each in others
+        other_finding.area is Area.METRICS and other_finding.level is FindingLevel.ERROR for other_finding in others
     )
     if not is_explained and (state.is_problem or state.state is HealthState.DISABLED):
         level = _LEVELS[state.severity]
@@ -266,7 +266,7 @@ def _metric_facts(facts: _Facts) -> MetricFacts:
         dict.fromkeys(served_metrics.GROUPS[metric.type] for metric in metrics if metric.type in _KNOWN_TYPES)
     )
     if trace is not None and any(step.query for step in trace.metrics):
-        groups = [each for each in groups if each != served_metrics.EXTERNAL]
+        groups = [group for group in groups if group != served_metrics.EXTERNAL]
     services = {} if facts.services is None else {group: _service(facts.services, group) for group in groups}
     return MetricFacts(trace, facts.queries.queries, services)
 
@@ -276,8 +276,8 @@ _KNOWN_TYPES = frozenset(served_metrics.GROUPS)
 
 def _service(services: Sequence[JsonObject], group: str) -> JsonObject | None:
     """The APIService of a group, one that is not Available before others; None if there is none."""
-    found = [service for service in services if (service.get("spec") or {}).get("group") == group]
-    return min(found, key=metric_checks.is_available, default=None)
+    matching = [service for service in services if (service.get("spec") or {}).get("group") == group]
+    return min(matching, key=metric_checks.is_available, default=None)
 
 
 def _utilized(autoscaler: Autoscaler) -> list[str]:
@@ -315,7 +315,7 @@ def _listed(facts: _Facts, kind: str) -> list[JsonObject] | None:
     """The objects of a kind of the core group that the linter read; None if they may not be listed."""
     if facts.snapshot is None or ("", kind.lower()) not in facts.snapshot.listed:
         return None
-    return [each.written for each in facts.snapshot.items if each.kind == kind and not each.group]
+    return [item.written for item in facts.snapshot.items if item.kind == kind and not item.group]
 
 
 def _is_meant(facts: _Facts, kind: str, namespace: str, name: str) -> bool:
@@ -329,16 +329,18 @@ def _lint_findings(facts: _Facts, examined: set[Area]) -> Iterator[DoctorFinding
     if facts.snapshot is None:
         return
     target, namespace = facts.objects.target, facts.autoscaler.metadata.namespace
-    for each in linter.lint(facts.snapshot.items, facts.snapshot.cluster):
-        is_target = target is not None and (each.kind, each.namespace, each.name) == (
+    for lint_finding in linter.lint(facts.snapshot.items, facts.snapshot.cluster):
+        is_target = target is not None and (lint_finding.kind, lint_finding.namespace, lint_finding.name) == (
             target.get("kind"),
             namespace,
             name_of(target),
         )
-        if not is_target and not _is_meant(facts, each.kind, each.namespace, each.name):
+        if not is_target and not _is_meant(facts, lint_finding.kind, lint_finding.namespace, lint_finding.name):
             continue
-        if _LINT_AREAS.get(each.rule.id) not in examined:
+        if _LINT_AREAS.get(lint_finding.rule.id) not in examined:
             message = (
-                f"{each.rule.id} {each.field}: {each.message}" if each.field else f"{each.rule.id}: {each.message}"
+                f"{lint_finding.rule.id} {lint_finding.field}: {lint_finding.message}"
+                if lint_finding.field
+                else f"{lint_finding.rule.id}: {lint_finding.message}"
             )
-            yield DoctorFinding(_LINT_LEVELS[each.rule.severity], Area.LINT, message, each.fix)
+            yield DoctorFinding(_LINT_LEVELS[lint_finding.rule.severity], Area.LINT, message, lint_finding.fix)

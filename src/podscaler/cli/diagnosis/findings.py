@@ -61,7 +61,7 @@ _LEVELS, _AREAS = list(FindingLevel), list(Area)
 def ordered(findings: Sequence[DoctorFinding]) -> tuple[DoctorFinding, ...]:
     """The findings without repetitions, the most important first."""
     distinct = dict.fromkeys(findings)
-    return tuple(sorted(distinct, key=lambda each: (_LEVELS.index(each.level), _AREAS.index(each.area))))
+    return tuple(sorted(distinct, key=lambda finding: (_LEVELS.index(finding.level), _AREAS.index(finding.area))))
 
 
 def section(title: str, lines: Sequence[tuple[str, str]]) -> Section:

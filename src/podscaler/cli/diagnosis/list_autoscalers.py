@@ -139,7 +139,10 @@ async def read(config: Config, namespace: str, clock: Clock) -> list[ListedAutos
                 raise
             advice = "" if namespace else "; name a namespace with -n"
             raise UsageError(f"the API server does not let you list autoscalers: {error}{advice}") from None
-        rows = [of(each, read_autoscalers.writes.get(each.metadata.uid)) for each in read_autoscalers.all_of(None)]
+        rows = [
+            of(autoscaler, read_autoscalers.writes.get(autoscaler.metadata.uid))
+            for autoscaler in read_autoscalers.all_of(None)
+        ]
         return sorted(rows, key=lambda row: (row.namespace, row.name, row.kind))
 
 

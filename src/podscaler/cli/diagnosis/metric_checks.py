@@ -150,7 +150,7 @@ def _of_step(step: MetricStep) -> list[DoctorFinding]:
     missing = [pod.pod for pod in step.calculation.pods if pod.rule is PodRule.NO_SAMPLE]
     if not missing or len(missing) == len(step.calculation.pods):
         return []
-    counted = sum(each.group is Group.COUNTED for each in step.calculation.pods)
+    counted = sum(pod.group is Group.COUNTED for pod in step.calculation.pods)
     message = (
         f"{name} has no sample of {wording.count(len(missing), 'pod')} ({wording.listed(missing, 3)}); "
         f"{counted} are counted, and the others are assumed"
@@ -232,7 +232,7 @@ def _query_text(query: RecordedQuery, now_ns: int) -> str:
         return f"answered in {took}: {count}, without time"
     newest, oldest = wording.age(max(taken), now_ns), wording.age(min(taken), now_ns)
     span = newest if newest == oldest else f"{newest} to {oldest}"
-    windows = sorted({each for each in _windows_ns(query) if each})
+    windows = sorted({window_ns for window_ns in _windows_ns(query) if window_ns})
     window = f", averages over {wording.span(windows[-1])}" if windows else ""
     return f"answered in {took}: {count}, {span}{window}"
 
@@ -240,13 +240,13 @@ def _query_text(query: RecordedQuery, now_ns: int) -> str:
 def _instants_ns(query: RecordedQuery) -> list[int]:
     """The instants of the values; those without a time are left out."""
     items = query.response.items or () if query.response is not None else ()
-    found = [events.instant_ns(each.timestamp) for each in items]
-    return [each for each in found if each is not None and each > 0]
+    instants_ns = [events.instant_ns(value.timestamp) for value in items]
+    return [value for value in instants_ns if value is not None and value > 0]
 
 
 def _windows_ns(query: RecordedQuery) -> list[int]:
     items = query.response.items or () if query.response is not None else ()
-    return [_window_ns(each) for each in items]
+    return [_window_ns(value) for value in items]
 
 
 def _window_ns(item: Any) -> int:
@@ -271,7 +271,7 @@ def _of_ages(query: RecordedQuery, now_ns: int) -> list[DoctorFinding]:
         return [DoctorFinding(FindingLevel.WARNING, Area.METRICS, message, "synchronize the clocks (NTP) of the nodes")]
     if now_ns - oldest <= STALE_NS:
         return []
-    stale = sum(now_ns - each > STALE_NS for each in instants_ns)
+    stale = sum(now_ns - instant_ns > STALE_NS for instant_ns in instants_ns)
     message = (
         f"{stale} of {wording.count(len(instants_ns), 'value')} of {subject} are old, the oldest of "
         f"{wording.age(oldest, now_ns)}: autoscalers use them as if they were new"

@@ -40,10 +40,10 @@ def check(pods: Sequence[JsonObject] | None, resources: Sequence[str], now_ns: i
         if trouble:
             by_trouble[word, trouble].append(pod)
     lines = [("pods", ", ".join(f"{number} {word}" for word, number in sorted(counts.items())))]
-    lines += [(word, f"{_names(found)}: {trouble}") for (word, trouble), found in by_trouble.items()]
+    lines += [(word, f"{_names(names)}: {trouble}") for (word, trouble), names in by_trouble.items()]
     lacking = list(_without_requests(pods, resources))
     lines += [("requests", text) for text in lacking]
-    findings = [_finding(word, trouble, found) for (word, trouble), found in by_trouble.items()]
+    findings = [_finding(word, trouble, names) for (word, trouble), names in by_trouble.items()]
     findings += [_lacking(text) for text in lacking]
     return Checked(section("Pods", lines), tuple(findings))
 
@@ -83,11 +83,13 @@ def _waiting(pod: JsonObject) -> str:
     for container in _containers(pod):
         state = container.get("state") or {}
         for phase in ("waiting", "terminated"):
-            found = state.get(phase) or {}
-            if found.get("reason") not in (None, "Completed"):
+            phase_state = state.get(phase) or {}
+            if phase_state.get("reason") not in (None, "Completed"):
                 restarts = container.get("restartCount", 0)
                 times = f", restarted {wording.count(restarts, 'time')}" if restarts else ""
-                return f"container {container.get('name')}: {found.get('message') or found['reason']}{times}"
+                return (
+                    f"container {container.get('name')}: {phase_state.get('message') or phase_state['reason']}{times}"
+                )
     return ""
 
 
@@ -127,8 +129,8 @@ def _without_requests(pods: Sequence[JsonObject], resources: Sequence[str]) -> I
             for container in (*(spec.get("containers") or ()), *sidecars):
                 if resource not in ((container.get("resources") or {}).get("requests") or {}):
                     by_container[str(container.get("name"))].append(pod)
-        for name, found in by_container.items():
-            yield f"container {name} of {_names(found)} requests no {resource}"
+        for name, pod_names in by_container.items():
+            yield f"container {name} of {_names(pod_names)} requests no {resource}"
 
 
 def _lacking(text: str) -> DoctorFinding:
@@ -141,17 +143,17 @@ def _lacking(text: str) -> DoctorFinding:
     )
 
 
-def _finding(word: str, trouble: str, found: Sequence[JsonObject]) -> DoctorFinding:
-    first, namespace = found[0], str(found[0].get("metadata", {}).get("namespace", ""))
+def _finding(word: str, trouble: str, pods: Sequence[JsonObject]) -> DoctorFinding:
+    first, namespace = pods[0], str(pods[0].get("metadata", {}).get("namespace", ""))
     command = f"kubectl -n {namespace} describe pod {name_of(first)}"
     if word in _NEEDS_LOGS or "killed for memory" in trouble:
         command = f"kubectl -n {namespace} logs {name_of(first)} --all-containers --previous"
     if "killed for memory" in trouble:
         command = f"raise the memory limit of that container, or find the leak: {command}"
     level = FindingLevel.WARNING if word in ("Ready", "NotReady") else FindingLevel.ERROR
-    subject = wording.count(len(found), "pod")
-    is_are = "is" if len(found) == 1 else "are"
-    return DoctorFinding(level, Area.PODS, f"{subject} {is_are} {word} ({_names(found)}): {trouble}", command)
+    subject = wording.count(len(pods), "pod")
+    is_are = "is" if len(pods) == 1 else "are"
+    return DoctorFinding(level, Area.PODS, f"{subject} {is_are} {word} ({_names(pods)}): {trouble}", command)
 
 
 def _names(pods: Sequence[JsonObject]) -> str:

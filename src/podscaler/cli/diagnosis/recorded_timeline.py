@@ -90,7 +90,7 @@ def read(path: str, request: ExplainRequest) -> RecordedTrack:
     tracks: dict[str, RecordedTrack] = {}
     for file in _files(path):
         _read_file(file, tracks)
-    meant = [each for key, each in tracks.items() if request.matches(key)]
+    meant = [track for key, track in tracks.items() if request.matches(key)]
     if len(meant) == 1:
         return meant[0]
     names = wording.listed(explain_request.distinct_names(list(tracks)), shown=10)
@@ -103,10 +103,10 @@ def _files(path: str) -> list[str]:
     """The files of a folder in the order of their first syncs; a file alone."""
     if path == recordings.STANDARD or not Path(path).is_dir():
         return [path]
-    found = [str(each) for each in sorted(Path(path).iterdir()) if each.name.endswith(_SUFFIXES)]
-    if not found:
+    file_paths = [str(file) for file in sorted(Path(path).iterdir()) if file.name.endswith(_SUFFIXES)]
+    if not file_paths:
         raise UsageError(f"the folder {path} has no file *.jsonl or *.jsonl.gz")
-    return sorted(found, key=_first_instant)
+    return sorted(file_paths, key=_first_instant)
 
 
 def _first_instant(name: str) -> int:

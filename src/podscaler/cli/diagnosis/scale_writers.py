@@ -55,9 +55,9 @@ def check(target: JsonObject | None, status_manager: str, last_scale_ns: int | N
         now_ns: since the epoch.
     """
     writes = [field_write for field_write in field_writes(target or {}) if field_write.has_replicas]
-    lines = [(each.manager, _text(each, now_ns)) for each in writes]
-    others = [each for each in writes if not _is_autoscaler(each.manager, status_manager)]
-    findings = [_finding(each, last_scale_ns, now_ns) for each in others if _is_later(each, last_scale_ns)]
+    lines = [(write.manager, _text(write, now_ns)) for write in writes]
+    others = [write for write in writes if not _is_autoscaler(write.manager, status_manager)]
+    findings = [_finding(write, last_scale_ns, now_ns) for write in others if _is_later(write, last_scale_ns)]
     return Checked(section("Writers of the replicas", lines or [("", "not known")]), tuple(findings))
 
 

@@ -65,15 +65,15 @@ class TimelineEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
 def in_order(entries: Iterable[TimelineEntry], from_ns: int) -> list[TimelineEntry]:
     """The entries since an instant, those that lasted until then too."""
-    found = [entry for entry in entries if entry.last_at >= from_ns]
-    return sorted(found, key=lambda each: (each.at, _KINDS.index(each.kind), each.subject, each.text))
+    recent = [entry for entry in entries if entry.last_at >= from_ns]
+    return sorted(recent, key=lambda entry: (entry.at, _KINDS.index(entry.kind), entry.subject, entry.text))
 
 
 def of_cluster(objects: AutoscalerObjects) -> Iterator[TimelineEntry]:
     """The entries of an autoscaler's objects, in any order."""
-    for each in [objects.autoscaler, *([objects.target] if objects.target is not None else [])]:
-        yield from _creation(each)
-        yield from _writes(each)
+    for obj in [objects.autoscaler, *([objects.target] if objects.target is not None else [])]:
+        yield from _creation(obj)
+        yield from _writes(obj)
     yield from _conditions(objects.autoscaler)
     for replica_set in objects.replica_sets:
         yield from _rollout(replica_set)
@@ -123,8 +123,8 @@ def _rollout(replica_set: JsonObject) -> Iterator[TimelineEntry]:
 
 def _events(objects: Sequence[JsonObject], owners: set[str]) -> Iterator[TimelineEntry]:
     """The events of the owners, and the warnings about others."""
-    for each in events.read(objects):
-        if each.subject in owners or each.type == "Warning":
-            text = f"{each.type} {each.reason}: {each.message}"
-            until = each.last_at if each.last_at != each.first_at else None
-            yield TimelineEntry(each.first_at, EntryKind.EVENT, each.subject, text, until, each.times)
+    for event in events.read(objects):
+        if event.subject in owners or event.type == "Warning":
+            text = f"{event.type} {event.reason}: {event.message}"
+            until = event.last_at if event.last_at != event.first_at else None
+            yield TimelineEntry(event.first_at, EntryKind.EVENT, event.subject, text, until, event.times)

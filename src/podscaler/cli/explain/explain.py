@@ -91,7 +91,7 @@ def command(
     )
     if recording is not None:
         of_cluster = ("kubeconfig", "context", lease_options.NAME_FLAG, lease_options.NAMESPACE_FLAG)
-        _refuse_given(ctx, [*(each.name for each in flags.OPTIONS), *of_cluster])
+        _refuse_given(ctx, [*(option.name for option in flags.OPTIONS), *of_cluster])
         answer = _from_recording(recording, request)
     elif everywhere:
         click.echo(_summaries(_of_all(request, _Cluster(ctx, rest)), output), nl=output != "yaml")
@@ -139,7 +139,9 @@ class _Cluster:
 def _given_flags(ctx: click.Context, settings: ControllerSettings) -> dict[str, Any]:
     """The values of the flags of decisions that are on the command line, as recordings have them."""
     values = {"algorithm": settings.algorithm, "emulate": settings.emulate, **settings.flags}
-    names = [each.name for each in flags.DECISION_OPTIONS if each.name not in ("history-namespace", "autoscaler-kinds")]
+    names = [
+        option.name for option in flags.DECISION_OPTIONS if option.name not in ("history-namespace", "autoscaler-kinds")
+    ]
     return {name: values[name] for name in names if _is_given(ctx, name)}
 
 
@@ -156,7 +158,7 @@ def _of_all(request: ExplainRequest, cluster: _Cluster) -> "list[Summary]":
 
 
 def _refuse_with_all(*others: str | None) -> None:
-    if any(each is not None for each in others):
+    if any(value is not None for value in others):
         raise UsageError(
             "-A explains all autoscalers of a cluster: it goes with no NAME, -n, --at, --recording, --what-if"
         )
@@ -165,9 +167,9 @@ def _refuse_with_all(*others: str | None) -> None:
 def _summaries(summaries: "list[Summary]", output: str) -> str:
     """One line for each autoscaler, after a line for each assumption; or all of it as data."""
     if output != "text":
-        return _dumped([each._asdict() for each in summaries], output)
+        return _dumped([summary._asdict() for summary in summaries], output)
     assumptions = dict.fromkeys(summary.assumption for summary in summaries if summary.assumption)
-    return "\n".join([*assumptions, *(each.sentence for each in summaries)] or ["there are no autoscalers"])
+    return "\n".join([*assumptions, *(summary.sentence for summary in summaries)] or ["there are no autoscalers"])
 
 
 def _text(answer: ExplainResult) -> str:

@@ -57,7 +57,7 @@ class Autoscalers:
     def meant_by(self, request: ExplainRequest, namespace: str) -> Autoscaler:
         """The one autoscaler that the request matches. Raises UsageError if none or several match."""
         kinds = KINDS if request.kind is None else (request.kind,)
-        by_key = {"/".join(each.key): each for kind in kinds for each in self.by_kind[kind]}
+        by_key = {"/".join(autoscaler.key): autoscaler for kind in kinds for autoscaler in self.by_kind[kind]}
         matching = [key for key in by_key if request.matches(key)]
         if len(matching) == 1:
             return by_key[matching[0]]
@@ -74,13 +74,19 @@ class Autoscalers:
     def all_of(self, kind: AutoscalerKind | None) -> list[Autoscaler]:
         """All autoscalers of a kind; None: of both kinds."""
         return [
-            each for listed_kind in self.by_kind if kind in (None, listed_kind) for each in self.by_kind[listed_kind]
+            autoscaler
+            for listed_kind in self.by_kind
+            if kind in (None, listed_kind)
+            for autoscaler in self.by_kind[listed_kind]
         ]
 
     def by_namespace(self) -> "Iterator[Autoscalers]":
         """The autoscalers of each namespace, in the order of the names."""
-        for namespace in sorted({each.key[0] for each in self.all_of(None)}):
-            here = {kind: [each for each in all_ if each.key[0] == namespace] for kind, all_ in self.by_kind.items()}
+        for namespace in sorted({autoscaler.key[0] for autoscaler in self.all_of(None)}):
+            here = {
+                kind: [autoscaler for autoscaler in all_ if autoscaler.key[0] == namespace]
+                for kind, all_ in self.by_kind.items()
+            }
             yield Autoscalers(here, self.writes)
 
     def managed_with(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> list[Autoscaler]:

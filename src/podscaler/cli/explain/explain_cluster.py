@@ -379,7 +379,10 @@ class AutoscalerExplainer:
         self._flags = effective.decision
         kinds = cluster.controller.settings.kinds
         sources = SyncSources(
-            cluster.scales, self._pods, cluster.metrics, lambda each: self._autoscalers.conflicting(each, kinds)
+            cluster.scales,
+            self._pods,
+            cluster.metrics,
+            lambda autoscaler: self._autoscalers.conflicting(autoscaler, kinds),
         )
         self._observer = Observer(sources, self._states, cluster.clock, self._flags)
 

@@ -97,19 +97,19 @@ def _range_query(request: RangeRequest) -> "list[tuple[float, str]]":
     return list(range_queries.read(request))
 
 
-def _simulated(scenario: Path, found: ScenarioFile) -> Iterator[SimulatedSync]:
+def _simulated(scenario: Path, scenario_read: ScenarioFile) -> Iterator[SimulatedSync]:
     """The syncs. Raises UsageError if the scenario contradicts itself."""
     try:
-        yield from engine.simulate(found.scenario)
+        yield from engine.simulate(scenario_read.scenario)
     except ValueError as error:
         raise UsageError(f"{scenario}: {error}") from None
 
 
-def _run(scenario: Path, found: ScenarioFile, writer: SyncWriter, report_file: Path | None) -> list[str]:
+def _run(scenario: Path, scenario_read: ScenarioFile, writer: SyncWriter, report_file: Path | None) -> list[str]:
     """Run the scenario, and write the report; returns the sentences of expectations that failed. Raises UsageError."""
-    summaries, checks = Summaries(found.scenario.duration_ms), expectations.checks(found.expectations)
+    summaries, checks = Summaries(scenario_read.scenario.duration_ms), expectations.checks(scenario_read.expectations)
     collector = None if report_file is None else SyncCollector()
-    for sync in _simulated(scenario, found):
+    for sync in _simulated(scenario, scenario_read):
         writer.add(sync)
         summaries.add(sync)
         if collector is not None:
@@ -120,7 +120,7 @@ def _run(scenario: Path, found: ScenarioFile, writer: SyncWriter, report_file: P
     failures, finished = [result for result in results if result], summaries.finished()
     writer.finish(finished, failures)
     if report_file is not None and collector is not None:
-        report.write(report_file, simulation_report.data(scenario.name, found, collector, finished, results))
+        report.write(report_file, simulation_report.data(scenario.name, scenario_read, collector, finished, results))
     return failures
 
 
@@ -142,7 +142,7 @@ class _TableWriter:
 
 
 @contextmanager
-def _writer(output: str, out: Path | None, found: ScenarioFile, *, every_sync: bool) -> Iterator[SyncWriter]:
+def _writer(output: str, out: Path | None, scenario_read: ScenarioFile, *, every_sync: bool) -> Iterator[SyncWriter]:
     """The writer of a form. Raises UsageError."""
     if output == "parquet" and out is not None:
         with ParquetWriter(out) as writer:
@@ -150,7 +150,7 @@ def _writer(output: str, out: Path | None, found: ScenarioFile, *, every_sync: b
         return
     with _stream(out) as stream:
         if output == "table":
-            has_names = len(found.scenario.autoscalers) > 1
+            has_names = len(scenario_read.scenario.autoscalers) > 1
             yield _TableWriter(stream, Timeline(has_names=has_names, shows_all=every_sync))
         else:
             yield JSONWriter(stream) if output == "json" else CSVWriter(stream)
@@ -181,15 +181,17 @@ def _instant_ms(text: str) -> int:
         raise UsageError(f"--explain {text} is not an instant such as 12:15, 12m15s or 735 (seconds)") from None
 
 
-def _explanations(scenario: Path, found: ScenarioFile, at_ms: int) -> str:
+def _explanations(scenario: Path, scenario_read: ScenarioFile, at_ms: int) -> str:
     """The explanation of the last sync of each autoscaler at or before an instant. Raises UsageError."""
     last: dict[str, SimulatedSync] = {}
-    for sync in _simulated(scenario, found):
+    for sync in _simulated(scenario, scenario_read):
         if sync.at_ms > at_ms:
             break
         last[sync.autoscaler.spec.key] = sync
     if not last:
-        raise UsageError(f"--explain {clock(at_ms)} is before the first sync, at {clock(found.scenario.first_sync_ms)}")
+        raise UsageError(
+            f"--explain {clock(at_ms)} is before the first sync, at {clock(scenario_read.scenario.first_sync_ms)}"
+        )
     texts = [
         f"At {clock(sync.at_ms)}: {explained.text(explained.of_decision(sync.decision))}" for sync in last.values()
     ]

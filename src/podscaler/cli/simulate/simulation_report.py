@@ -45,7 +45,9 @@ def data(
         notes=("Simulated in virtual time with the decision of the controller, every sync.",),
         start_ns=scenario.scenario.start_ns,
         tables=(ReportTable(title="Summary", columns=_COLUMNS, rows=tuple([_row(summary) for summary in summaries])),),
-        expectations=tuple([ExpectationResult(expected=str(one), failure=failure) for one, failure in expected]),
+        expectations=tuple(
+            [ExpectationResult(expected=str(expectation), failure=failure) for expectation, failure in expected]
+        ),
         autoscalers=collector.autoscalers(),
     )
 

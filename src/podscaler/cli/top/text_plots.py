@@ -86,7 +86,7 @@ def plot(
         width, height: in characters; at least 12 and 2.
         band: is behind all series.
     """
-    known_values = [each for one in series for each in one.values if each is not None]
+    known_values = [each for line_series in series for each in line_series.values if each is not None]
     if band is not None:
         known_values += [each for each in (*band.low, *band.high) if each is not None]
     low, high = min(0, *known_values) if known_values else 0.0, max(known_values, default=1.0)
@@ -97,8 +97,8 @@ def plot(
     canvas = [[Cell(" ", "") for _ in columns] for _ in range(height)]
     if band is not None:
         _draw_band(canvas, columns, band, scale)
-    for one in series:
-        _draw(canvas, columns, one, scale)
+    for line_series in series:
+        _draw(canvas, columns, line_series, scale)
     lines = []
     for row in reversed(range(height)):
         label = labels.get(row, "").rjust(margin)

@@ -71,6 +71,6 @@ def _alone(scenario: SimulationScenario) -> tuple[SimulationScenario, tuple[str,
     workloads = tuple([workload for workload in scenario.workloads if workload.key == own_autoscaler.workload])
     if len(workloads) == len(scenario.workloads):
         return scenario, ()
-    left_out = ", ".join(each.key for each in scenario.workloads if each.key != own_autoscaler.workload)
+    left_out = ", ".join(workload.key for workload in scenario.workloads if workload.key != own_autoscaler.workload)
     alone = msgspec.structs.replace(scenario, autoscalers=(own_autoscaler,), workloads=workloads)
     return alone, (f"Left out of the simulation: {left_out}.",)

@@ -156,7 +156,9 @@ def prolongs(stored_record: HistoryRecord, history: History, *, replicas: int, a
         replicas: the target's replicas.
         at: the instant of the sync.
     """
-    latest = next((each.replicas for each in history.recommendations if each.at == at), None)
+    latest = next(
+        (recommendation.replicas for recommendation in history.recommendations if recommendation.at == at), None
+    )
     if latest is None:
         return False
     high, low, cutoff = min(latest, replicas), max(latest, replicas), at - UNSAVED_NS
@@ -166,7 +168,7 @@ def prolongs(stored_record: HistoryRecord, history: History, *, replicas: int, a
         if recommendation.at >= cutoff
     ]
     if stored_record.goes_on:
-        recent += [each.replicas for each in stored_record.history.recommendations[-1:]]
+        recent += [recommendation.replicas for recommendation in stored_record.history.recommendations[-1:]]
     return max(recent, default=-1) < high or min(recent, default=low + 1) > low
 
 

@@ -196,7 +196,7 @@ class OtherControllers:
         status_writers = self._writers_by_key.get(key)
         managers = status_writers.managers if status_writers is not None else {}
         now_s = self._clock.monotonic_s()
-        names = sorted(name for name, each in managers.items() if self._is_at_work(name, each, now_s, has_change))
+        names = sorted(name for name, manager in managers.items() if self._is_at_work(name, manager, now_s, has_change))
         self._managed.add(key)
         self._keep(key, tuple(names))
         return ", ".join(names)

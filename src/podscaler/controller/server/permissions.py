@@ -139,7 +139,7 @@ def needed(settings: ControllerSettings) -> tuple[Permission, ...]:
     """The permissions that a controller with these settings needs."""
     permissions = list(NEEDED)
     if settings.heapster is not None:
-        permissions = [each for each in permissions if each.group not in METRICS_APIS] + [
+        permissions = [permission for permission in permissions if permission.group not in METRICS_APIS] + [
             *of_heapster(settings.heapster)
         ]
     if settings.history_namespace:
@@ -152,7 +152,7 @@ def needed(settings: ControllerSettings) -> tuple[Permission, ...]:
             for permission in permissions
             if permission.group != autoscaler_kinds.HPA.group or permission.verb in READING
         ]
-    return tuple(each for each in permissions if each.verb in READING or not settings.dry_run)
+    return tuple(permission for permission in permissions if permission.verb in READING or not settings.dry_run)
 
 
 class _Allowed(msgspec.Struct):

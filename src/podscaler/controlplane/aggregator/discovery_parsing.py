@@ -67,8 +67,10 @@ def find_in_discovery(body: bytes, group: str, version: str) -> list[Object] | N
     if document.kind != "APIGroupDiscoveryList":
         return None
     groups = (listed for listed in document.items or () if listed.metadata.name == group)
-    versions = (listed for found in groups for listed in found.versions or () if listed.version == version)
-    return next((found.resources or [] for found in versions), [])
+    versions = (
+        listed for listed_group in groups for listed in listed_group.versions or () if listed.version == version
+    )
+    return next((listed_group.resources or [] for listed_group in versions), [])
 
 
 def from_resource_list(body: bytes) -> list[Object]:

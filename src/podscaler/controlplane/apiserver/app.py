@@ -83,7 +83,7 @@ class ApiServer:
     ) -> None:
         records = tuple(resources)
         routes = Routes(records)
-        stored = [each.key for each in records if each.stored]
+        stored = [record.key for record in records if record.stored]
         authorizer = parts.authorizer or Authorizer(policy_index.watch_policy(objects, stored))
         rbac_escalation.admit_rbac(objects, authorizer)
         self._discovery = DiscoveryDocuments(routes, REVIEWS, parts.metrics, parts.aggregation)

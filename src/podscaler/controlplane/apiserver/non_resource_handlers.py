@@ -134,20 +134,20 @@ class NonResourceHandlers:
         return await _with_etag(request, self._document(("version",), lambda: VERSION), negotiation.PLAIN_JSON)
 
     async def _discover(self, request: web.BaseRequest, parts: list[str]) -> EncodedResponse:
-        found = self._discovery
+        documents = self._discovery
         match parts:
             case ["api"]:
                 _check_get(request)
-                return await self._api_root(request, "api", found.core_versions)
+                return await self._api_root(request, "api", documents.core_versions)
             case ["apis"]:
-                return await self._api_root(request, "apis", found.group_list)
+                return await self._api_root(request, "apis", documents.group_list)
             case ["api", version]:
                 return await self._resource_list(request, "", version)
             case ["apis", group]:
-                if not group or not found.versions(group):
+                if not group or not documents.versions(group):
                     return responses.NOT_FOUND_PAGE
                 return await self._json(
-                    request, ("apis", group), lambda: found.group(group), is_routed=group == _AGGREGATION_GROUP
+                    request, ("apis", group), lambda: documents.group(group), is_routed=group == _AGGREGATION_GROUP
                 )
             case ["apis", group, version] if group:
                 return await self._resource_list(request, group, version)
@@ -196,24 +196,24 @@ class NonResourceHandlers:
         if self._generation != generation:
             self._documents.clear()
             self._generation = generation
-        found = self._documents.get(key)
-        if found is None:
+        cached = self._documents.get(key)
+        if cached is None:
             body = json_text.encode(build())
             digest = hashlib.sha512(body).hexdigest().upper()
-            found = self._documents[key] = _Document(body, f'"{digest}"')
-        return found
+            cached = self._documents[key] = _Document(body, f'"{digest}"')
+        return cached
 
     def _paths(self) -> list[str]:
         """The paths that `/` lists."""
-        found = {"/api", "/apis", "/apis/", "/healthz", "/livez", "/metrics", "/readyz", "/version"}
-        found |= {"/openapi/v2", "/openapi/v3", "/openapi/v3/"}
+        paths = {"/api", "/apis", "/apis/", "/healthz", "/livez", "/metrics", "/readyz", "/version"}
+        paths |= {"/openapi/v2", "/openapi/v3", "/openapi/v3/"}
         if self._parts.accounts is not None:
-            found |= {ISSUER_CONFIGURATION_PATH, ISSUER_KEYS_PATH}
-        found |= {f"/api/{version}" for version in self._discovery.versions("")}
+            paths |= {ISSUER_CONFIGURATION_PATH, ISSUER_KEYS_PATH}
+        paths |= {f"/api/{version}" for version in self._discovery.versions("")}
         for group in self._discovery.groups:
-            found.add(f"/apis/{group}")
-            found |= {f"/apis/{group}/{version}" for version in self._discovery.versions(group)}
-        return sorted(found)
+            paths.add(f"/apis/{group}")
+            paths |= {f"/apis/{group}/{version}" for version in self._discovery.versions(group)}
+        return sorted(paths)
 
 
 async def _with_etag(request: web.BaseRequest, document: _Document, form: negotiation.Form) -> EncodedResponse:

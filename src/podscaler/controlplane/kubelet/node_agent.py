@@ -147,11 +147,17 @@ class NodeAgent:
         """All containers that have a process now."""
         return [
             RunningContainer(
-                meta["namespace"], meta["name"], meta["uid"], one.name, one.pid, one.started_ns, one.commands
+                meta["namespace"],
+                meta["name"],
+                meta["uid"],
+                container.name,
+                container.pid,
+                container.started_ns,
+                container.commands,
             )
             for pod, worker in self._workers.values()
             for meta in (pod["metadata"],)
-            for one in worker.running()
+            for container in worker.running()
         ]
 
     def _find_run(self, uid: str, container: str) -> ContainerRun | None:

@@ -164,17 +164,17 @@ def read_records(message: bytes, kind: int) -> list[bytes]:
         offset = HEAD.size
         for _ in range(questions):
             offset = _skip_name(message, offset) + 4
-        found = []
+        records = []
         for _ in range(answers):
             offset = _skip_name(message, offset)
             record_type, _, _, length = struct.unpack_from(">HHIH", message, offset)
             offset += 10
             if record_type == kind:
-                found.append(message[offset : offset + length])
+                records.append(message[offset : offset + length])
             offset += length
     except (struct.error, IndexError):
         raise Malformed("an answer that ends too soon") from None
-    return found
+    return records
 
 
 def _skip_name(message: bytes, offset: int) -> int:

@@ -73,8 +73,8 @@ class Zone:
             case ["svc", namespace]:
                 return NameAnswer() if self._registry.find("namespaces", "", namespace) else None
             case ["svc", namespace, service, *rest]:
-                found = self._registry.find(SERVICES, namespace, service)
-                return None if found is None else self._find_service(found, rest, kind)
+                stored_service = self._registry.find(SERVICES, namespace, service)
+                return None if stored_service is None else self._find_service(stored_service, rest, kind)
             case ["pod", namespace, dashed]:
                 return self._find_pod(namespace, dashed, kind)
         return None
@@ -111,8 +111,8 @@ class Zone:
     def _slices(self, service: Object) -> list[Object]:
         meta = service["metadata"]
         labels = {slices.SERVICE_NAME: meta["name"]}
-        found = self._registry.list(SLICES, meta["namespace"], labels=labels)
-        return [each for each in found if each.get("addressType") == "IPv4"]
+        stored_slices = self._registry.list(SLICES, meta["namespace"], labels=labels)
+        return [stored_slice for stored_slice in stored_slices if stored_slice.get("addressType") == "IPv4"]
 
     def _find_port(self, service: Object, protocol: str, port_name: str, kind: int) -> NameAnswer | None:
         ports = [
@@ -153,10 +153,10 @@ class Zone:
                 yield from (f"{host}.{base}" for known, host in self._hosts(service) if known == address)
 
 
-def _addresses(found: list[str], kind: int) -> NameAnswer:
+def _addresses(addresses: list[str], kind: int) -> NameAnswer:
     if kind not in (dns_messages.A, dns_messages.ANY):
         return NameAnswer()
-    return NameAnswer(tuple(map(dns_messages.address, filter(_is_address, found))))
+    return NameAnswer(tuple(map(dns_messages.address, filter(_is_address, addresses))))
 
 
 def _is_address(text: str) -> bool:

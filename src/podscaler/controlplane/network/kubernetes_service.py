@@ -71,11 +71,11 @@ class KubernetesService(Reconciler[selection.Key]):
 
     async def _ensure(self, resource: str, wanted: Object, fields: Sequence[str]) -> None:
         """Create an object, or update those fields of the stored one that differ."""
-        found = self._registry.find(resource, *KEY)
-        if found is None:
+        existing = self._registry.find(resource, *KEY)
+        if existing is None:
             await self._registry.create(resource, wanted)
-        elif any(found.get(name) != wanted[name] for name in fields):
-            await self._registry.update(resource, {**found, **{name: wanted[name] for name in fields}})
+        elif any(existing.get(name) != wanted[name] for name in fields):
+            await self._registry.update(resource, {**existing, **{name: wanted[name] for name in fields}})
 
 
 def _keys_of_event(event: ObjectEvent) -> Iterable[selection.Key]:

@@ -203,8 +203,8 @@ def _numbers_of_interfaces() -> set[int]:
     """The blocks that have a bridge on this machine; none for other users than root, who cannot remove them."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return set()
-    found = (_BRIDGE.fullmatch(name) for _, name in socket.if_nameindex())
-    return {int(each[1]) for each in found if each} & set(addresses.BLOCK_NUMBERS)
+    bridges = (_BRIDGE.fullmatch(name) for _, name in socket.if_nameindex())
+    return {int(bridge[1]) for bridge in bridges if bridge} & set(addresses.BLOCK_NUMBERS)
 
 
 def _own_interfaces(block: AddressBlock) -> list[str]:

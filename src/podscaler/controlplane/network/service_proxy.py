@@ -296,15 +296,15 @@ def _listen_addresses(service: Object, node_address: str) -> dict[ListenAddress,
     host = spec.get("clusterIP") or "None"
     if host == "None" or spec.get("type") == "ExternalName":
         return {}
-    found = {}
+    port_keys = {}
     for port in spec.get("ports") or []:
         service_port = _PortKey(port.get("name") or "", port.get("protocol", TCP))
         if service_port.protocol not in (TCP, UDP):
             continue
-        found[ListenAddress(host, port["port"], service_port.protocol)] = service_port
+        port_keys[ListenAddress(host, port["port"], service_port.protocol)] = service_port
         if node_address and port.get("nodePort"):
-            found[ListenAddress(node_address, port["nodePort"], service_port.protocol)] = service_port
-    return found
+            port_keys[ListenAddress(node_address, port["nodePort"], service_port.protocol)] = service_port
+    return port_keys
 
 
 def _ports_not_served(service: Object) -> list[str]:

@@ -306,7 +306,7 @@ class ObjectWriter:
         uid, resource_version = options.preconditions.uid, options.preconditions.resource_version
         if uid and uid != stored.uid:
             stored_kind = self.stored_kind(resource)
-            raise api_errors.uid_conflict(stored_kind, stored.key, stored.name, wanted=uid, found=stored.uid)
+            raise api_errors.uid_conflict(stored_kind, stored.key, stored.name, wanted=uid, actual=stored.uid)
         if resource_version and resource_version != str(stored.revision):
             raise api_errors.conflict(resource, stored.name)
 

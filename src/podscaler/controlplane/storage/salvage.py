@@ -141,7 +141,7 @@ class _PageReader:
         self._probes -= 1
         query = "SELECT revision FROM versions WHERE revision = ?"
         try:
-            self.revisions.update(found for (found,) in self._database.execute(query, (revision,)))
+            self.revisions.update(revision_found for (revision_found,) in self._database.execute(query, (revision,)))
         except sqlite3.DatabaseError:
             self.lost.append((revision, revision))
             return False

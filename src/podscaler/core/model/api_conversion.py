@@ -81,7 +81,7 @@ def _common_sums(containers: tuple[ContainerRequests, ...]) -> Mapping[str, int]
         return {}
     first, *other_containers = (container.requests_milli for container in containers)
     return {
-        name: numbers.wrap64(amount + sum(each[name] for each in other_containers))
+        name: numbers.wrap64(amount + sum(requests_milli[name] for requests_milli in other_containers))
         for name, amount in first.items()
         if all(name in other_container for other_container in other_containers)
     }

@@ -121,7 +121,7 @@ def parse(
         min_replicas=1 if wire.min_replicas is None else wire.min_replicas,
         max_replicas=wire.max_replicas,
         metrics=tuple(metric_spec.parse(metric, namespace, version) for metric in metrics),
-        scales_on_others=any(each.type in {"Object", "External"} for each in metrics),
+        scales_on_others=any(metric.type in {"Object", "External"} for metric in metrics),
         behavior=_behavior(wire.behavior) if wire.behavior else None,
         failure_policy=failure_policy.parse(wire.on_metric_failure, annotations, metrics),
     )

@@ -29,12 +29,14 @@ def compacted(history: History, since: int) -> History:
         since: the instant before which entries are dropped, but for the latest recommendation.
     """
     ordered = sorted(history.recommendations, key=lambda recommendation: (recommendation.at, recommendation.replicas))
-    recent = [each for each in ordered if each.at >= since] or ordered[-1:]
-    falling = sorted(recent, key=lambda each: (each.at, -each.replicas))  # of one instant only the lowest counts
-    highs = _thinned(_lasting(recent, lambda each, later: each.replicas > later.replicas))
-    lows = _thinned(_lasting(falling, lambda each, later: each.replicas < later.replicas))
+    recent = [recommendation for recommendation in ordered if recommendation.at >= since] or ordered[-1:]
+    falling = sorted(
+        recent, key=lambda recommendation: (recommendation.at, -recommendation.replicas)
+    )  # of one instant only the lowest counts
+    highs = _thinned(_lasting(recent, lambda recommendation, later: recommendation.replicas > later.replicas))
+    lows = _thinned(_lasting(falling, lambda recommendation, later: recommendation.replicas < later.replicas))
     return History(
-        tuple(sorted({*highs, *lows}, key=lambda each: (each.at, each.replicas))),
+        tuple(sorted({*highs, *lows}, key=lambda recommendation: (recommendation.at, recommendation.replicas))),
         _events(history.scale_ups, since),
         _events(history.scale_downs, since),
         history.last_proposals,
@@ -64,7 +66,7 @@ def _thinned(chain: list[Recommendation]) -> list[Recommendation]:
 
 def _events(events: Iterable[ScaleEvent], since: int) -> tuple[ScaleEvent, ...]:
     """The scale events since then; of more than ENTRIES_MAX the oldest are joined to one, at their latest instant."""
-    recent = sorted([event for event in events if event.at >= since], key=lambda each: each.at)
+    recent = sorted([event for event in events if event.at >= since], key=lambda scale_event: scale_event.at)
     surplus = len(recent) - ENTRIES_MAX
     if surplus > 0:
         surplus_events, recent = recent[: surplus + 1], recent[surplus + 1 :]
@@ -132,7 +134,7 @@ def _with_instants(stored: History, change: Callable[[int], int]) -> History:
                 for recommendation in stored.recommendations
             ]
         ),
-        tuple([msgspec.structs.replace(each, at=change(each.at)) for each in stored.scale_ups]),
+        tuple([msgspec.structs.replace(scale_up, at=change(scale_up.at)) for scale_up in stored.scale_ups]),
         tuple([msgspec.structs.replace(scale_down, at=change(scale_down.at)) for scale_down in stored.scale_downs]),
         tuple(
             [
@@ -157,7 +159,7 @@ def without_change(stored: History, change: int) -> History:
     """The history without its latest scale event, if that is of `change` replicas (below zero: down)."""
     field = "scale_ups" if change > 0 else "scale_downs"
     events: tuple[ScaleEvent, ...] = getattr(stored, field)
-    latest = max(events, key=lambda each: each.at, default=None)
+    latest = max(events, key=lambda scale_event: scale_event.at, default=None)
     if latest is None or latest.change != abs(change):
         return stored
     return msgspec.structs.replace(stored, **{field: tuple(event for event in events if event is not latest)})
@@ -170,7 +172,7 @@ def shifted(stored: History, span: int) -> History:
 
 def merged(earlier: History, later: History) -> History:
     """One history of the entries of both; of a metric's last proposals the later one counts."""
-    last_proposals = {each.metric: each for each in (*earlier.last_proposals, *later.last_proposals)}
+    last_proposals = {proposal.metric: proposal for proposal in (*earlier.last_proposals, *later.last_proposals)}
     return History(
         (*earlier.recommendations, *later.recommendations),
         (*earlier.scale_ups, *later.scale_ups),

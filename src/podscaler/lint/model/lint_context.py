@@ -92,8 +92,8 @@ class LintedAutoscaler:
 
     def rules(self, direction: str) -> Object:
         """The behavior of `scaleUp` or `scaleDown`, with defaults; empty without a behavior."""
-        found: Object = (self.item.spec.get("behavior") or {}).get(direction) or {}
-        return found
+        rules_of_direction: Object = (self.item.spec.get("behavior") or {}).get(direction) or {}
+        return rules_of_direction
 
     def is_disabled(self, direction: str) -> bool:
         """Whether the selectPolicy of the direction is Disabled."""
@@ -181,7 +181,7 @@ def _without_rejected(item: Item) -> Item:
     spec = dict(item.spec)
     rejected_indexes = {int(index) for name, index in parts if name == "metrics" and index is not None}
     written = enumerate(spec.get("metrics") or ())
-    spec["metrics"] = [{} if index in rejected_indexes else each for index, each in written]
+    spec["metrics"] = [{} if index in rejected_indexes else metric for index, metric in written]
     for name, index in parts:
         if index is None or name != "metrics":
             spec.pop(name, None)

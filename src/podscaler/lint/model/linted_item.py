@@ -115,7 +115,7 @@ def mapping(value: Any) -> Object:
 def mappings(value: Any) -> Iterator[Object]:
     """The objects of a list; nothing where it is none."""
     if isinstance(value, list):
-        yield from (each for each in value if isinstance(each, dict))
+        yield from (element for element in value if isinstance(element, dict))
 
 
 def text(value: Any) -> str:

@@ -58,10 +58,10 @@ def decoded(value: Object) -> DecodedPodAutoscaler:
     """A PodAutoscaler decoded from plain data. Raises DecodeError."""
     version = record().versions[0]
     assert version.decode is not None, "the schema of a custom resource is its definition's"
-    found = version.decode(value)
-    stored = semantics.copied(found.obj)
+    decoded_object = version.decode(value)
+    stored = semantics.copied(decoded_object.obj)
     version.default(stored)
-    return DecodedPodAutoscaler(found.obj, stored, tuple(found.problems))
+    return DecodedPodAutoscaler(decoded_object.obj, stored, tuple(decoded_object.problems))
 
 
 def in_v2(stored: Object) -> Object:
@@ -69,10 +69,10 @@ def in_v2(stored: Object) -> Object:
     return hpa.complete(decoding.decode_value(stored, "autoscaling/v2.HorizontalPodAutoscaler").obj)
 
 
-def first_errors(found: Iterable[FieldError]) -> Iterator[APIFinding]:
+def first_errors(errors: Iterable[FieldError]) -> Iterator[APIFinding]:
     """The first error of each field: a wrong quantity has four."""
     seen: set[str] = set()
-    for error in found:
+    for error in errors:
         if error.field != _NO_FIELD and error.field not in seen:
             seen.add(error.field)
             yield APIFinding(error.field, error.text)

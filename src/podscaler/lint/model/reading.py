@@ -121,11 +121,11 @@ def _decoded(item: Item, value: Object, resource: Resource, version: Version) ->
     """An item of a known kind. Raises DecodeError for what the server could not decode."""
     decoded = decoding.decode_value(value, version.message)
     stored = manifest_objects.with_defaults(decoded.obj, resource, version)
-    found = replace(item, written=decoded.obj, obj=stored)
+    item_read = replace(item, written=decoded.obj, obj=stored)
     if item.origin.is_live:
-        return found
+        return item_read
     return replace(
-        found, faults=(*(APIFinding("", problem) for problem in decoded.problems), *_api_errors(resource, stored))
+        item_read, faults=(*(APIFinding("", problem) for problem in decoded.problems), *_api_errors(resource, stored))
     )
 
 

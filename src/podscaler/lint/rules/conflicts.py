@@ -36,11 +36,11 @@ def overlapping_selectors(context: LintContext) -> Iterator[RuleFinding]:
 
 def _by_label(scaled: Sequence[Workload]) -> dict[_Label, list[Workload]]:
     """Workloads by namespace and each label of their pods; by namespace alone under the empty label."""
-    found: dict[_Label, list[Workload]] = defaultdict(list)
+    workloads_by_label: dict[_Label, list[Workload]] = defaultdict(list)
     for workload in scaled:
         for pair in (("", ""), *workload.labels.items()):
-            found[(workload.item.namespace, *pair)].append(workload)
-    return found
+            workloads_by_label[(workload.item.namespace, *pair)].append(workload)
+    return workloads_by_label
 
 
 def _candidates(workload: Workload, by_label: dict[_Label, list[Workload]]) -> Sequence[Workload]:
@@ -75,8 +75,8 @@ def two_autoscalers(context: LintContext) -> Iterator[RuleFinding]:
     scaled_objects = _scaled_objects(context)
     for autoscaler in context.autoscalers:
         item = autoscaler.item
-        conflicting = [each for each in owners[autoscaler.target_key] if each is not item]
-        conflicting += [each for each in scaled_objects.get(autoscaler.target_key, ()) if not _is_owned(item, each)]
+        conflicting = [other for other in owners[autoscaler.target_key] if other is not item]
+        conflicting += [other for other in scaled_objects.get(autoscaler.target_key, ()) if not _is_owned(item, other)]
         if conflicting:
             yield _conflict(autoscaler, conflicting)
 
@@ -94,18 +94,21 @@ def _conflict(autoscaler: LintedAutoscaler, conflicting: Sequence[Item]) -> Rule
 
 
 def _scaled_objects(context: LintContext) -> dict[Key, list[Item]]:
-    found: dict[Key, list[Item]] = defaultdict(list)
+    scaled_objects: dict[Key, list[Item]] = defaultdict(list)
     for item in context.of_kind("keda.sh", "ScaledObject"):
         reference = mapping(item.spec.get("scaleTargetRef"))
         group = group_of(text(reference.get("apiVersion")) or "apps/v1")
         kind = text(reference.get("kind")) or "Deployment"
-        found[Key(group, kind.lower(), item.namespace, text(reference.get("name")))].append(item)
-    return found
+        scaled_objects[Key(group, kind.lower(), item.namespace, text(reference.get("name")))].append(item)
+    return scaled_objects
 
 
 def _is_owned(item: Item, owner: Item) -> bool:
     owners = mappings(mapping(item.written.get("metadata")).get("ownerReferences"))
-    return any((each.get("kind"), each.get("name")) == (owner.kind, owner.name) for each in owners)
+    return any(
+        (owner_reference.get("kind"), owner_reference.get("name")) == (owner.kind, owner.name)
+        for owner_reference in owners
+    )
 
 
 @rule(
@@ -132,13 +135,13 @@ def _controlled(vertical: Item) -> set[str]:
     if mapping(vertical.spec.get("updatePolicy")).get("updateMode") == "Off":
         return set()
     policies = list(mappings(mapping(vertical.spec.get("resourcePolicy")).get("containerPolicies")))
-    found: set[str] = set()
+    names: set[str] = set()
     for policy in policies:
         if policy.get("mode") != "Off":
             named = policy.get("controlledResources")
-            found |= {text(each) for each in named} if isinstance(named, list) else set(_RESOURCES)
+            names |= {text(name) for name in named} if isinstance(named, list) else set(_RESOURCES)
     has_rest = not any(policy.get("containerName") == "*" for policy in policies)
-    return found | set(_RESOURCES) if has_rest else found
+    return names | set(_RESOURCES) if has_rest else names
 
 
 def _mutual_change(autoscaler: LintedAutoscaler, vertical: Item, shared: Sequence[str]) -> RuleFinding:

@@ -61,9 +61,9 @@ def _limits(context: LintContext) -> Iterator[tuple[LintedAutoscaler, _Limit]]:
     for autoscaler in context.autoscalers:
         workload = workloads.target_of(autoscaler, context)
         quotas = context.of_kind("", "ResourceQuota", autoscaler.item.namespace) if workload else ()
-        found = [limit for quota in quotas if workload for limit in _limits_of(quota, workload)]
-        if found:
-            yield autoscaler, min(found, key=lambda limit: limit.replicas)
+        limits = [limit for quota in quotas if workload for limit in _limits_of(quota, workload)]
+        if limits:
+            yield autoscaler, min(limits, key=lambda limit: limit.replicas)
 
 
 def _limits_of(quota: Item, workload: Workload) -> Iterator[_Limit]:
@@ -83,15 +83,15 @@ def _used_by_one_pod_milli(entry: str, workload: Workload) -> int | None:
     kind, _, resource = entry.rpartition(".")
     if kind not in ("", "requests", "limits") or workload.has_pod_resources:
         return None
-    each = [container.amount_milli(kind or "requests", resource) for container in workload.containers]
-    return sum(amount or 0 for amount in each)
+    amounts_milli = [container.amount_milli(kind or "requests", resource) for container in workload.containers]
+    return sum(amount or 0 for amount in amounts_milli)
 
 
 def _amounts_milli(hard: Any) -> dict[str, int]:
     """The entries of a quota's `hard` in thousandths; entries that are not quantities are left out."""
-    found = {}
+    amounts_milli = {}
     for name, amount in mapping(hard).items():
         if isinstance(amount, str | int) and not isinstance(amount, bool):
             with contextlib.suppress(quantity.QuantityError):
-                found[name] = quantity.parse(str(amount)).milli_value()
-    return found
+                amounts_milli[name] = quantity.parse(str(amount)).milli_value()
+    return amounts_milli

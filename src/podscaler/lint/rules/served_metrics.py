@@ -59,7 +59,11 @@ def _is_listed(metric: LintedMetric, listed: frozenset[str]) -> bool:
     if metric.type == "Pods":
         return f"pods/{name}" in listed
     kind = _described(metric).lower()
-    names = {each.rpartition("/")[0].partition(".")[0] for each in listed if each.rpartition("/")[2] == name}
+    names = {
+        listed_name.rpartition("/")[0].partition(".")[0]
+        for listed_name in listed
+        if listed_name.rpartition("/")[2] == name
+    }
     return any(plural in (kind, f"{kind}s", f"{kind}es", f"{kind[:-1]}ies") for plural in names)
 
 

@@ -61,18 +61,18 @@ def _scalable(kind: tuple[str, str], context: LintContext, defined: dict[tuple[s
 
 @cache
 def _built_in() -> dict[tuple[str, str], bool]:
-    return {(each.group, each.kind.lower()): each.scale is not None for each in catalog.RESOURCES}
+    return {(resource.group, resource.kind.lower()): resource.scale is not None for resource in catalog.RESOURCES}
 
 
 def _defined(context: LintContext) -> dict[tuple[str, str], bool]:
     """Whether the kinds of CustomResourceDefinitions among the objects have a scale in any version."""
-    found = {}
+    is_defined = {}
     for item in context.of_kind(*_CRD):
         spec = mapping(item.obj.get("spec"))
         kind = (text(spec.get("group")), text(mapping(spec.get("names")).get("kind")).lower())
         versions = mappings(spec.get("versions"))
-        found[kind] = any("scale" in mapping(version.get("subresources")) for version in versions)
-    return found
+        is_defined[kind] = any("scale" in mapping(version.get("subresources")) for version in versions)
+    return is_defined
 
 
 @rule("PSL003", "target-not-found", Severity.ERROR, "The target is not there.")

@@ -113,8 +113,8 @@ def _highest_pct(workload: Workload, metric: LintedMetric) -> float | None:
     if workload.has_pod_resources:
         return None
     containers = [container for container in workload.containers if metric.container in ("", container.name)]
-    limits = [each.amount_milli("limits", metric.resource) for each in containers]
-    requests = [each.amount_milli("requests", metric.resource) for each in containers]
+    limits = [container.amount_milli("limits", metric.resource) for container in containers]
+    requests = [container.amount_milli("requests", metric.resource) for container in containers]
     if None in limits or None in requests:
         return None
     requested = sum(amount or 0 for amount in requests)

@@ -74,7 +74,7 @@ def _fields(item: Item, parent: str) -> list[str]:
         member = schema.find_field(name, part) if name else None
         name = member.type if member and not member.is_scalar else None
     message = schema.find_message(name) if name else None
-    return [each.name for each in message.json_fields()] if message else []
+    return [field.name for field in message.json_fields()] if message else []
 
 
 @rule(

@@ -147,7 +147,9 @@ def evaluate(
     except NotCovered as reason:
         return run_exactly(scenario, candidates, measures, dict.fromkeys(range(len(candidates)), str(reason)))
     fallbacks = {
-        index: obstacle for index, each in enumerate(candidates) if (obstacle := find_obstacle(compiled, each))
+        index: obstacle
+        for index, candidate in enumerate(candidates)
+        if (obstacle := find_obstacle(compiled, candidate))
     }
     covered = [index for index in range(len(candidates)) if index not in fallbacks]
     results = _Results.empty(len(candidates), len(compiled.at_ms), keep_timeline=measures.keep_timeline)

@@ -33,7 +33,7 @@ def with_candidate(scenario: SimulationScenario, candidate: Spec) -> SimulationS
     Raises ValueError if no autoscaler or workload is clearly meant.
     """
     autoscalers = list(scenario.autoscalers)
-    places = [index for index, each in enumerate(autoscalers) if each.spec.key == candidate.key]
+    places = [index for index, autoscaler in enumerate(autoscalers) if autoscaler.spec.key == candidate.key]
     if not places and len(autoscalers) == 1:
         places = [0]
     if places:

@@ -124,16 +124,19 @@ def _odd_loads(workload: WorkloadModel) -> Iterator[str]:
     requests = workload.requests
     if requests is not None and requests.cpu_per_request_us <= 0:
         yield "requests without CPU time are not covered"
-    series = [each.total for each in workload.demands]
+    series = [demand.total for demand in workload.demands]
     if requests is not None:
         series.append(requests.rate)
-    if any(min(each.values) < 0 for each in series) or workload.replicas < 0:
+    if any(min(demand.values) < 0 for demand in series) or workload.replicas < 0:
         yield "negative loads are not covered"
     names = [container.name for container in workload.pod.containers]
     if len(set(names)) < len(names):
         yield "two containers with one name are not covered"
     containers = workload.pod.containers
-    shares = [*[each.load_permille for each in containers], *[each.memory_share_permille for each in containers]]
+    shares = [
+        *[container.load_permille for container in containers],
+        *[container.memory_share_permille for container in containers],
+    ]
     if not all(0 <= share <= 1000 for share in shares):
         yield "containers with more than all of the load are not covered"
 
@@ -174,7 +177,7 @@ def _loads(workload: WorkloadModel, start_ms: int, duration_ms: int) -> Array:
     requests = workload.requests
     totals = {demand.resource: demand.total for demand in workload.demands if demand.resource in ("cpu", "memory")}
     series = [*totals.values(), *([] if requests is None else [requests.rate])]
-    instants = {step for each in series for step in each.at_ms if start_ms < step <= duration_ms}
+    instants = {step for one_series in series for step in one_series.at_ms if start_ms < step <= duration_ms}
     at_ms = np.array([start_ms, *sorted(instants | {0}), at.FAR_MS], np.int64)
     loads = np.zeros((len(at_ms), 4), np.int64)
     loads[:, at.LOAD_AT_MS] = at_ms
@@ -213,7 +216,7 @@ def _check_amounts(workload: WorkloadModel, loads: Array, span_ms: int) -> None:
     if workload.requests is not None and workload.requests.memory_per_request_bytes:
         waiting = work // workload.requests.cpu_per_request_us
         bytes_waiting = waiting // 1000 * workload.requests.memory_per_request_bytes
-    idle_ucore_ms = sum(each.idle_cpu_ucores for each in workload.pod.containers) * span_ms
+    idle_ucore_ms = sum(container.idle_cpu_ucores for container in workload.pod.containers) * span_ms
     burst = workload.pod.burst_ucores * max(workload.pod.burst_ms, 1)
     idle_bytes = sum(container.idle_memory_bytes for container in workload.pod.containers)
     memory = (int(loads[:, at.LOAD_BYTES].max()) + bytes_waiting + idle_bytes) * 1000

@@ -149,7 +149,7 @@ def _set_resource(row: list[int], metric: ResourceMetric, workload: WorkloadMode
     containers = workload.pod.containers
     first, end = 0, len(containers)
     if metric.container:
-        chosen = [index for index, each in enumerate(containers) if each.name == metric.container]
+        chosen = [index for index, container in enumerate(containers) if container.name == metric.container]
         first, end = (chosen[0], chosen[0] + 1) if chosen else (0, 0)
     request = find_request_milli(containers[first:end], metric.resource)
     row[at.KIND] = at.UTILIZATION if isinstance(metric.target, Utilization) else at.RESOURCE_AVERAGE

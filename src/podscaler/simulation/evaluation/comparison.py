@@ -164,7 +164,7 @@ def _runs(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: 
     is_batched = [isinstance(candidate.policy, Spec) and candidate.replicas is None for candidate in candidates]
     batched = [index for index, fits in enumerate(is_batched) if fits]
     by_index = dict(zip(batched, _batch(scenario, [candidates[index] for index in batched], needs), strict=False))
-    return [by_index.get(index) or _run(scenario, each, needs) for index, each in enumerate(candidates)]
+    return [by_index.get(index) or _run(scenario, candidate, needs) for index, candidate in enumerate(candidates)]
 
 
 def _batch(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> Iterable[Run]:

@@ -71,7 +71,7 @@ class Reconstruction(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def censored_pct(self) -> float:
         """The share of the time in which the demand is a lower bound, in percent."""
-        hidden_ms = sum(each.end_ms - each.begin_ms for each in self.censored)
+        hidden_ms = sum(span.end_ms - span.begin_ms for span in self.censored)
         return 100 * hidden_ms / (self.end_ms - self.start_ms) if self.end_ms > self.start_ms else 0.0
 
     def sentences(self) -> tuple[str, ...]:
@@ -116,14 +116,14 @@ def reconstruct(observations: Sequence[UsageObservation], end_ms: int) -> Recons
         raise ValueError("no pod's CPU usage was observed, so the demand is unknown")
     start_ms = observations[0].at_ms
     steps = [(observation.at_ms - start_ms, _demand_ucores(observation)) for observation in observations]
-    unmeasured = sum(each.measured < each.ready for each in observations)
+    unmeasured = sum(observation.measured < observation.ready for observation in observations)
     return Reconstruction(
         demand=step_series.from_steps(steps),
         start_ms=start_ms,
         end_ms=end_ms,
         censored=_censored(observations, end_ms),
         extrapolated_pct=100 * unmeasured / len(observations),
-        gaps=_gaps([each.at_ms for each in observations]),
+        gaps=_gaps([observation.at_ms for observation in observations]),
     )
 
 

@@ -60,8 +60,10 @@ def read_limits(text: bytes) -> CPULimits:
         sidecars = [
             init_container for init_container in spec.init_containers or () if init_container.restart_policy == "Always"
         ]
-        found = {each.name: _cpu_limit(each.resources) for each in (*(spec.containers or ()), *sidecars)}
-        return CPULimits(None, {name: quantity.parse(limit).milli_value() for name, limit in found.items() if limit})
+        limits = {
+            container.name: _cpu_limit(container.resources) for container in (*(spec.containers or ()), *sidecars)
+        }
+        return CPULimits(None, {name: quantity.parse(limit).milli_value() for name, limit in limits.items() if limit})
     except (msgspec.DecodeError, ValueError) as error:
         raise RecordingError(f"the limits of a pod cannot be read: {error}") from None
 
@@ -134,8 +136,8 @@ class RecordedContainers:
         return len(limited)
 
     def _values_milli(self, usage: PodMetricsList, resource: str, container: str) -> Mapping[str, int]:
-        found = samples.of_resource(usage, resource, container, self._version).samples
-        return {pod: sample.value_milli for pod, sample in found.items()}
+        pod_samples = samples.of_resource(usage, resource, container, self._version).samples
+        return {pod: sample.value_milli for pod, sample in pod_samples.items()}
 
     def _add_memory(self, name: str, values_milli: Mapping[str, int], ready: Set[str]) -> None:
         self._memory_bytes[name] += sum(values_milli.values()) // 1000
@@ -153,14 +155,14 @@ class RecordedContainers:
         return tuple(
             [
                 ContainerModel(
-                    name=each.container,
-                    requests_milli=_stated({"cpu": each.cpu_milli, "memory": each.memory_milli}),
-                    cpu_limit_milli=self._limit_milli(each.container, cpu),
-                    idle_memory_bytes=self._least_bytes.get(each.container, 0),
+                    name=container.container,
+                    requests_milli=_stated({"cpu": container.cpu_milli, "memory": container.memory_milli}),
+                    cpu_limit_milli=self._limit_milli(container.container, cpu),
+                    idle_memory_bytes=self._least_bytes.get(container.container, 0),
                     load_permille=cpu,
                     memory_permille=memory,
                 )
-                for each, cpu, memory in zip(containers, cpu_permille, memory_permille, strict=True)
+                for container, cpu, memory in zip(containers, cpu_permille, memory_permille, strict=True)
             ]
         )
 
@@ -173,15 +175,18 @@ class RecordedContainers:
         if not self._memory:
             return None
         idle_bytes = self._idle_bytes()
-        steps = [(max(each.at_ms - start_ms, 0), _shared_bytes(each, idle_bytes)) for each in self._memory]
+        steps = [
+            (max(memory_sample.at_ms - start_ms, 0), _shared_bytes(memory_sample, idle_bytes))
+            for memory_sample in self._memory
+        ]
         return ResourceLoad(resource="memory", total=step_series.from_steps([(0, steps[0][1]), *steps[1:]]))
 
     def sentences(self, spec: Spec, models: Sequence[ContainerModel]) -> list[str]:
         """What the metrics of a spec assume of the containers."""
-        found = []
+        lines = []
         resources = [metric for metric in spec.metrics if isinstance(metric, ResourceMetric)]
         if any(metric.resource == "memory" for metric in resources):
-            found.append(
+            lines.append(
                 f"A pod takes {self._idle_bytes() / _MIB:,.0f} MiB of memory, the least that ready pods took; the "
                 "rest stays as recorded in total, and ready pods share it."
             )
@@ -191,18 +196,18 @@ class RecordedContainers:
                 f"and {model.memory_share_permille / 10:g} % of memory"
                 for model in models
             )
-            found.append(f"Containers share the load as in the whole recording: {shares}.")
-        return found
+            lines.append(f"Containers share the load as in the whole recording: {shares}.")
+        return lines
 
     def _usual(self) -> tuple[_Requests, ...]:
         """The containers that most pods have; those that were measured where the pods have none."""
-        with_containers = [(count, found) for found, count in self._requests.items() if found]
+        with_containers = [(count, requests) for requests, count in self._requests.items() if requests]
         if with_containers:
             return max(with_containers)[1]
         return tuple([_Requests(name, 0, 0) for name in self._cpu_milli])
 
     def _idle_bytes(self) -> int:
-        return sum(self._least_bytes.get(each.container, 0) for each in self._usual())
+        return sum(self._least_bytes.get(container.container, 0) for container in self._usual())
 
     def _load_bytes(self, name: str) -> int:
         return max(self._memory_bytes[name] - self._measured[name] * self._least_bytes.get(name, 0), 0)

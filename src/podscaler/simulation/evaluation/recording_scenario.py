@@ -135,7 +135,9 @@ class _Reader:
             self._periods_ms[round((sync.now_ns - self._last.now_ns) / _MS_NS / _SECOND_MS) * _SECOND_MS] += 1
         self._first, self._last = self._first or sync, sync
         self._take_start_ups(self._pods)
-        usage = next((each for each in sync.line.metrics or () if isinstance(each, PodMetricsList)), None)
+        usage = next(
+            (metrics_list for metrics_list in sync.line.metrics or () if isinstance(metrics_list, PodMetricsList)), None
+        )
         if usage is not None:
             self._take_usage(sync, usage)
         for metric, measurement in zip(sync.spec.metrics, sync.observation.metrics, strict=False):

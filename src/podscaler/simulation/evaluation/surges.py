@@ -90,5 +90,5 @@ def summary(surge_reactions: Sequence[Reaction], end_ms: int) -> ReactionSummary
         end_ms - surge_reaction.at_ms if surge_reaction.reaction_ms is None else surge_reaction.reaction_ms
         for surge_reaction in surge_reactions
     ]
-    unfinished = sum(each.reaction_ms is None for each in surge_reactions)
+    unfinished = sum(surge_reaction.reaction_ms is None for surge_reaction in surge_reactions)
     return ReactionSummary(len(surge_reactions), statistics.median(durations), max(durations), unfinished)

@@ -58,15 +58,17 @@ def sentence(comparison: CandidateComparison) -> str:
         return "There is no candidate besides the present spec."
     better = [difference for difference in differences if min(_signs(difference)) < 0 and max(_signs(difference)) <= 0]
     if better:
-        best_difference = min(better, key=lambda each: (_cost(each), -each.speedup))
+        best_difference = min(better, key=lambda difference: (_cost(difference), -difference.speedup))
         return f"{best_difference.name} is better than the present spec: {_words(best_difference)}."
-    mixed = [each for each in differences if min(_signs(each)) < 0 < max(_signs(each))]
+    mixed = [difference for difference in differences if min(_signs(difference)) < 0 < max(_signs(difference))]
     if mixed:
-        first = min(mixed, key=lambda each: (-each.speedup, each.missing.candidate, _cost(each)))
+        first = min(
+            mixed, key=lambda difference: (-difference.speedup, difference.missing.candidate, _cost(difference))
+        )
         return (
             f"No candidate is better in both measures; compared to the present spec, {first.name} has {_words(first)}."
         )
-    if all(max(_signs(each)) > 0 for each in differences):
+    if all(max(_signs(difference)) > 0 for difference in differences):
         return "No candidate is better than the present spec: each has more pod-hours or more missing pods."
     return "No candidate is better than the present spec: the differences are within the noise of this load."
 
@@ -78,8 +80,8 @@ def _signs(differences: Differences) -> tuple[int, int]:
 def _cost(differences: Differences) -> float:
     """The sum of both measures' ratios, so that the greatest gain comes first."""
     return sum(
-        1.0 if each.is_noise else (each.candidate / each.present if each.present else math.inf)
-        for each in (differences.missing, differences.supplied)
+        1.0 if difference.is_noise else (difference.candidate / difference.present if difference.present else math.inf)
+        for difference in (differences.missing, differences.supplied)
     )
 
 

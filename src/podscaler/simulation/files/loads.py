@@ -102,8 +102,10 @@ def _kind(field: FileField) -> str:
 def _sum(series: list[StepSeries]) -> StepSeries:
     if len(series) == 1:
         return series[0]
-    instants = sorted(set(itertools.chain([0], *(each.at_ms for each in series))))
-    return step_series.from_steps((at_ms, sum(each.value_at(at_ms) for each in series)) for at_ms in instants)
+    instants = sorted(set(itertools.chain([0], *(one_series.at_ms for one_series in series))))
+    return step_series.from_steps(
+        (at_ms, sum(one_series.value_at(at_ms) for one_series in series)) for at_ms in instants
+    )
 
 
 def _read_one(field: FileField, name: str, context: LoadContext, per_unit: int) -> StepSeries:

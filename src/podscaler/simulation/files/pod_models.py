@@ -120,7 +120,7 @@ def _containers(
     shares = _shares(manifest, names, parts, members.get("containers"))
     for index, container in enumerate(counting):
         name = container["name"]
-        of_pod = {each: members[each] for each in ("idleCPU", "idleMemory") if index == 0 and each in members}
+        of_pod = {member: members[member] for member in ("idleCPU", "idleMemory") if index == 0 and member in members}
         container_parts = of_pod | parts.get(name, {})
         yield ContainerModel(
             name=name,

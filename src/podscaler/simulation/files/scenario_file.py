@@ -78,7 +78,7 @@ def read(path: Path, *, seed: int | None = None, range_query: RangeQuery | None 
         raise UsageError(
             f"{path} has {count} documents of kind {documents.KIND} ({documents.API_VERSION}); one is needed"
         )
-    manifest_fields = [each for each in fields if each is not scenarios[0]]
+    manifest_fields = [field for field in fields if field is not scenarios[0]]
     return _Reader(scenarios[0], manifest_fields, path.parent, seed, range_query).read()
 
 
@@ -107,12 +107,12 @@ class _Reader:
     def read(self) -> ScenarioFile:
         members, context = self._members, self._context
         settings = scenario_parts.read_settings(members.get("flags"), members.get("version"))
-        targets = {key: each for (kind, key), each in self._objects.items() if kind in workloads.KINDS}
-        autoscalers = [each for (kind, _), each in self._objects.items() if kind == conversion.KIND]
+        targets = {key: obj for (kind, key), obj in self._objects.items() if kind in workloads.KINDS}
+        autoscalers = [obj for (kind, _), obj in self._objects.items() if kind == conversion.KIND]
         specs = {autoscaler.key: documents.parse_spec(autoscaler, settings) for autoscaler in autoscalers}
         names = ScenarioNames(workloads=targets, autoscalers=specs, settings=settings)
-        models = {each.key: each for each in workloads.read_all(targets, members.get("workloads"), context)}
-        bound = tuple(_bound(each, specs[each.key], models) for each in autoscalers)
+        models = {workload.key: workload for workload in workloads.read_all(targets, members.get("workloads"), context)}
+        bound = tuple(_bound(autoscaler, specs[autoscaler.key], models) for autoscaler in autoscalers)
         events = tuple(scenario_parts.read_events(members.get("events"), names, context))
         edits = [event.spec for event in events if isinstance(event, SpecEdited)]
         for edited in edits:
@@ -136,7 +136,7 @@ class _Reader:
         )
         self._check(scenario)
         expected = scenario_parts.read_expectations(members.get("expect"), models, context.duration_ms)
-        wires = {each.key: documents.wire_spec(each) for each in autoscalers}
+        wires = {autoscaler.key: documents.wire_spec(autoscaler) for autoscaler in autoscalers}
         return ScenarioFile(scenario, tuple(expected), wires)
 
     def _of_other_files(self) -> Iterable[FileField]:

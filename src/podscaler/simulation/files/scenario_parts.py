@@ -112,11 +112,11 @@ def read_cluster(field: FileField | None) -> ClusterModel | None:
 def read_feeds(field: FileField | None, context: LoadContext) -> Iterator[MetricFeed]:
     """The values of Pods, Object and External metrics. Raises UsageError."""
     seen: set[tuple[str, str]] = set()
-    for each in [] if field is None else field.elements():
-        members = each.members(("name", "values", "sharing", "lag", "object"))
+    for element in [] if field is None else field.elements():
+        members = element.members(("name", "values", "sharing", "lag", "object"))
         for name in ("name", "values"):
             if name not in members:
-                raise each.error(f"`{name}` is needed")
+                raise element.error(f"`{name}` is needed")
         feed = MetricFeed(
             metric=members["name"].text(),
             values=loads.read(members["values"], context, MILLI),
@@ -125,17 +125,17 @@ def read_feeds(field: FileField | None, context: LoadContext) -> Iterator[Metric
             object_name=members["object"].text() if "object" in members else "",
         )
         if (feed.metric, feed.object_name) in seen:
-            raise each.error(f"the metric {feed.metric} has values twice")
+            raise element.error(f"the metric {feed.metric} has values twice")
         seen.add((feed.metric, feed.object_name))
         yield feed
 
 
 def read_events(field: FileField | None, names: ScenarioNames, context: LoadContext) -> Iterator[ScenarioEvent]:
     """What users do at instants. Raises UsageError."""
-    for each in [] if field is None else field.elements():
-        members = each.members(("at", "scale", "replicas", "rollout", "edit"))
+    for element in [] if field is None else field.elements():
+        members = element.members(("at", "scale", "replicas", "rollout", "edit"))
         if "at" not in members:
-            raise each.error("`at` is needed: the instant of the event")
+            raise element.error("`at` is needed: the instant of the event")
         at_ms = members["at"].duration_ms()
         if at_ms > context.duration_ms:
             raise members["at"].error("the event is after the end of the scenario")
@@ -148,7 +148,7 @@ def read_events(field: FileField | None, names: ScenarioNames, context: LoadCont
             case ["edit"]:
                 yield SpecEdited(at_ms, _edited(members["edit"], names, context))
             case _:
-                raise each.error("an event is {at, scale, replicas}, {at, rollout}, or {at, edit}")
+                raise element.error("an event is {at, scale, replicas}, {at, rollout}, or {at, edit}")
 
 
 def _rolled_out(field: FileField, names: ScenarioNames) -> str:
@@ -178,10 +178,10 @@ def read_outages(field: FileField | None, metrics: Collection[str]) -> Iterator[
 
     Raises UsageError.
     """
-    for each in [] if field is None else field.elements():
-        members = each.members(("from", "to", "metric"))
+    for element in [] if field is None else field.elements():
+        members = element.members(("from", "to", "metric"))
         if "from" not in members or "to" not in members:
-            raise each.error("`from` and `to` are needed")
+            raise element.error("`from` and `to` are needed")
         at_ms, until_ms = members["from"].duration_ms(), members["to"].duration_ms()
         if until_ms <= at_ms:
             raise members["to"].error("`to` is not after `from`")
@@ -192,18 +192,20 @@ def read_outages(field: FileField | None, metrics: Collection[str]) -> Iterator[
 def read_expectations(field: FileField | None, workloads: Iterable[str], duration_ms: int) -> Iterator[Expectation]:
     """What the scenario expects. Raises UsageError."""
     workload_keys = list(workloads)
-    for each in [] if field is None else field.elements():
-        members = each.members(("workload", "from", "to", *get_args(ExpectedValue)))
+    for element in [] if field is None else field.elements():
+        members = element.members(("workload", "from", "to", *get_args(ExpectedValue)))
         if "workload" not in members:
-            raise each.error("`workload` is needed")
+            raise element.error("`workload` is needed")
         key = find_key(members["workload"], workload_keys)
         from_ms = members["from"].duration_ms() if "from" in members else 0
         until_ms = members["to"].duration_ms() if "to" in members else duration_ms
         if not from_ms <= until_ms <= duration_ms:
-            raise each.error("the span is not within the scenario: 0s, `from`, `to`, `duration` must be in this order")
+            raise element.error(
+                "the span is not within the scenario: 0s, `from`, `to`, `duration` must be in this order"
+            )
         values = [name for name in get_args(ExpectedValue) if name in members]
         if not values:
-            raise each.error(f"nothing is expected; state one of {', '.join(get_args(ExpectedValue))}")
+            raise element.error(f"nothing is expected; state one of {', '.join(get_args(ExpectedValue))}")
         for name in values:
             low, high = _bounds(members[name], name)
             yield Expectation(workload=key, value=name, low=low, high=high, from_ms=from_ms, until_ms=until_ms)

@@ -61,7 +61,7 @@ def to_series(points: Iterable[TracePoint], rules: PointRules, per_unit: int) ->
     start_ms = first.at_ms if rules.start_ms is None else rules.start_ms
     if first.at_ms > start_ms and rules.unit != "requests":
         raise rules.error(first.place, "the first row is after the start of the section; choose a later `from`")
-    relative = (each._replace(at_ms=each.at_ms - start_ms) for each in itertools.chain([first], ordered))
+    relative = (point._replace(at_ms=point.at_ms - start_ms) for point in itertools.chain([first], ordered))
     within = itertools.takewhile(lambda point: point.at_ms < rules.duration_ms, relative)
     if rules.unit == "requests":
         return _binned(within, rules, per_unit)

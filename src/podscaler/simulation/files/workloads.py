@@ -34,7 +34,7 @@ def find_key(field: FileField, known_keys: Iterable[str]) -> str:
     name = field.text()
     key = name if "/" in name else f"{NAMESPACE}/{name}"
     if key not in known_keys:
-        matching = [each for each in known_keys if "/" not in name and each.partition("/")[2] == name]
+        matching = [known_key for known_key in known_keys if "/" not in name and known_key.partition("/")[2] == name]
         if len(matching) != 1:
             raise field.error(f"the manifests have no workload {name}; they have {', '.join(known_keys) or 'none'}")
         return matching[0]

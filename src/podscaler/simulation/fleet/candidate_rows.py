@@ -48,7 +48,7 @@ def rows(autoscaler: FleetAutoscaler | UnusableAutoscaler, make_trial: MakeTrial
 def _rows_of_candidates(autoscaler: FleetAutoscaler, candidates: Sequence[Candidate], needs: Needs) -> list[FleetRow]:
     scenario = autoscaler.scenario
     at_ms = range(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms)
-    needed = [needs.pods.value_at(each) for each in at_ms]
+    needed = [needs.pods.value_at(instant_ms) for instant_ms in at_ms]
     counted_needs = [need for instant_ms, need in zip(at_ms, needed, strict=True) if instant_ms >= needs.from_ms]
     if not counted_needs:
         raise ValueError("no sync is in the time that counts")
@@ -60,22 +60,22 @@ def _rows_of_candidates(autoscaler: FleetAutoscaler, candidates: Sequence[Candid
         FleetRow(
             autoscaler=autoscaler.key,
             candidate=candidate.name,
-            pod_hours=each.pod_hours,
+            pod_hours=instant_ms.pod_hours,
             needed_pod_hours=needed_hours,
-            under_timeshare_pct=each.elasticity.under_timeshare_pct,
-            under_accuracy_pct=each.elasticity.under_accuracy_pct,
-            over_timeshare_pct=each.elasticity.over_timeshare_pct,
-            over_accuracy_pct=each.elasticity.over_accuracy_pct,
-            instability_pct=each.elasticity.instability_pct,
-            jitter=each.elasticity.jitter,
-            slo_missed_pct=each.slo_missed_pct,
-            lost_pct=each.lost_pct,
-            scale_changes=each.scale_changes,
-            speedup=elastic_speedup(first, each.elasticity),
-            engine=each.engine,
+            under_timeshare_pct=instant_ms.elasticity.under_timeshare_pct,
+            under_accuracy_pct=instant_ms.elasticity.under_accuracy_pct,
+            over_timeshare_pct=instant_ms.elasticity.over_timeshare_pct,
+            over_accuracy_pct=instant_ms.elasticity.over_accuracy_pct,
+            instability_pct=instant_ms.elasticity.instability_pct,
+            jitter=instant_ms.elasticity.jitter,
+            slo_missed_pct=instant_ms.slo_missed_pct,
+            lost_pct=instant_ms.lost_pct,
+            scale_changes=instant_ms.scale_changes,
+            speedup=elastic_speedup(first, instant_ms.elasticity),
+            engine=instant_ms.engine,
             notes=notes,
         )
-        for candidate, each in zip(candidates, measured, strict=True)
+        for candidate, instant_ms in zip(candidates, measured, strict=True)
     ]
 
 
@@ -88,14 +88,21 @@ def _measured(
         for candidate in candidates
         if isinstance(candidate.policy, Spec) and candidate.replicas is None
     ]
-    other_candidates = [each for each in candidates if not isinstance(each.policy, Spec) or each.replicas is not None]
+    other_candidates = [
+        candidate
+        for candidate in candidates
+        if not isinstance(candidate.policy, Spec) or candidate.replicas is not None
+    ]
     in_batch = iter(_in_batch(scenario, specs, needs, needed) if specs else ())
     alone = iter(
         [_of_result(result) for result in comparison.compare(scenario, other_candidates, needs).results]
         if other_candidates
         else ()
     )
-    return [next(in_batch if isinstance(each.policy, Spec) and each.replicas is None else alone) for each in candidates]
+    return [
+        next(in_batch if isinstance(candidate.policy, Spec) and candidate.replicas is None else alone)
+        for candidate in candidates
+    ]
 
 
 def _of_result(result: CandidateResult) -> _Measured:

@@ -63,7 +63,9 @@ def run(fleet: FleetRun, on: ClusterRequest, on_progress: Callable[[FleetProgres
     """
     fingerprints = {partition.name: _fingerprint(partition, fleet.description) for partition in fleet.partitions}
     missing_partitions = [
-        each for each in fleet.partitions if not results.is_present(fleet.folder, each.name, fingerprints[each.name])
+        partition
+        for partition in fleet.partitions
+        if not results.is_present(fleet.folder, partition.name, fingerprints[partition.name])
     ]
     total, kept_count = len(fleet.partitions), len(fleet.partitions) - len(missing_partitions)
     progress = FleetProgress(partitions=total, done=kept_count, kept=kept_count, autoscalers=0)

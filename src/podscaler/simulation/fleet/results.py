@@ -22,7 +22,11 @@ def _schema() -> dict[str, type[polars.DataType]]:
     """The columns: the fields of FleetRow."""
     fields = {}
     for field in msgspec.structs.fields(FleetRow):
-        kind = next(each for each in _TYPES if each is field.type or each in getattr(field.type, "__args__", ()))
+        kind = next(
+            column_type
+            for column_type in _TYPES
+            if column_type is field.type or column_type in getattr(field.type, "__args__", ())
+        )
         fields[field.name] = _TYPES[kind]
     return fields
 

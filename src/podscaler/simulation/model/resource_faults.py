@@ -16,7 +16,7 @@ def find_fault(metric: Metric, workload: WorkloadModel) -> str:
     if metric.container and metric.container not in containers:
         return f"{workload.kind} {workload.key} has no container {metric.container}; it has {', '.join(containers)}"
     counting = [containers[metric.container]] if metric.container else list(containers.values())
-    lacking = [each.name for each in counting if metric.resource not in each.requests_milli]
+    lacking = [container.name for container in counting if metric.resource not in container.requests_milli]
     if lacking and isinstance(metric.target, Utilization):
         return (
             f"container {lacking[0]} of {workload.key} has no {metric.resource} request, which averageUtilization needs"

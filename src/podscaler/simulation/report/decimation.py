@@ -40,8 +40,8 @@ def _kept_indexes(plot: TimePlot, points_max: int) -> tuple[Sequence[int], bool]
     if size <= points_max:
         return range(size), True
     ends = {0, size - 1}
-    exact = [each.values for each in plot.series if each.keeps_changes]
-    other_series = [each.values for each in plot.series if not each.keeps_changes]
+    exact = [one_series.values for one_series in plot.series if one_series.keeps_changes]
+    other_series = [one_series.values for one_series in plot.series if not one_series.keeps_changes]
     changes = ends | set(_changes(exact, size))
     every_change = len(changes) <= points_max * _CHANGES_SHARE
     kept_indexes = changes if every_change else ends

@@ -59,7 +59,7 @@ class DecisionLog:
 
     def decisions(self) -> tuple[ExplainedDecision, ...]:
         """The kept decisions in order of time."""
-        return tuple([decision for *_, decision in sorted(self._kept, key=lambda each: -each[1])])
+        return tuple([decision for *_, decision in sorted(self._kept, key=lambda kept_decision: -kept_decision[1])])
 
     def _kind(self, sync: SimulatedSync, outcome: Verdict) -> DecisionKind | None:
         """The kind of decision; None if the sync is not one."""

@@ -61,8 +61,8 @@ class RelativeChange(msgspec.Struct, frozen=True):
 
 def change(measure: str, candidate: FoldedScores, other: FoldedScores) -> RelativeChange:
     """The change of a measure from `other` to `candidate`."""
-    before = [value(each, measure) for each in other.folds or (other.whole,)]
-    after = [value(each, measure) for each in candidate.folds or (candidate.whole,)]
+    before = [value(scores, measure) for scores in other.folds or (other.whole,)]
+    after = [value(scores, measure) for scores in candidate.folds or (candidate.whole,)]
     differences = [after_score - before_score for after_score, before_score in zip(after, before, strict=True)]
     scale = max(statistics.fmean(before), _FLOOR[MEASURES[measure].unit])
     error = statistics.stdev(differences) / math.sqrt(len(differences)) if len(differences) > 1 else 0.0

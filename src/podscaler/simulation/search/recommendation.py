@@ -50,11 +50,11 @@ def changes(before: HorizontalPodAutoscalerSpec, after: HorizontalPodAutoscalerS
 
 def _fields(part: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(part, Mapping):
-        for key, each in part.items():
-            yield from _fields(each, f"{path}.{key}" if path else key)
+        for key, member in part.items():
+            yield from _fields(member, f"{path}.{key}" if path else key)
     elif isinstance(part, list | tuple) and not path.endswith("policies"):
-        for index, each in enumerate(part):
-            yield from _fields(each, f"{path}[{index}]")
+        for index, member in enumerate(part):
+            yield from _fields(member, f"{path}[{index}]")
     else:
         yield path, part
 

@@ -107,7 +107,7 @@ def fold_evaluator(part: ScoredPart, folds: int, on_fallback: Callable[[str], No
     beginnings = [until(part, before + round(syncs * fold / folds)) for fold in range(1, folds + 1)]
 
     def evaluate(specs: Sequence[HorizontalPodAutoscalerSpec]) -> Sequence[FoldedScores]:
-        by_beginning = [_totals(each, specs, on_fallback) for each in beginnings]
+        by_beginning = [_totals(beginning, specs, on_fallback) for beginning in beginnings]
         return [_folded([totals[index] for totals in by_beginning]) for index in range(len(specs))]
 
     return evaluate
@@ -177,7 +177,7 @@ def _folded(beginnings: Sequence[_Totals]) -> FoldedScores:
     """The scores of the whole part, and of what each beginning has more than the one before."""
     steps = itertools.pairwise(beginnings)
     later = [_Totals(*map(operator.sub, longer, shorter)) for shorter, longer in steps]
-    return FoldedScores(_scores(beginnings[-1]), tuple([_scores(each) for each in (beginnings[0], *later)]))
+    return FoldedScores(_scores(beginnings[-1]), tuple([_scores(beginning) for beginning in (beginnings[0], *later)]))
 
 
 def _scores(totals: _Totals) -> Scores:

@@ -143,12 +143,12 @@ class _Standard(NamedTuple):
 
     def objectives(self, candidate: FoldedScores) -> tuple[float, ...]:
         """Cautious changes from the present spec, in the order of the goals; below 0 is better."""
-        return tuple([folds.change(each, candidate, self.present).cautious for each in self.goals.minimize])
+        return tuple([folds.change(measure, candidate, self.present).cautious for measure in self.goals.minimize])
 
     def excesses(self, candidate: FoldedScores) -> Mapping[str, float]:
         """By how much the candidate exceeds each limit and each measure of the present spec; 0 or less: it does not."""
         limits = {str(limit): limit.excess(candidate.whole) for limit in self.goals.limits}
-        changes = {each: folds.change(each, candidate, self.present).cautious for each in self.goals.not_worse}
+        changes = {measure: folds.change(measure, candidate, self.present).cautious for measure in self.goals.not_worse}
         return limits | {name: cautious - folds.SAME / 2 for name, cautious in changes.items()}
 
     def is_met(self, candidate: FoldedScores) -> bool:
@@ -203,20 +203,20 @@ class _Variation:
         Args:
             rank: by how much it exceeds limits, and the sum of its objectives.
         """
-        if values not in [each for _, each in self._best]:
-            self._best = sorted([*self._best, (rank, dict(values))], key=lambda each: each[0])[:ELITE]
+        if values not in [kept_values for _, kept_values in self._best]:
+            self._best = sorted([*self._best, (rank, dict(values))], key=lambda kept_values: kept_values[0])[:ELITE]
 
     def values(self) -> Mapping[str, int | str]:
         """Values that are to stay as they are in the next candidate."""
         _, values = self._choice.choice(self._best)
         left_open = self._choice.sample(sorted(values), min(self._choice.randint(1, 3), len(values)))
-        return {name: each for name, each in values.items() if name not in left_open}
+        return {name: value for name, value in values.items() if name not in left_open}
 
 
 def _chosen(tried: Sequence[TunedCandidate], standard: _Standard) -> TunedCandidate | None:
     """The candidate with the smallest sum of objectives of those that meet the goals and are better."""
-    eligible = [each for each in tried if standard.is_met(each.folded) and standard.is_better(each.folded)]
-    return min(eligible, key=lambda each: sum(standard.objectives(each.folded)), default=None)
+    eligible = [trial for trial in tried if standard.is_met(trial.folded) and standard.is_better(trial.folded)]
+    return min(eligible, key=lambda trial: sum(standard.objectives(trial.folded)), default=None)
 
 
 def _simplified(
@@ -235,7 +235,7 @@ def _simplified(
 
 def _is_as_good(undone: FoldedScores, chosen: FoldedScores, standard: _Standard) -> bool:
     """Whether no objective is larger by more than its error and the share NEGLIGIBLE."""
-    changes = [folds.change(each, undone, chosen) for each in standard.goals.minimize]
+    changes = [folds.change(measure, undone, chosen) for measure in standard.goals.minimize]
     return all(change.mean <= max(change.error, NEGLIGIBLE) for change in changes)
 
 
@@ -264,7 +264,7 @@ def _reason(tried: Sequence[TunedCandidate], standard: _Standard, goals: Goals) 
     if not tried:
         return "the search was interrupted before a candidate was evaluated"
     limits = " and ".join(map(str, goals.limits))
-    if limits and not any(standard.goals.are_met(each.scores) for each in tried):
+    if limits and not any(standard.goals.are_met(trial.scores) for trial in tried):
         return f"no candidate keeps {limits} on the first part with a margin of a fifth"
     return "no candidate is better than the present spec on the first part by more than its noise"
 

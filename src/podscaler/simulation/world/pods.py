@@ -28,7 +28,9 @@ class PodFacts:
     def __init__(self, name: str, model: PodModel, start_ns: int) -> None:
         self.labels: Mapping[str, str] = {"app": name}
         self._start_ns = start_ns
-        self._containers = tuple(ContainerRequests(each.name, each.requests_milli) for each in model.containers)
+        self._containers = tuple(
+            ContainerRequests(container.name, container.requests_milli) for container in model.containers
+        )
         resources_by_container = [set(container.requests_milli) for container in model.containers]
         shared = set.intersection(*resources_by_container) if resources_by_container else set()
         self._requests_milli = {name: amount for name, amount in model.request_milli.items() if name in shared}

@@ -54,7 +54,9 @@ class ResourceSampling:
         self._pod_model = pod_model
         self._facts = facts
         self._containers = {
-            (resource, container): [each for each in pod_model.containers if container in ("", each.name)]
+            (resource, container): [
+                container_model for container_model in pod_model.containers if container in ("", container_model.name)
+            ]
             for resource, container in resources
         }
         self._random = Random(f"{seed}/dropout")

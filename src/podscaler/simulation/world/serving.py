@@ -67,7 +67,7 @@ class ServedLoad:
         Returns the instant of the next step of the load, None if there is none.
         """
         self.advance(at_ms)
-        series = [each for each in (self._cpu, self._memory) if each is not None]
+        series = [one_series for one_series in (self._cpu, self._memory) if one_series is not None]
         if self.requests is not None:
             self.rate_milli = self.requests.rate.value_at(at_ms)
             self.demand_ucores = self.rate_milli * self.requests.cpu_per_request_us // 1000
@@ -76,7 +76,7 @@ class ServedLoad:
             self.demand_ucores = self._cpu.value_at(at_ms)
         if self._memory is not None:
             self.demand_bytes = self._memory.value_at(at_ms)
-        steps = [step for step in (each.next_step_after(at_ms) for each in series) if step is not None]
+        steps = [step for step in (one_series.next_step_after(at_ms) for one_series in series) if step is not None]
         return min(steps, default=None)
 
     def set_ready(self, ready: int, at_ms: int) -> None:

@@ -336,7 +336,7 @@ def _comprehension(node: Comprehension) -> Step:
     if node.kind == "bind":
         return _bind(node.names[1], planned(node.start), planned(node.outcome))
     test = planned(node.test) if node.test is not None else None
-    produced = [planned(each) for each in node.produced]
+    produced = [planned(produced_node) for produced_node in node.produced]
     evaluate = _EVALUATORS[node.kind]
     source, names = planned(node.source), node.names
 

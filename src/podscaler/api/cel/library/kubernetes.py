@@ -155,7 +155,7 @@ def _url_error(text: str) -> str:
     """Why Go's net/url rejects a text as URL or absolute path; empty if it does not."""
     if not text:
         return "empty url"
-    if any(ord(each) < 0x20 or ord(each) == 0x7F for each in text):
+    if any(ord(character) < 0x20 or ord(character) == 0x7F for character in text):
         return "net/url: invalid control character in URL"
     if not _SCHEME.match(text) and not text.startswith("/"):
         return "missing protocol scheme" if text.startswith(":") else "invalid URI for request"

@@ -96,7 +96,7 @@ def contains(container: Any, item: Any, budget: Budget) -> bool:
         return item in container
     if not isinstance(container, list):
         raise no_such_overload()
-    return any(equal(item, each, budget) for each in container)
+    return any(equal(item, member, budget) for member in container)
 
 
 def add(left: Any, right: Any, budget: Budget) -> Any:

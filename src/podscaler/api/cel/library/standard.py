@@ -278,9 +278,9 @@ def _operators() -> dict[str, Function]:
         for name in ("_<_", "_<=_", "_>_", "_>=_")
         for left_type, right_type in _COMPARABLE_PAIRS
     ]
-    forms += [f"_+_({each}" for each in _PLUS] + [f"_-_({each}" for each in _MINUS]
-    forms += [f"{name}({each}" for name in ("_*_", "_/_") for each in _NUMERIC]
-    forms += [f"_%_({each}" for each in _NUMERIC[1:]]
+    forms += [f"_+_({operand_types}" for operand_types in _PLUS] + [f"_-_({operand_types}" for operand_types in _MINUS]
+    forms += [f"{name}({operand_types}" for name in ("_*_", "_/_") for operand_types in _NUMERIC]
+    forms += [f"_%_({operand_types}" for operand_types in _NUMERIC[1:]]
     forms += ["_&&_(bool, bool) -> bool", "_||_(bool, bool) -> bool", "!_(bool) -> bool", "_?_:_(bool, A, A) -> A"]
     forms += ["-_(double) -> double", "-_(int) -> int", "@in(A, list<A>) -> bool", "@in(A, map<A, B>) -> bool"]
     forms += ["_[_](list<A>, int) -> A", "_[_](map<A, B>, A) -> B"]

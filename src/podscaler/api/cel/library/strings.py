@@ -87,7 +87,11 @@ def _join(budget: Budget, parts: list[str], by: str = "") -> str:
 
 def _quote(text: str) -> str:
     names = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
-    return '"' + "".join(names.get(each) or (f"\\{each}" if each in '\\"' else each) for each in text) + '"'
+    return (
+        '"'
+        + "".join(names.get(character) or (f"\\{character}" if character in '\\"' else character) for character in text)
+        + '"'
+    )
 
 
 @charged

@@ -113,8 +113,8 @@ def children(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
         if isinstance(schema.get(name), dict):
             yield f"{path}.{name}", schema[name]
     for name in ("allOf", "oneOf", "anyOf"):
-        for index, one in enumerate(schema.get(name) or []):
-            yield f"{path}.{name}[{index}]", one
+        for index, subschema in enumerate(schema.get(name) or []):
+            yield f"{path}.{name}[{index}]", subschema
 
 
 def _root_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:

@@ -118,10 +118,10 @@ def _logic(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
         subschemas = schema.get(name) or []
         if is_int_or_string and name == "anyOf" and subschemas == _INT_OR_STRING:
             continue
-        for index, one in enumerate(subschemas):
-            if is_int_or_string and name == "allOf" and not index and one.get("anyOf") == _INT_OR_STRING:
+        for index, subschema in enumerate(subschemas):
+            if is_int_or_string and name == "allOf" and not index and subschema.get("anyOf") == _INT_OR_STRING:
                 continue
-            yield f"{path}.{name}[{index}]", one
+            yield f"{path}.{name}[{index}]", subschema
     if isinstance(schema.get("not"), dict):
         yield f"{path}.not", schema["not"]
 

@@ -245,8 +245,8 @@ def _selectable_errors(fields: list[Object], path: str, version: Object) -> list
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     errors: list[FieldError] = []
     seen: set[str] = set()
-    for index, one in enumerate(fields):
-        json_path = one.get("jsonPath", "")
+    for index, selectable_field in enumerate(fields):
+        json_path = selectable_field.get("jsonPath", "")
         errors += crd_schema_validation.selectable_errors(json_path, schema, f"{path}[{index}].jsonPath")
         if json_path in seen:
             errors.append(duplicate(f"{path}[{index}].jsonPath", json_path))

@@ -242,9 +242,9 @@ def _with_changeable(old: Object, new: Object) -> Object:
     result["affinity"] = affinity if affinity or new.get("affinity") is not None else None
     for group in ("containers", "initContainers"):
         before, after = old.get(group) or [], new.get(group) or []
-        if [each.get("name") for each in before] == [each.get("name") for each in after]:
+        if [container.get("name") for container in before] == [container.get("name") for container in after]:
             pairs = zip(before, after, strict=True)
-            result[group] = [{**one, "resources": other.get("resources")} for one, other in pairs]
+            result[group] = [{**container, "resources": other.get("resources")} for container, other in pairs]
     return {name: value for name, value in result.items() if value is not None}
 
 

@@ -85,7 +85,9 @@ def _failure_policy_errors(spec: Object) -> list[FieldError]:
     rules = policy.get("rules") or []
     errors = [too_many(_FAILURE_RULES_PATH, len(rules), RULES_MAX)] if len(rules) > RULES_MAX else []
     pod = (spec.get("template") or {}).get("spec") or {}
-    containers = {each.get("name", "") for group in ("containers", "initContainers") for each in pod.get(group) or []}
+    containers = {
+        container.get("name", "") for group in ("containers", "initContainers") for container in pod.get(group) or []
+    }
     return errors + checks.each(
         rules, _FAILURE_RULES_PATH, lambda rule, path: _rule_errors(spec, rule, path, containers)
     )
@@ -113,7 +115,7 @@ def _rule_errors(spec: Object, rule: Object, path: str, containers: set[str]) ->
 def _choice_errors(value: str, path: str, supported: tuple[str, ...]) -> list[FieldError]:
     if value:
         return checks.one_of(value, path, supported)
-    return [required(path, f"valid values: [{' '.join(f'{chr(34)}{each}{chr(34)}' for each in supported)}]")]
+    return [required(path, f"valid values: [{' '.join(f'{chr(34)}{choice}{chr(34)}' for choice in supported)}]")]
 
 
 def _condition_errors(condition: Object, path: str) -> list[FieldError]:

@@ -12,8 +12,8 @@ from podscaler.api.resource import tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 
-def _set_defaults(found: Object) -> None:
-    pod_defaults.set_template_defaults(found)
+def _set_defaults(pod_template: Object) -> None:
+    pod_defaults.set_template_defaults(pod_template)
 
 
 def _validate(new: Object, old: Object | None) -> list[FieldError]:
@@ -24,8 +24,8 @@ def _warnings(new: Object, old: Object | None) -> list[str]:
     return pod_warnings.of_template({**new, "spec": new}, None if old is None else {**old, "spec": old})
 
 
-def _cells(found: Object, _now_ns: int) -> list[Any]:
-    template = found.get("template") or {}
+def _cells(pod_template: Object, _now_ns: int) -> list[Any]:
+    template = pod_template.get("template") or {}
     names, images = printing.containers(template.get("spec") or {})
     return [names, images, printing.labels((template.get("metadata") or {}).get("labels"))]
 

@@ -103,8 +103,8 @@ def convert(obj: Object, to: str) -> Converted:
     target = VERSIONS[to].from_storage(semantics.copied(internal))
     returned = _stored(target, to)
     if not _has_status(obj):
-        for each in (internal, target, returned):
-            each.pop("status", None)
+        for converted in (internal, target, returned):
+            converted.pop("status", None)
     unread = [Loss(f'metadata.annotations["{key}"]', f"{text}; it stays") for key, text in expanded.errors.items()]
     losses = [*unread, *_losses_on_reading(obj), *_losses_between(internal, returned, to)]
     return Converted(target, tuple(losses))
@@ -155,7 +155,7 @@ def _losses_between(before: Object, after: Object, version: str) -> list[Loss]:
     losses: list[Loss] = []
     for part, name in _METRIC_LISTS:
         old, new = {**before.get(part, {})}, {**after.get(part, {})}
-        metrics, returned = (each.pop(name, None) or [] for each in (old, new))
+        metrics, returned = (spec.pop(name, None) or [] for spec in (old, new))
         losses += _metric_losses(metrics, returned, f"{part}.{name}", version)
         losses += _differences(old, new, part, version)
     return losses

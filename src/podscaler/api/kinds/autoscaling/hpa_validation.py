@@ -157,7 +157,7 @@ def _metric_errors(metric: Object, path: str, *, trusts_object_versions: bool = 
 def _has_bad_object_version(metrics: Sequence[Object]) -> bool:
     """Whether any Object metric names its object with an apiVersion of two slashes."""
     described = [(metric.get("object") or {}).get("describedObject") or {} for metric in metrics]
-    return any(each.get("apiVersion", "").count("/") > 1 for each in described)
+    return any(reference.get("apiVersion", "").count("/") > 1 for reference in described)
 
 
 def _presence_errors(kind: str, set_sources: list[str], path: str) -> list[FieldError]:

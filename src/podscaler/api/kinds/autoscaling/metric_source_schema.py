@@ -280,7 +280,7 @@ def _spec() -> Json:
         ),
         **_sections(),
     }
-    one_of = "[" + ", ".join(f"has(self.{each})" for each in TYPES) + "].filter(x, x).size() == 1"
+    one_of = "[" + ", ".join(f"has(self.{type_name})" for type_name in TYPES) + "].filter(x, x).size() == 1"
     return _object("What is read, and how.", (), properties, (one_of, f"must have exactly one of {', '.join(TYPES)}"))
 
 

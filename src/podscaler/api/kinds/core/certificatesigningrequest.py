@@ -113,7 +113,7 @@ def _errors(
             errors.append(forbidden(_CONDITIONS, f'updates may not remove a condition of type "{type_}"'))
     if not sets_approval:
         errors += [error for type_ in (APPROVED, DENIED) for error in _approval_errors(new, old, type_)]
-    before, after = ((each.get("status") or {}).get("certificate") for each in (old, new))
+    before, after = ((csr.get("status") or {}).get("certificate") for csr in (old, new))
     if before != after and not sets_certificate:
         errors.append(forbidden("status.certificate", "updates may not set certificate content"))
     elif before != after and before:

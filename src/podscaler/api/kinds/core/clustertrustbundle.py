@@ -38,7 +38,7 @@ def pem_blocks(text: str) -> Iterator[PEMBlock]:
     """The blocks of a PEM text; what is between them, and blocks that cannot be decoded, are left out."""
     type_: str | None = None
     lines: list[str] = []
-    for line in (each.rstrip(" \t\r") for each in text.split("\n")):
+    for line in (raw_line.rstrip(" \t\r") for raw_line in text.split("\n")):
         if line.startswith(_BEGIN) and line.endswith(_DASHES):
             type_, lines = line[len(_BEGIN) : -len(_DASHES)], []
         elif line.startswith(_DASHES):
@@ -58,7 +58,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a new or changed ClusterTrustBundle; its signer never changes."""
     signer, text = signer_of(new), (new.get("spec") or {}).get("trustBundle", "")
     name = new["metadata"].get("name", "")
-    errors = [invalid("metadata.name", name, each) for each in signers.bundle_name_messages(name, signer)]
+    errors = [invalid("metadata.name", name, message) for message in signers.bundle_name_messages(name, signer)]
     errors += signers.signer_name_errors(signer, _SIGNER_PATH) if signer else []
     if old is None or text != (old.get("spec") or {}).get("trustBundle", ""):
         errors += _certificate_errors(text)
@@ -89,8 +89,8 @@ def _certificate_errors(text: str) -> list[FieldError]:
     if not messages and not indices:
         messages.append("at least one trust anchor must be provided")
     elif not messages:
-        repeated = [" ".join(map(str, each)) for each in indices.values() if len(each) > 1]
-        messages += [f"duplicate trust anchor (indices [{each}])" for each in repeated]
+        repeated = [" ".join(map(str, positions)) for positions in indices.values() if len(positions) > 1]
+        messages += [f"duplicate trust anchor (indices [{positions}])" for positions in repeated]
     return [invalid(_PATH, "<value omitted>", message) for message in messages]
 
 

@@ -19,7 +19,7 @@ _RESOURCES_SHOWN = ("cpu", "memory")
 
 def _row(metrics: Object, now_ns: int) -> list[Any]:
     measured = [metrics] if "usage" in metrics else metrics.get("containers") or []
-    usages = [each.get("usage") or {} for each in measured]
+    usages = [container.get("usage") or {} for container in measured]
     totals = [_total(usages, name) for name in _RESOURCES_SHOWN]
     return [metrics["metadata"].get("name", ""), *totals, metrics.get("window", printing.UNKNOWN)]
 

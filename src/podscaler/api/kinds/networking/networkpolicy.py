@@ -39,7 +39,7 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
 def _type_errors(types: list[str], path: str) -> list[FieldError]:
     if len(types) > len(_TYPES):
         return [invalid(path, types, "may not specify more than two policyTypes")]
-    return checks.each(types, path, lambda each, at: checks.one_of(each, at, _TYPES))
+    return checks.each(types, path, lambda policy_type, at: checks.one_of(policy_type, at, _TYPES))
 
 
 def _rule_errors(rule: Object, path: str, *, peers: str) -> list[FieldError]:

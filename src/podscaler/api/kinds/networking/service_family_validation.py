@@ -56,7 +56,7 @@ def _address_errors(cluster_ips: Sequence[str]) -> list[FieldError]:
     return checks.each(
         cluster_ips,
         _IPS,
-        lambda each, at: checks.holds(ip_addresses.find(each), at, each, ip_addresses.INVALID_MESSAGE),
+        lambda address, at: checks.holds(ip_addresses.find(address), at, address, ip_addresses.INVALID_MESSAGE),
     )
 
 

@@ -71,29 +71,31 @@ def merged(first: Sequence[Object], second: Sequence[Object]) -> list[Object]:
     """Both lists of tolerations without those that others cover; of equal ones the first is kept."""
     tolerations = [*first, *second]
     result: list[Object] = []
-    for index, one in enumerate(tolerations):
-        later = (other for other in tolerations[index + 1 :] if other != one)
-        if not any(_covers(other, one) for other in result) and not any(_covers(other, one) for other in later):
-            result.append(one)
+    for index, toleration in enumerate(tolerations):
+        later = (other for other in tolerations[index + 1 :] if other != toleration)
+        if not any(_covers(other, toleration) for other in result) and not any(
+            _covers(other, toleration) for other in later
+        ):
+            result.append(toleration)
     return result
 
 
-def _covers(wide: Object, one: Object) -> bool:
-    """Whether all that `one` tolerates is tolerated by `wide`."""
-    if wide == one:
+def _covers(wide: Object, narrow: Object) -> bool:
+    """Whether all that `narrow` tolerates is tolerated by `wide`."""
+    if wide == narrow:
         return True
     is_for_all_keys = not wide.get("key") and wide.get("operator") == "Exists"
-    if wide.get("key", "") != one.get("key", "") and not is_for_all_keys:
+    if wide.get("key", "") != narrow.get("key", "") and not is_for_all_keys:
         return False
-    if wide.get("effect") and wide["effect"] != one.get("effect", ""):
+    if wide.get("effect") and wide["effect"] != narrow.get("effect", ""):
         return False
-    if wide.get("effect") == "NoExecute" and not _lasts_as_long(wide, one):
+    if wide.get("effect") == "NoExecute" and not _lasts_as_long(wide, narrow):
         return False
     if wide.get("operator") == "Exists":
         return True
-    return one.get("operator") == "Equal" and wide.get("value", "") == one.get("value", "")
+    return narrow.get("operator") == "Equal" and wide.get("value", "") == narrow.get("value", "")
 
 
-def _lasts_as_long(wide: Object, one: Object) -> bool:
-    limit_s, wanted_s = wide.get("tolerationSeconds"), one.get("tolerationSeconds")
+def _lasts_as_long(wide: Object, narrow: Object) -> bool:
+    limit_s, wanted_s = wide.get("tolerationSeconds"), narrow.get("tolerationSeconds")
     return limit_s is None or (wanted_s is not None and wanted_s <= limit_s)

@@ -75,11 +75,11 @@ def violations(pod: Object, limit_range: Object) -> list[str]:
 def claim_violations(claim: Object, limit_range: Object) -> list[str]:
     """The messages about requests of a PersistentVolumeClaim that the range does not allow; empty if it allows all."""
     requests = _amounts(claim.get("spec") or {}, "requests")
-    found: list[str] = []
+    messages: list[str] = []
     for item in _items(limit_range, "PersistentVolumeClaim"):
         for bound, bounds in (("minimum", item.get("min")), ("maximum", item.get("max"))):
-            found += _bound_violations(bound, item["type"], bounds or {}, (("request", requests), ("limit", {})))
-    return found
+            messages += _bound_violations(bound, item["type"], bounds or {}, (("request", requests), ("limit", {})))
+    return messages
 
 
 def _amounts(container: Object, part: str) -> dict[str, Quantity]:
@@ -90,7 +90,10 @@ def _amounts(container: Object, part: str) -> dict[str, Quantity]:
 def _pod_amounts(spec: Object, part: str) -> dict[str, Quantity]:
     """The requests (or limits) of a pod: the sum over containers and sidecars, at least those of any init container."""
     inits = spec.get("initContainers") or []
-    together = [*(spec.get("containers") or []), *(each for each in inits if each.get("restartPolicy") == "Always")]
+    together = [
+        *(spec.get("containers") or []),
+        *(init_container for init_container in inits if init_container.get("restartPolicy") == "Always"),
+    ]
     total: dict[str, Quantity] = {}
     for container in together:
         for name, amount in _amounts(container, part).items():

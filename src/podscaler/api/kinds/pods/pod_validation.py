@@ -159,7 +159,7 @@ def _dns_config_errors(spec: Object, path: str) -> list[FieldError]:
     return errors + checks.each(
         config.get("options"),
         f"{path}.options",
-        lambda each, at: checks.present(each.get("name"), at, "must not be empty"),
+        lambda option, at: checks.present(option.get("name"), at, "must not be empty"),
     )
 
 

@@ -99,7 +99,7 @@ def _secrets_warnings(secrets: list[Object], path: str) -> Iterator[str]:
     for index, secret in enumerate(secrets):
         if not secret.get("name"):
             yield f'{path}[{index}].name: invalid empty name ""'
-    yield from _duplicate_warnings([each for each in secrets if each.get("name")], "name", path)
+    yield from _duplicate_warnings([reference for reference in secrets if reference.get("name")], "name", path)
 
 
 def _duplicate_warnings(parts: list[Object], name: str, path: str) -> Iterator[str]:

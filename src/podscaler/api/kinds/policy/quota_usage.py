@@ -158,13 +158,13 @@ class _ClaimEvaluator(QuotaEvaluator):
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
         del now_ns
         spec = obj.get("spec") or {}
-        found = {"persistentvolumeclaims": ONE}
+        amounts = {"persistentvolumeclaims": ONE}
         if (storage := _amounts(spec, "requests").get("storage")) is not None:
-            found["requests.storage"] = storage
+            amounts["requests.storage"] = storage
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
         class_name = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName") or ""
-        of_class = {f"{class_name}{_CLASS_SUFFIX}{name}": amount for name, amount in found.items() if class_name}
-        return {"count/persistentvolumeclaims": ONE, **found, **of_class}
+        of_class = {f"{class_name}{_CLASS_SUFFIX}{name}": amount for name, amount in amounts.items() if class_name}
+        return {"count/persistentvolumeclaims": ONE, **amounts, **of_class}
 
     def charges_update(self, new: Object, old: Object) -> bool:
         return self.usage(new, 0) != self.usage(old, 0)
@@ -288,13 +288,13 @@ def _amounts(holder: Object, part: str) -> dict[str, Quantity]:
 
 
 def _compute(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
-    found = {"pods": ONE}
+    usage = {"pods": ONE}
     for name, amount in requests.items():
         if name in _COMPUTE_RESOURCES or name.startswith(_HUGE_PAGES):
-            found |= {name: amount, f"requests.{name}": amount}
+            usage |= {name: amount, f"requests.{name}": amount}
         elif names.is_extended_resource(name):
-            found[f"requests.{name}"] = amount
-    return found | {f"limits.{name}": amount for name, amount in limits.items() if name in _COMPUTE_RESOURCES}
+            usage[f"requests.{name}"] = amount
+    return usage | {f"limits.{name}": amount for name, amount in limits.items() if name in _COMPUTE_RESOURCES}
 
 
 def _is_extended(name: str) -> bool:
@@ -324,7 +324,7 @@ def _crosses_namespaces(affinity: Object) -> bool:
         rules = affinity.get(kind) or {}
         required = rules.get("requiredDuringSchedulingIgnoredDuringExecution") or []
         preferred = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or []
-        for term in [*required, *(each.get("podAffinityTerm") or {} for each in preferred)]:
+        for term in [*required, *(weighted.get("podAffinityTerm") or {} for weighted in preferred)]:
             if term.get("namespaces") or term.get("namespaceSelector") is not None:
                 return True
     return False

@@ -145,32 +145,34 @@ def _named_path(path: str, served: ServedResource) -> dict[str, Any]:
 
 
 def _named_schemas(schemas: Schemas) -> dict[str, Any]:
-    return {"additional_properties": [{"name": name, "value": _schema_fields(each)} for name, each in schemas.items()]}
+    return {
+        "additional_properties": [{"name": name, "value": _schema_fields(schema)} for name, schema in schemas.items()]
+    }
 
 
 def _schema_fields(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A definition as fields of the protobuf message `Schema`."""
-    found = {name: schema[name] for name in ("format", "description", "required", "pattern") if name in schema}
-    found |= {field: schema[name] for name, field in _VALIDATIONS.items() if name in schema}
+    fields = {name: schema[name] for name in ("format", "description", "required", "pattern") if name in schema}
+    fields |= {field: schema[name] for name, field in _VALIDATIONS.items() if name in schema}
     if "$ref" in schema:
-        found["_ref"] = schema["$ref"]
+        fields["_ref"] = schema["$ref"]
     if "type" in schema:
-        found["type"] = {"value": [schema["type"]]}
+        fields["type"] = {"value": [schema["type"]]}
     if "enum" in schema:
-        found["enum"] = [_to_any(value) for value in schema["enum"]]
+        fields["enum"] = [_to_any(value) for value in schema["enum"]]
     extensions = [{"name": name, "value": _to_any(value)} for name, value in schema.items() if name.startswith("x-")]
-    return found | _schema_parts(schema) | ({"vendor_extension": extensions} if extensions else {})
+    return fields | _schema_parts(schema) | ({"vendor_extension": extensions} if extensions else {})
 
 
 def _schema_parts(schema: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    subschemas: dict[str, Any] = {}
     if "properties" in schema:
-        found["properties"] = _named_schemas(schema["properties"])
+        subschemas["properties"] = _named_schemas(schema["properties"])
     if "items" in schema:
-        found["items"] = {"schema": [_schema_fields(schema["items"])]}
+        subschemas["items"] = {"schema": [_schema_fields(schema["items"])]}
     if "additionalProperties" in schema:
-        found["additional_properties"] = {"schema": _schema_fields(schema["additionalProperties"])}
-    return found
+        subschemas["additional_properties"] = {"schema": _schema_fields(schema["additionalProperties"])}
+    return subschemas
 
 
 def _to_any(value: Any) -> dict[str, str]:

@@ -69,8 +69,8 @@ class OpenApiV3:
         """The index (empty `path`), or the document of a path like `apis/apps/v1`; 404 for an unknown path."""
         documents = await self._current()
         if path:
-            found = documents.get(path)
-            return await _document_response(request, found) if found else EncodedResponse(b"", 404, TEXT_TYPE)
+            build = documents.get(path)
+            return await _document_response(request, build) if build else EncodedResponse(b"", 404, TEXT_TYPE)
         own = {name: f"/openapi/v3/{name}?hash={document.digest}" for name, document in documents.items()}
         urls = {name: {"serverRelativeURL": url} for name, url in sorted(self._replace_remote_urls(own).items())}
         return EncodedResponse(json_text.encode({"paths": urls}), 200, TEXT_TYPE)
@@ -106,7 +106,7 @@ class OpenApiV3:
         groups: dict[str, list[Resource]] = {}
         for resource in self._routes.custom_resources():
             groups.setdefault(resource.group, []).append(resource)
-        self._custom = {group: self._custom_builders(group, found) for group, found in groups.items()}
+        self._custom = {group: self._custom_builders(group, resources) for group, resources in groups.items()}
         builders: dict[str, Builder] = dict(self._built_in)
         for _, of_group in self._custom.values():
             builders |= of_group
@@ -138,17 +138,17 @@ def _build_document(build: Builder) -> _Document:
 
 def _schemas(documents: Mapping[str, _Document]) -> dict[str, Any]:
     """The schemas of all documents by name; one that several documents have is of the kinds that any of them names."""
-    found: dict[str, Any] = {}
+    needed: dict[str, Any] = {}
     kinds: dict[str, dict[tuple[str, ...], Any]] = {}
     for document in documents.values():
         schemas = json.loads(gzip.decompress(document.gzipped)).get("components", {}).get("schemas", {})
         for name, schema in schemas.items():
             for kind in schema.get(GVK_EXTENSION, ()):
                 kinds.setdefault(name, {})[kind["group"], kind["version"], kind["kind"]] = kind
-        found |= schemas
+        needed |= schemas
     for name, known in kinds.items():
-        found[name][GVK_EXTENSION] = [known[key] for key in sorted(known)]
-    return found
+        needed[name][GVK_EXTENSION] = [known[key] for key in sorted(known)]
+    return needed
 
 
 async def _document_response(request: web.BaseRequest, document: _Document) -> EncodedResponse:

@@ -177,7 +177,9 @@ def is_equal(left: Any, right: Any) -> bool:
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(is_equal(value, right[key]) for key, value in left.items())
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(is_equal(one, two) for one, two in zip(left, right, strict=True))
+        return len(left) == len(right) and all(
+            is_equal(left_element, right_element) for left_element, right_element in zip(left, right, strict=True)
+        )
     return bool(left == right)
 
 

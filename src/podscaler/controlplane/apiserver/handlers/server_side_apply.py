@@ -110,11 +110,11 @@ class ApplyRequest:
             raise http_errors.bad_request("metadata.managedFields must be nil")
 
     def _check_duplicates(self, warnings: list[str]) -> None:
-        found, validation = self.configuration.duplicates, self.options.field_validation
-        if found and validation == "Strict":
-            raise http_errors.bad_request(f"error strict decoding patch: error converting YAML to JSON: {found}")
-        if found and validation == "Warn":
-            warnings.extend(request_bodies.warning_texts((found,)))
+        duplicates, validation = self.configuration.duplicates, self.options.field_validation
+        if duplicates and validation == "Strict":
+            raise http_errors.bad_request(f"error strict decoding patch: error converting YAML to JSON: {duplicates}")
+        if duplicates and validation == "Warn":
+            warnings.extend(request_bodies.warning_texts((duplicates,)))
 
     def _unconvertible(self, text: str) -> str:
         config = self.configuration.obj
@@ -176,8 +176,8 @@ def _parse_yaml(body: bytes) -> Configuration:
             text = f"error decoding patch: error converting YAML to JSON: {error}"
         raise http_errors.bad_request(text) from None
     if document.value is not None and not isinstance(document.value, dict):
-        found = json_patch.json_type(document.value)
-        text = f"json: cannot unmarshal {found} into Go value of type {_MAP_TYPE}"
+        json_type = json_patch.json_type(document.value)
+        text = f"json: cannot unmarshal {json_type} into Go value of type {_MAP_TYPE}"
         raise http_errors.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {text}")
     return Configuration(document.value or {}, document.duplicates_text() if document.duplicates else "")
 
@@ -199,5 +199,5 @@ def _type_text(config: Object) -> str:
 def _describe(config: Object) -> str:
     metadata = config.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    namespace, name = (found if isinstance(found := metadata.get(key), str) else "" for key in ("namespace", "name"))
+    namespace, name = (text if isinstance(text := metadata.get(key), str) else "" for key in ("namespace", "name"))
     return f"{namespace}/{name}; {_type_text(config)}"

@@ -91,19 +91,19 @@ def _bound_objects(server: ServerContext, reference: Any, namespace: str, accoun
     if group or resource is None:
         text = f"cannot bind token to object of type {group}/{version}, Kind={kind}"
         raise http_errors.bad_request(text)
-    found = server.objects.get(resource, "" if resource == "nodes" else namespace, name).decode()
-    if resource == "pods" and (found["spec"].get("serviceAccountName") or "default") != account:
+    bound_object = server.objects.get(resource, "" if resource == "nodes" else namespace, name).decode()
+    if resource == "pods" and (bound_object["spec"].get("serviceAccountName") or "default") != account:
         text = f'cannot bind token for serviceaccount "{account}" to pod running with different serviceaccount name.'
         raise http_errors.bad_request(text)
-    _check_uid(reference, found)
-    bound = {kind.lower(): found}
-    node = server.objects.find("nodes", "", found["spec"].get("nodeName", "")) if resource == "pods" else None
+    _check_uid(reference, bound_object)
+    bound = {kind.lower(): bound_object}
+    node = server.objects.find("nodes", "", bound_object["spec"].get("nodeName", "")) if resource == "pods" else None
     return bound | ({"node": node.decode()} if node is not None else {})
 
 
-def _check_uid(reference: Object, found: Object) -> None:
+def _check_uid(reference: Object, bound: Object) -> None:
     uid, kind, name = reference.get("uid", ""), reference.get("kind", ""), reference.get("name", "")
-    if not uid or uid == found["metadata"]["uid"]:
+    if not uid or uid == bound["metadata"]["uid"]:
         return
     why = (
         f"the UID in the bound object reference ({uid}) does not match the UID in record. "

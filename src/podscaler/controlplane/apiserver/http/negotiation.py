@@ -167,8 +167,8 @@ def _served_clauses(clauses: Sequence[_Clause]) -> list[_Clause]:
 
 def _parse_accept(accept: str) -> Sequence[_Clause]:
     """The clauses of an Accept header, preferred first, without those of quality 0."""
-    found = [_parse_clause(text) for text in accept[:HEADER_MAX_CHARACTERS].split(",") if text.strip()]
-    return sorted((clause for clause in found if clause.quality > 0), key=lambda clause: -clause.quality)
+    clauses = [_parse_clause(text) for text in accept[:HEADER_MAX_CHARACTERS].split(",") if text.strip()]
+    return sorted((clause for clause in clauses if clause.quality > 0), key=lambda clause: -clause.quality)
 
 
 def _parse_clause(text: str) -> _Clause:

@@ -194,8 +194,8 @@ def _parse(body: bytes, content_type: str, expected: BodyKind) -> _ParsedBody:
         case "application/yaml":
             return _parse_yaml(body)
         case "application/vnd.kubernetes.protobuf" if expected.decode is None:
-            found = protobuf.decode(body, expected.message)
-            return _ParsedBody(TypeMeta(found.api_version, found.kind), lambda kind: kind.decoded(found.obj))
+            message = protobuf.decode(body, expected.message)
+            return _ParsedBody(TypeMeta(message.api_version, message.kind), lambda kind: kind.decoded(message.obj))
         case _:
             raise http_errors.unsupported_body()
 
@@ -237,8 +237,8 @@ def _stated_kind(meta: TypeMeta, body: bytes, expected: BodyKind, kinds: Kinds) 
     api_version = meta.api_version or expected.api_version
     if (api_version, name) == (expected.api_version, expected.kind):
         return expected
-    found = kinds.get((api_version, name))
-    if found is None:
+    body_kind = kinds.get((api_version, name))
+    if body_kind is None:
         if api_version.count("/") > 1:
             raise _unrecognized_error(f"unexpected GroupVersion string: {api_version}", body, expected)
         unknown = BodyKind(api_version, name, "")
@@ -246,7 +246,7 @@ def _stated_kind(meta: TypeMeta, body: bytes, expected: BodyKind, kinds: Kinds) 
         if _is_never_a_body(api_version, name, kinds):
             text = unknown_conversion(unknown, expected)
         raise _cannot_be_handled(unknown, expected, text)
-    return found
+    return body_kind
 
 
 def _is_never_a_body(api_version: str, name: str, kinds: Kinds) -> bool:

@@ -88,9 +88,9 @@ class ServedResource:
         """All verbs of the resource, sorted, as discovery lists them."""
         if self.resource.is_custom:
             return CUSTOM_VERBS
-        found = {verb for method in self.item for verb in _METHOD_VERBS[method]}
-        found |= {verb for method in self.collection for verb in _COLLECTION_VERBS_BY_METHOD[method]}
-        return tuple(sorted(found if self.resource.stored else found - {"watch"}))
+        all_verbs = {verb for method in self.item for verb in _METHOD_VERBS[method]}
+        all_verbs |= {verb for method in self.collection for verb in _COLLECTION_VERBS_BY_METHOD[method]}
+        return tuple(sorted(all_verbs if self.resource.stored else all_verbs - {"watch"}))
 
     @property
     def has_protobuf(self) -> bool:
@@ -188,8 +188,8 @@ class Routes:
 
     def resources_of(self, group: str) -> Iterator[Resource]:
         """The records of a group's resources, once for each version in which they are served."""
-        for found in self._groups.get(group, {}).values():
-            yield from (served.resource for served in found.values())
+        for version_resources in self._groups.get(group, {}).values():
+            yield from (served.resource for served in version_resources.values())
 
     @property
     def groups(self) -> list[str]:
@@ -202,14 +202,14 @@ class Routes:
 
     def resources(self, group: str, version: str) -> list[ServedResource]:
         """The resources of a group and version, sorted by plural."""
-        found = self._groups.get(group, {}).get(version, {})
-        return [found[plural] for plural in sorted(found)]
+        version_resources = self._groups.get(group, {}).get(version, {})
+        return [version_resources[plural] for plural in sorted(version_resources)]
 
     def all_resources(self) -> Iterator[ServedResource]:
         """Every resource, once for each version."""
         for versions in self._groups.values():
-            for found in versions.values():
-                yield from found.values()
+            for version_resources in versions.values():
+                yield from version_resources.values()
 
 
 def _served_resource(resource: Resource, version: Version) -> ServedResource:

@@ -106,14 +106,14 @@ def _encode_text(value: str) -> bytes:
 
 def _parse_headers(plain: bytes) -> dict[str, str]:
     (count,) = struct.unpack_from(">I", plain)
-    offset, found = 4, {}
+    offset, parsed = 4, {}
     for _ in range(count):
         name, offset = _parse_text(plain, offset)
         value, offset = _parse_text(plain, offset)
-        found[name.lower()] = value.partition("\0")[0]
+        parsed[name.lower()] = value.partition("\0")[0]
     if offset != len(plain):
         raise ValueError("there is data after the headers")
-    return found
+    return parsed
 
 
 def _parse_text(plain: bytes, offset: int) -> tuple[str, int]:

@@ -74,9 +74,11 @@ class BoundPolicies:
     def bound(self) -> Iterator[tuple[Object, Sequence[Object]]]:
         """Each policy with its bindings, by name; policies without bindings are left out."""
         for name, policy in sorted(self.policies.items()):
-            found = [each for _, each in sorted(self.bindings.items()) if each["spec"]["policyName"] == name]
-            if found:
-                yield policy, found
+            bindings = [
+                binding for _, binding in sorted(self.bindings.items()) if binding["spec"]["policyName"] == name
+            ]
+            if bindings:
+                yield policy, bindings
 
 
 def watch_policies(objects: Objects) -> BoundPolicies:
@@ -169,10 +171,10 @@ class PolicyAdmission:
             if write.resource.key == matching.NAMESPACES
             else matching.find_namespace(write, self._objects),
         }
-        found: list[Denial] = []
+        denials: list[Denial] = []
         for parameter in parameters:
-            found += policy_evaluation.denials(policy["spec"], {**variables, "params": parameter})
-        return found
+            denials += policy_evaluation.denials(policy["spec"], {**variables, "params": parameter})
+        return denials
 
     def _parameters(self, kind: Object | None, reference: Object | None, write: AdmittedWrite) -> list[Object | None]:
         """The parameter objects of a binding; a single None without parameters. Raises ConfigurationFailure."""
@@ -192,12 +194,12 @@ class PolicyAdmission:
         entries = self._objects.list(resource.key, namespace).entries
         version = next(each for each in resource.versions if _api_version(resource, each.version) == kind["apiVersion"])
         served = ServedVersion(resource, version)
-        found: list[Object | None] = [
+        parameters: list[Object | None] = [
             served.converted(obj, "") for obj in (entry.decode() for entry in entries) if _is_referred(obj, reference)
         ]
-        if not found and reference.get("parameterNotFoundAction") == "Deny":
+        if not parameters and reference.get("parameterNotFoundAction") == "Deny":
             raise ConfigurationFailure("no params found for policy binding with `Deny` parameterNotFoundAction")
-        return found
+        return parameters
 
     def _find_kind(self, kind: Mapping[str, str]) -> Resource | None:
         return next(

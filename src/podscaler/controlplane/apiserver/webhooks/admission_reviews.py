@@ -121,9 +121,9 @@ def _check_v1(document: Object, response: Object, review: Object, *, is_mutating
     wanted, given = review["request"]["uid"], response.get("uid", "")
     if given != wanted:
         raise InvalidReview(f'expected response.uid="{wanted}", got "{given}"')
-    found = (document.get("apiVersion"), document.get("kind"))
-    if found != (f"{GROUP}/v1", "AdmissionReview"):
-        shown = f"{found[0] or '/'}, Kind={found[1] or ''}"
+    stated = (document.get("apiVersion"), document.get("kind"))
+    if stated != (f"{GROUP}/v1", "AdmissionReview"):
+        shown = f"{stated[0] or '/'}, Kind={stated[1] or ''}"
         raise InvalidReview(f"expected webhook response of {GROUP}/v1, Kind=AdmissionReview, got {shown}")
     patch, patch_type = response.get("patch"), response.get("patchType")
     if not is_mutating and (patch or patch_type is not None):

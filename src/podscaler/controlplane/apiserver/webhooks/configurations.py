@@ -67,7 +67,7 @@ class WebhookIndex:
         """Add a configuration of the kind MUTATING or VALIDATING, or replace it."""
         name = configuration["metadata"]["name"]
         webhooks = configuration.get("webhooks") or []
-        self._configurations[kind][name] = [_webhook((name, index), each) for index, each in enumerate(webhooks)]
+        self._configurations[kind][name] = [_webhook((name, index), webhook) for index, webhook in enumerate(webhooks)]
 
     def sort(self) -> None:
         """Renew the lists after changes."""

@@ -97,9 +97,9 @@ def _parse_response(body: bytes, review: Object) -> list[Any]:
         raise InvalidConversion(f"failed: {error}") from error
     response = document.get("response")
     is_v1 = review["apiVersion"] == f"{GROUP}/v1"
-    found = f"{document.get('apiVersion') or '/'}, Kind={document.get('kind') or ''}"
-    if is_v1 and found != f"{GROUP}/v1, Kind={KIND}":
-        raise InvalidConversion(f"failed: expected webhook response of {GROUP}/v1, Kind={KIND}, got {found}")
+    stated_type = f"{document.get('apiVersion') or '/'}, Kind={document.get('kind') or ''}"
+    if is_v1 and stated_type != f"{GROUP}/v1, Kind={KIND}":
+        raise InvalidConversion(f"failed: expected webhook response of {GROUP}/v1, Kind={KIND}, got {stated_type}")
     if not isinstance(response, dict):
         raise InvalidConversion("failed: no response provided")
     wanted, given = review["request"]["uid"], response.get("uid") or ""
@@ -117,12 +117,12 @@ def _parse_response(body: bytes, review: Object) -> list[Any]:
 def _check_converted(obj: Object, result: Any, api_version: str, index: int) -> None:
     """Raise InvalidConversion unless `result` is `obj` in that version, with valid labels and annotations."""
     result = result if isinstance(result, dict) else {}
-    invalid, found = f"returned invalid object at index {index}", result.get("apiVersion") or ""
-    if found != api_version:
-        raise InvalidConversion(f"{invalid}: invalid groupVersion (expected {api_version}, received {found})")
+    invalid, stated = f"returned invalid object at index {index}", result.get("apiVersion") or ""
+    if stated != api_version:
+        raise InvalidConversion(f"{invalid}: invalid groupVersion (expected {api_version}, received {stated})")
     if result.get("kind") != obj["kind"]:
-        found = result.get("kind") or ""
-        raise InvalidConversion(f"{invalid}: invalid kind (expected {obj['kind']}, received {found})")
+        stated = result.get("kind") or ""
+        raise InvalidConversion(f"{invalid}: invalid kind (expected {obj['kind']}, received {stated})")
     converted = result.get("metadata")
     members = converted if isinstance(converted, dict) else {}
     for name, shown in _SAME_FIELDS:

@@ -51,8 +51,8 @@ class ServedVersion:
         """A stored object in this version; Scales and options are not converted. Raises ConversionNeeded."""
         if obj is None or subresource in _UNCONVERTED:
             return obj
-        found = self.version.from_storage(copied(obj) if self.resource.is_custom else obj)
-        rest = {name: value for name, value in found.items() if name not in ("kind", "apiVersion")}
+        obj_at_version = self.version.from_storage(copied(obj) if self.resource.is_custom else obj)
+        rest = {name: value for name, value in obj_at_version.items() if name not in ("kind", "apiVersion")}
         return {"kind": self.resource.kind, "apiVersion": self.api_version, **rest}
 
     def kind_json(self, subresource: str) -> Object:

@@ -75,15 +75,15 @@ def denials(spec: Object, variables: dict[str, Any]) -> list[Denial]:
             return []
     except ExpressionFailure as failure:
         return [] if ignores_failures else [Denial(str(failure))]
-    found = []
+    denied = []
     for validation in spec.get("validations") or []:
         try:
             if expressions.value(validation["expression"]) is not True:
-                found.append(Denial(_message(validation, expressions), validation.get("reason") or "Invalid"))
+                denied.append(Denial(_message(validation, expressions), validation.get("reason") or "Invalid"))
         except ExpressionFailure as failure:
             if not ignores_failures:
-                found.append(Denial(str(failure)))
-    return found
+                denied.append(Denial(str(failure)))
+    return denied
 
 
 def _meets_conditions(conditions: list[Object], expressions: PolicyExpressions) -> bool:

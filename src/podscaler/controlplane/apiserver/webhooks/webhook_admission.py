@@ -95,10 +95,10 @@ class WebhookAdmission:
 
     async def _mutated(self, webhook: Webhook, write: AdmittedWrite) -> Object | None:
         """The object after one webhook; None if it is not called or changes nothing."""
-        found = await self._verdict(webhook, write, is_mutating=True)
-        if found is None:
+        answer = await self._verdict(webhook, write, is_mutating=True)
+        if answer is None:
             return None
-        verdict, sent = found
+        verdict, sent = answer
         if not verdict.allowed:
             raise admission_reviews.rejection(webhook.name, verdict.status)
         if not verdict.patch or write.operation == "CONNECT":
@@ -109,9 +109,9 @@ class WebhookAdmission:
         return await self._objects.converted(lambda: _patched(verdict.patch, write, sent))
 
     async def _validate(self, webhook: Webhook, write: AdmittedWrite) -> None:
-        found = await self._verdict(webhook, write, is_mutating=False)
-        if found is not None and not found[0].allowed:
-            raise admission_reviews.rejection(webhook.name, found[0].status)
+        verdict = await self._verdict(webhook, write, is_mutating=False)
+        if verdict is not None and not verdict[0].allowed:
+            raise admission_reviews.rejection(webhook.name, verdict[0].status)
 
     async def _verdict(
         self, webhook: Webhook, write: AdmittedWrite, *, is_mutating: bool

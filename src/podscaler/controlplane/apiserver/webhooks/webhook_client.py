@@ -98,9 +98,9 @@ class WebhookClient:
             address = target.host or "", target.port or HTTPS_PORT
         else:
             port = service.get("port", HTTPS_PORT)
-            found = service_resolver.resolve(self._registry, service["namespace"], service["name"], port)
+            addresses = service_resolver.resolve(self._registry, service["namespace"], service["name"], port)
             self._calls += 1
-            address = found[self._calls % len(found)]
+            address = addresses[self._calls % len(addresses)]
         named = ("127.0.0.1" if address[0] == "localhost" else address[0]), address[1]
         if named in self.own_addresses:
             raise Unreachable("the webhook is this API server")
@@ -172,10 +172,10 @@ def parse_review(body: bytes, kind: str, group: str, versions: Iterable[str]) ->
         document = ""
     if not isinstance(document, dict):
         raise CallError(_NO_OBJECT)
-    found, api_version = document.get("kind"), document.get("apiVersion")
-    is_known = found == kind and api_version in {f"{group}/{version}" for version in versions}
-    if found and api_version and not is_known:
-        raise CallError(f'no kind "{found}" is registered for version "{api_version}" {_GO_SCHEME}')
+    stated_kind, api_version = document.get("kind"), document.get("apiVersion")
+    is_known = stated_kind == kind and api_version in {f"{group}/{version}" for version in versions}
+    if stated_kind and api_version and not is_known:
+        raise CallError(f'no kind "{stated_kind}" is registered for version "{api_version}" {_GO_SCHEME}')
     return document
 
 

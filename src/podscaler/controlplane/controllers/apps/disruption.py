@@ -88,11 +88,11 @@ class DisruptionBudgets(Reconciler[Key]):
 
     def _top(self, pod: Object) -> Object | None:
         """The topmost controller of a pod (a Deployment rather than its ReplicaSet), None without a scalable one."""
-        found, namespace = None, pod["metadata"]["namespace"]
+        controller, namespace = None, pod["metadata"]["namespace"]
         owner = ownership.controller_of(pod)
         while owner is not None and owner["kind"] in _CONTROLLERS:
             above = self._registry.find(_CONTROLLERS[owner["kind"]], namespace, owner["name"])
             if above is None or above["metadata"]["uid"] != owner["uid"]:
                 break
-            found, owner = above, ownership.controller_of(above)
-        return found
+            controller, owner = above, ownership.controller_of(above)
+        return controller

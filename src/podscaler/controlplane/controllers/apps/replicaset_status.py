@@ -42,8 +42,8 @@ def status(replica_set: Object, owned: Sequence[Object], failure: ReplicaFailure
     }
     new: Object = {"replicas": len(active), **{name: count for name, count in counts.items() if count}}
     new["terminatingReplicas"] = sum(pods.is_terminating(pod) and not pods.is_finished(pod) for pod in owned)
-    found = _conditions((replica_set.get("status") or {}).get("conditions") or [], failure, now_ns)
-    return new | ({"conditions": found} if found else {})
+    new_conditions = _conditions((replica_set.get("status") or {}).get("conditions") or [], failure, now_ns)
+    return new | ({"conditions": new_conditions} if new_conditions else {})
 
 
 def _carries(pod: Object, labels: Mapping[str, str]) -> bool:

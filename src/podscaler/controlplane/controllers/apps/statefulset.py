@@ -88,14 +88,14 @@ class StatefulSets(Reconciler[Key]):
     async def _observe(self, stateful_set: Object) -> StatefulSetFacts:
         """The facts after adopting and releasing pods and updating the revisions."""
         selector = selection.object_selector(stateful_set)
-        found = self._index.orphans(stateful_set["metadata"]["namespace"], selector)
-        orphans = [name for name in found if statefulset_pods.ordinal(stateful_set, name) is not None]
+        candidates = self._index.orphans(stateful_set["metadata"]["namespace"], selector)
+        orphans = [name for name in candidates if statefulset_pods.ordinal(stateful_set, name) is not None]
         owned = await claims.claim(self._registry, PODS, stateful_set, selector=selector, orphans=orphans)
         members = [await self._with_identity(stateful_set, pod) for pod in _members(stateful_set, owned)]
         history = controller_revisions.owned(self._registry, stateful_set)
         newest = await controller_revisions.newest(self._registry, stateful_set, history)
         noted = (stateful_set.get("status") or {}).get("currentRevision")
-        current = next((one for one in history if one["metadata"]["name"] == noted), newest)
+        current = next((revision for revision in history if revision["metadata"]["name"] == noted), newest)
         return StatefulSetFacts(stateful_set, members, current, newest, self._clock.now_ns())
 
     async def _with_identity(self, stateful_set: Object, pod: Object) -> Object:

@@ -8,15 +8,15 @@ from collections.abc import Iterable
 
 def parse_indexes(text: str, completions: int) -> frozenset[int]:
     """The indexes below `completions` that a text names; intervals that are not numbers are ignored."""
-    found: set[int] = set()
+    indexes: set[int] = set()
     for interval in filter(None, text.split(",")):
         first, _, last = interval.partition("-")
         try:
             low, high = int(first), int(last or first)
         except ValueError:
             continue
-        found.update(range(low, min(high, completions - 1) + 1))
-    return frozenset(found)
+        indexes.update(range(low, min(high, completions - 1) + 1))
+    return frozenset(indexes)
 
 
 def text(indexes: Iterable[int]) -> str:

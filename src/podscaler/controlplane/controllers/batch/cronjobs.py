@@ -74,7 +74,7 @@ class CronJobs(Reconciler[Key]):
         """Remove finished and missing Jobs from `status.active`, and note the last success."""
         status = cron_job.setdefault("status", {})
         by_uid = {job["metadata"]["uid"]: job for job in children}
-        active = {one["uid"]: one["name"] for one in status.get("active") or []}
+        active = {reference["uid"]: reference["name"] for reference in status.get("active") or []}
         for uid, job in by_uid.items():
             name, is_over = job["metadata"]["name"], job_verdict.is_finished(job)
             if uid not in active and not is_over:
@@ -120,7 +120,9 @@ class CronJobs(Reconciler[Key]):
     def _may_start(self, cron_job: Object, due_ns: int) -> bool:
         status, name = cron_job["status"], _job_name(cron_job, due_ns)
         active = status.get("active") or []
-        if any(one["name"] == name for one in active) or status.get("lastScheduleTime") == instants.text(due_ns):
+        if any(reference["name"] == name for reference in active) or status.get("lastScheduleTime") == instants.text(
+            due_ns
+        ):
             return False
         if cron_job["spec"]["concurrencyPolicy"] == "Forbid" and active:
             message = "Not starting job because prior execution is running and concurrency policy is Forbid"
@@ -130,8 +132,8 @@ class CronJobs(Reconciler[Key]):
 
     async def _replace_active(self, cron_job: Object) -> None:
         active = cron_job["status"].get("active") or [] if cron_job["spec"]["concurrencyPolicy"] == "Replace" else []
-        for one in list(active):
-            job = self._registry.find(JOBS, cron_job["metadata"]["namespace"], one["name"])
+        for reference in list(active):
+            job = self._registry.find(JOBS, cron_job["metadata"]["namespace"], reference["name"])
             if job is not None:
                 await self._delete(cron_job, job)
 
@@ -228,7 +230,7 @@ def _reference(job: Object) -> Object:
 
 
 def _deactivate(status: Object, uid: str) -> None:
-    left = [one for one in status.get("active") or [] if one["uid"] != uid]
+    left = [reference for reference in status.get("active") or [] if reference["uid"] != uid]
     if left:
         status["active"] = left
     else:

@@ -66,7 +66,7 @@ def _matches_code(codes: Object, container: str, code: int) -> bool:
 
 def fail_job_message(job: Object, failed: Iterable[Object]) -> str:
     """Why the failure policy fails the Job, by one of its failed pods; empty if it does not."""
-    return next((found.message for pod in failed if (found := match(job, pod)).message), "")
+    return next((matched.message for pod in failed if (matched := match(job, pod)).message), "")
 
 
 def success_message(job: Object, succeeded: frozenset[int]) -> str:

@@ -59,9 +59,9 @@ def _expiring(event: ObjectEvent) -> list[Key]:
 def _expires_at_ns(job: Object) -> int | None:
     """When a Job is to be deleted, in nanoseconds since the epoch; None for one that runs or has no such time."""
     ttl_s = job["spec"].get("ttlSecondsAfterFinished")
-    found = (job.get("status") or {}).get("conditions") or []
+    job_conditions = (job.get("status") or {}).get("conditions") or []
     for type_ in ("Complete", "Failed") if ttl_s is not None else ():
-        end = conditions.find(found, type_)
+        end = conditions.find(job_conditions, type_)
         if end is not None and end["status"] == "True":
             return instants.parse(end["lastTransitionTime"]) + int(ttl_s) * NANOSECONDS
     return None

@@ -95,7 +95,9 @@ def _container_ends(pod: Object) -> list[str]:
         for init_container_status in status.get("initContainerStatuses") or []
         if init_container_status["name"] in sidecars
     ]
-    states = [one.get("state") or {} for one in [*(status.get("containerStatuses") or []), *init]]
+    states = [
+        container_status.get("state") or {} for container_status in [*(status.get("containerStatuses") or []), *init]
+    ]
     return [(state.get("terminated") or {}).get("finishedAt") or "" for state in states]
 
 

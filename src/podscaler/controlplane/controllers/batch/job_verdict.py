@@ -45,8 +45,8 @@ COMPLETED = JobVerdict(True, "CompletionsReached", "Reached expected number of s
 
 def is_true(job: Object, type_: str) -> bool:
     """Whether the condition of a type is True."""
-    found = conditions.find((job.get("status") or {}).get("conditions") or [], type_)
-    return found is not None and found["status"] == "True"
+    condition = conditions.find((job.get("status") or {}).get("conditions") or [], type_)
+    return condition is not None and condition["status"] == "True"
 
 
 def is_finished(job: Object) -> bool:
@@ -86,9 +86,9 @@ def deadline_left_s(view: JobView, started_ns: int | None, now_ns: int) -> float
 
 def _recorded(view: JobView) -> JobVerdict | None:
     for type_ in ("SuccessCriteriaMet", "FailureTarget"):
-        found = conditions.find(view.status.get("conditions") or [], type_)
-        if found is not None and found["status"] == "True":
-            return JobVerdict(type_ == "SuccessCriteriaMet", found.get("reason", ""), found.get("message", ""))
+        condition = conditions.find(view.status.get("conditions") or [], type_)
+        if condition is not None and condition["status"] == "True":
+            return JobVerdict(type_ == "SuccessCriteriaMet", condition.get("reason", ""), condition.get("message", ""))
     return None
 
 
@@ -101,7 +101,7 @@ def _exceeds_restarts(view: JobView) -> bool:
         if pods.phase(pod) in ("Running", "Pending"):
             status = pod.get("status") or {}
             each = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
-            restarts += sum(one.get("restartCount", 0) for one in each)
+            restarts += sum(container_status.get("restartCount", 0) for container_status in each)
     return bool(restarts >= max(limit, 1))
 
 

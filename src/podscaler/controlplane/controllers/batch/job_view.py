@@ -92,9 +92,9 @@ class JobView:
     def _fails_index(self, pod: Object) -> bool:
         if not self.is_failed(pod):
             return False
-        found = failure_policy.match(self.job, pod)
+        matched = failure_policy.match(self.job, pod)
         limit = self.limit_per_index or 0
-        return found.action == "FailIndex" or (found.counts and job_pods.index_failures(pod) >= limit)
+        return matched.action == "FailIndex" or (matched.counts and job_pods.index_failures(pod) >= limit)
 
     @cached_property
     def replaced_later(self) -> dict[int, Object]:

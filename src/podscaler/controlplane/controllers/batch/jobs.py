@@ -157,7 +157,7 @@ class Jobs(Reconciler[Key]):
         if error is not None:
             raise error
         left_s = job_verdict.deadline_left_s(view, started_ns, self._clock.now_ns())
-        return min((one for one in (wait_s, left_s) if one is not None), default=None)
+        return min((delay_s for delay_s in (wait_s, left_s) if delay_s is not None), default=None)
 
     async def _owned(self, key: Key, job: Object) -> Sequence[Object]:
         """The pods of a Job, after adopting (with the finalizer) and releasing."""
@@ -329,7 +329,7 @@ def _replaced(some: Sequence[Object], new: Object) -> list[Object]:
     """The conditions with `new` in the place of the one of its type, otherwise at the end."""
     if conditions.find(some, new["type"]) is None:
         return [*some, new]
-    return [new if one["type"] == new["type"] else one for one in some]
+    return [new if condition["type"] == new["type"] else condition for condition in some]
 
 
 def _index_wait_s(view: JobView, index: int, now_ns: int) -> float:

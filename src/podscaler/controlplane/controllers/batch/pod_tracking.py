@@ -41,7 +41,7 @@ def track(view: JobView, verdict: JobVerdict | None, status: Object) -> Tracking
     indexes = set(view.counted_indexes) if view.is_indexed else set()
     released: list[Object] = []
     is_cut = False
-    for pod in sorted(view.pods, key=lambda one: job_pods.completion_index(one) or 0):
+    for pod in sorted(view.pods, key=lambda sorted_pod: job_pods.completion_index(sorted_pod) or 0):
         if not job_pods.is_tracked(pod) or not _is_released(view, verdict, pod):
             continue
         if len(succeeded) + len(failed) + len(indexes) - _known(view) >= MAX_UNCOUNTED_PODS:

@@ -21,15 +21,15 @@ _ALL = "all"
 def rules_of(role: Object, roles: Iterable[Object]) -> list[Any]:
     """The aggregated rules of `role`: those of the selected `roles`, sorted by role name, without repetition."""
     by_name = sorted(roles, key=lambda each: str(each["metadata"]["name"]))
-    found: list[Any] = []
+    rules: list[Any] = []
     for label_selector in (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ():
         selector = selectors.from_label_selector(label_selector)
         for other in by_name:
             if other["metadata"]["name"] == role["metadata"]["name"]:
                 continue
             if selector.matches(other["metadata"].get("labels") or {}):
-                found += [rule for rule in other.get("rules") or () if rule not in found]
-    return found
+                rules += [rule for rule in other.get("rules") or () if rule not in rules]
+    return rules
 
 
 class ClusterRoleAggregation(Reconciler[str]):

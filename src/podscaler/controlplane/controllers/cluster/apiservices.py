@@ -60,17 +60,17 @@ class ApiServices(Reconciler[str]):
 
     async def sync(self, key: str) -> float | None:
         """Create, update or delete one APIService."""
-        found = self._registry.find(RESOURCE, "", key)
-        if found is not None and key in self._replaceable and "service" in found["spec"]:
+        api_service = self._registry.find(RESOURCE, "", key)
+        if api_service is not None and key in self._replaceable and "service" in api_service["spec"]:
             return None
         wanted = self._wanted(key)
         if wanted is None:
-            if found is not None and key not in self._built_in and _is_ours(found):
-                await self._registry.delete(RESOURCE, "", key, uid=found["metadata"]["uid"])
-        elif found is None:
+            if api_service is not None and key not in self._built_in and _is_ours(api_service):
+                await self._registry.delete(RESOURCE, "", key, uid=api_service["metadata"]["uid"])
+        elif api_service is None:
             await self._registry.create(RESOURCE, wanted)
-        elif found["spec"] != wanted["spec"] and found["metadata"].get("labels", {}).get(MANAGED):
-            await self._registry.update(RESOURCE, {**found, "spec": wanted["spec"]})
+        elif api_service["spec"] != wanted["spec"] and api_service["metadata"].get("labels", {}).get(MANAGED):
+            await self._registry.update(RESOURCE, {**api_service, "spec": wanted["spec"]})
         self._to_start.pop(key, None)
         return None
 

@@ -127,7 +127,9 @@ class CustomKinds(Reconciler[str]):
 
     def _settle_in_place(self, crd: Object) -> None:
         others = [
-            one for one in self._of_group(crd["spec"]["group"]) if one["metadata"]["uid"] != crd["metadata"]["uid"]
+            definition
+            for definition in self._of_group(crd["spec"]["group"])
+            if definition["metadata"]["uid"] != crd["metadata"]["uid"]
         ]
         crd_conditions.set_names_and_conditions(crd, crd_conditions.names_in_use(others), rfc3339(self._clock.now_ns()))
 
@@ -143,7 +145,7 @@ class CustomKinds(Reconciler[str]):
             self._objects.serve(record)
         self._paths.serve(name, now.served)
         for record in before.faces if before else ():
-            if record.key not in {one.key for one in now.faces}:
+            if record.key not in {served_face.key for served_face in now.faces}:
                 self._objects.withdraw(record.key)
         if before is None:
             self._notify()

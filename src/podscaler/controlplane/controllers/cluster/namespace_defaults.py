@@ -58,7 +58,7 @@ class NamespaceDefaults(Reconciler[str]):
 
     def prime(self) -> Iterable[str]:
         """All namespaces."""
-        return [one["metadata"]["name"] for one in self._registry.list(NAMESPACES)]
+        return [namespace["metadata"]["name"] for namespace in self._registry.list(NAMESPACES)]
 
     async def sync(self, key: str) -> float | None:
         """Create or update the two objects, unless the namespace is being deleted."""
@@ -73,15 +73,15 @@ class NamespaceDefaults(Reconciler[str]):
         return None
 
     async def _publish_ca(self, namespace: str) -> None:
-        found = self._registry.find(CONFIG_MAPS, namespace, ROOT_CA)
+        config_map = self._registry.find(CONFIG_MAPS, namespace, ROOT_CA)
         data = {"ca.crt": self._ca_certificate}
-        if found is None:
+        if config_map is None:
             notes = {"kubernetes.io/description": _EXPLANATION}
             metadata = {"name": ROOT_CA, "namespace": namespace, "annotations": notes}
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
             await _create(self._registry, CONFIG_MAPS, body)
-        elif found.get("data") != data:
-            await self._registry.update(CONFIG_MAPS, {**found, "data": data})
+        elif config_map.get("data") != data:
+            await self._registry.update(CONFIG_MAPS, {**config_map, "data": data})
 
 
 def _keys_of(event: ObjectEvent, name: str) -> list[str]:

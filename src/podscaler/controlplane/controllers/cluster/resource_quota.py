@@ -71,9 +71,9 @@ class ResourceQuotas(Reconciler[Key]):
         counts: list[int] = []
 
         def objects_of(kind: str) -> Sequence[Object]:
-            found = self._registry.list(kind, key[0])
-            counts.append(len(found))
-            return found
+            objects = self._registry.list(kind, key[0])
+            counts.append(len(objects))
+            return objects
 
         used = quota_usage.calculate(quota, self._kinds(), objects_of, self._clock.now_ns())
         self._batch_period.note(key, sum(counts))

@@ -95,9 +95,9 @@ class Deployments(Reconciler[Key]):
     def _old_pods_exist(self, sets: Sequence[Object], new: Object | None) -> bool:
         return any(
             not pods.is_finished(pod)
-            for one in sets
-            if one is not new
-            for pod in self._registry.owned_by(PODS, one["metadata"]["uid"])
+            for replica_set in sets
+            if replica_set is not new
+            for pod in self._registry.owned_by(PODS, replica_set["metadata"]["uid"])
         )
 
     async def _carry_out(self, plan: DeploymentPlan, deployment: Object) -> float | None:
@@ -105,18 +105,18 @@ class Deployments(Reconciler[Key]):
             return 0.0
         if plan.create is not None:
             self._report_scaling(plan, plan.create, deployment)
-        for one in plan.update:
-            await self._registry.update(REPLICA_SETS, one)
-            self._report_scaling(plan, one, deployment)
-        for one in plan.delete:
-            await self._delete(one)
+        for replica_set in plan.update:
+            await self._registry.update(REPLICA_SETS, replica_set)
+            self._report_scaling(plan, replica_set, deployment)
+        for replica_set in plan.delete:
+            await self._delete(replica_set)
         await self._write_revision(plan, deployment)
         await write_errors.write_status(self._registry, DEPLOYMENTS, deployment, plan.status)
         return plan.requeue_after_s
 
-    def _report_scaling(self, plan: DeploymentPlan, one: Object, deployment: Object) -> None:
+    def _report_scaling(self, plan: DeploymentPlan, replica_set: Object, deployment: Object) -> None:
         for name, message in plan.events:
-            if name == one["metadata"]["name"]:
+            if name == replica_set["metadata"]["name"]:
                 self._events.event(deployment, "Normal", "ScalingReplicaSet", message)
 
     async def _create(self, new: Object, deployment: Object) -> bool:
@@ -161,10 +161,10 @@ class Deployments(Reconciler[Key]):
 
         await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), set_condition, subresource="status")
 
-    async def _delete(self, one: Object) -> None:
-        uid = one["metadata"]["uid"]
+    async def _delete(self, replica_set: Object) -> None:
+        uid = replica_set["metadata"]["uid"]
         await write_errors.ignoring_gone(
-            self._registry.delete(REPLICA_SETS, *selection.key_of(one), uid=uid, propagation="Background")
+            self._registry.delete(REPLICA_SETS, *selection.key_of(replica_set), uid=uid, propagation="Background")
         )
 
     async def _write_revision(self, plan: DeploymentPlan, deployment: Object) -> None:

@@ -82,10 +82,15 @@ def _scale_down_old(rollout: Rollout) -> bool:
     if may_go <= 0:
         return False
     unhealthy = _remove_pods(
-        rollout, may_go, lambda one: replica_sets.size(one) - replica_sets.count(one, "availableReplicas")
+        rollout,
+        may_go,
+        lambda replica_set: replica_sets.size(replica_set) - replica_sets.count(replica_set, "availableReplicas"),
     )
     # a status that is older than a scale-down counts pods that are on their way out
-    available = sum(min(replica_sets.size(one), replica_sets.count(one, "availableReplicas")) for one in rollout.sets)
+    available = sum(
+        min(replica_sets.size(replica_set), replica_sets.count(replica_set, "availableReplicas"))
+        for replica_set in rollout.sets
+    )
     spare = available - least_available
     return _remove_pods(rollout, spare, replica_sets.size) or unhealthy
 
@@ -93,17 +98,17 @@ def _scale_down_old(rollout: Rollout) -> bool:
 def _remove_pods(rollout: Rollout, most: int, removable: Callable[[Object], int]) -> bool:
     """Scale down old ReplicaSets, oldest first, by at most `most` pods and `removable(set)` each; False if by none."""
     removed = 0
-    for one in replica_sets.by_age(replica_sets.active(rollout.old)):
-        count = min(most - removed, removable(one))
+    for replica_set in replica_sets.by_age(replica_sets.active(rollout.old)):
+        count = min(most - removed, removable(replica_set))
         if count > 0:
-            rollout.scale(one, replica_sets.size(one) - count)
+            rollout.scale(replica_set, replica_sets.size(replica_set) - count)
             removed += count
     return removed > 0
 
 
 def _recreate(rollout: Rollout, old_pods_exist: Callable[[Object | None], bool]) -> None:
     rollout.adopt_new()
-    scaled_down = [rollout.scale(one, 0) for one in replica_sets.active(rollout.old)]
+    scaled_down = [rollout.scale(replica_set, 0) for replica_set in replica_sets.active(rollout.old)]
     if not scaled_down and not replica_sets.total(rollout.old, "replicas") and not old_pods_exist(rollout.new):
         if rollout.new is None:
             rollout.create_new()

@@ -49,7 +49,14 @@ def largest_first(replica_sets: Iterable[Object], *, among_equals_newest: bool) 
 def find_new(deployment: Object, replica_sets: Sequence[Object]) -> Object | None:
     """The one with the Deployment's template (the oldest, if several have it), None before there is one."""
     template = deployment["spec"]["template"]
-    return next((one for one in by_age(replica_sets) if templates.same(one["spec"]["template"], template)), None)
+    return next(
+        (
+            replica_set
+            for replica_set in by_age(replica_sets)
+            if templates.same(replica_set["spec"]["template"], template)
+        ),
+        None,
+    )
 
 
 def _age(replica_set: Object) -> tuple[str, str]:

@@ -42,7 +42,7 @@ def revision(obj: Object) -> int:
 
 def next_revision(old: Iterable[Object]) -> int:
     """One more than the highest of `old`."""
-    return max((revision(one) for one in old), default=0) + 1
+    return max((revision(replica_set) for replica_set in old), default=0) + 1
 
 
 def annotate(replica_set: Object, deployment: Object, new_revision: int) -> None:

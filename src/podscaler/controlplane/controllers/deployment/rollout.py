@@ -51,7 +51,7 @@ class Rollout:
         self.deployment = deployment
         self.wanted = rollout_bounds.replicas(deployment)
         self.new = replica_sets.find_new(deployment, sets)
-        self.old = [one for one in sets if one is not self.new]
+        self.old = [replica_set for replica_set in sets if replica_set is not self.new]
         self.now_ns = now_ns
         self.plan = DeploymentPlan()
 
@@ -62,7 +62,7 @@ class Rollout:
 
     def was_scaled(self) -> bool:
         """Whether an active ReplicaSet was sized for another `spec.replicas` than the present one."""
-        noted = (revisions.number(one, revisions.DESIRED) for one in replica_sets.active(self.sets))
+        noted = (revisions.number(replica_set, revisions.DESIRED) for replica_set in replica_sets.active(self.sets))
         return any(desired is not None and desired != self.wanted for desired in noted)
 
     def can_resize(self) -> bool:
@@ -115,11 +115,11 @@ class Rollout:
         room = self.wanted + rollout_bounds.max_surge(self.deployment) - replica_sets.total_size(self.old) - size
         return size if room <= 0 else size + min(room, self.wanted - size)
 
-    def scale(self, one: Object, size: int) -> bool:
+    def scale(self, replica_set: Object, size: int) -> bool:
         """Plan another size for a ReplicaSet; returns False if it has that size already."""
-        if replica_sets.size(one) == size:
+        if replica_sets.size(replica_set) == size:
             return False
-        self._set_size(one, size)
+        self._set_size(replica_set, size)
         return True
 
     def resize(self) -> None:
@@ -130,8 +130,8 @@ class Rollout:
             if target is not None:
                 self._set_size(target, self.wanted)
         elif self._is_saturated():
-            for one in replica_sets.active(self.old):
-                self.scale(one, 0)
+            for replica_set in replica_sets.active(self.old):
+                self.scale(replica_set, 0)
         elif rollout_bounds.is_rolling(self.deployment):
             self._resize_in_proportion(active)
 
@@ -140,12 +140,12 @@ class Rollout:
         limit = self.deployment["spec"].get("revisionHistoryLimit")
         if limit is None:
             return
-        candidates = [one for one in self.old if not pods.is_terminating(one)]
+        candidates = [replica_set for replica_set in self.old if not pods.is_terminating(replica_set)]
         candidates.sort(
             key=lambda candidate: (revisions.revision(candidate), candidate["metadata"].get("creationTimestamp") or "")
         )
         surplus = candidates[: max(len(candidates) - limit, 0)]
-        self.plan.delete += [one for one in surplus if _is_spent(one)]
+        self.plan.delete += [replica_set for replica_set in surplus if _is_spent(replica_set)]
 
     def compute_status(self, *, with_progress: bool) -> None:
         """Plan the status; `with_progress` includes the conditions Progressing and ReplicaFailure."""
@@ -174,26 +174,26 @@ class Rollout:
     def _resize_in_proportion(self, active: list[Object]) -> None:
         surge = rollout_bounds.max_surge(self.deployment)
         current = (self.deployment.get("status") or {}).get("replicas", 0)
-        for one, size in proportional_sizes(active, wanted=self.wanted, surge=surge, current=current):
-            self._set_size(one, size)
+        for replica_set, size in proportional_sizes(active, wanted=self.wanted, surge=surge, current=current):
+            self._set_size(replica_set, size)
 
-    def _set_size(self, one: Object, size: int) -> None:
-        before, notes = replica_sets.size(one), _noted(one)
-        self._note_sizes(one)
-        one["spec"]["replicas"] = size
+    def _set_size(self, replica_set: Object, size: int) -> None:
+        before, notes = replica_sets.size(replica_set), _noted(replica_set)
+        self._note_sizes(replica_set)
+        replica_set["spec"]["replicas"] = size
         if size != before:
             direction = "up" if size > before else "down"
-            name = one["metadata"]["name"]
+            name = replica_set["metadata"]["name"]
             self.plan.events.append((name, f"Scaled {direction} replica set {name} from {before} to {size}"))
-        if size != before or _noted(one) != notes:
-            self._touch(one)
+        if size != before or _noted(replica_set) != notes:
+            self._touch(replica_set)
 
-    def _note_sizes(self, one: Object) -> None:
-        revisions.note_sizes(one, self.wanted, self.wanted + rollout_bounds.max_surge(self.deployment))
+    def _note_sizes(self, replica_set: Object) -> None:
+        revisions.note_sizes(replica_set, self.wanted, self.wanted + rollout_bounds.max_surge(self.deployment))
 
-    def _touch(self, one: Object) -> None:
-        if one is not self.plan.create and not any(one is other for other in self.plan.update):
-            self.plan.update.append(one)
+    def _touch(self, replica_set: Object) -> None:
+        if replica_set is not self.plan.create and not any(replica_set is other for other in self.plan.update):
+            self.plan.update.append(replica_set)
 
     def _set_progress(self, reason: str, message: str) -> None:
         if progress.deadline_s(self.deployment) is not None:
@@ -235,13 +235,13 @@ def _replica_set(deployment: Object) -> Object:
     }
 
 
-def _noted(one: Object) -> tuple[dict[str, str], int]:
-    return dict(one["metadata"].get("annotations") or {}), one["spec"].get("minReadySeconds", 0)
+def _noted(replica_set: Object) -> tuple[dict[str, str], int]:
+    return dict(replica_set["metadata"].get("annotations") or {}), replica_set["spec"].get("minReadySeconds", 0)
 
 
-def _is_spent(one: Object) -> bool:
-    observed = replica_sets.count(one, "observedGeneration") >= one["metadata"].get("generation", 0)
-    return observed and not replica_sets.size(one) and not replica_sets.count(one, "replicas")
+def _is_spent(replica_set: Object) -> bool:
+    observed = replica_sets.count(replica_set, "observedGeneration") >= replica_set["metadata"].get("generation", 0)
+    return observed and not replica_sets.size(replica_set) and not replica_sets.count(replica_set, "replicas")
 
 
 def proportional_sizes(sets: Sequence[Object], *, wanted: int, surge: int, current: int) -> list[tuple[Object, int]]:
@@ -262,28 +262,28 @@ def proportional_sizes(sets: Sequence[Object], *, wanted: int, surge: int, curre
     to_add = allowed - replica_sets.total_size(sets)
     ordered = replica_sets.largest_first(sets, among_equals_newest=to_add > 0)
     added, result = 0, []
-    for one in ordered:
-        share = _share(one, to_add - added, allowed, current) if to_add else 0
+    for replica_set in ordered:
+        share = _share(replica_set, to_add - added, allowed, current) if to_add else 0
         added += share
-        result.append((one, replica_sets.size(one) + share))
+        result.append((replica_set, replica_sets.size(replica_set) + share))
     if result and to_add:
         largest, size = result[0]
         result[0] = largest, max(size + to_add - added, 0)
     return result
 
 
-def _share(one: Object, left: int, allowed: int, current: int) -> int:
+def _share(replica_set: Object, left: int, allowed: int, current: int) -> int:
     if left == 0:
         return 0
-    fair = _fair_share(one, allowed, current)
+    fair = _fair_share(replica_set, allowed, current)
     return min(fair, left) if left > 0 else max(fair, left)
 
 
-def _fair_share(one: Object, allowed: int, current: int) -> int:
-    size = replica_sets.size(one)
+def _fair_share(replica_set: Object, allowed: int, current: int) -> int:
+    size = replica_sets.size(replica_set)
     if allowed == 0:
         return -size
-    before = revisions.number(one, revisions.MAXIMUM) or current
+    before = revisions.number(replica_set, revisions.MAXIMUM) or current
     return _rounded(size * allowed / before) - size if before else 0
 
 

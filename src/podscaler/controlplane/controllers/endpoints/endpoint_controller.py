@@ -51,7 +51,9 @@ class EndpointController(Reconciler[Key]):
     def prime(self) -> Iterable[Key]:
         """All Services with a selector, and all Endpoints, whose Service may be gone."""
         existing = self._registry.list(ENDPOINTS)
-        left = [selection.key_of(one) for one in existing if not endpoint_object.is_election_lock(one)]
+        left = [
+            selection.key_of(endpoints) for endpoints in existing if not endpoint_object.is_election_lock(endpoints)
+        ]
         return [*self._pods.prime(self._registry.list(SERVICES)), *left]
 
     async def sync(self, key: Key) -> float | None:

@@ -74,7 +74,7 @@ def limited(subsets: Sequence[Object]) -> tuple[list[Object], bool]:
     if ready + waiting <= MAX_ADDRESSES:
         return list(subsets), False
     if ready > MAX_ADDRESSES:
-        bare = [{name: part for name, part in one.items() if name != "notReadyAddresses"} for one in subsets]
+        bare = [{name: part for name, part in subset.items() if name != "notReadyAddresses"} for subset in subsets]
         return _cut(bare, "addresses", ready, MAX_ADDRESSES), True
     return _cut(subsets, "notReadyAddresses", waiting, MAX_ADDRESSES - ready), True
 

@@ -58,7 +58,7 @@ class PodCache(Generic[T]):
         if service != self._service:
             self._service, self._cached = service, {}
         before, self._cached = self._cached, {}
-        found: dict[Ports, list[T]] = {}
+        grouped: dict[Ports, list[T]] = {}
         for pod in candidates:
             uid = pod["metadata"]["uid"]
             cached = before.get(uid)
@@ -66,8 +66,8 @@ class PodCache(Generic[T]):
                 cached = (pod, self._describe(service, pod))
             self._cached[uid] = cached
             if cached[1] is not None:
-                found.setdefault(cached[1][0], []).append(cached[1][1])
-        return found
+                grouped.setdefault(cached[1][0], []).append(cached[1][1])
+        return grouped
 
 
 class EndpointCache(PodCache[Object]):

@@ -29,7 +29,7 @@ def writes(mirrored: Object, existing: Sequence[Object]) -> Writes:
     """
     result, left = Writes(), list(existing)
     for wanted in _slices(mirrored):
-        kept = next((one for one in left if _shape(one) == _shape(wanted)), None)
+        kept = next((stored for stored in left if _shape(stored) == _shape(wanted)), None)
         if kept is None:
             result.create.append(wanted)
             continue
@@ -82,15 +82,15 @@ def _endpoints(subset: Object) -> Iterator[Object]:
 
 
 def _family(ip: str) -> str:
-    found = ip_addresses.find(ip)
-    return f"IPv{found.version}" if found else ""
+    address = ip_addresses.find(ip)
+    return f"IPv{address.version}" if address else ""
 
 
-def _shape(one: Object) -> tuple[str, list[Object]]:
-    return one["addressType"], one.get("ports") or []
+def _shape(slice_: Object) -> tuple[str, list[Object]]:
+    return slice_["addressType"], slice_.get("ports") or []
 
 
-def _content(one: Object) -> tuple[list[Object], list[Object], Object, Object]:
-    metadata = one["metadata"]
+def _content(slice_: Object) -> tuple[list[Object], list[Object], Object, Object]:
+    metadata = slice_["metadata"]
     owners = metadata.get("ownerReferences") or []
-    return owners, one.get("endpoints") or [], metadata.get("labels") or {}, metadata.get("annotations") or {}
+    return owners, slice_.get("endpoints") or [], metadata.get("labels") or {}, metadata.get("annotations") or {}

@@ -44,7 +44,7 @@ class EndpointMirroring(Reconciler[Key]):
         """All Endpoints, and all mirrored slices, whose Endpoints may be gone."""
         slices = self._registry.list(SLICES, labels={MANAGED_BY: MANAGER})
         left = [key for slice_ in slices for key in stored_slices.service_of(slice_, manager=MANAGER)]
-        return [*(selection.key_of(one) for one in self._registry.list(ENDPOINTS)), *left]
+        return [*(selection.key_of(endpoints) for endpoints in self._registry.list(ENDPOINTS)), *left]
 
     async def sync(self, key: Key) -> float | None:
         """Create, update or delete the slices that differ."""

@@ -32,11 +32,11 @@ async def write(registry: Registry, writes: Writes) -> None:
 
     Where the namespace is being deleted, nothing is written from the first create on. Raises StatusError.
     """
-    for one in writes.create:
-        if not await write_errors.ignoring_terminating(registry.create(SLICES, one)):
+    for slice_ in writes.create:
+        if not await write_errors.ignoring_terminating(registry.create(SLICES, slice_)):
             return
-    for one in writes.update:
-        await registry.update(SLICES, one)
-    for one in writes.delete:
-        uid = one["metadata"]["uid"]
-        await write_errors.ignoring_gone(registry.delete(SLICES, *selection.key_of(one), uid=uid))
+    for slice_ in writes.update:
+        await registry.update(SLICES, slice_)
+    for slice_ in writes.delete:
+        uid = slice_["metadata"]["uid"]
+        await write_errors.ignoring_gone(registry.delete(SLICES, *selection.key_of(slice_), uid=uid))

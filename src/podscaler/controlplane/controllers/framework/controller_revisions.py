@@ -31,8 +31,8 @@ _MOST_COLLISIONS = 20
 
 def owned(registry: Registry, owner: Object) -> list[Object]:
     """The owner's revisions, oldest first."""
-    found = ownership.controlled_by(registry, REVISIONS, owner)
-    return sorted(found, key=lambda one: (one.get("revision", 0), one["metadata"]["name"]))
+    revisions = ownership.controlled_by(registry, REVISIONS, owner)
+    return sorted(revisions, key=lambda revision: (revision.get("revision", 0), revision["metadata"]["name"]))
 
 
 def template_of(revision: Object) -> Object:
@@ -59,8 +59,8 @@ async def newest(registry: Registry, owner: Object, history: Sequence[Object]) -
         StatusError: the revision cannot be written.
     """
     data = _data(owner["spec"]["template"])
-    number = max((one.get("revision", 0) for one in history), default=0) + 1
-    same = [one for one in history if one.get("data") == data]
+    number = max((revision.get("revision", 0) for revision in history), default=0) + 1
+    same = [revision for revision in history if revision.get("data") == data]
     if not same:
         return await _create(registry, owner, data, number)
     return same[-1] if same[-1] is history[-1] else await _renumber(registry, same[-1], number)
@@ -68,11 +68,11 @@ async def newest(registry: Registry, owner: Object, history: Sequence[Object]) -
 
 async def truncate(registry: Registry, owner: Object, history: Sequence[Object], live: Collection[str]) -> None:
     """Delete revisions beyond the limit; `live` are the names of revisions that must stay. Raises StatusError."""
-    spent = [one for one in history if one["metadata"]["name"] not in live]
+    spent = [revision for revision in history if revision["metadata"]["name"] not in live]
     limit = owner["spec"].get("revisionHistoryLimit", 10)
-    for one in spent[: max(len(spent) - limit, 0)]:
-        uid = one["metadata"]["uid"]
-        await write_errors.ignoring_gone(registry.delete(REVISIONS, *selection.key_of(one), uid=uid))
+    for revision in spent[: max(len(spent) - limit, 0)]:
+        uid = revision["metadata"]["uid"]
+        await write_errors.ignoring_gone(registry.delete(REVISIONS, *selection.key_of(revision), uid=uid))
 
 
 def _data(template: Object) -> Object:
@@ -83,7 +83,7 @@ def _data(template: Object) -> Object:
 
 
 async def _renumber(registry: Registry, revision: Object, number: int) -> Object:
-    return await registry.mutate(REVISIONS, *selection.key_of(revision), lambda one: one.update(revision=number))
+    return await registry.mutate(REVISIONS, *selection.key_of(revision), lambda stored: stored.update(revision=number))
 
 
 async def _create(registry: Registry, owner: Object, data: Object, number: int) -> Object:
@@ -104,16 +104,16 @@ async def _create(registry: Registry, owner: Object, data: Object, number: int) 
 
 async def _taken_over(registry: Registry, owner: Object, new: Object) -> Object | None:
     """The existing revision of that name if it has the same data and no other controller, else None."""
-    found = registry.find(REVISIONS, *selection.key_of(new))
-    if found is None or found.get("data") != new["data"]:
+    existing = registry.find(REVISIONS, *selection.key_of(new))
+    if existing is None or existing.get("data") != new["data"]:
         return None
-    controller = ownership.controller_of(found)
+    controller = ownership.controller_of(existing)
     if controller is not None:
-        return found if controller["uid"] == owner["metadata"]["uid"] else None
+        return existing if controller["uid"] == owner["metadata"]["uid"] else None
 
-    def adopt(one: Object) -> None:
-        one["metadata"]["ownerReferences"] = new["metadata"]["ownerReferences"]
-        one["revision"] = new["revision"]
+    def adopt(stored: Object) -> None:
+        stored["metadata"]["ownerReferences"] = new["metadata"]["ownerReferences"]
+        stored["revision"] = new["revision"]
 
     return await registry.mutate(REVISIONS, *selection.key_of(new), adopt)
 

@@ -78,8 +78,8 @@ class SelectorIndex:
     def matching(self, obj: Object) -> list[Key]:
         """The keys in the namespace of `obj` whose selector matches its labels."""
         namespace, labels = key_of(obj)[0], labels_of(obj)
-        found = self._selectors.get(namespace, {})
-        return [(namespace, name) for name, selector in found.items() if selector.matches(labels)]
+        selectors_of_namespace = self._selectors.get(namespace, {})
+        return [(namespace, name) for name, selector in selectors_of_namespace.items() if selector.matches(labels)]
 
 
 class OrphanIndex:

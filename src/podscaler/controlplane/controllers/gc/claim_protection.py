@@ -43,7 +43,7 @@ class ClaimProtection(Reconciler[Key]):
         """All claims that are being deleted, and all volumes that nothing keeps."""
         held = [claim for claim in self._registry.list(CLAIMS) if _is_held(claim)]
         free = [volume for volume in self._registry.list(VOLUMES) if _is_free(volume)]
-        return [selection.key_of(found) for found in (*held, *free)]
+        return [selection.key_of(obj) for obj in (*held, *free)]
 
     async def sync(self, key: Key) -> float | None:
         """Remove the finalizer from a deleted claim that no pod uses, or from a deleted volume that is not bound."""

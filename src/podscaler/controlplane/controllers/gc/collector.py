@@ -128,15 +128,15 @@ class GarbageCollector(Reconciler[Key]):
 
     async def _collect(self, resource: str, obj: Object) -> None:
         """Delete an object without a solid owner, or remove its references to owners that are gone or waiting."""
-        found = owners.classify(obj, self._registry, self._kinds)
-        leaving = {*found.gone, *found.waiting}
+        classified = owners.classify(obj, self._registry, self._kinds)
+        leaving = {*classified.gone, *classified.waiting}
         if not leaving:
             return
-        if found.solid:
+        if classified.solid:
             await self._remove_references(resource, obj, leaving)
             return
         has_dependents = next(self._dependents(obj["metadata"]["uid"]), None) is not None
-        if found.waiting and has_dependents:
+        if classified.waiting and has_dependents:
             await self._unblock_cycles(obj)
             await self._delete(resource, obj, "Foreground")
         else:

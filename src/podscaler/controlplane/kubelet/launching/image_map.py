@@ -106,17 +106,19 @@ def _from_path(entry: ImageEntry, path: Path) -> ImageCommand:
     if not path.is_absolute():
         raise UsageError(f"the path of the image {entry.image} is not absolute: {path}")
     if path.is_dir():
-        found = _read_bundle(path) if (path / _BUNDLE_CONFIG).is_file() else ImageCommand((), root=str(path.resolve()))
+        image_command = (
+            _read_bundle(path) if (path / _BUNDLE_CONFIG).is_file() else ImageCommand((), root=str(path.resolve()))
+        )
     elif os.access(path, os.X_OK):
-        found = ImageCommand((str(path),), program_name=path.name)
+        image_command = ImageCommand((str(path),), program_name=path.name)
     else:
         raise UsageError(f"the path of the image {entry.image} is no folder and no program: {path}")
     return replace(
-        found,
-        argv=found.argv if entry.command is None else tuple(entry.command),
-        env=found.env if entry.env is None else entry.env,
-        user=found.user if entry.user is None else entry.user,
-        working_dir=found.working_dir if entry.working_dir is None else entry.working_dir,
+        image_command,
+        argv=image_command.argv if entry.command is None else tuple(entry.command),
+        env=image_command.env if entry.env is None else entry.env,
+        user=image_command.user if entry.user is None else entry.user,
+        working_dir=image_command.working_dir if entry.working_dir is None else entry.working_dir,
     )
 
 
@@ -155,9 +157,9 @@ class ImageMap:
         exact = images.without_default_registry(image)
         plain = images.without_tag(exact)
         for table in (self._configured, self._flags):
-            found = table.get(exact) or table.get(plain)
-            if found is not None:
-                return found
+            mapped = table.get(exact) or table.get(plain)
+            if mapped is not None:
+                return mapped
         return images.resolve(image)
 
     def update(self, data: Mapping[str, str]) -> list[str]:

@@ -74,7 +74,7 @@ class ProcessLimits:
 
 def read(user: int) -> ProcessLimits:
     """Read the limits for `up`, which runs as `user`. Blocks (reads /proc)."""
-    maxima = [found for path in _MAXIMA if (found := _number(path)) is not None]
+    maxima = [maximum for path in _MAXIMA if (maximum := _number(path)) is not None]
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     own = 0 if soft == resource.RLIM_INFINITY else soft
     return ProcessLimits(user=user, machine=min(maxima, default=own), own=own)

@@ -151,7 +151,7 @@ def _inode(path: Path) -> int:
 def _seek_back(file: BinaryIO, lines: int) -> int:
     """Move `file` to its last `lines` lines; returns how many it did not have."""
     end = file.seek(0, os.SEEK_END)
-    found, position = 0, end
+    line_count, position = 0, end
     while position > 0:
         start = max(0, position - CHUNK_BYTES)
         file.seek(start)
@@ -159,13 +159,13 @@ def _seek_back(file: BinaryIO, lines: int) -> int:
         for offset in _newlines_backwards(block):
             if start + offset + 1 == end:
                 continue  # the newline of the last line
-            found += 1
-            if found == lines:
+            line_count += 1
+            if line_count == lines:
                 file.seek(start + offset + 1)
                 return 0
         position = start
     file.seek(0 if lines else end)
-    return max(0, lines - found - (1 if end else 0)) if lines else 0
+    return max(0, lines - line_count - (1 if end else 0)) if lines else 0
 
 
 def _newlines_backwards(block: bytes) -> list[int]:

@@ -98,11 +98,11 @@ def _ready(pod: Object, containers_ready: ConditionDraft, former: Mapping[str, M
     return ConditionDraft("Ready", True)
 
 
-def _gate_fault(gate: str, found: Mapping[str, Any] | None) -> str:
-    if found is None:
+def _gate_fault(gate: str, condition: Mapping[str, Any] | None) -> str:
+    if condition is None:
         return f'corresponding condition of pod readiness gate "{gate}" does not exist.'
-    if found.get("status") != "True":
-        return f'the status of pod readiness gate "{gate}" is not "True", but {found.get("status", "")}'
+    if condition.get("status") != "True":
+        return f'the status of pod readiness gate "{gate}" is not "True", but {condition.get("status", "")}'
     return ""
 
 

@@ -27,16 +27,16 @@ class PodWriter:
 
     def find(self) -> Object | None:
         """The pod as it is stored now, None if it is gone."""
-        found = self._registry.find("pods", self._namespace, self._name)
-        return found if found and found["metadata"]["uid"] == self._uid else None
+        pod = self._registry.find("pods", self._namespace, self._name)
+        return pod if pod and pod["metadata"]["uid"] == self._uid else None
 
     async def write_status(self, containers: Sequence[ContainerState], facts: PodStatusFacts) -> None:
         """Store the status if it has changed; does nothing for a pod that is gone. Raises StatusError."""
-        found = self.find()
-        if found is None:
+        stored = self.find()
+        if stored is None:
             return
         now_ns = self._clock.now_ns()
-        if pod_status.pod_status(found, containers, facts, now_ns=now_ns) == found.get("status"):
+        if pod_status.pod_status(stored, containers, facts, now_ns=now_ns) == stored.get("status"):
             return
 
         def change(pod: Object) -> None:
@@ -68,8 +68,8 @@ class PodWriter:
             else:
                 annotations.pop(port_map.ANNOTATION, None)
 
-        found = self.find()
-        if found is not None and changed(port_map.of(found)) != port_map.of(found):
+        stored = self.find()
+        if stored is not None and changed(port_map.of(stored)) != port_map.of(stored):
             await self._change(change, subresource="")
 
     async def _change(self, change: Callable[[Object], None], *, subresource: str) -> None:

@@ -53,18 +53,18 @@ def _restored(container: ContainerState, entry: Mapping[str, Any], now_ns: int) 
     return known
 
 
-def _state(found: Mapping[str, Any], otherwise: State, now_ns: int) -> tuple[State, bool]:
-    if (running := found.get("running")) is not None:
+def _state(recorded: Mapping[str, Any], otherwise: State, now_ns: int) -> tuple[State, bool]:
+    if (running := recorded.get("running")) is not None:
         started_ns = _instant_ns(running.get("startedAt"))
         return Terminated(
             container_state.UNKNOWN_EXIT_CODE, "ContainerStatusUnknown", now_ns, started_ns, message=_LOST
         ), True
-    terminated = _terminated(found)
+    terminated = _terminated(recorded)
     return (terminated, True) if terminated else (otherwise, False)
 
 
-def _terminated(found: Mapping[str, Any]) -> Terminated | None:
-    entry = found.get("terminated")
+def _terminated(recorded: Mapping[str, Any]) -> Terminated | None:
+    entry = recorded.get("terminated")
     if entry is None:
         return None
     return Terminated(

@@ -117,9 +117,9 @@ def _divide(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
     return Cgroups(containers, "" if PIDS in controllers else "the cgroup of `up` has no pids controller")
 
 
-def pids_error(found: Cgroups | str) -> str:
+def pids_error(cgroups: Cgroups | str) -> str:
     """Why cgroups do not limit the processes of containers, empty if they do."""
-    return found if isinstance(found, str) else found.pids_error
+    return cgroups if isinstance(cgroups, str) else cgroups.pids_error
 
 
 def _own_path(own: Path) -> str | None:

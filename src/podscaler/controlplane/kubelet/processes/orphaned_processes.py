@@ -153,7 +153,7 @@ def _classify(criteria: OwnershipCriteria) -> tuple[list[ProcessFacts], list[Pro
 
 
 def _facts(pids: Iterable[int]) -> dict[int, ProcessFacts]:
-    return {pid: found for pid in pids if (found := process_identity.facts(pid)) is not None}
+    return {pid: process_facts for pid in pids if (process_facts := process_identity.facts(pid)) is not None}
 
 
 def _session(pid: int) -> int:

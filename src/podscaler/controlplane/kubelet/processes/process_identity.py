@@ -61,8 +61,8 @@ def facts(pid: int) -> ProcessFacts | None:
 
 def start_mark(pid: int) -> str | None:
     """The start mark of a process, None if there is no such process."""
-    found = facts(pid)
-    return None if found is None else found.start_mark
+    process_facts = facts(pid)
+    return None if process_facts is None else process_facts.start_mark
 
 
 @functools.cache

@@ -41,14 +41,14 @@ def remove(folder: Path, container_id: str) -> None:
 
 def read_all(folder: Path) -> list[ProcessRecord]:
     """All records that can be parsed. One that a crash has truncated is skipped: the mark identifies its process."""
-    found = []
+    records = []
     for path in folder.iterdir():
         try:
             record = json.loads(path.read_bytes())
-            found.append(ProcessRecord(int(record["pid"]), str(record["startMark"])))
+            records.append(ProcessRecord(int(record["pid"]), str(record["startMark"])))
         except (ValueError, KeyError, TypeError):
             continue
-    return found
+    return records
 
 
 def clear(folder: Path) -> None:

@@ -95,15 +95,17 @@ class ExternalMetricsServer:
         return error("404 page not found", 404)
 
     def _values(self, name: str, labels: Mapping[str, str]) -> WebResponse:
-        found = [metric for metric in self._metrics if metric.name == name and labels.items() <= metric.labels.items()]
-        if not found:
+        matching = [
+            metric for metric in self._metrics if metric.name == name and labels.items() <= metric.labels.items()
+        ]
+        if not matching:
             return error(f"no metric name called {name}" + (f" with labels {_go_map(labels)}" if labels else ""), 404)
-        if any(metric.fails for metric in found):
+        if any(metric.fails for metric in matching):
             return error(f"metric {name} is configured to fail", 500)
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         items = [
             {"metricName": name, "metricLabels": metric.labels or None, "timestamp": now, "value": str(metric.value)}
-            for metric in found
+            for metric in matching
         ]
         return _json({"kind": "ExternalMetricValueList", "apiVersion": GROUP_VERSION, "metadata": {}, "items": items})
 
@@ -111,28 +113,28 @@ class ExternalMetricsServer:
         if not name:
             return error("metric name required", 400)
         labels = parse_labels(form.get("labels", ""))
-        found = next((metric for metric in self._metrics if metric.name == name and metric.labels == labels), None)
+        served = next((metric for metric in self._metrics if metric.name == name and metric.labels == labels), None)
         if action == "fail":
-            return self._fail(found, name, form.get("fail", ""))
+            return self._fail(served, name, form.get("fail", ""))
         if not form.get("value"):
             return error("value param required", 400)
         value = parse_int(form["value"])
         if value is None:
             return error("value param must be an integer", 400)
         if action == "create":
-            return self._create(ServedMetric(name, labels, value, form.get("fail") == "true"), found)
-        if found is None:
+            return self._create(ServedMetric(name, labels, value, form.get("fail") == "true"), served)
+        if served is None:
             return error(f"metric {_key(name, labels)} not found", 404)
-        found.value = value
+        served.value = value
         return _json({"status": "success", "metric": name, "value": value})
 
-    def _fail(self, found: ServedMetric | None, name: str, text: str) -> WebResponse:
+    def _fail(self, served: ServedMetric | None, name: str, text: str) -> WebResponse:
         if text not in ("true", "false"):
             return error("fail param should be true or false", 400)
-        if found is None:
+        if served is None:
             return error(f"metric {name} not found", 404)
-        found.fails = text == "true"
-        return _json({"status": "success", "metric": name, "labels": found.labels, "failing": text})
+        served.fails = text == "true"
+        return _json({"status": "success", "metric": name, "labels": served.labels, "failing": text})
 
     def _create(self, metric: ServedMetric, former: ServedMetric | None) -> WebResponse:
         if former is not None:

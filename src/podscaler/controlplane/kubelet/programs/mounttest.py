@@ -39,13 +39,13 @@ def mode_text(mode: int) -> str:
 
 def file_system(path: str, mounts: str) -> str:
     """The type of the file system at `path`, by the text of mountinfo; empty if none is mounted above it."""
-    real, found, depth = Path(path).resolve(), "", -1
+    real, fs_type, depth = Path(path).resolve(), "", -1
     for line in mounts.splitlines():
         fields, _, rest = line.partition(" - ")
         place = Path(fields.split(" ")[4].replace("\\040", " "))
         if len(place.parts) >= depth and real.is_relative_to(place):
-            found, depth = rest.split(" ")[0], len(place.parts)
-    return found
+            fs_type, depth = rest.split(" ")[0], len(place.parts)
+    return fs_type
 
 
 def print_content(path: str) -> str:
@@ -73,8 +73,8 @@ def _print_permissions(path: str) -> None:
 
 
 def _print_owner(path: str) -> None:
-    found = os.stat(path)
-    print(f"owner UID of {json.dumps(path)}: {found.st_uid}\nowner GID of {json.dumps(path)}: {found.st_gid}")
+    status = os.stat(path)
+    print(f"owner UID of {json.dumps(path)}: {status.st_uid}\nowner GID of {json.dumps(path)}: {status.st_gid}")
 
 
 def _write(mode: int) -> Callable[[str], None]:

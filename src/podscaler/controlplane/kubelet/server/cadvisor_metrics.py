@@ -154,9 +154,11 @@ def _labels(cgroup: str) -> dict[str, str]:
 def _containers(pod: Object) -> tuple[dict[str, Object], dict[str, str]]:
     """The containers of a pod's spec, and their ids without scheme, both by name."""
     spec, status = pod.get("spec", {}), pod.get("status", {})
-    specs = {each["name"]: each for part in ("initContainers", "containers") for each in spec.get(part) or []}
+    specs = {
+        container["name"]: container for part in ("initContainers", "containers") for container in spec.get(part) or []
+    }
     statuses = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
-    return specs, {each["name"]: each.get("containerID", "").rpartition("//")[2] for each in statuses}
+    return specs, {container["name"]: container.get("containerID", "").rpartition("//")[2] for container in statuses}
 
 
 def _limits(container: Object) -> dict[str, int]:
@@ -165,11 +167,11 @@ def _limits(container: Object) -> dict[str, int]:
     limits = resources.get("limits") or {}
     requests = {**limits, **(resources.get("requests") or {})}
     requested_milli = Quantity.parse(requests.get("cpu", "0")).milli_value()
-    found = {
+    values = {
         "container_spec_cpu_period": CPU_PERIOD_US,
         "container_spec_cpu_shares": max(requested_milli * SHARES_PER_CORE // 1000, MIN_SHARES),
         "container_spec_memory_limit_bytes": Quantity.parse(limits.get("memory", "0")).value(),
     }
     if "cpu" in limits:
-        found["container_spec_cpu_quota"] = Quantity.parse(limits["cpu"]).milli_value() * CPU_PERIOD_US // 1000
-    return found
+        values["container_spec_cpu_quota"] = Quantity.parse(limits["cpu"]).milli_value() * CPU_PERIOD_US // 1000
+    return values

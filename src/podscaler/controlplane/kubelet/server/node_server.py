@@ -114,6 +114,6 @@ def _listener(address: str) -> socket.socket:
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
-    found = socket.create_server((address, 0), backlog=BACKLOG)
-    _log.info("port %d of %s is in use; the node's endpoints have port %d", PORT, address, found.getsockname()[1])
-    return found
+    listener = socket.create_server((address, 0), backlog=BACKLOG)
+    _log.info("port %d of %s is in use; the node's endpoints have port %d", PORT, address, listener.getsockname()[1])
+    return listener

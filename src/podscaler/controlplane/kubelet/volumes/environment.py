@@ -26,9 +26,9 @@ _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 def expanded(text: str, variables: Mapping[str, str]) -> str:
     """`text` with each $(NAME) replaced by its value; unknown names are kept, and `$$` becomes `$`."""
 
-    def replacement(found: re.Match[str]) -> str:
-        name = found.group(1)
-        return "$" if name is None else variables.get(name, found.group(0))
+    def replacement(match: re.Match[str]) -> str:
+        name = match.group(1)
+        return "$" if name is None else variables.get(name, match.group(0))
 
     return _REFERENCE.sub(replacement, text)
 

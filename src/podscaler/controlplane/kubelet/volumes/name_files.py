@@ -61,14 +61,14 @@ def _cluster_searches(namespace: str) -> list[str]:
 
 
 def _parsed(text: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {"nameserver": [], "search": [], "options": []}
+    settings: dict[str, list[str]] = {"nameserver": [], "search": [], "options": []}
     for line in text.splitlines():
         key, *values = line.split() or [""]
         if key == "nameserver":
-            found[key] += values[:1]
+            settings[key] += values[:1]
         elif key in ("search", "options"):
-            found[key] = values
-    return found
+            settings[key] = values
+    return settings
 
 
 def _merged(base: dict[str, list[str]], config: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -103,10 +103,10 @@ def resource_value(pod: Mapping[str, Any], reference: Mapping[str, Any], contain
 
 def text_data(kind: DataKind, find: FindObject, namespace: str, name: str) -> dict[str, str] | None:
     """The `data` of a ConfigMap or Secret as text, values of Secrets decoded; None if there is no such object."""
-    found = find(f"{kind}s", namespace, name)
-    if found is None:
+    obj = find(f"{kind}s", namespace, name)
+    if obj is None:
         return None
-    data = found.get("data") or {}
+    data = obj.get("data") or {}
     if kind == "configmap":
         return {key: str(value) for key, value in data.items()}
     return {key: decoded(value).decode("utf-8", "surrogateescape") for key, value in data.items()}

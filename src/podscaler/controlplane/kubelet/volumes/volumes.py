@@ -142,7 +142,7 @@ def mounts(
     Raises ContainerConfigError, OSError.
     """
     kinds = {volume["name"]: set(volume) - {"name"} for volume in pod["spec"].get("volumes") or []}
-    found = []
+    mounts_of_pod = []
     for entry in container.get("volumeMounts") or []:
         if entry["name"] not in sources:
             raise ContainerConfigError(f'the volume "{entry["name"]}" of a volumeMount is not there')
@@ -150,8 +150,8 @@ def mounts(
         source, sub_path = sources[entry["name"]], _sub_path(entry, env)
         if sub_path:
             _make_sub_path(source, sub_path)
-        found.append(Mount(source, os.path.normpath(entry["mountPath"]), read_only, sub_path))
-    return tuple(sorted(found, key=lambda mount: mount.target.count("/")))
+        mounts_of_pod.append(Mount(source, os.path.normpath(entry["mountPath"]), read_only, sub_path))
+    return tuple(sorted(mounts_of_pod, key=lambda mount: mount.target.count("/")))
 
 
 def _sub_path(entry: Mapping[str, Any], env: Mapping[str, str]) -> str:

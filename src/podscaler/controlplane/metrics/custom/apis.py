@@ -130,7 +130,7 @@ class MetricValues:
     def _custom(
         self, query: MetricsRequest, metric: str, selector: Selector, *, subject: str, values: Sequence[Value]
     ) -> Object:
-        resource = next(each for each in self._resources if each.stored and each.key == subject)
+        resource = next(candidate for candidate in self._resources if candidate.stored and candidate.key == subject)
         described = [(metric_lists.reference(resource, query.namespace, value.name), value) for value in values]
         now_ns = self._clock.now_ns()
         return metric_lists.custom_list(query.version, metric, selector, described=described, now_ns=now_ns)

@@ -64,15 +64,15 @@ class MetricIndex:
     def _add(self, owner: Owner, series: Sequence[Series]) -> None:
         namespace, name = owner
         self._by_owner[owner] = series
-        for each in series:
-            listed = _listed(each)
-            self._by_metric.setdefault((namespace, listed), {}).setdefault(name, []).append(each)
+        for one_series in series:
+            listed = _listed(one_series)
+            self._by_metric.setdefault((namespace, listed), {}).setdefault(name, []).append(one_series)
             self._series_counts[listed] += 1
 
     def _remove(self, owner: Owner) -> None:
         namespace, name = owner
-        for each in self._by_owner.pop(owner, ()):
-            listed = _listed(each)
+        for one_series in self._by_owner.pop(owner, ()):
+            listed = _listed(one_series)
             owners = self._by_metric.get((namespace, listed), {})
             owners.pop(name, None)
             if not owners:

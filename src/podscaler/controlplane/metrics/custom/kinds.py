@@ -41,11 +41,11 @@ class DescribableKinds:
 
     def _find(self, name: str) -> Resource | None:
         """The kind of that name; the names are read again if it is unknown, or a custom kind that may have gone."""
-        found = self._by_name.get(name)
-        if found is None or found.is_custom:
+        resource = self._by_name.get(name)
+        if resource is None or resource.is_custom:
             self._refresh()
-            found = self._by_name.get(name)
-        return found
+            resource = self._by_name.get(name)
+        return resource
 
     def described(self, reference: str, namespace: str) -> NamedObject:
         """The object of a reference `KIND/NAME`, `KIND.GROUP/NAME` or `namespace`.

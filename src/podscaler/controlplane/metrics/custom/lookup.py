@@ -69,11 +69,11 @@ class _Sums:
         self._subject = subject
         self._selecting: list[_CurrentSeries] = []
         self._named: dict[str, list[_CurrentSeries]] = {}
-        for each in current:
-            if isinstance(each.series.subject, NamedObject):
-                self._named.setdefault(each.series.subject.name, []).append(each)
+        for one_series in current:
+            if isinstance(one_series.series.subject, NamedObject):
+                self._named.setdefault(one_series.series.subject.name, []).append(one_series)
             else:
-                self._selecting.append(each)
+                self._selecting.append(one_series)
 
     @property
     def names(self) -> Iterable[str]:
@@ -131,8 +131,13 @@ class Lookup:
     def external(self, namespace: str, metric: str, selector: Selector) -> Sequence[Value]:
         """The values of an external metric whose labels `selector` matches. Raises StatusError 404."""
         series = self._find_series(namespace, OUTSIDE, metric)
-        current = self._current_series(namespace, [each for each in series if selector.matches(each.labels)])
-        return [Value("", each.series.labels, each.quantity, each.series.window_s) for each in current]
+        current = self._current_series(
+            namespace, [current_series for current_series in series if selector.matches(current_series.labels)]
+        )
+        return [
+            Value("", current_series.series.labels, current_series.quantity, current_series.series.window_s)
+            for current_series in current
+        ]
 
     def of_object(self, namespace: str, subject: str, name: str, *, metric: str, selector: Selector) -> Value:
         """The value for one object.
@@ -168,7 +173,9 @@ class Lookup:
 
     def _sums_of(self, namespace: str, subject: str, metric: str, *, selector: Selector, name: str = "") -> _Sums:
         series = self._find_series(namespace, subject, metric, name)
-        current = self._current_series(namespace, [each for each in series if selector.matches(each.labels)])
+        current = self._current_series(
+            namespace, [one_series for one_series in series if selector.matches(one_series.labels)]
+        )
         return _Sums(subject, current)
 
     def _find_series(self, namespace: str, subject: str, metric: str, name: str = "") -> Sequence[Series]:
@@ -180,13 +187,13 @@ class Lookup:
             metric: the metric's name.
             name: the name of the only object to look for; empty for all objects.
         """
-        found = self._index.find(namespace, subject, metric)
-        if not found and self._scraped is not None and subject != OUTSIDE:
-            found = self._scraped.find(namespace, subject, metric)
-            found = found or list(self._of_pods_behind(self._scraped, namespace, subject, metric=metric, name=name))
-        if not found:
+        series = self._index.find(namespace, subject, metric)
+        if not series and self._scraped is not None and subject != OUTSIDE:
+            series = self._scraped.find(namespace, subject, metric)
+            series = series or list(self._of_pods_behind(self._scraped, namespace, subject, metric=metric, name=name))
+        if not series:
             raise metrics_errors.no_metric(metric, subject or NAMESPACES)
-        return found
+        return series
 
     def _of_pods_behind(
         self, scraped: MetricIndex, namespace: str, subject: str, *, metric: str, name: str
@@ -206,17 +213,17 @@ class Lookup:
         now_ns = self._clock.now_ns()
         ready: dict[Selector, frozenset[str]] = {}
         current = []
-        for each in series:
-            quantity = each.schedule.value_at(now_ns)
+        for one_series in series:
+            quantity = one_series.schedule.value_at(now_ns)
             if quantity is None:
                 continue
-            if each.shared_by is None:
-                current.append(_CurrentSeries(each, quantity, sharers=None))
+            if one_series.shared_by is None:
+                current.append(_CurrentSeries(one_series, quantity, sharers=None))
                 continue
-            if each.shared_by not in ready:
-                ready[each.shared_by] = self._ready_pods(namespace, each.shared_by)
-            sharers = ready[each.shared_by]
-            current.append(_CurrentSeries(each, schedule.share(quantity, max(len(sharers), 1)), sharers))
+            if one_series.shared_by not in ready:
+                ready[one_series.shared_by] = self._ready_pods(namespace, one_series.shared_by)
+            sharers = ready[one_series.shared_by]
+            current.append(_CurrentSeries(one_series, schedule.share(quantity, max(len(sharers), 1)), sharers))
         return current
 
     def _ready_pods(self, namespace: str, selector: Selector) -> frozenset[str]:

@@ -30,7 +30,7 @@ def target_groups(targets: Iterable[_LocatedTarget]) -> list[dict[str, Any]]:
 
 def _labels(pod: Mapping[str, Any], target: ScrapeTarget) -> dict[str, str]:
     metadata = pod["metadata"]
-    found = {
+    labels = {
         "__scheme__": target.scheme,
         "__metrics_path__": target.path,
         "namespace": metadata["namespace"],
@@ -43,5 +43,5 @@ def _labels(pod: Mapping[str, Any], target: ScrapeTarget) -> dict[str, str]:
     }
     for kind in ("label", "annotation"):
         for name, value in (metadata.get(f"{kind}s") or {}).items():
-            found[f"{META}pod_{kind}_{_NOT_IN_LABELS.sub('_', name)}"] = value
-    return found
+            labels[f"{META}pod_{kind}_{_NOT_IN_LABELS.sub('_', name)}"] = value
+    return labels

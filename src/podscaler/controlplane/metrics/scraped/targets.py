@@ -82,10 +82,10 @@ def _port(annotations: Mapping[str, str], ports: list[tuple[str, int]], metrics_
     """The annotated port, else the one named `metrics`, else the first one. Raises TargetError."""
     text = annotations.get(PORT)
     if text is None:
-        found = metrics_port if metrics_port is not None else next((number for _, number in ports), None)
-        if found is None:
+        port = metrics_port if metrics_port is not None else next((number for _, number in ports), None)
+        if port is None:
             raise TargetError(f"no container states a port, and there is no annotation {PORT}")
-        return found
+        return port
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(PORT_MAX))
     if not (is_number and 0 < int(text) <= PORT_MAX):
         raise TargetError(f"annotation {PORT}: must be a number from 1 to {PORT_MAX}")
