@@ -73,6 +73,7 @@ def of_metrics(
 
 
 def _results(spec: Spec, observation: Observation, situation: Situation) -> tuple[MetricResult, ...]:
+    """The proposal or failure of each metric of the spec, in its order."""
     measurements = observation.metrics
     results = []
     for index, metric in enumerate(spec.metrics):

@@ -169,6 +169,7 @@ def _paused(sync: _Sync, prior_history: History) -> Decision:
 
 
 def _by_metrics(sync: _Sync, prior_history: History) -> Decision:
+    """The decision of a sync whose target is within its bounds: metrics, failure policy, normalisation."""
     spec, scale = sync.spec, sync.scale
     tolerance = sync.algorithm.tolerance(spec, sync.flags)
     combined = combine.of_metrics(
@@ -241,6 +242,7 @@ def _set_normalised(conditions: Conditions, normalised: Normalised) -> None:
 
 
 def _set_scaling_active(conditions: Conditions, combined: Combined) -> None:
+    """Set the condition ScalingActive: by a failure policy that acted, a valid metric, or the first failure."""
     responses = combined.combination.responses
     if responses:
         latest = responses[-1]

@@ -159,6 +159,7 @@ def _with_new_proposals(
 def _combination(
     policy: FailurePolicy, results: Sequence[MetricResult], prior_history: History, *, current: int, now_ns: int
 ) -> Combination:
+    """The combined proposal after the responses of the policy: last values, failed metrics ignored, fallback."""
     conclusion = combine.conclude(results, current)
     responses = [FailureResponse.KEPT] if any(result.step.kept is not None for result in results) else []
     if conclusion.proposal is None and conclusion.winner is not None and policy.ignores_failed:
@@ -174,6 +175,7 @@ def _combination(
 
 
 def _step(policy: FailurePolicy, prior_history: History) -> FailurePolicyStep:
+    """The policy as it is recorded in the trace."""
     fallback = policy.fallback
     return FailurePolicyStep(
         keep_last_ns=policy.keep_last_ns,

@@ -181,6 +181,7 @@ class Replay:
         return self._histories.get(spec.key, history.EMPTY)
 
     def _observation(self, line: RecordingLine, hpa: recording.RecordedAutoscaler, spec: Spec) -> Observation:
+        """The observation of a recorded sync."""
         return Observation(
             scale=self._scale(line, spec),
             status=hpa.status,
@@ -204,6 +205,7 @@ class Replay:
         raise RecordingError("`scale` is missing")
 
     def _spec(self, hpa: recording.RecordedAutoscaler) -> Spec:
+        """The spec of a recorded autoscaler; equal texts are parsed once."""
         name, namespace, text = hpa.metadata.name, hpa.metadata.namespace, bytes(hpa.spec)
         annotations = failure_policy.of_policy(hpa.metadata.annotations or {})
         key = namespace, name, text, tuple(sorted(annotations.items()))
@@ -217,6 +219,7 @@ class Replay:
         return spec
 
     def _pod(self, text: bytes) -> Pod:
+        """A recorded pod; equal texts are parsed once."""
         pod = self._pods.get(text)
         if pod is None:
             pod = api_conversion.pod(_POD.decode(text), self.settings.emulation)
@@ -231,6 +234,7 @@ class Replay:
         return [None if answer is None else self._measurement(metric, answer) for metric, answer in answers]
 
     def _measurement(self, metric: Metric, answer: recording.Answer) -> Measurement:
+        """What the metrics API answered, in the form that the metric's type needs."""
         version = self.settings.emulation
         if isinstance(answer, meta.Status):
             return api_conversion.failure(answer)
@@ -268,6 +272,7 @@ def _scaled(draft: Draft, answers: Sequence[object], now_ns: int, scaled_at: int
 
 
 def _decision_line(line: RecordingLine, spec: Spec, decision: Decision, *, with_trace: bool) -> DecisionLine:
+    """The line that records a decision; see docs/spec for its form."""
     return DecisionLine(
         time=line.time,
         hpa=spec.key,

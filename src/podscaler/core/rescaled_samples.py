@@ -72,6 +72,7 @@ def _current(metric: MetricStatus) -> MetricValueStatus | None:
 
 
 def _span(value: MetricValueStatus) -> Span | None:
+    """The range of exact values that a reported value, which is rounded down, can stand for; None if there is none."""
     if value.average_utilization is not None:
         return Fraction(value.average_utilization), Fraction(value.average_utilization + 1)
     text = value.value if value.value not in (None, "0") else value.average_value
@@ -82,6 +83,7 @@ def _span(value: MetricValueStatus) -> Span | None:
 
 
 def _scaled(measurement: Measurement | None, factor: Fraction) -> Measurement | None:
+    """The measurement with each value multiplied; None stays None, and so does a failure."""
     match measurement:
         case PodSamples():
             samples = {

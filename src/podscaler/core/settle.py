@@ -127,6 +127,7 @@ def unreported(decision: Decision, before: HorizontalPodAutoscalerStatus, name: 
 
 
 def _set_scaled_to_zero(conditions: Conditions, *, is_enabled: bool, is_zero: bool) -> None:
+    """Set the condition ScaledToZero; it is removed where the feature is off."""
     if not is_enabled:
         conditions.remove(SCALED_TO_ZERO)
     elif is_zero:
@@ -150,6 +151,7 @@ def _error_kind(draft: Draft) -> ErrorKind:
 def _status(
     draft: Draft, desired: int, conditions: Sequence[Condition], scaled_at: int | None = None
 ) -> HorizontalPodAutoscalerStatus:
+    """The status that the decision reports."""
     old = draft.observation.status
     statuses = draft.combined.statuses if draft.combined else ()
     return HorizontalPodAutoscalerStatus(

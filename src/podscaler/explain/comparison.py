@@ -50,6 +50,7 @@ def of(as_it_is: Explanation, what_if: Explanation, assignments: str) -> Compari
 
 
 def _difference(before: Verdict, after: Verdict) -> str:
+    """What another decision does instead: `scales from 3 to 6 instead of staying at 3`."""
     if after.desired == before.desired and after.is_change == before.is_change:
         either_way = f"{_end(after)} either way"
         if after.wanted == before.wanted:
@@ -73,6 +74,7 @@ def _count(replicas: int | None) -> str:
 
 
 def _cells(explanation: Explanation) -> Iterable[tuple[str, str]]:
+    """The rows (label, value) of one decision; those that need the history only where it is known."""
     trace, verdict = explanation.trace, explanation.verdict
     yield "bounds", f"{trace.min_replicas} to {trace.max_replicas}"
     for index, metric in enumerate(trace.metrics):
@@ -88,6 +90,7 @@ def _cells(explanation: Explanation) -> Iterable[tuple[str, str]]:
 
 
 def _next(explanation: Explanation) -> str:
+    """The cell `next change`: `to 2 in 4m`."""
     change = explanation.next_change
     if change is None:
         return "-"

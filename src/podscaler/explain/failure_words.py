@@ -73,6 +73,7 @@ def lines(trace: Trace) -> Iterable[Line]:
 
 
 def _clauses(policy: FailurePolicyStep) -> Iterable[str]:
+    """What a failure policy does while metrics fail, a clause for each of its parts."""
     if policy.keep_last_ns:
         yield f"their last values count for {wording.span(policy.keep_last_ns)}"
     if policy.ignores_failed:

@@ -40,6 +40,7 @@ def _cooldown(trace: Trace, cooldown: Cooldown) -> str:
 
 
 def _window(trace: Trace, step: Stabilization) -> str:
+    """Why a window holds the count: `a recommendation of 8 from 2 minutes ago holds back scaling down for 5m`."""
     is_down = step.result > step.proposal
     cutoff = step.down_cutoff if is_down or step.up_cutoff is None else step.up_cutoff
     held = holder(step)
@@ -90,6 +91,7 @@ def _bound(trace: Trace, limits: Limits) -> str:
 
 
 def _rate(trace: Trace, limits: Limits) -> str:
+    """Why the rate of change holds the count: the policy that allows the least, and what has used it up."""
     if not limits.select_policy:
         return "without a behavior one sync at most doubles the count (4 are always allowed)"
     which = "scaling up" if limits.direction is Direction.UP else "scaling down"

@@ -23,6 +23,7 @@ def section(trace: Trace, source: TraceSource) -> Section:
 
 
 def _lines(trace: Trace, source: TraceSource) -> Iterable[Line]:
+    """The lines in the order of the computation: metrics, windows, policies, cooldown, bounds, result, write."""
     if trace.combination is not None and trace.metrics:
         yield Line("metrics", _combined(trace, trace.combination))
     if trace.stabilization is not None and trace.limits is not None:
@@ -40,6 +41,7 @@ def _lines(trace: Trace, source: TraceSource) -> Iterable[Line]:
 
 
 def _combined(trace: Trace, combination: Combination) -> str:
+    """Which proposal wins: `6 by metrics[0], the largest of 6, 4; failed: metrics[2]`."""
     failed = f"; failed: {', '.join(f'metrics[{index}]' for index in combination.failed)}" if combination.failed else ""
     if combination.winner is None:
         proposal = failure_words.fallback(trace) if failure_words.has_fallback(trace) else "no proposal"
@@ -59,6 +61,7 @@ def _windows(trace: Trace, step: Stabilization) -> Iterable[Line]:
 
 
 def _window(trace: Trace, step: Stabilization, cutoff: int, extreme: str) -> str:
+    """The recommendations in a window: `5m: 8 twice, 6 once, 2 older; the largest is 8`."""
     window_ns = trace.now - cutoff
     if not window_ns:
         return "none"
@@ -100,6 +103,7 @@ def _lowest(trace: Trace, step: Stabilization) -> str:
 
 
 def _at(trace: Trace, step: Stabilization, replicas: int, cutoff: int) -> str:
+    """Where the result of a window comes from: ` (the proposal itself)` or ` (2 minutes ago)`."""
     if replicas == step.proposal:
         return " (the proposal itself)"
     latest = max(
@@ -111,6 +115,7 @@ def _at(trace: Trace, step: Stabilization, replicas: int, cutoff: int) -> str:
 
 
 def _stabilized(trace: Trace, step: Stabilization) -> str:
+    """The result of the windows: `8, recommended 2 minutes ago, instead of 3`."""
     if step.result == step.proposal:
         return f"{step.result}, as proposed"
     held = hold_reasons.holder(step)
@@ -120,6 +125,7 @@ def _stabilized(trace: Trace, step: Stabilization) -> str:
 
 
 def _limits(trace: Trace, limits: Limits, source: TraceSource) -> Iterable[Line]:
+    """The lines of the policies with their budgets, of the rate that they allow together, and of the bounds."""
     if limits.select_policy == "Disabled":
         yield Line("policies", f"none: scaling {limits.direction.value.lower()} is disabled")
     elif limits.select_policy and not source.has_history:
@@ -142,6 +148,7 @@ def _choice(limits: Limits) -> str:
 
 
 def _budget(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
+    """The budget of a policy: what changed in its period, and what is left."""
     cutoff = trace.now - budget.period_ns
     added, removed = (_changes(trace, events, cutoff) for events in (limits.scale_ups, limits.scale_downs))
     within = " and ".join(f"{verb} {text}" for verb, text in (("added", added), ("removed", removed)) if text)
@@ -163,6 +170,7 @@ def _bounds(trace: Trace, limits: Limits) -> str:
 
 
 def _cooldown(trace: Trace, cooldown: Cooldown) -> str:
+    """The delays after a rescale, which old releases had instead of windows, and whether one still lasts."""
     up, down = (wording.span(ns) if ns else "not" for ns in (cooldown.up_delay_ns, cooldown.down_delay_ns))
     waits = f"after a rescale scaling up waits {up}, scaling down {down}"
     if cooldown.scaled_at is None:
@@ -186,6 +194,7 @@ def _reservation(trace: Trace, source: TraceSource) -> str:
 
 
 def _scale(trace: Trace, source: TraceSource) -> str:
+    """What was, would be or is not written to the target, by the source of the decision."""
     if trace.write is None:
         return "not written"
     if trace.write.error:

@@ -32,6 +32,7 @@ def section(trace: Trace, index: int) -> Section:
 
 
 def _lines(trace: Trace, step: MetricStep) -> Iterable[Line]:
+    """The lines of one metric: how its proposal was computed, or why it failed."""
     calculation = step.calculation
     if isinstance(calculation, PerPod):
         yield from _per_pod(trace, step, calculation)
@@ -49,6 +50,7 @@ def _lines(trace: Trace, step: MetricStep) -> Iterable[Line]:
 
 
 def _per_pod(trace: Trace, step: MetricStep, calculation: PerPod) -> Iterable[Line]:
+    """The lines of a metric with a value for each pod; `again` is the second sum, with the missing pods counted in."""
     yield from _pod_lines(step, calculation)
     if calculation.first is not None:
         yield Line("sum", _mean(step, calculation.first) if trace.algorithm else _sum(step, calculation.first))
@@ -59,6 +61,7 @@ def _per_pod(trace: Trace, step: MetricStep, calculation: PerPod) -> Iterable[Li
 
 
 def _sum(step: MetricStep, reading: Reading) -> str:
+    """The sum of a reading: `600m of 1 requested by 5 pods = 60 %`, or `30 over 3 samples = 10 a pod`."""
     used = metric_words.amount(step, reading.usage_milli)
     if reading.requests_milli is not None:
         requested = metric_words.amount(step, reading.requests_milli)
@@ -89,6 +92,7 @@ def _tolerance(trace: Trace, *, is_within: bool) -> str:
 
 
 def _total(trace: Trace, step: MetricStep, calculation: OfTotal | OfAverage) -> Iterable[Line]:
+    """The lines of a metric with one value for all pods, which is compared whole or divided by the replicas."""
     if step.query:
         yield Line("query", f"{step.query}: {metric_words.amount(step, calculation.usage_milli)}")
     yield Line("value", metric_words.amount(step, calculation.usage_milli))
@@ -105,6 +109,7 @@ def _total(trace: Trace, step: MetricStep, calculation: OfTotal | OfAverage) -> 
 
 
 def _proposal(trace: Trace, step: MetricStep) -> str:
+    """The proposal and how it is rounded: `4 = 1.3 x 3 used pods, rounded up`."""
     calculation, proposal = step.calculation, step.proposal
     current = trace.current_replicas
     if calculation is None or calculation.outcome is None:
@@ -121,6 +126,7 @@ def _proposal(trace: Trace, step: MetricStep) -> str:
 
 
 def _product(calculation: PerPod | OfTotal) -> str:
+    """The product that is rounded up to the proposal: a ratio and the pods that it applies to."""
     if isinstance(calculation, OfTotal):
         return f"{wording.number(calculation.ratio)} x {wording.count(calculation.ready_pods or 0, 'ready pod')}"
     if calculation.second is not None:

@@ -67,6 +67,7 @@ def value_and_target(step: MetricStep) -> str:
 
 
 def _of_pods(step: MetricStep, calculation: PerPod) -> str:
+    """The level of a metric with a value for each pod, also without the pods that had to be filled in."""
     first, second = calculation.first, calculation.second
     if first is None:
         return "could not be summed up"

@@ -90,6 +90,7 @@ class _Future:
             yield recommendation.at + self._up_window_ns
 
     def _ends_of_periods(self) -> Iterable[int]:
+        """The instants at which a scale event leaves the period of a policy."""
         behavior = self._trace.behavior
         periods_ns = (
             {policy.period_ns for rules in (behavior.up, behavior.down) for policy in rules.policies}

@@ -37,6 +37,7 @@ def _no_scale(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
 
 
 def _paused(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    """The sentence for a target with 0 replicas, which metrics cannot or may not wake."""
     del verdict, source
     if trace.zero is not None and trace.zero.was_scaled_to_zero:
         return f"{trace.autoscaler} stays at 0: no metric of type Object or External is there to wake its target"
@@ -46,6 +47,7 @@ def _paused(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
 
 
 def _out_of_bounds(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    """The sentence for a count outside of minReplicas and maxReplicas."""
     bound = (
         f"maxReplicas is {trace.max_replicas}"
         if trace.branch is Branch.ABOVE_MAXIMUM
@@ -55,6 +57,7 @@ def _out_of_bounds(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
 
 
 def _no_pods(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    """The sentence for a selector that fails or picks the pods of other autoscalers too."""
     del source
     selection = trace.selection
     stays = f"{trace.autoscaler} stays at {verdict.current}"
@@ -95,6 +98,7 @@ def _first_failure(trace: Trace) -> str:
 
 
 def _steady(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    """The sentence for a count that the winning metric confirms."""
     del source
     stays, winner = f"{trace.autoscaler} stays at {verdict.current}", _winner(trace)
     if winner is None:
@@ -105,6 +109,7 @@ def _steady(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
 
 
 def _scaled(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    """The sentence for a count that follows the winning metric."""
     winner = _winner(trace)
     if winner is not None:
         why = f": {failure_words.value_and_target(trace, winner)}"
@@ -177,6 +182,7 @@ def _status_failure(trace: Trace) -> str:
 
 
 def _until(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: TraceSource) -> str:
+    """The clause about the next change: `; change in 4m at the latest, to 2`."""
     if outlook is None:
         return ""
     kind = "next step" if verdict.is_change else "earliest change" if source.is_past else "change"

@@ -41,6 +41,7 @@ def _title(trace: Trace, source: TraceSource) -> str:
 
 
 def _facts(trace: Trace) -> Iterable[Line]:
+    """The lines about what was found before any metric was read."""
     if trace.branch is Branch.NO_SCALE:
         yield Line("scale", f"cannot be read: {trace.scale_failure}")
         return
@@ -71,6 +72,7 @@ def _pods(selection: Selection) -> str:
 
 
 def _status_lines(trace: Trace, conditions: Sequence[Condition], events: Sequence[ReportedEvent]) -> Iterable[Line]:
+    """The lines about conditions, events and errors of the sync."""
     for condition in conditions:
         is_new = condition.last_transition_time == instants.text(trace.now)
         since = "from now on" if is_new else f"since {condition.last_transition_time}"

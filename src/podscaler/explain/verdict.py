@@ -77,6 +77,7 @@ def of(trace: Trace) -> Verdict:
 
 
 def _ending(trace: Trace) -> VerdictReason:
+    """The stage that decided, looked for in the order of the computation."""
     if trace.branch is Branch.NO_SCALE:
         return VerdictReason.NO_SCALE
     if trace.branch is Branch.DISABLED:
@@ -92,6 +93,7 @@ def _ending(trace: Trace) -> VerdictReason:
 
 
 def _normalised(trace: Trace, stabilization: Stabilization, limits: Limits) -> VerdictReason:
+    """The stage after the metrics that decided: cooldown, rate, bound or window."""
     if trace.cooldown is not None and trace.cooldown.held is not None:
         return VerdictReason.COOLING
     wanted, result = stabilization.proposal, limits.result
@@ -110,6 +112,7 @@ def _is_same_direction(before: int, after: int, wanted: int, result: int) -> boo
 
 
 def _wanted(trace: Trace) -> int | None:
+    """The replicas that the metrics or bounds ask for before windows and policies; None if nothing does."""
     if trace.branch in (Branch.ABOVE_MAXIMUM, Branch.BELOW_MINIMUM):
         return trace.desired
     if trace.combination is None:

@@ -112,6 +112,7 @@ def _flag(assignment: Assignment, flags: Settings) -> Settings | None:
 
 
 def _assign(assignment: Assignment, spec: Object) -> None:
+    """Set one path of the spec. Raises UsageError with what can be set."""
     try:
         is_known = what_if_fields.assign(spec, assignment.path, assignment.value)
     except ValueError as error:

@@ -98,6 +98,7 @@ def _set_target(spec: Object, match: re.Match[str], value: str) -> None:
 
 
 def _set_target_field(spec: Object, match: re.Match[str], value: str) -> None:
+    """Set the target of a metric in one of its three forms, which replaces the others."""
     _, source = _source(spec, int(match[1]))
     if match[2] == "averageUtilization":
         source["target"] = {"type": "Utilization", "averageUtilization": _integer(value.removesuffix("%").rstrip())}
@@ -166,6 +167,7 @@ def _set_tolerance(spec: Object, match: re.Match[str], value: str) -> None:
 
 
 def _set_policy(spec: Object, match: re.Match[str], value: str) -> None:
+    """Set a field of a policy; the index after the last one adds a policy."""
     policies, index = _rules(spec, match[1])["policies"], int(match[2])
     if index > len(policies):
         raise ValueError(f"there are {len(policies)} policies; policies[{len(policies)}] would add one")

@@ -175,6 +175,7 @@ class _Parser:
         return left
 
     def _binary(self, operator: str, left: Expression, level: int) -> BinaryOperation:
+        """The operation of `left` and the expression behind the operator, with `bool`, `on(...)`, `group_left(...)`."""
         is_bool, group = bool(self._takes("bool")), ""
         matching, labels, copied = self._takes("on", "ignoring"), frozenset[str](), frozenset[str]()
         if matching:
@@ -185,6 +186,7 @@ class _Parser:
         return BinaryOperation(operator, left, self.expression(level), matching, labels, copied, group, is_bool)
 
     def _unary(self) -> Expression:
+        """An operand with its sign and its power; the sign is a multiplication with 1 or -1."""
         if sign := self._takes("-", "+"):
             return BinaryOperation("*", PromLiteral(f"{sign}1"), self._unary())
         base = self._postfix()
@@ -193,6 +195,7 @@ class _Parser:
         return base
 
     def _postfix(self) -> Expression:
+        """An operand with the ranges, offsets and instants behind it."""
         result = self._primary()
         while True:
             if self._takes("["):
@@ -208,6 +211,7 @@ class _Parser:
             result = TimeShift(result)
 
     def _range(self, inner: Expression) -> TimeShift:
+        """`[5m]`, or the subquery `[5m:1m]`, whose resolution does not matter here."""
         range_s = _seconds(self._take_kind("duration", "number").text)
         is_plain = not self._takes(":")
         if not is_plain and self.next.text != "]":
@@ -216,6 +220,7 @@ class _Parser:
         return TimeShift(inner, range_s, is_plain)
 
     def _instant(self) -> None:
+        """What is behind `@`: `start()`, `end()` or a number; it does not matter here."""
         if self._takes("start", "end"):
             self._expect("(")
             self._expect(")")
@@ -229,6 +234,7 @@ class _Parser:
         return self._take()
 
     def _primary(self) -> Expression:
+        """A literal, a parenthesis, a selector, a call or an aggregation."""
         token = self._take()
         if token.kind in ("number", "string"):
             return PromLiteral(token.text)
@@ -249,6 +255,7 @@ class _Parser:
         return VectorSelector(token.text, self._matchers() if self._takes("{") else ())
 
     def _aggregation(self, operator: str) -> PromAggregation:
+        """An aggregation, whose `by` or `without` stands before or behind its arguments."""
         modifier = self._takes("by", "without")
         labels = self._labels() if modifier else frozenset[str]()
         arguments = self._arguments()
@@ -257,6 +264,7 @@ class _Parser:
         return PromAggregation(operator, modifier, labels, arguments)
 
     def _arguments(self) -> tuple[Expression, ...]:
+        """The arguments in parentheses, separated by commas."""
         self._expect("(")
         arguments: list[Expression] = []
         while not self._takes(")"):
@@ -266,6 +274,7 @@ class _Parser:
         return tuple(arguments)
 
     def _labels(self) -> frozenset[str]:
+        """The label names in parentheses."""
         self._expect("(")
         labels: set[str] = set()
         while not self._takes(")"):
@@ -275,6 +284,7 @@ class _Parser:
         return frozenset(labels)
 
     def _matchers(self) -> tuple[tuple[str, str, str], ...]:
+        """The (label, operator, value) of each matcher, up to the closing brace."""
         matchers: list[tuple[str, str, str]] = []
         while not self._takes("}"):
             label = self._take_kind("word", "string").text

@@ -91,6 +91,7 @@ class _Analysis:
                 return self._operation(expression)
 
     def _call(self, call: PromCall) -> _Kind:
+        """The kind of a call: partitioned if one argument is, and the function treats each series on its own."""
         kinds = [self.kind(argument) for argument in call.arguments]
         if not kinds:
             return _Kind.NUMBER if call.function in _NUMBERS else _Kind.CONSTANT
@@ -101,6 +102,7 @@ class _Analysis:
         return _Kind.PARTITIONED if is_simple and (is_quantile or call.function in _OF_SERIES) else _Kind.OTHER
 
     def _aggregation(self, aggregation: PromAggregation) -> _Kind:
+        """The kind of an aggregation: partitioned if it keeps the labels that the series are divided by."""
         *parameters, vector = [self.kind(argument) for argument in aggregation.arguments] or [_Kind.OTHER]
         if vector is _Kind.CONSTANT and all(parameter is _Kind.NUMBER for parameter in parameters):
             return _Kind.CONSTANT
@@ -114,6 +116,7 @@ class _Analysis:
         return aggregation.modifier == "without" and not self._keys & aggregation.labels
 
     def _operation(self, operation: BinaryOperation) -> _Kind:
+        """The kind of a binary operation: partitioned with a number, or if the labels match both sides."""
         kinds = {self.kind(operation.left), self.kind(operation.right)}
         if kinds == {_Kind.NUMBER}:
             return _Kind.NUMBER

@@ -43,6 +43,7 @@ def printer(definitions: Sequence[Object], as_served: Callable[[Object], Object]
 
 
 def _column(definition: Object) -> Column:
+    """The column of an additionalPrinterColumn."""
     path = definition["jsonPath"]
     described = definition.get("description") or (AGE.description if path == _AGE_PATH else "")
     return Column(
@@ -55,6 +56,8 @@ def _column(definition: Object) -> Column:
 
 
 def _cell(path: str, kind: str) -> Cell:
+    """Makes the cell of an object: the first value at the path, None if there is none."""
+
     def cell(obj: Object, now_ns: int) -> Any:
         try:
             values = json_path.values_at(obj, path)
@@ -88,6 +91,7 @@ def _text(value: Any) -> str:
 
 
 def _age(value: Any, now_ns: int) -> str | None:
+    """The time since a timestamp, `<invalid>` for another text."""
     if not isinstance(value, str):
         return None
     if not value:

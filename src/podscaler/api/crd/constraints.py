@@ -145,6 +145,7 @@ def number_text(number: float) -> str:
 
 
 def _out_of_type(value: float, schema: Structural, path: str) -> list[FieldError]:
+    """An error of an integer beyond its format, as Go's JSON schema validator words it."""
     if schema.types != ("integer",):
         return []
     lowest, highest = _INTEGER_RANGES.get(schema.format, _INT64)

@@ -69,6 +69,7 @@ def _values_of_steps(value: Any, steps: tuple[Step, ...]) -> list[Any]:
 
 
 def _parse_step(rest: str, text: str) -> tuple[Step, str]:
+    """The first step of `rest`, and what follows it: `.name`, `..name` or `[...]`."""
     if rest.startswith("["):
         return _parse_bracket(rest, text)
     if rest.startswith(".."):
@@ -86,6 +87,7 @@ def _parse_step(rest: str, text: str) -> tuple[Step, str]:
 
 
 def _parse_bracket(rest: str, text: str) -> tuple[Step, str]:
+    """The first step of `rest`, `['name']`, `[0]`, `[*]`, `[1:3]` or `[?(...)]`, and what follows it."""
     if match := _QUOTED_NAME.match(rest):
         return _member(_unescaped(match[1] if match[1] is not None else match[2])), rest[match.end() :]
     if match := _INDEX.match(rest):
@@ -135,6 +137,8 @@ def _slice(first: int | None = None, end: int | None = None, every: int | None =
 
 
 def _recursive(name: str) -> Step:
+    """A step to all fields of a name, at any depth."""
+
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, dict):
             if name in value:
@@ -149,6 +153,7 @@ def _recursive(name: str) -> Step:
 
 
 def _filter(path: str, comparison: str, literal: str) -> Step:
+    """A step to the list elements that have a value at `path`, compared with the literal if there is one."""
     below = parse(path)
     expected = _literal(literal) if comparison else None
 

@@ -33,6 +33,7 @@ def field_errors(value: Any, schema: Structural | None, path: str = "") -> list[
 
 
 def _repeated(value: list[Any], schema: Structural, path: str) -> list[FieldError]:
+    """Errors of elements that are there more than once, one error for each."""
     if schema.list_type not in ("set", "map"):
         return []
     counts: dict[bytes, int] = {}

@@ -76,6 +76,7 @@ def _common(metadata: str, described: str) -> Json:
 
 
 def _list(schema_name: str, gvk: Json, *, plural: str, list_kind: str) -> Json:
+    """The schema of the list of a kind."""
     items = {
         "description": f"List of {plural}.",
         "type": "array",

@@ -28,6 +28,7 @@ def prune(obj: Object, schema: Structural) -> list[str]:
 
 
 def _prune_value(value: Any, schema: Structural | None, path: str, pruned_paths: list[str]) -> None:
+    """Remove unknown fields of a value and all below it; their paths are added to `pruned_paths`."""
     if isinstance(value, dict):
         _prune_members(value, schema or NOTHING, path, pruned_paths)
     elif isinstance(value, list):
@@ -39,6 +40,7 @@ def _prune_value(value: Any, schema: Structural | None, path: str, pruned_paths:
 
 
 def _prune_members(value: Object, schema: Structural, path: str, pruned_paths: list[str]) -> None:
+    """Remove unknown fields of an object; apiVersion, kind and metadata of an embedded object stay."""
     for name in list(value):
         if schema.is_embedded and name in META_FIELDS:
             continue

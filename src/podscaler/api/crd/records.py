@@ -214,6 +214,7 @@ def _field_text(values: list[Any]) -> str:
 
 
 def _version(definition: _Definition) -> Version:
+    """One version of a custom kind."""
     return Version(
         definition.version["name"],
         "",
@@ -311,6 +312,7 @@ def _read(definition: _Definition, obj: Object) -> Object:
 
 
 def _strategy(definition: _Definition, stored_version: _Definition) -> Strategy:
+    """The hooks of the writes of a custom kind."""
     return Strategy(
         prepare_create=partial(_prepare_create, definition),
         prepare_update=partial(_prepare_update, definition),
@@ -435,6 +437,7 @@ def _warnings(definition: _Definition, new: Object, old: Object | None) -> list[
 
 
 def _finalizer_warnings(new: Object, old: Object | None) -> list[str]:
+    """Warnings about new finalizers without a domain."""
     before: list[str] = ((old or {}).get("metadata") or {}).get("finalizers") or []
     added_names = {name for name in new["metadata"].get("finalizers") or [] if name not in before}
     return [

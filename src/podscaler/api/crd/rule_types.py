@@ -73,6 +73,7 @@ def _list(schema: Structural, name: str) -> Type | None:
 
 
 def _object(schema: Structural, name: str) -> Type | None:
+    """The type of an object: a map, or its properties; those that CEL cannot name are left out."""
     if schema.additional is not None:
         value = declared(schema.additional, f"{name}.@elem", is_root=schema.additional.is_embedded)
         return None if value is None else types.map_of(types.STRING, value)

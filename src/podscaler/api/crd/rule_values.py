@@ -44,6 +44,7 @@ def _unknown(value: Any) -> Opaque:
 
 
 def _object(value: Any, schema: Structural) -> dict[str, Any]:
+    """The CEL value of an object; a key with `?` holds a member that rules cannot name."""
     if not isinstance(value, dict):
         raise EvaluationError("invalid data, expected a map for the provided schema with type=object")
     if schema.additional is not None:
@@ -63,6 +64,7 @@ def _object(value: Any, schema: Structural) -> dict[str, Any]:
 
 
 def _list(value: Any, schema: Structural) -> list[Any]:
+    """The CEL value of a list, as set or map where the schema says so."""
     if not isinstance(value, list) or schema.items is None:
         raise EvaluationError("invalid data, expected an array for the provided schema with type=array")
     below = schema.items
@@ -73,6 +75,7 @@ def _list(value: Any, schema: Structural) -> list[Any]:
 
 
 def _text(value: Any, schema: Structural) -> Any:
+    """The CEL value of a text by its format. Raises EvaluationError if it does not have it."""
     if not isinstance(value, str):
         raise EvaluationError("invalid data, expected string")
     try:

@@ -156,6 +156,7 @@ def variables(self_type: Type, *, old_is_optional: bool) -> dict[str, Type]:
 
 
 def _build(schema: Structural, name: str, *, is_root: bool) -> _Node | None:
+    """The rules of a schema and all below it; None if there are none."""
     self_type = rule_types.declared(schema, name, is_root=is_root)
     if self_type is None:
         return None
@@ -179,6 +180,7 @@ def _member(schema: Structural | None, name: str) -> _Node | None:
 
 
 def _compile_rule(rule: Object, self_type: Type, schema: Structural) -> ValidationRule:
+    """A rule with its program; one that does not compile keeps its error for each evaluation."""
     text = (rule.get("message") or rule.get("rule", "")).strip()
     names = variables(self_type, old_is_optional=bool(rule.get("optionalOldSelf")))
     try:
@@ -204,6 +206,7 @@ Pairs = tuple[Pair | None, Pair | None]
 
 
 def _evaluate_node(node: _Node, path: str, values: Values, pairs: Pairs, results: RuleResults) -> None:
+    """Evaluate the rules of a value and of all below it, each with its old value."""
     new, old = values
     if new is None:
         return
@@ -320,6 +323,7 @@ def _message(rule: ValidationRule, names: dict[str, Any], budget: Budget) -> str
 
 
 def _violation(rule: ValidationRule, location: tuple[str, str, Any], text: str) -> FieldError:
+    """The error of a violated rule; `location` is its path, its JSON type and its value."""
     path, kind, value = location
     error_path = f"{path}.{rule.path}" if path and rule.path else path or rule.path or ROOT_PATH
     reason = rule.source.get("reason") or "FieldValueInvalid"

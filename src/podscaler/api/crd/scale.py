@@ -68,6 +68,7 @@ def status_errors(obj: Object, scale: Object) -> list[FieldError]:
 
 
 def _replica_errors(obj: Object, path: str) -> list[FieldError]:
+    """Errors of the count at a path of the scale subresource."""
     try:
         count = _typed_value(obj, path, "int64") or 0
     except _AccessError as error:
@@ -92,6 +93,7 @@ def _read(obj: Object, path: str, expected_type: str) -> Any:
 
 
 def _typed_value(obj: Any, path: str, expected_type: str) -> Any:
+    """The value at a path, None if there is none. Raises for another type, with upstream's message."""
     names = _names(path)
     value = obj
     for index, name in enumerate(names):

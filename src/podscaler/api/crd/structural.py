@@ -154,6 +154,7 @@ def _each(schema: Schema, name: str) -> tuple[Structural, ...]:
 
 
 def _limits(schema: Schema) -> ValueConstraints:
+    """The constraints of single values."""
     return ValueConstraints(
         maximum=schema.get("maximum"),
         exclusive_maximum=bool(schema.get("exclusiveMaximum")),

@@ -68,6 +68,7 @@ def _value_findings(value: Any, old: Any, schema: Structural, path: str) -> Sche
 
 
 def _elements(value: list[Any], old: Any, schema: Structural, path: str) -> SchemaFindings:
+    """What is wrong in a list: its elements, then its length."""
     findings = SchemaFindings()
     if schema.items is not None:
         old_by_key = _by_key(old, schema)
@@ -85,6 +86,7 @@ def _by_key(old: Any, schema: Structural) -> dict[str, Any]:
 
 
 def _members(value: Object, old: Any, schema: Structural, path: str) -> SchemaFindings:
+    """What is wrong in an object: its number of members, or else the members and those that are missing."""
     count_errors = constraints.of_members(value, schema.limits, path)
     findings = SchemaFindings(count_errors, 1)
     if count_errors:
@@ -112,6 +114,7 @@ def _closest(results: list[SchemaFindings]) -> SchemaFindings:
 
 
 def _any_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
+    """What is wrong by `anyOf`: nothing if one alternative is valid, else what the closest one says."""
     if not schema.any_of:
         return SchemaFindings()
     results = []
@@ -125,6 +128,7 @@ def _any_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
 
 
 def _one_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
+    """What is wrong by `oneOf`: nothing if exactly one alternative is valid."""
     if not schema.one_of:
         return SchemaFindings()
     results = [_node(value, ABSENT, alternative, path) for alternative in schema.one_of]
@@ -140,6 +144,7 @@ def _one_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
 
 
 def _all_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
+    """What is wrong by `allOf`: what all of its schemas say."""
     findings = SchemaFindings()
     results = [_node(value, ABSENT, conjunct, path) for conjunct in schema.all_of]
     for result in results:
@@ -167,6 +172,7 @@ def embedded_resource_errors(obj: Object, schema: Structural) -> list[FieldError
 
 
 def _embedded_errors(value: Object, path: str) -> list[FieldError]:
+    """Errors of an embedded object: its apiVersion and kind, its labels and annotations."""
     errors = [required(f"{path}.{name}") for name in ("apiVersion", "kind") if not value.get(name)]
     api_version = value.get("apiVersion")
     if isinstance(api_version, str) and api_version.count("/") > 1:

@@ -43,6 +43,7 @@ def parse(text: str) -> int:
 
 
 def _term_ns(text: str, term: re.Match[str]) -> int:
+    """The nanoseconds of one term such as `1.5h`. Raises ValueError with Go's message."""
     whole, fraction, unit = term.groups(default="")
     if not (whole or fraction):
         raise _invalid(text)

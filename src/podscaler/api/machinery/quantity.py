@@ -263,6 +263,7 @@ def _parse_small_binary(whole: str, fraction: str, exponent2: int) -> Quantity |
 
 
 def _parse_big(digits: int, fraction_digits: int, exponent: int, form: Format) -> Quantity:
+    """The quantity of digits that an int64 cannot hold, rounded up to billionths."""
     if form is not Format.BINARY_SI:
         shift = exponent - fraction_digits - _NANO
         nanos = digits * _power_of_ten(shift) if shift >= 0 else _divide_up(digits, _power_of_ten(-shift))

@@ -106,6 +106,7 @@ def key_errors(key: str, path: str) -> list[str]:
 
 
 def _values_errors(operator: Operator, values: Sequence[str]) -> list[str]:
+    """Messages about the values of a requirement, whose number and form depend on the operator."""
     if operator in _LISTS and not values:
         return ["values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"]
     if operator in _WITHOUT_VALUES and values:

@@ -66,6 +66,7 @@ class _Parser:
         return token
 
     def requirements(self) -> list[Requirement]:
+        """All requirements, which commas separate."""
         token = self._peek()
         if token is _END:
             return []
@@ -87,6 +88,7 @@ class _Parser:
             raise SelectorError(f"unable to parse requirement: {error}") from None
 
     def _read_requirement(self) -> Requirement:
+        """One requirement: `key`, `!key`, `key=value` or `key in (a, b)`."""
         is_negated = self._peek().text == "!"
         if is_negated:
             self._take()
@@ -126,6 +128,7 @@ class _Parser:
         return token.text
 
     def _list(self) -> set[str]:
+        """The values in parentheses; `()` is the empty value."""
         token = self._take()
         if token.text != "(":
             raise SelectorError(f"found '{token.text}' expected: '('")

@@ -75,6 +75,7 @@ def _formatted(at: datetime, timespec: str) -> str:
 
 
 def _instant(text: str, layout: str, elements: tuple[_Element, ...]) -> datetime:
+    """The instant of a text by the elements of a layout. Raises ValueError with the message of Go's time.Parse."""
     numbers: dict[str, int] = {}
     rest = text
     for element in elements:

@@ -114,6 +114,7 @@ def _leaf(old: Any, new: Any) -> _Nodes:
 
 
 def _maps(old: Any, new: Any, kind: MapType) -> _Nodes:
+    """The fields of a map that a write set or changed, and those that it removed."""
     before = old if isinstance(old, dict) else {}
     after = new if isinstance(new, dict) else {}
     if kind.atomic or not (before or after):
@@ -129,6 +130,7 @@ def _maps(old: Any, new: Any, kind: MapType) -> _Nodes:
 
 
 def _lists(old: Any, new: Any, kind: ListType) -> _Nodes:
+    """The elements of a list that a write set or changed, and those that it removed."""
     before = old if isinstance(old, list) else []
     after = new if isinstance(new, list) else []
     if kind.atomic or not (before or after):

@@ -47,6 +47,7 @@ def status_error(conflicts: ConflictsError) -> StatusError:
 
 
 def _message(conflicting_fields: list[tuple[str, str]]) -> str:
+    """The message of all conflicts: in one line, or by manager."""
     if len(conflicting_fields) == 1:
         manager, path = conflicting_fields[0]
         return f"Apply failed with 1 conflict: conflict with {manager}: {path}"

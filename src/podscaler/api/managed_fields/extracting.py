@@ -33,6 +33,7 @@ def _below(value: Any, kind: FieldType) -> Set | None:
 
 
 def _map(value: Any, kind: MapType) -> Set | None:
+    """The set of the fields of a map; an empty member is owned itself, as nothing below it could be."""
     if not isinstance(value, dict):
         return None
     nodes: Set = {}
@@ -74,6 +75,7 @@ def with_named_fields(fields: Set, kind: FieldType) -> Set:
 
 
 def _with_named_node(element: str, node: Set, kind: FieldType) -> Set:
+    """The set below an element, with the element itself if its schema names it."""
     if not node or element == SELF:
         return node
     name = element[2:] if element.startswith("f:") else ""

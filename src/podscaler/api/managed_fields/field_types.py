@@ -130,6 +130,7 @@ def item_element(kind: ListType, item: Any) -> str:
 
 
 def _keyed_element(kind: ListType, item: Any) -> str:
+    """The path element of an item of a list with keys; defaults stand for missing keys. Raises AtomError."""
     if item is None:
         raise AtomError("associative list with keys may not have a null element")
     if not isinstance(item, dict):
@@ -146,6 +147,7 @@ def _keyed_element(kind: ListType, item: Any) -> str:
 
 
 def _set_element(item: Any) -> str:
+    """The path element of an item of a set. Raises AtomError for items that are no scalars."""
     if isinstance(item, dict):
         raise AtomError("associative list without keys has an element that's a map type")
     if isinstance(item, list):

@@ -50,6 +50,7 @@ def update_annotation(obj: Object, config: Object) -> None:
 
 
 def _last_configuration(live_object: Object) -> Object | None:
+    """What `kubectl apply` noted in its annotation; None if it cannot be read."""
     text = ((live_object.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION)
     if not text:
         return None

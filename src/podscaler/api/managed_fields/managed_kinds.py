@@ -118,6 +118,7 @@ def applied(kind: ManagedKind, live_object: Object | None, before: Sequence[Any]
 def _apply_unless_conflicts(
     kind: ManagedKind, live_object: Object, earlier_managers: Managers, application: Application
 ) -> applying.Applied:
+    """The applied configuration. Raises StatusError 409 for conflicts that are no artefact of a conversion."""
     writer = FieldWriter(managers.applier(application.manager, kind.subresource), application.version, application.now)
     config = application.config
     try:

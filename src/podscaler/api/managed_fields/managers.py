@@ -136,6 +136,7 @@ def _order(manager: Manager, managed: Managed) -> tuple[str, str, str, str, str]
 
 
 def _entry(manager: Manager, managed: Managed) -> dict[str, Any]:
+    """The entry of managedFields; one that did not change is written as it was read, but for the time."""
     if managed.entry is not None:
         return {**managed.entry, "time": managed.time} if managed.time else dict(managed.entry)
     entry: dict[str, Any] = {
@@ -167,6 +168,7 @@ def _read(fields: Any) -> Set:
 
 
 def _read_set(fields: Any) -> Set:
+    """The set of the nested objects of `fieldsV1`. Raises EntriesError; elements of unknown form are dropped."""
     if not isinstance(fields, dict):
         raise EntriesError("a set is no object")
     field_set: Set = {}

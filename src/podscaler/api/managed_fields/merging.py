@@ -28,6 +28,7 @@ def merged(live_value: Any, config: Any, kind: FieldType) -> Any:
 
 
 def _merge_values(live_value: Any, config: Any, kind: FieldType) -> Any:
+    """The configuration merged into the live value; ABSENT leaves the live value as it is."""
     if config is ABSENT:
         return live_value
     shape = field_types.shape_of(kind, live_value if config is None else config)
@@ -39,6 +40,7 @@ def _merge_values(live_value: Any, config: Any, kind: FieldType) -> Any:
 
 
 def _maps(live_value: Any, config: Any, kind: MapType) -> Any:
+    """The merged map: what the configuration does not name stays."""
     before = live_value if isinstance(live_value, dict) else {}
     applied = config if isinstance(config, dict) else {}
     if kind.atomic or not (before or applied):
@@ -54,6 +56,7 @@ def _maps(live_value: Any, config: Any, kind: MapType) -> Any:
 
 
 def _lists(live_value: Any, config: Any, kind: ListType) -> Any:
+    """The merged list: elements of the live list keep their order, with new ones between them."""
     before = live_value if isinstance(live_value, list) else []
     applied = config if isinstance(config, list) else []
     if kind.atomic or not (before or applied):

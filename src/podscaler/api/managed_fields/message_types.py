@@ -56,6 +56,7 @@ def _fields(message: Message) -> dict[str, FieldType]:
 
 
 def _of_field(field: Field) -> FieldType:
+    """The type of a field: a list, a map, a scalar or an object."""
     element = partial(_value, field.type)
     if field.repeated:
         return FieldType(list=_list(field, element))

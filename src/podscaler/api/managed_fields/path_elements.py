@@ -79,6 +79,7 @@ def shown(path: Iterable[str]) -> str:
 
 
 def _element_text(element: str) -> str:
+    """An element as messages show it: `.name`, `[name="web"]`, `[="x"]` or `[0]`."""
     kind, rest = element[:2], element[2:]
     match kind:
         case "f:":

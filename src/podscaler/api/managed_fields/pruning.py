@@ -106,6 +106,7 @@ def without(value: Any, fields: Set, kind: FieldType) -> Any:
 
 
 def _map(value: Any, fields: Set, kind: MapType) -> dict[str, Any] | None:
+    """A map without the members in `fields`; None if it stays as it is, or nothing is left."""
     if not isinstance(value, dict) or not value or kind.atomic:
         return None
     result: dict[str, Any] = {}
@@ -118,6 +119,7 @@ def _map(value: Any, fields: Set, kind: MapType) -> dict[str, Any] | None:
 
 
 def _list(value: Any, fields: Set, kind: ListType) -> list[Any] | None:
+    """A list without the elements in `fields`; None if it stays as it is, or nothing is left."""
     if not isinstance(value, list) or not value or kind.atomic:
         return None
     result: list[Any] = []

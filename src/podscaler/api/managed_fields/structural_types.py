@@ -51,6 +51,7 @@ def of_schema(schema: Mapping[str, Any]) -> FieldType:
 
 
 def _list(schema: Mapping[str, Any]) -> ListType:
+    """The type of a list: atomic, unless the schema calls it a map or a set."""
     items = schema.get("items") or {}
     element = _made_on_demand(items)
     match schema.get("x-kubernetes-list-type"):
@@ -69,6 +70,7 @@ def _defaults(items: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[tuple[st
 
 
 def _members(schema: Mapping[str, Any]) -> MapType:
+    """The type of an object's members; an embedded object has apiVersion, kind and metadata too."""
     atomic = schema.get("x-kubernetes-map-type") == "atomic"
     properties = schema.get("properties") or {}
 

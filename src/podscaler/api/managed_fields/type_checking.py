@@ -25,6 +25,7 @@ def summary(errors_found: list[str]) -> str:
 
 
 def _value_errors(value: Any, kind: FieldType, path: str) -> Iterator[tuple[str, str]]:
+    """The (path, message) of each value below that does not have its type."""
     shape = field_types.shape_of(kind, value)
     if shape.map is not None:
         yield from _map_errors(value, shape.map, path)
@@ -37,6 +38,7 @@ def _value_errors(value: Any, kind: FieldType, path: str) -> Iterator[tuple[str,
 
 
 def _map_errors(value: Any, kind: MapType, path: str) -> Iterator[tuple[str, str]]:
+    """The errors of a map; after a field that the schema does not have, the others are not looked at."""
     if value is None:
         return
     if not isinstance(value, dict):
@@ -52,6 +54,7 @@ def _map_errors(value: Any, kind: MapType, path: str) -> Iterator[tuple[str, str
 
 
 def _list_errors(value: Any, kind: ListType, path: str) -> Iterator[tuple[str, str]]:
+    """The errors of a list: elements that are there twice, and errors of the elements."""
     if value is None:
         return
     if not isinstance(value, list):
@@ -72,6 +75,7 @@ def _list_errors(value: Any, kind: ListType, path: str) -> Iterator[tuple[str, s
 
 
 def _scalar_error(value: Any, scalar: Scalar) -> str:
+    """The message for a value that is not the scalar; empty if it is, and for null."""
     if value is None:
         return ""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

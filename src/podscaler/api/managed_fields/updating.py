@@ -141,6 +141,7 @@ class Changes:
         return self._known[version]
 
     def _compare(self, version: str) -> FieldChanges | None:
+        """What the write changed, seen in another API version; None if that version is not served any more."""
         kind = self._versions.types(version)
         if kind is None:
             return None

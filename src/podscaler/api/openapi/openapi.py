@@ -112,6 +112,7 @@ def metric_documents(
 
 
 def _metric_document(group: str, version: str, paths: Mapping[str, tuple[str, str]], list_kind: str) -> Json:
+    """The document of a metrics API, whose only kind is a list."""
     message = schema.find_kind(f"{group}/{version}", list_kind)
     if message is None:
         raise KeyError(list_kind)
@@ -150,6 +151,7 @@ class _ResourcePaths:
 def _paths_of_resources(
     group: str, version: str, resources: Iterable[Resource], reviews: Iterable[CreateOnly]
 ) -> Iterator[_ResourcePaths]:
+    """The paths and schemas of all resources and reviews of a group version."""
     for resource in resources:
         for version_of_resource in resource.versions:
             if (resource.group, version_of_resource.version) == (group, version):
@@ -202,6 +204,7 @@ def _parts(resource: Resource, target: OperationSubject) -> Iterator[_ResourcePa
 
 
 def _subject(kind: Resource | CreateOnly, version: str, message: str) -> OperationSubject:
+    """What the operations of a kind are about, for their paths, ids and descriptions."""
     is_custom = isinstance(kind, Resource) and kind.is_custom
     return OperationSubject(
         root=f"/{_root(kind.group, version)}",
@@ -282,6 +285,7 @@ def _discovery_document(path: str, message: str) -> Json:
 
 
 def _version_document() -> Json:
+    """The document of /version."""
     properties = {name: {"type": "string"} for name in ("major", "minor", "gitVersion", "goVersion", "platform")}
     response = {
         "description": "OK",

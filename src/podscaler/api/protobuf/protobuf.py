@@ -118,6 +118,7 @@ def _varint(number: int) -> bytes:
 
 
 def _opened(body: bytes) -> tuple[str, str, bytes]:
+    """The apiVersion, the kind and the encoded object of a body. Raises DecodeError."""
     if not body.startswith(MAGIC):
         expected = " ".join(str(byte) for byte in MAGIC)
         raise DecodeError(f"provided data does not appear to be a protobuf message, expected prefix [{expected}]")
@@ -128,6 +129,7 @@ def _opened(body: bytes) -> tuple[str, str, bytes]:
 
 
 def _parsed(raw: bytes, message: str) -> Any:
+    """The message of the bytes. Raises DecodeError."""
     from google.protobuf.message import DecodeError as WireError
 
     from podscaler.api.protobuf import protobuf_types

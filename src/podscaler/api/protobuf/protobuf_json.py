@@ -80,6 +80,7 @@ def text(value: str | bytes) -> str:
 
 
 def _fill(proto: Any, value: Any, message: str) -> None:
+    """Set the fields of a protobuf message from a JSON-ready value."""
     own_form = _OWN_FORMS.get(message)
     if own_form is not None:
         own_form[1](proto, value)
@@ -98,6 +99,7 @@ def _fill(proto: Any, value: Any, message: str) -> None:
 
 
 def _set(proto: Any, name: str, value: Any, field: Field) -> None:
+    """Set one field: a list, a map, a scalar or a message."""
     part = getattr(proto, name)
     if field.repeated and field.is_scalar:
         part.extend(_scalar(item, field.type) for item in value)
@@ -139,6 +141,8 @@ def _fill_quantity(proto: Any, value: Any) -> None:
 
 
 def _time_value(text_of: Callable[[int], str]) -> Callable[[Any], Any]:
+    """Makes the conversion of a time to text; None for an unset one. It raises DecodeError."""
+
     def value(proto: Any) -> Any:
         if not proto.ListFields():
             return None

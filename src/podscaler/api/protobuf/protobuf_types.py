@@ -47,6 +47,7 @@ def field_name(number: int) -> str:
 
 @cache
 def _add_file(package: str) -> str:
+    """Add the file descriptor of a package, after those of the packages that it uses; returns the package."""
     messages = schema.messages_of(package)
     other_files = {
         schema.get_message(field.type).package
@@ -70,6 +71,7 @@ def _describe(out: descriptor_pb2.DescriptorProto, message: Message) -> None:
 
 
 def _describe_field(out: descriptor_pb2.DescriptorProto, field: Field, entry_name: str) -> None:
+    """Describe a field; a map is, as protobuf has it, a list of messages with key and value."""
     described = out.field.add(name=field_name(field.number), number=field.number)
     is_repeated = field.repeated or field.map
     described.label = _FIELD.LABEL_REPEATED if is_repeated else _FIELD.LABEL_OPTIONAL

@@ -50,6 +50,7 @@ def printed(obj: Object, message: str) -> Object:
 
 
 def _value(value: Any, field: Field) -> Any:
+    """The value of a field as Go has it: absent ones are nil, zero or an empty struct."""
     is_struct = not field.is_scalar and field.type not in schema.OPAQUE and not field.type.startswith(_PRINTED_AS_JSON)
     if field.repeated or field.map:
         return _elements(value, field.type if is_struct else "")
@@ -61,6 +62,7 @@ def _value(value: Any, field: Field) -> Any:
 
 
 def _elements(value: Any, message: str) -> Any:
+    """The printed form of the elements of a list or map."""
     if not value:
         return value
     if isinstance(value, dict):

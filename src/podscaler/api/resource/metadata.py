@@ -107,6 +107,7 @@ def owner_errors(owners: list[Object], path: str) -> list[FieldError]:
 
 
 def _errors_of_owner(owner: Object, path: str) -> list[FieldError]:
+    """Errors of an owner reference; Events own nothing."""
     api_version = owner.get("apiVersion", "")
     group, _, version = api_version.rpartition("/")
     errors = []
@@ -127,6 +128,7 @@ def _owner_json(owner: Object) -> dict[str, Any]:
 
 
 def _finalizer_errors(finalizers: list[str]) -> list[FieldError]:
+    """Errors of the finalizers: their names, and two that exclude each other."""
     errors = []
     for name in finalizers:
         errors += checks.well_formed(name, "metadata.finalizers", names.label_key_errors)
@@ -146,6 +148,7 @@ def _unqualified_errors(finalizers: list[str]) -> list[FieldError]:
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
+    """Errors of an update: what never changes, and finalizers that are added during deletion."""
     errors = []
     if old.get("deletionTimestamp"):
         errors += _added_finalizer_errors(new.get("finalizers") or [], old.get("finalizers") or [])
@@ -156,6 +159,7 @@ def _change_errors(new: Object, old: Object) -> list[FieldError]:
 
 
 def _added_finalizer_errors(new: list[str], old: list[str]) -> list[FieldError]:
+    """An error that names the new finalizers, if there are some."""
     added_names = [name for name in new if name not in old]
     if not added_names:
         return []

@@ -62,6 +62,7 @@ def validate_conditions(conditions: list[Object] | None, path: str) -> list[Fiel
 
 
 def _errors_of(condition: Object, path: str) -> list[FieldError]:
+    """Errors of one condition."""
     kind, status, message = (condition.get(name, "") for name in ("type", "status", "message"))
     generation, reason = condition.get("observedGeneration", 0), condition.get("reason", "")
     errors = checks.required_form(kind, f"{path}.type", names.label_key_errors, "is required")

@@ -88,6 +88,7 @@ def _rules(message: str) -> dict[str, _Rule]:
 
 
 def _rule(field: Field) -> _Rule:
+    """How a field is written: whether it is there without value, and as what."""
     target = None if field.is_scalar else schema.get_message(field.type)
     is_struct = target is not None and not _is_own_form(target)
     is_plain = not field.repeated and not field.map and not field.pointer

@@ -86,6 +86,7 @@ class _Struct:
         return out if in_order else self._sorted(out)
 
     def _pairs(self, value: Repeated, state: DecodeState) -> Iterator[tuple[str, Any]]:
+        """The members of an object with repeated names, which are reported."""
         seen: set[str] = set()
         for key, item in value.pairs:
             if key in seen and key in self.fields:
@@ -112,6 +113,7 @@ def for_message(name: str) -> Decode:
 
 
 def _struct(message: Message) -> _Struct:
+    """The decoder of a message; it is known before its fields are planned, as types contain themselves."""
     struct = _structs.get(message.name)
     if struct is None:
         struct = _structs[message.name] = _Struct(message.name)
@@ -127,6 +129,7 @@ def _located_fields(message: Message) -> Iterator[tuple[Field, FieldLocation]]:
 
 
 def _own_fields(message: Message, struct: str, path: tuple[str, ...]) -> Iterator[tuple[Field, FieldLocation]]:
+    """The fields of a message, those of inlined messages in their place."""
     for field in message.fields:
         if field.inline:
             inlined = schema.get_message(field.type)
@@ -136,6 +139,7 @@ def _own_fields(message: Message, struct: str, path: tuple[str, ...]) -> Iterato
 
 
 def _plan(field: Field, location: FieldLocation, order: int) -> _FieldPlan:
+    """How a field is decoded."""
     is_plain = not field.repeated and not field.map
     return _FieldPlan(
         location=location,
@@ -164,6 +168,7 @@ def _zero(kind: str) -> Any:
 
 
 def _list_of(kind: str, go_type: str, element_go_type: str = "string") -> Decode:
+    """The decoder of lists; a value that is no list is a mismatch with the Go type."""
     element = _element(kind, element_go_type)
 
     def decode(value: Any, state: DecodeState) -> Any:
@@ -182,6 +187,8 @@ def _list_of(kind: str, go_type: str, element_go_type: str = "string") -> Decode
 
 
 def _map_of(kind: str, go_type: str, element: Decode) -> Decode:
+    """The decoder of maps with any keys; repeated keys are reported."""
+
     def decode(value: Any, state: DecodeState) -> Any:
         if not isinstance(value, dict):
             state.mismatch(value, go_type)

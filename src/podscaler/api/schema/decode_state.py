@@ -86,6 +86,7 @@ class DecodeState:
             self.problems[f"{kind} {quoting.quoted(self._path(key))}"] = None
 
     def _path(self, key: str) -> str:
+        """The path of a field as Go's messages print it: `spec.containers[0].name`."""
         path = ""
         for step in self.steps[:-1]:
             if isinstance(step, int):

@@ -39,6 +39,8 @@ def scalar(kind: str, go_type: str) -> Decode:
 
 
 def _exactly(kind: type, go_type: str) -> Decode:
+    """The decoder of values of one JSON type."""
+
     def decode(value: Any, state: DecodeState) -> Any:
         if type(value) is kind:
             return value
@@ -49,6 +51,8 @@ def _exactly(kind: type, go_type: str) -> Decode:
 
 
 def _integer(go_type: str, lowest: int, highest: int) -> Decode:
+    """The decoder of integers within the bounds of the Go type."""
+
     def decode(value: Any, state: DecodeState) -> Any:
         if type(value) is int and lowest <= value <= highest:
             return value
@@ -59,6 +63,8 @@ def _integer(go_type: str, lowest: int, highest: int) -> Decode:
 
 
 def _double(go_type: str) -> Decode:
+    """The decoder of numbers; one that Go cannot represent is a mismatch."""
+
     def decode(value: Any, state: DecodeState) -> Any:
         if type(value) is int:
             return value
@@ -71,6 +77,7 @@ def _double(go_type: str) -> Decode:
 
 
 def _bytes(value: Any, state: DecodeState) -> Any:
+    """Decode base64, with Go's error, to base64 in its canonical form; a list of numbers is bytes too."""
     if type(value) is list:
         return _byte_list(value, state)
     if type(value) is not str:
@@ -106,6 +113,7 @@ def _decoded_base64(text: str) -> bytes:
 
 
 def _error_index(text: str) -> int:
+    """The number of bytes before the first character that is not valid base64, as Go reports it."""
     for index, character in enumerate(text):
         if character not in _BASE64:
             return len(text[:index].encode())
@@ -123,6 +131,7 @@ def canonical_quantity(text: str) -> str:
 
 
 def _quantity(value: Any, state: DecodeState) -> Any:
+    """Decode a quantity, a text or a number, to its canonical text."""
     if isinstance(value, str):
         text = value
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -150,6 +159,7 @@ def _duration(value: Any, state: DecodeState) -> Any:
 
 
 def _own_text(value: Any, state: DecodeState, parse: Callable[[str], str]) -> str:
+    """Decode a text with a parser of its own, whose error ends the decoding."""
     if type(value) is not str:
         raise state.wrong_kind(value, "string")
     try:

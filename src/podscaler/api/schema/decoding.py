@@ -96,6 +96,7 @@ _FIND_KIND = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind
 
 
 def _text(value: Object, name: str) -> str:
+    """The text of a field of the type meta; empty if it is absent. Raises for another JSON type."""
     value_of_name = value.get(name)
     if value_of_name is None:
         return ""

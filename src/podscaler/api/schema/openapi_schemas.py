@@ -82,6 +82,7 @@ def _is_named_list(message: str) -> bool:
 
 
 def _of_message(message: str, kinds: list[Json]) -> Json:
+    """The schema of a message, with the kinds that it stands for."""
     described = _described(descriptions.of_message(message))
     if message in schema.OPAQUE or message == PATCH:
         return described | _OPAQUE_SCHEMAS.get(message, {})
@@ -95,6 +96,7 @@ def _of_message(message: str, kinds: list[Json]) -> Json:
 
 
 def _object(message: Message) -> Json:
+    """The properties of a message, in the order of their names, and those that are required."""
     fields = [*(_TYPE_META if message.type_meta else ()), *message.json_fields()]
     out: Json = {"type": "object"}
     required = [field.name for field in fields if field.required]
@@ -115,6 +117,7 @@ def _property(message: Message, field: Field) -> Json:
 
 
 def _value(field: Field) -> Json:
+    """The schema of a field: a list, a map, a single value, or a reference, beside which nothing may stand."""
     if field.repeated:
         return {"type": "array", "items": _element(field)}
     if field.map:

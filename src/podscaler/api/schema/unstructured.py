@@ -50,6 +50,7 @@ def restored(value: Any, message: str) -> Any:
 
 
 def _field(value: Any, field: Field) -> Any:
+    """The value of a field. Raises DecodeError for a wrong list, map or scalar."""
     if field.repeated:
         if not isinstance(value, list):
             raise DecodeError(f"cannot restore slice from {_kind(value)}")
@@ -68,6 +69,7 @@ def _element(value: Any, field: Field) -> Any:
 
 
 def _scalar(value: Any, field: Field) -> Any:
+    """A scalar of the field's type; integers are truncated to its size, as Go converts them."""
     kind, expected_type = _kind(value), field.type
     if expected_type in _TRUNCATIONS and (kind == "int64" or (kind == "float64" and value.is_integer())):
         return _TRUNCATIONS[expected_type](_int64(value))

@@ -21,6 +21,7 @@ def unquote(literal: str) -> str:
 
 
 def _replace(escape: re.Match[str]) -> str:
+    """The character of an escape sequence. Raises ValueError for an invalid one."""
     simple, byte, short, long, octal, invalid = escape.groups()
     if simple is not None:
         return _SIMPLE.get(simple, simple)

@@ -52,6 +52,7 @@ class _Scanner:
         self.expect_next = self.value
 
     def to_end(self) -> None:
+        """Scan the whole text: a value, with nothing but space after it."""
         while True:
             self.skip(_SPACE)
             if not self.open_brackets and self.expect_next == self.after_value:
@@ -61,6 +62,7 @@ class _Scanner:
             raise self.unexpected("after top-level value")
 
     def value(self) -> None:
+        """Scan a literal, or the bracket that opens an object or an array."""
         first = self.peek()
         if first in (b"{", b"["):
             self.position += 1
@@ -102,6 +104,7 @@ class _Scanner:
         self.expect_next = self.value
 
     def after_value(self) -> None:
+        """Scan what follows a value in an object or array: a comma or the closing bracket."""
         in_object = self.open_brackets[-1] == b"{"
         following = self.peek()
         if following == b",":
@@ -118,6 +121,7 @@ class _Scanner:
         self.expect_next = self.after_value
 
     def string(self) -> None:
+        """Scan a string from its first quote to its last."""
         self.position += 1
         while True:
             self.skip(_STRING_CONTENT)
@@ -131,6 +135,7 @@ class _Scanner:
                 raise self.unexpected("in string literal")
 
     def escape(self) -> None:
+        """Scan an escape sequence from its backslash; `u` has four hexadecimal digits."""
         self.position += 1
         code = self.peek()
         if code not in b'"\\/bfnrtu':
@@ -149,6 +154,7 @@ class _Scanner:
             self.position += 1
 
     def number(self) -> None:
+        """Scan a number: sign, digits without leading zeros, fraction, exponent."""
         if self.peek() == b"-":
             self.position += 1
         if self.next_is(b"0"):
@@ -185,6 +191,7 @@ class _Scanner:
 
 
 def _byte_text(byte: int) -> str:
+    """A byte as Go's messages quote it."""
     character = chr(byte)
     if character in "'\\":
         return f"'\\{character}'"

@@ -91,6 +91,7 @@ def _decode(text: str) -> Any:
 
 
 def _refuse_depth(text: str) -> None:
+    """Raise DecodeError if brackets are nested deeper than MAX_DEPTH."""
     depth = 0
     for match in _NESTING.finditer(text):
         bracket = match[0]
@@ -103,6 +104,7 @@ def _refuse_depth(text: str) -> None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members as a dict; as `Repeated`, which keeps them all, if a name is there twice."""
     plain = dict(pairs)
     if len(plain) == len(pairs):
         return plain
@@ -131,6 +133,7 @@ _DECODER = json.JSONDecoder(
 
 
 def _without_lone_surrogates(value: Any) -> Any:
+    """The value with U+FFFD in place of each half of a surrogate pair, as Go reads them."""
     if isinstance(value, str):
         return _SURROGATES.sub("\ufffd", value)
     if isinstance(value, list):

@@ -94,6 +94,7 @@ def read(number: int, text: bytes, kind: Format) -> ManifestDocument:
 
 
 def _yaml_texts(content: bytes) -> Iterator[bytes]:
+    """The texts of the documents, each with the comments before it; `...` ends a document with its line."""
     start = 0
     for boundary in _BOUNDARY.finditer(content):
         end = boundary.start()

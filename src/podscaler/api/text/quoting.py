@@ -24,6 +24,7 @@ def quoted(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
+    """A character as `%q` prints it inside the quotes."""
     if character in _ESCAPES:
         return _ESCAPES[character]
     if character.isprintable():

@@ -32,6 +32,7 @@ _READS_AS_OTHER = re.compile(r"[yYnN]|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]
 
 
 def _represent_text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+    """A text in its YAML style: in quotes if it would be read as another type, as a block if it has lines."""
     style = None
     if "\n" in value:
         style = "|"

@@ -73,6 +73,7 @@ def parse_texts(body: bytes) -> Document:
 
 
 def _parse_document(body: bytes, scalar: Callable[[yaml.ScalarNode], Any]) -> Document:
+    """The first document; `scalar` gives the values of its scalars. Raises DecodeError."""
     try:
         node = _first_document(body)
     except yaml.MarkedYAMLError as error:
@@ -87,6 +88,7 @@ def _parse_document(body: bytes, scalar: Callable[[yaml.ScalarNode], Any]) -> Do
 
 
 def _first_document(body: bytes) -> yaml.Node | None:
+    """The node tree of the first document; None if there is none."""
     loader = _LOADER(body)
     try:
         for event_type in (yaml.StreamStartEvent, yaml.DocumentStartEvent):
@@ -110,6 +112,7 @@ class _Composer:
         self.anchors: dict[str, yaml.Node | None] = {}
 
     def node(self, event: yaml.Event, depth: int) -> yaml.Node:
+        """The node that begins with an event; an anchor counts once its node is complete."""
         if depth > json_text.MAX_DEPTH:
             raise DecodeError("yaml: exceeded max depth")
         if isinstance(event, yaml.AliasEvent):
@@ -123,6 +126,7 @@ class _Composer:
         return node
 
     def node_of_alias(self, anchor: str) -> yaml.Node:
+        """The node of an anchor. Raises DecodeError for an unknown one, and for one inside itself."""
         if anchor not in self.anchors:
             raise DecodeError(f"yaml: unknown anchor '{anchor}' referenced")
         node = self.anchors[anchor]
@@ -131,6 +135,7 @@ class _Composer:
         return node
 
     def new_node(self, event: yaml.Event, depth: int) -> yaml.Node:
+        """A sequence, a mapping or a scalar; plain scalars have no type yet."""
         if isinstance(event, yaml.SequenceStartEvent):
             return yaml.SequenceNode(_TEXT, self.items(yaml.SequenceEndEvent, depth))
         if isinstance(event, yaml.MappingStartEvent):
@@ -164,6 +169,7 @@ class _Builder:
         self.scalar = scalar
 
     def value(self, node: yaml.Node, depth: int) -> Any:
+        """The JSON-ready value of a node; aliases are counted each time, against exponential growth."""
         self.count()
         if depth > json_text.MAX_DEPTH:
             raise DecodeError("yaml: exceeded max depth")
@@ -198,6 +204,7 @@ class _Builder:
             out[key] = self.value(value_node, depth + 1)
 
     def key(self, node: yaml.Node) -> str:
+        """The text of a key; numbers and booleans become texts, as in JSON."""
         value = self.scalar(node) if isinstance(node, yaml.ScalarNode) else ()
         if isinstance(value, bool):
             return "true" if value else "false"
@@ -206,6 +213,7 @@ class _Builder:
         raise DecodeError(f"yaml: line {_line(node)}: this key cannot be the name of a field")
 
     def merge(self, out: dict[str, Any], seen: _Seen, node: yaml.Node, depth: int) -> None:
+        """Add the fields of the mappings after `<<` that are not there yet; the first of them counts."""
         sources = reversed(node.value) if isinstance(node, yaml.SequenceNode) else [node]
         for source in sources:
             if not isinstance(source, yaml.MappingNode):
@@ -224,6 +232,7 @@ def _text(node: yaml.ScalarNode) -> str:
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
+    """The value of a scalar by its tag; a plain one has the type that its text looks like."""
     text: str = node.value
     if node.tag == _PLAIN:
         return _plain(text)
@@ -254,6 +263,7 @@ def _binary(text: str) -> str:
 
 
 def _number(text: str) -> int | float | None:
+    """The number that a plain scalar stands for; None if it is a text."""
     if _INTEGER.fullmatch(text):
         return _integer(text.replace("_", ""))
     if _FLOAT.fullmatch(text.replace("_", "")):
@@ -267,6 +277,7 @@ def _number(text: str) -> int | float | None:
 
 
 def _integer(text: str) -> int | float | None:
+    """The value of an integer with sign and prefix (`0x`, `0o`, leading 0 for octal); None if Go reads a text."""
     sign = -1 if text.startswith("-") else 1
     digits = text.lstrip("+-")
     is_octal = len(digits) > 1 and digits.isdigit() and digits.startswith("0")

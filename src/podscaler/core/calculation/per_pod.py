@@ -70,6 +70,7 @@ def propose_pods(metric: PodsMetric, measurement: Measurement, situation: Situat
 
 
 def _samples(measurement: Measurement, fetch: str, api: str) -> Mapping[str, Sample]:
+    """The samples by pod. Raises MetricError with the message of upstream if there are none."""
     if isinstance(measurement, Failure):
         raise MetricError(f"{fetch}unable to fetch metrics from {api}: {measurement.message}")
     if not isinstance(measurement, PodSamples):
@@ -80,6 +81,7 @@ def _samples(measurement: Measurement, fetch: str, api: str) -> Mapping[str, Sam
 
 
 def _grouped(samples: Mapping[str, Sample], resource: str, situation: Situation) -> Grouped:
+    """The samples in groups: counted, ignored, missing. Raises MetricError if no sample can be counted."""
     if not situation.pods:
         raise MetricError(NO_PODS)
     grouped = pod_groups.grouped(samples, resource, situation)
@@ -106,6 +108,7 @@ class _UtilizationGauge:
         self._tolerance = tolerance
 
     def read(self, grouped: Grouped, filled: Filled) -> Reading:
+        """The utilization: usage of the pods in percent of their requests, in Go's integer arithmetic."""
         members = [*grouped.counted, *filled]
         usage_milli = numbers.wrap64(_counted_milli(grouped) + sum(filled.values()))
         requests = self.requests_milli
@@ -137,6 +140,7 @@ class _AverageGauge:
         self._tolerance = tolerance
 
     def read(self, grouped: Grouped, filled: Filled) -> Reading:
+        """The average value of a pod; samples of pods that are not listed count too."""
         unlisted_milli = sum([sample.value_milli for sample in grouped.unlisted])
         usage_milli = numbers.wrap64(_counted_milli(grouped) + unlisted_milli + sum(filled.values()))
         entries = len(grouped.counted) + len(grouped.unlisted) + len(filled)

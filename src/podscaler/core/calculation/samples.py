@@ -37,6 +37,7 @@ def of_resource(
 
 
 def _usage(item: metrics.PodMetrics, resource: str, container: str, version: Emulation) -> int | None:
+    """The usage of a container, or of the whole pod if `container` is empty; None if it was not measured."""
     if not container:
         return _pod_usage(item, resource, version)
     measured = next(
@@ -49,6 +50,7 @@ def _usage(item: metrics.PodMetrics, resource: str, container: str, version: Emu
 
 
 def _pod_usage(item: metrics.PodMetrics, resource: str, version: Emulation) -> int | None:
+    """The sum over the containers of a pod; None if one of them was not measured."""
     if not item.containers:
         return None
     total_milli = 0

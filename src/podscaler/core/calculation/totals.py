@@ -44,6 +44,7 @@ def propose_external(metric: ExternalMetric, measurement: Measurement, situation
 
 
 def _object_usage(metric: ObjectMetric, measurement: Measurement) -> int:
+    """The value of an Object metric. Raises MetricError if there is not exactly one."""
     prefix = f"{metric.fetch}unable to fetch metrics from custom metrics API: "
     if isinstance(measurement, Failure):
         raise MetricError(f"{prefix}{measurement.message}")
@@ -58,6 +59,7 @@ def _object_usage(metric: ObjectMetric, measurement: Measurement) -> int:
 
 
 def _external_values(metric: ExternalMetric, measurement: Measurement) -> tuple[int, ...]:
+    """The values of an External metric. Raises MetricError if there is none."""
     if isinstance(measurement, Failure):
         raise MetricError(f"{metric.fetch}unable to fetch metrics from external metrics API: {measurement.message}")
     if not isinstance(measurement, Values):
@@ -88,6 +90,7 @@ def _sum_until_negative(values_milli: tuple[int, ...]) -> int:
 
 
 def _of_total(usage_milli: int, target_milli: int, situation: Situation) -> Proposal:
+    """The proposal for a value that is compared whole: the ratio times the ready pods, or the ratio alone from zero."""
     ratio = numbers.divide(float(usage_milli), float(target_milli))
     is_within = situation.tolerance.allows(ratio)
     ready_pods: int | None = None

@@ -24,6 +24,7 @@ _WITH_BEHAVIOR = frozenset({"autoscaling/v2", "autoscaling/v2beta2", pod_autosca
 
 @rule("PSL009", "behavior-without-effect", Severity.WARNING, "A part of the behavior can never act.")
 def behavior_without_effect(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL009: rules of `spec.behavior` that never change a decision."""
     for autoscaler in context.autoscalers:
         if all(autoscaler.is_disabled(direction) for direction in DIRECTIONS):
             yield about(
@@ -97,6 +98,7 @@ def _shown(policy: Object) -> str:
     "A policy in percent is less than one pod at any count of replicas.",
 )
 def policy_below_rounding(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL010: a percentage of so few replicas that each step is rounded up to one pod."""
     for autoscaler in context.autoscalers:
         for direction in DIRECTIONS:
             for index, policy in enumerate(autoscaler.rules(direction).get("policies") or ()):
@@ -123,6 +125,7 @@ def _is_always_one(autoscaler: LintedAutoscaler, direction: str, policy: Object)
     "The scale-down window is shorter than the window of resource metrics.",
 )
 def window_shorter_than_metric(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL021: a scale-down window that is shorter than the time over which usage is averaged."""
     for autoscaler in context.autoscalers:
         window_s = autoscaler.rules("scaleDown").get("stabilizationWindowSeconds")
         if window_s is None or window_s >= METRIC_WINDOW_S or autoscaler.is_disabled("scaleDown"):
@@ -144,6 +147,7 @@ def window_shorter_than_metric(context: LintContext) -> Iterator[RuleFinding]:
     "The scale-up window is longer than load usually lasts without a pause.",
 )
 def scale_up_window_too_long(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL024: a scale-up window in which a short pause of the load cancels every scale-up."""
     for autoscaler in context.autoscalers:
         window_s = autoscaler.rules("scaleUp").get("stabilizationWindowSeconds", 0)
         if window_s > LONG_WINDOW_S and not autoscaler.is_disabled("scaleUp"):

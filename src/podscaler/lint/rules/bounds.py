@@ -23,6 +23,7 @@ MANY_PODS = 20
 
 @rule("PSL014", "min-equals-max", Severity.WARNING, "minReplicas and maxReplicas are equal.")
 def min_equals_max(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL014: bounds that leave the metrics nothing to decide."""
     for autoscaler in context.autoscalers:
         if autoscaler.least == autoscaler.most:
             yield about(
@@ -35,6 +36,7 @@ def min_equals_max(context: LintContext) -> Iterator[RuleFinding]:
 
 @rule("PSL015", "maximum-in-one-step", Severity.INFO, "One step may go from minReplicas to maxReplicas.")
 def maximum_in_one_step(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL015: policies that allow a single wrong sample to start all pods."""
     for autoscaler in context.autoscalers:
         start = max(autoscaler.least, 1)
         added = autoscaler.most - start
@@ -62,6 +64,7 @@ def _has_policies(autoscaler: LintedAutoscaler) -> bool:
 
 
 def _highest_after_one_step(autoscaler: LintedAutoscaler, start: int) -> int:
+    """The most replicas that scaleUp allows at once from `start` replicas, computed as in a sync."""
     wire = msgspec.convert(autoscaler.item.spec, autoscaling.HorizontalPodAutoscalerSpec)
     spec = specs.parse(autoscaler.item.namespace, autoscaler.item.name, wire)
     if spec.behavior is None:

@@ -22,6 +22,7 @@ _Label = tuple[str, str, str]
     "PSL007", "overlapping-selectors", Severity.ERROR, "The selector of one autoscaled workload picks pods of another."
 )
 def overlapping_selectors(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL007: targets of two autoscalers whose selectors pick each other's pods."""
     scaled: dict[Key, tuple[LintedAutoscaler, Workload]] = {}
     for autoscaler in context.autoscalers:
         workload = workloads.target_of(autoscaler, context)
@@ -56,6 +57,7 @@ def _picks(workload: Workload, other: Workload) -> bool:
 def _overlap(
     autoscaler: LintedAutoscaler, workload: Workload, other: LintedAutoscaler, picked: Sequence[Workload]
 ) -> RuleFinding:
+    """The finding for `workload`, whose selector picks the pods of the workloads `picked`."""
     return RuleFinding(
         workload.item,
         "spec.selector",
@@ -69,6 +71,7 @@ def _overlap(
 
 @rule("PSL008", "two-autoscalers", Severity.ERROR, "A target has several autoscalers.")
 def two_autoscalers(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL008: two autoscalers, or one and a ScaledObject of KEDA that does not own it, with the same target."""
     owners: dict[Key, list[Item]] = defaultdict(list)
     for autoscaler in context.autoscalers:
         owners[autoscaler.target_key].append(autoscaler.item)
@@ -82,6 +85,7 @@ def two_autoscalers(context: LintContext) -> Iterator[RuleFinding]:
 
 
 def _conflict(autoscaler: LintedAutoscaler, conflicting: Sequence[Item]) -> RuleFinding:
+    """The finding for an autoscaler whose target the objects `conflicting` scale too."""
     reference = autoscaler.reference
     return RuleFinding(
         autoscaler.item,
@@ -94,6 +98,7 @@ def _conflict(autoscaler: LintedAutoscaler, conflicting: Sequence[Item]) -> Rule
 
 
 def _scaled_objects(context: LintContext) -> dict[Key, list[Item]]:
+    """The ScaledObjects of KEDA by the key of their target."""
     scaled_objects: dict[Key, list[Item]] = defaultdict(list)
     for item in context.of_kind("keda.sh", "ScaledObject"):
         reference = mapping(item.spec.get("scaleTargetRef"))
@@ -118,6 +123,7 @@ def _is_owned(item: Item, owner: Item) -> bool:
     "A VerticalPodAutoscaler changes the requests that the autoscaler scales by.",
 )
 def vertical_autoscaler(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL012: a VerticalPodAutoscaler that changes the requests by which an autoscaler scales."""
     targets: dict[Key, list[Item]] = defaultdict(list)
     for item in context.of_kind("autoscaling.k8s.io", "VerticalPodAutoscaler"):
         reference = mapping(item.spec.get("targetRef"))
@@ -145,6 +151,7 @@ def _controlled(vertical: Item) -> set[str]:
 
 
 def _mutual_change(autoscaler: LintedAutoscaler, vertical: Item, shared: Sequence[str]) -> RuleFinding:
+    """The finding for an autoscaler and a VerticalPodAutoscaler that share resources."""
     resources = " and ".join(shared)
     return RuleFinding(
         autoscaler.item,

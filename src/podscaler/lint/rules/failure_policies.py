@@ -27,6 +27,7 @@ FIELD = "onMetricFailure"
     "What is stated about metrics that cannot be read is invalid, and nothing of it counts.",
 )
 def invalid_failure_policy(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL026: a failure policy that is not valid, or stated twice, in the spec and in annotations."""
     for autoscaler in context.autoscalers:
         stated, annotations = _stated_in_spec(autoscaler), _annotations(autoscaler)
         if stated is not None and annotations:
@@ -57,6 +58,7 @@ def invalid_failure_policy(context: LintContext) -> Iterator[RuleFinding]:
     "The fallback replicas are below minReplicas or above maxReplicas.",
 )
 def fallback_outside_bounds(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL027: fallback replicas that the bounds change."""
     for autoscaler in context.autoscalers:
         fallback = _fallback(autoscaler)
         if fallback is None or autoscaler.least <= fallback.replicas <= autoscaler.most:

@@ -28,6 +28,7 @@ _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 @rule("PSL006", "value-of-a-total", Severity.WARNING, "A metric that looks like a total has a target of type Value.")
 def value_of_a_total(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL006: a total over all pods that is compared with a target for the whole, not for each pod."""
     for autoscaler in context.autoscalers:
         for metric in autoscaler.metrics:
             if (
@@ -45,6 +46,7 @@ def _is_total(name: str) -> bool:
 
 
 def _total(autoscaler: LintedAutoscaler, metric: LintedMetric) -> RuleFinding:
+    """The finding for a metric whose name looks like that of a total."""
     value = metric.target.get("value", "")
     return about(
         autoscaler,
@@ -57,6 +59,7 @@ def _total(autoscaler: LintedAutoscaler, metric: LintedMetric) -> RuleFinding:
 
 @rule("PSL020", "memory-only", Severity.INFO, "Memory is the only metric.")
 def memory_only(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL020: memory as the only metric."""
     for autoscaler in context.autoscalers:
         if autoscaler.metrics and all(metric.resource == "memory" for metric in autoscaler.metrics):
             yield about(
@@ -75,6 +78,7 @@ def memory_only(context: LintContext) -> Iterator[RuleFinding]:
     "A resource metric names a resource that the resource metrics API does not measure.",
 )
 def unknown_resource(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL025: a resource that the resource metrics API does not measure."""
     for autoscaler in context.autoscalers:
         for metric in autoscaler.metrics:
             if metric.resource and metric.resource not in MEASURED_RESOURCES:

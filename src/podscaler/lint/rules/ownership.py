@@ -28,6 +28,7 @@ def replicas_in_manifest(context: LintContext) -> Iterator[RuleFinding]:
 
 
 def _finding(autoscaler: LintedAutoscaler, target: Item, owner: str) -> RuleFinding:
+    """The finding for a manifest that sets the replicas of an autoscaler's target."""
     if mapping(target.written.get("spec")).get("replicas") == 0 and autoscaler.least:
         effect = f"0 switches {autoscaler.item.shown} off"
     else:

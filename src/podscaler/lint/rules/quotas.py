@@ -46,6 +46,7 @@ def quota_below_maximum(context: LintContext) -> Iterator[RuleFinding]:
 
 
 def _finding(autoscaler: LintedAutoscaler, limit: _Limit, field: str, replicas: int, effect: str) -> RuleFinding:
+    """The finding for bounds of which a quota allows only `limit.replicas`."""
     return RuleFinding(
         autoscaler.item,
         f"spec.{field}",
@@ -67,6 +68,7 @@ def _limits(context: LintContext) -> Iterator[tuple[LintedAutoscaler, _Limit]]:
 
 
 def _limits_of(quota: Item, workload: Workload) -> Iterator[_Limit]:
+    """How many pods of a workload each entry of a quota allows; quotas with scopes are skipped."""
     spec = mapping(quota.obj.get("spec"))
     if quota.faults or spec.get("scopes") or spec.get("scopeSelector"):
         return

@@ -21,6 +21,7 @@ _POD_REQUESTS = "spec.template.spec.resources.requests"
     "A utilization target needs a request that a container of the pod template does not have.",
 )
 def missing_request(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL001: a utilization target for a resource that the pod template does not request."""
     for autoscaler in context.autoscalers:
         workload = workloads.target_of(autoscaler, context)
         for metric in autoscaler.metrics if workload else ():
@@ -30,6 +31,7 @@ def missing_request(context: LintContext) -> Iterator[RuleFinding]:
 
 
 def _missing(autoscaler: LintedAutoscaler, metric: LintedMetric, workload: Workload) -> Iterator[RuleFinding]:
+    """The findings of one metric: for the pod as a whole if it has requests of its own, else for each container."""
     if workload.pod.pod_level is not None and not metric.container:
         if metric.resource not in workload.pod.pod_level.with_overhead_milli:
             yield _missing_for_pod(autoscaler, metric, workload)
@@ -42,6 +44,7 @@ def _missing(autoscaler: LintedAutoscaler, metric: LintedMetric, workload: Workl
 def _missing_in_container(
     autoscaler: LintedAutoscaler, metric: LintedMetric, workload: Workload, container: MeasuredContainer
 ) -> RuleFinding:
+    """The finding for a container or sidecar without request."""
     resource = metric.resource
     kind = "sidecar" if ".initContainers[" in container.path else "container"
     return RuleFinding(
@@ -55,6 +58,7 @@ def _missing_in_container(
 
 
 def _missing_for_pod(autoscaler: LintedAutoscaler, metric: LintedMetric, workload: Workload) -> RuleFinding:
+    """The finding for requests of the pod as a whole that lack the resource."""
     resource = metric.resource
     return RuleFinding(
         workload.item,
@@ -73,6 +77,7 @@ def _missing_for_pod(autoscaler: LintedAutoscaler, metric: LintedMetric, workloa
     "A ContainerResource metric names a container that the pod template does not have.",
 )
 def container_not_found(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL019: a ContainerResource metric whose container the target does not have."""
     for autoscaler in context.autoscalers:
         workload = workloads.target_of(autoscaler, context)
         names = [container.name for container in workload.containers] if workload else []

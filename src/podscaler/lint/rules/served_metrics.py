@@ -25,6 +25,7 @@ _UNLISTED = frozenset({"externalmetrics"})
 
 @rule("PSL013", "metric-not-served", Severity.ERROR, "No adapter of the cluster serves the metric.")
 def metric_not_served(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL013: a metric that the cluster's metrics APIs do not list."""
     served = context.cluster.metrics if context.cluster else {}
     for autoscaler in context.autoscalers:
         for metric in autoscaler.metrics:
@@ -36,6 +37,7 @@ def metric_not_served(context: LintContext) -> Iterator[RuleFinding]:
 def _check(
     autoscaler: LintedAutoscaler, metric: LintedMetric, group: str, listed: frozenset[str] | None
 ) -> Iterator[RuleFinding]:
+    """The finding of a metric that is not in `listed`, which is None if the cluster does not serve the API at all."""
     if listed is None:
         yield about(
             autoscaler,
@@ -53,6 +55,7 @@ def _check(
 
 
 def _is_listed(metric: LintedMetric, listed: frozenset[str]) -> bool:
+    """Whether the API lists a metric: External by its name, Pods as `pods/NAME`, Object as `PLURAL/NAME`."""
     name = metric.name
     if metric.type == "External":
         return name in listed

@@ -21,6 +21,7 @@ _MOVED_TO_APPS = frozenset({"deployment", "replicaset", "daemonset"})
 
 @rule("PSL002", "target-without-scale", Severity.ERROR, "The target is of a kind that cannot be scaled.")
 def target_without_scale(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL002: a target whose kind has no scale subresource."""
     defined = _defined(context)
     for autoscaler in context.autoscalers:
         reason = _reason(autoscaler, context, defined)
@@ -77,6 +78,7 @@ def _defined(context: LintContext) -> dict[tuple[str, str], bool]:
 
 @rule("PSL003", "target-not-found", Severity.ERROR, "The target is not there.")
 def target_not_found(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL003: a target that is neither among the files nor in the cluster."""
     for autoscaler in context.autoscalers:
         if autoscaler.target is None and _should_be_there(autoscaler, context):
             where = "in the cluster" if context.cluster else "among the files"

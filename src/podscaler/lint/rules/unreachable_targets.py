@@ -39,6 +39,7 @@ class _UtilizationRange:
     "The tolerance is so wide that the metric hardly ever, or never, leaves it.",
 )
 def tolerance_hides_target(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL011: a target that usage can exceed, but not by the tolerance."""
     for autoscaler in context.autoscalers:
         for direction in ("scaleUp", "scaleDown"):
             yield from _wide_tolerance(autoscaler, direction)
@@ -64,6 +65,7 @@ def utilization_unreachable(context: LintContext) -> Iterator[RuleFinding]:
 
 
 def _finding(reach: _UtilizationRange, reason: str) -> RuleFinding:
+    """The finding for a target that the limits of the pods keep out of reach."""
     return RuleFinding(
         reach.autoscaler.item,
         f"{reach.metric.path}.target.averageUtilization",

@@ -84,6 +84,7 @@ def _fields(item: Item, parent: str) -> list[str]:
     "minReplicas is 0 without a metric of type Object or External.",
 )
 def zero_without_waking_metric(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL017: minReplicas 0 without a metric that could scale the target up from there."""
     for item in context.items:
         if any(_is_about_zero(item, fault) for fault in item.faults):
             yield RuleFinding(

@@ -79,6 +79,7 @@ class Checker:
         return types.resolved(self._bindings, cel_type)
 
     def _check(self, node: Node) -> Type:
+        """The type of an expression, by the kind of its node."""
         match node:
             case Literal():
                 return _LITERALS[type(node.value)]
@@ -117,6 +118,7 @@ class Checker:
         return variable if variable is not None else self._undeclared(node.offset, node.name)
 
     def _select(self, node: Select) -> Type:
+        """The type of `a.b.c`: of a variable with that dotted name if one is declared, else of a field of `a.b`."""
         name = dotted_name(node)
         variable = self._find(name) if name else None
         if variable is not None and not node.is_test:
@@ -132,6 +134,7 @@ class Checker:
         return types.optional_of(result) if is_maybe else result
 
     def _field(self, offset: int, target: Type, field: str) -> Type:
+        """The type of a field of a value; DYN if the target's type says nothing of its fields."""
         if target.fields is not None:
             field_type = target.fields.get(field) or target.fields.get(KEYWORDS.get(field, ""))
             return field_type if field_type is not None else self._report(offset, f"undefined field '{field}'")
@@ -146,6 +149,7 @@ class Checker:
         return DYN
 
     def _call(self, node: Call) -> Type:
+        """The type of a call: of an operator, a function (`math.abs(x)` too), or a method of the target."""
         if node.function == "_?._":
             name = node.args[1]
             field = name.value if isinstance(name, Literal) else ""
@@ -171,6 +175,7 @@ class Checker:
         return types.BOOL
 
     def _resolve(self, node: Call, name: str, arg_types: list[Type], *, is_method: bool = False) -> Type:
+        """The result type of the overloads that accept the arguments; reports an issue if none does."""
         overloads = self._functions.get(name)
         if overloads is None:
             return self._undeclared(node.offset, node.function if node.target is None else name)
@@ -216,6 +221,7 @@ class Checker:
         return Type(f"_var{self._free}", is_param=True)
 
     def _list(self, node: ListLiteral) -> Type:
+        """The type of a list: that of its elements, if they have one in common."""
         element_type: Type | None = None
         for index, element in enumerate(node.elements):
             type_of_element = self._check(element)
@@ -226,6 +232,7 @@ class Checker:
         return types.list_of(element_type if element_type is not None else self._new_param())
 
     def _map(self, node: MapLiteral) -> Type:
+        """The type of a map: those of its keys and values, if they have one in common each."""
         if node.name:
             for entry in node.entries:
                 self._check(entry.value)
@@ -244,6 +251,7 @@ class Checker:
         return types.map_of(keys, values)
 
     def _unwrapped(self, node: Node, optional_type: Type) -> Type:
+        """The type in an optional value, for `[?x]` and `{?k: x}`; reports an issue if it is not optional."""
         optional_type = types.resolved(self._bindings, optional_type)
         if optional_type.name == types.OPTIONAL:
             return optional_type.params[0]
@@ -266,6 +274,7 @@ class Checker:
         return self._report(node.offset, f"expected type '{printed_types[0]}' but found '{printed_types[1]}'")
 
     def _comprehension(self, node: Comprehension) -> Type:
+        """The type of an expanded macro: its step must have the type of its start value."""
         source = types.resolved(self._bindings, self._check(node.source))
         start = self._check(node.start)
         if node.kind == "bind":

@@ -93,6 +93,7 @@ def _one_line(text: str) -> str:
 
 
 def _token(match: re.Match[str], issues: list[Issue]) -> Token:
+    """The token of a match of the lexer's pattern; a literal that is not valid is reported and has the value None."""
     text, offset = match.group(), match.start()
     if match.lastgroup == "operator":
         return Token(text, text, offset)
@@ -111,6 +112,7 @@ def _token(match: re.Match[str], issues: list[Issue]) -> Token:
 
 
 def _number(text: str) -> Any:
+    """The value of `1`, `0x1f`, `2u` or `1.5e3`. Integers of 100 digits or more are only known to be too large."""
     is_unsigned = text[-1] in "uU"
     digits = text[:-1] if is_unsigned else text
     if not digits.startswith("0x") and any(mark in digits for mark in ".eE"):
@@ -126,6 +128,7 @@ def _number(text: str) -> Any:
 
 
 def _text(text: str) -> str | bytes:
+    """The value of a quoted literal, with its prefix (`r`, `b`) and its quotes, one or three on each side."""
     quote = re.search("['\"]", text)
     begin = quote.start() if quote else 0
     prefix = text[:begin].lower()
@@ -144,6 +147,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _code(match: re.Match[str]) -> int:
+    """The number of the character or byte that an escape sequence stands for."""
     for digits in match.groups()[:4]:
         if digits:
             return int(digits, 16)
@@ -158,6 +162,7 @@ def _code(match: re.Match[str]) -> int:
 
 
 def _bytes(body: str) -> bytes:
+    r"""The bytes of a bytes literal: `\u` escapes are encoded as UTF-8, `\x` and octal escapes are one byte."""
     data = bytearray()
     position = 0
     for match in _ESCAPE.finditer(body):

@@ -89,6 +89,7 @@ def _is_alike(expected: Type, element_type: Type) -> bool:
 
 
 def _of_call(node: Call) -> Iterator[Issue]:
+    """An issue if the literal argument of a call that parses it (`duration("1x")`) is not valid."""
     check = _ARGUMENT_CHECKS.get(node.function)
     if check is None or not node.args:
         return
@@ -98,6 +99,8 @@ def _of_call(node: Call) -> Iterator[Issue]:
 
 
 def _is_parsed_by(parse: Callable[[str], object]) -> Callable[[str], bool]:
+    """A check whether `parse` accepts a text."""
+
     def check(text: str) -> bool:
         try:
             parse(text)
@@ -124,6 +127,7 @@ def _nodes(tree: Node) -> Iterator[Node]:
 
 
 def _children(node: Node) -> list[Node]:
+    """The direct operands of a node."""
     match node:
         case Select():
             return [node.operand]
@@ -162,6 +166,7 @@ def _format_issues(node: Call, types_of: Mapping[int, Type]) -> Iterator[Issue]:
 
 
 def _argument_issue(clause: str, waiting: list[Node], node: Call, types_of: Mapping[int, Type]) -> Issue | None:
+    """The issue of one clause (`d` of `%d`) of a format string, for the next argument; None if it is valid."""
     if not waiting:
         args = node.args[0]
         count = len(args.elements) if isinstance(args, ListLiteral) else 0

@@ -116,6 +116,7 @@ def _transform_list(offset: int, target: Node, args: Args) -> Node:
 
 
 def _map_of(offset: int, target: Node, args: Args, produced: Args, kind: str) -> Node:
+    """The comprehension of `transformMap` and its like: inserts what is produced, if the test holds."""
     result = Ident(offset, RESULT)
     names, test = _names(args[:2]), args[2] if len(args) == 4 else None
     step: Node = Call(offset, "cel.@mapInsert", (result, *produced))
@@ -158,6 +159,7 @@ def _if_present(offset: int, target: Node, then: Node) -> Node:
 
 
 def _sort_by(offset: int, target: Node, args: Args) -> Node:
+    """`list.sortBy(x, key)`: binds the list to a variable, as it is needed for the keys and for the values."""
     if isinstance(target, Literal):
         text = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
         raise MacroError(target.offset, text)

@@ -75,6 +75,7 @@ class _Parser:
         return self.tokens[self.position]
 
     def whole_expression(self) -> Node:
+        """The tree of all tokens; fails if some are left behind the expression."""
         tree = self.expression()
         if self.token.kind != EOF:
             is_alone = self.tokens[self.position + 1].kind == EOF
@@ -145,6 +146,7 @@ class _Parser:
         return node
 
     def _unary(self) -> Node:
+        """`!x` and `-x`: pairs of the same operator cancel out, and `-1` is a literal."""
         kind, count = self.token.kind, 0
         if kind not in ("!", "-"):
             return self._member()
@@ -172,6 +174,7 @@ class _Parser:
         return node
 
     def _dotted(self, node: Node) -> Node:
+        """What follows a dot: `.field`, `.?field` or `.method(...)`."""
         dot = self._take()
         is_optional = self._skip("?")
         name = self._take() if self.token.kind == "QUOTED" else self._expect_member()
@@ -189,6 +192,7 @@ class _Parser:
         return Call(bracket.offset, name, (node, index))
 
     def _call(self, name: str, target: Node | None) -> Node:
+        """The call of a function or method, expanded if it is a macro."""
         parenthesis = self._take()
         args = tuple(self._items(")"))
         try:
@@ -199,6 +203,7 @@ class _Parser:
         return macro if macro is not None else Call(parenthesis.offset, name, args, target)
 
     def _items(self, end: str) -> list[Node]:
+        """The expressions up to the closing token, separated by commas."""
         nodes: list[Node] = []
         if not self._skip(end):
             nodes.append(self.expression(end))
@@ -208,6 +213,7 @@ class _Parser:
         return nodes
 
     def _primary(self) -> Node:
+        """A literal, a parenthesis, a list, a map or a name."""
         token = self.token
         if token.kind == "LITERAL":
             self._take()
@@ -236,6 +242,7 @@ class _Parser:
         return f"{head} input '{self.token.text}' expecting {{{', '.join(words)}, {_LITERALS_IN_MESSAGES}}}"
 
     def _name(self) -> Node:
+        """A variable, a function call, or a message `pkg.Type{...}`; a leading dot means the outermost scope."""
         is_rooted = self._skip(".")
         name = self._expect_name()
         if name.text in KEYWORDS:
@@ -260,6 +267,7 @@ class _Parser:
         return self._map(text, self.token.offset)
 
     def _list(self) -> Node:
+        """A list literal; `?` before an element makes it optional."""
         bracket = self._take()
         elements: list[Node] = []
         optional: set[int] = set()
@@ -274,6 +282,7 @@ class _Parser:
         return ListLiteral(bracket.offset, tuple(elements), frozenset(optional))
 
     def _map(self, name: str, offset: int) -> Node:
+        """A map literal, or the fields of the message `name`; `?` before a key makes the entry optional."""
         self._take()
         entries: list[MapEntry] = []
         while self.token.kind != "}":

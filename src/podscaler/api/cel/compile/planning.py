@@ -67,6 +67,7 @@ def planned(node: Node) -> Step:
 
 
 def _ident(name: str) -> Step:
+    """A variable, else the type of that name (`int`)."""
     known_type = environment.TYPE_VALUES.get(name)
 
     def step(scope: Scope) -> Any:
@@ -81,6 +82,7 @@ def _ident(name: str) -> Step:
 
 
 def _select(node: Select) -> Step:
+    """A field, a test for it (`has(a.b)`), or a type with a dotted name."""
     known_type = environment.TYPE_VALUES.get(dotted_name(node))
     if known_type is not None:
         return lambda scope: known_type
@@ -104,6 +106,7 @@ def _has(value: Any, field: str) -> bool:
 
 
 def _member(value: Any, field: Any) -> Any:
+    """The value of a key of a map or an object; fields that are reserved words are stored under another name."""
     if isinstance(value, Optional):
         return _optional_member(value, field)
     if isinstance(value, dict):
@@ -120,6 +123,7 @@ def _key_text(key: Any) -> str:
 
 
 def _element(value: Any, index: Any) -> Any:
+    """`value[index]`: a list accepts whole numbers, `1.0` too."""
     if isinstance(value, Optional):
         return _optional_member(value, index)
     if not isinstance(value, list):
@@ -147,6 +151,7 @@ def _optional_member(value: Any, key: Any) -> Optional:
 
 
 def _call(node: Call) -> Step:
+    """An operator, a function, or a method. `math.abs(x)` is a function, although it looks like a method of `math`."""
     if node.target is None and node.function in _OPERATORS:
         return _OPERATORS[node.function](*(planned(arg) for arg in node.args))
     prefix = dotted_name(node.target) if node.target is not None else ""
@@ -157,6 +162,7 @@ def _call(node: Call) -> Step:
 
 
 def _function(name: str, args: list[Step], *, is_method: bool) -> Step:
+    """A call of the overload that fits the values; arguments cost as much as they are large."""
     overloads = environment.FUNCTIONS.get(name, ())
     fitting = [
         overload for overload in overloads if overload.is_method is is_method and len(overload.params) == len(args)
@@ -179,6 +185,7 @@ def _size(value: Any) -> int:
 
 
 def _overload_for(overloads: list[Overload], values: list[Any], name: str) -> Overload:
+    """The first overload whose kinds of parameters are those of the values; an empty kind accepts every value."""
     kinds = [kind(value) for value in values]
     for overload in overloads:
         if all(
@@ -190,6 +197,7 @@ def _overload_for(overloads: list[Overload], values: list[Any], name: str) -> Ov
 
 
 def _list(node: ListLiteral) -> Step:
+    """A list; optional elements that have no value are left out."""
     elements = [(planned(element), index in node.optional) for index, element in enumerate(node.elements)]
 
     def step(scope: Scope) -> list[Any]:
@@ -208,6 +216,7 @@ def _present(value: Any, is_optional: bool) -> tuple[Any, ...]:
 
 
 def _map(node: MapLiteral) -> Step:
+    """A map; optional entries that have no value are left out, and a repeated key is an error."""
     entries = [(planned(entry.key), planned(entry.value), entry.is_optional) for entry in node.entries]
 
     def step(scope: Scope) -> dict[Any, Any]:
@@ -262,6 +271,8 @@ def _logic(left: Step, right: Step, *, decisive: bool) -> Step:
 
 
 def _if(condition: Step, yes: Step, no: Step) -> Step:
+    """`condition ? yes : no`: only the chosen operand is evaluated."""
+
     def step(scope: Scope) -> Any:
         scope.budget.spend(1)
         value = condition(scope)
@@ -273,6 +284,8 @@ def _if(condition: Step, yes: Step, no: Step) -> Step:
 
 
 def _not(operand: Step) -> Step:
+    """The negation of a boolean."""
+
     def step(scope: Scope) -> bool:
         scope.budget.spend(1)
         value = operand(scope)
@@ -284,6 +297,8 @@ def _not(operand: Step) -> Step:
 
 
 def _binary(operation: Callable[[Any, Any], Any]) -> Callable[[Step, Step], Step]:
+    """Plans an operator with two operands, which are both evaluated."""
+
     def plan(left: Step, right: Step) -> Step:
         def step(scope: Scope) -> Any:
             scope.budget.spend(1)
@@ -333,6 +348,7 @@ _OPERATORS: dict[str, Callable[..., Step]] = {  # CEL's name of an operator -> f
 
 
 def _comprehension(node: Comprehension) -> Step:
+    """A macro: its variables are set for each element, and restored at the end."""
     if node.kind == "bind":
         return _bind(node.names[1], planned(node.start), planned(node.outcome))
     test = planned(node.test) if node.test is not None else None
@@ -354,6 +370,8 @@ def _comprehension(node: Comprehension) -> Step:
 
 
 def _bind(name: str, value: Step, body: Step) -> Step:
+    """A body in which `name` has a value, as `cel.bind(name, value, body)`."""
+
     def step(scope: Scope) -> Any:
         before = dict(scope.values)
         scope.values[name] = value(scope)
@@ -389,6 +407,8 @@ def _go_name(value: Any) -> str:
 
 
 def _quantified(decisive: bool) -> Callable[..., Any]:
+    """`all` (decided by false) or `exists` (decided by true): errors of elements only count if no element decides."""
+
     def evaluate(iterations: Iterator[None], scope: Scope, test: Step, produced: list[Step]) -> bool:
         del produced
         error: EvaluationError | None = None
@@ -425,6 +445,7 @@ def _collected(iterations: Iterator[None], scope: Scope, test: Step | None, prod
 
 
 def _mapped(iterations: Iterator[None], scope: Scope, test: Step | None, produced: list[Step]) -> dict[Any, Any]:
+    """The entries that `transformMap` and its like produce; a repeated key is an error."""
     entries_map: dict[Any, Any] = {}
     for _ in iterations:
         if test is None or _is_true(test(scope)):

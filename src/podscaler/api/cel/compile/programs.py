@@ -56,6 +56,7 @@ def compiled(source: str, variables: Mapping[str, Type]) -> Program:
 
 
 def _compile(source: str, variables: Mapping[str, Type]) -> Program:
+    """The program of an expression. Raises CompileError for a syntax error, a type error or an invalid literal."""
     tree = parsing.parsed(source)
     checker = checking.Checker(environment.FUNCTIONS, {**environment.TYPE_IDENTS, **variables})
     result = checker.type_of(tree)

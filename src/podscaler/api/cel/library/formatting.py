@@ -49,6 +49,7 @@ def formatted(pattern: str, args: list[Any], budget: Budget) -> str:
 
 
 def _clause(match: re.Match[str], value: Any, budget: Budget) -> str:
+    """The text of one clause (`%.2f`) for its argument."""
     name = match.group(2)
     write = _WRITERS.get(name)
     if write is None:
@@ -63,6 +64,7 @@ def _clause(match: re.Match[str], value: Any, budget: Budget) -> str:
 
 
 def _string(value: Any) -> str:
+    """A value as `%s` writes it; texts in lists and maps are quoted."""
     if value is None:
         return "null"
     if isinstance(value, list):
@@ -134,6 +136,7 @@ def _binary(value: Any) -> str:
 
 
 def _hex(value: Any, *, is_upper: bool = False) -> str:
+    """A value as `%x` or `%X` writes it."""
     if isinstance(value, str | bytes):
         text = (value.encode() if isinstance(value, str) else value).hex()
     elif isinstance(value, int) and not isinstance(value, bool):

@@ -98,6 +98,7 @@ def is_valid(parse: Function) -> Function:
 
 
 def _overload(signature: str, call: Function) -> Overload:
+    """The overload of a signature such as `list<T>.slice(int, int) -> list<T>`; a leading `:` means no target."""
     match = _SIGNATURE.fullmatch(signature)
     if match is None:
         raise ValueError(signature)
@@ -121,6 +122,7 @@ def _split(text: str) -> list[str]:
 
 
 def _type(text: str) -> Type:
+    """The type of a text such as `list<int>`; a single letter is a type parameter."""
     name, _, inner = text.partition("<")
     if inner:
         params = tuple(_type(part) for part in _split(inner[:-1]))

@@ -23,6 +23,7 @@ def _ip(text: str) -> Opaque:
 
 
 def _address(text: str) -> Address:
+    """The address of a text. Raises EvaluationError with Go's message; zones and mapped IPv4 addresses are refused."""
     quoted_text = quoting.quoted(text)
     if "%" in text:
         raise EvaluationError(f"IP address {quoted_text} with zone value is not allowed")
@@ -61,6 +62,7 @@ def _address_error(text: str) -> str:
 
 
 def _cidr(text: str) -> Opaque:
+    """The network of a text, with the address in it. Raises EvaluationError with Go's message."""
     quoted_text = quoting.quoted(text)
     address, slash, bits = text.partition("/")
     reason = "" if slash else "no '/'"

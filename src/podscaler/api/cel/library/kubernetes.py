@@ -97,6 +97,7 @@ class SemanticVersion:
 
 
 def _semver(text: str, is_tolerant: bool = False) -> Opaque:
+    """The semantic version of a text; a tolerant one may have a leading `v` and fewer numbers."""
     match = _SEMVER.fullmatch(_tolerated(text) if is_tolerant else text)
     if match is None:
         raise EvaluationError(_semver_error(text))
@@ -113,6 +114,7 @@ def _identifier(text: str) -> tuple[int, int, str]:
 
 
 def _semver_error(text: str) -> str:
+    """The message of Go's semver package about a text that is no version."""
     if not text:
         return "Version string empty"
     parts = text.split(".", 2)
@@ -163,6 +165,7 @@ def _url_error(text: str) -> str:
 
 
 def _host_error(text: str) -> str:
+    """Go's message about the host or path of a URL; empty if they are valid."""
     try:
         parts = urlsplit(text)
         _ = parts.port

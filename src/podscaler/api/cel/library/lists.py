@@ -30,6 +30,7 @@ def _is_sorted(items: list[Any]) -> bool:
 
 @charged
 def _sum(budget: Budget, items: list[Any]) -> Any:
+    """The sum of numbers or durations; 0 for no items."""
     if not items:
         return 0
     total = items[0]
@@ -39,6 +40,7 @@ def _sum(budget: Budget, items: list[Any]) -> Any:
 
 
 def _extreme(items: list[Any], name: str, *, is_max: bool) -> Any:
+    """The smallest or largest item; of equal ones the first."""
     if not items:
         raise EvaluationError(f"{name} called on empty list")
     extreme = items[0]
@@ -60,6 +62,7 @@ def _last_index_of(budget: Budget, items: list[Any], item: Any) -> int:
 
 
 def _slice(items: list[Any], start: int, end: int) -> list[Any]:
+    """The items from `start` to before `end`. Raises EvaluationError for indexes out of range."""
     head = f"cannot slice({start}, {end}), "
     if start < 0 or end < 0:
         raise EvaluationError(f"{head}negative indexes not supported")
@@ -72,6 +75,7 @@ def _slice(items: list[Any], start: int, end: int) -> list[Any]:
 
 @charged
 def _flatten(budget: Budget, items: list[Any], depth: int = 1) -> list[Any]:
+    """The items of nested lists, down to `depth` levels."""
     if depth < 0:
         raise EvaluationError("level must be non-negative")
     flat = list(items)
@@ -88,6 +92,7 @@ def _order(left: Any, right: Any) -> int:
 
 
 def _check_comparable(keys: list[Any]) -> None:
+    """Raise EvaluationError unless all sort keys have the same type, and one that has an order."""
     if not keys:
         return
     if isinstance(keys[0], list | dict) or keys[0] is None:
@@ -116,6 +121,7 @@ def _sort_by(items: list[Any], keys: list[Any]) -> list[Any]:
 
 @charged
 def _range(budget: Budget, size: int) -> list[int]:
+    """The numbers from 0 to `size` - 1; the size is limited."""
     if size < 0:
         raise EvaluationError(f"lists.range: size must be non-negative, got {size}")
     if size > _RANGE_MAX:
@@ -131,6 +137,8 @@ def _distinct(budget: Budget, items: list[Any]) -> list[Any]:
 
 
 def _set_function(compare: Callable[[set[Any], set[Any]], Any]) -> Function:
+    """A function on two lists that are compared as sets."""
+
     @charged
     def call(budget: Budget, items: list[Any], others: list[Any]) -> bool:
         budget.spend(len(items) + len(others))
@@ -159,6 +167,7 @@ def _unwrap(items: list[Any]) -> list[Any]:
 
 
 def _kubernetes_list_library() -> dict[str, Function]:
+    """The functions that Kubernetes has on lists, for each type with an order."""
     functions_by_name: dict[str, Function] = {}
     for type_name in _ORDERED_TYPES:
         functions_by_name[f"list<{type_name}>.isSorted() -> bool"] = _is_sorted
@@ -182,6 +191,7 @@ def _typed_sum(zero: Any) -> Function:
 
 
 def _cel_go_lists_extension() -> dict[str, Function]:
+    """The functions of cel-go's extension for lists."""
     functions_by_name: dict[str, Function] = {
         "list<T>.slice(int, int) -> list<T>": _slice,
         "list<list<T>>.flatten() -> list<T>": _flatten,

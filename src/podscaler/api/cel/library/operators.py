@@ -46,6 +46,7 @@ def equal(left: Any, right: Any, budget: Budget) -> bool:
 
 
 def _equal_lists(left: list[Any], right: list[Any], budget: Budget) -> bool:
+    """Whether lists are equal: sets in any order, maps by their keys, others item by item."""
     if len(left) != len(right):
         return False
     if isinstance(left, SetList):
@@ -115,6 +116,7 @@ def add(left: Any, right: Any, budget: Budget) -> Any:
 
 
 def _concatenated(left: list[Any], right: list[Any]) -> list[Any]:
+    """The sum of two lists: sets without what is already there, maps with replaced items."""
     if isinstance(left, SetList):
         left_identities = {identity(item) for item in left}
         return SetList([*left, *(item for item in right if identity(item) not in left_identities)])
@@ -174,6 +176,7 @@ def modulo(left: Any, right: Any) -> Any:
 
 
 def _arithmetic(left: Any, right: Any, operation: Callable[[Any, Any], Any]) -> Any:
+    """The result of an operation on two numbers of the same type. Raises EvaluationError for an overflow."""
     if type(left) is not type(right):
         raise no_such_overload()
     if type(left) is int:

@@ -28,6 +28,7 @@ def _find(budget: Budget, text: str, pattern: str) -> str:
 
 @charged
 def _find_all(budget: Budget, text: str, pattern: str, count: int = -1) -> list[str]:
+    """The texts of the first `count` matches; -1 for all."""
     expression = _compiled(pattern, "Illegal regex: ")
     _spend(budget, expression, text)
     matches: list[str] = []

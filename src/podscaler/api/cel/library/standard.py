@@ -28,6 +28,7 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 def _to_int(value: Any) -> int:
+    """`int(value)`: seconds of a timestamp, nanoseconds of a duration, a double truncated."""
     if isinstance(value, str):
         return _parsed(value, "int", numbers.INT_MIN, numbers.INT_MAX)
     if isinstance(value, Timestamp):
@@ -58,6 +59,7 @@ def _parsed(text: str, kind: str, least: int, most: int) -> int:
 
 
 def _to_double(value: Any) -> float:
+    """`double(value)`; texts as Go's ParseFloat reads them, without space and underscores."""
     if not isinstance(value, str):
         return float(value)
     try:
@@ -117,6 +119,7 @@ def span_text(value: Duration) -> str:
 
 
 def _to_timestamp(value: Any) -> Timestamp:
+    """`timestamp(value)`: of a text in RFC 3339, or of seconds since 1970."""
     if isinstance(value, Timestamp):
         return value
     if isinstance(value, int):
@@ -134,6 +137,7 @@ def instant(text: str) -> Timestamp:
 
 
 def _to_duration(value: Any) -> Duration:
+    """`duration(value)`: of a text such as `1h30m`, or of nanoseconds."""
     if isinstance(value, Duration):
         return value
     if isinstance(value, int):
@@ -213,6 +217,7 @@ _TIMESTAMP_GETTERS: dict[str, Callable[[datetime, int], int]] = {
 
 
 def _timestamp_and_duration_getters() -> dict[str, Function]:
+    """The methods such as `getHours()`, for timestamps with an optional time zone."""
     functions_by_name: dict[str, Function] = {}
     for name, getter in _TIMESTAMP_GETTERS.items():
         functions_by_name[f"timestamp.{name}() -> int"] = functions_by_name[f"timestamp.{name}(string) -> int"] = (
@@ -226,6 +231,7 @@ def _timestamp_and_duration_getters() -> dict[str, Function]:
 
 
 def _conversions() -> dict[str, Function]:
+    """The overloads of the conversions, one for each type that they accept."""
     kinds = {
         "int": ("int, uint, double, string, timestamp, duration", _to_int),
         "uint": ("uint, int, double, string", _to_uint),
@@ -272,6 +278,7 @@ def _never_called(*args: Any) -> Any:
 
 
 def _operators() -> dict[str, Function]:
+    """The signatures of the operators, which only the checker needs: `planning` evaluates them itself."""
     forms = [f"{name}(A, A) -> bool" for name in ("_==_", "_!=_")]
     forms += [
         f"{name}({left_type}, {right_type}) -> bool"

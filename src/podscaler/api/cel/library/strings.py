@@ -58,6 +58,7 @@ def _replace(budget: Budget, text: str, old: str, new: str, count: int = -1) -> 
 
 
 def _split(text: str, by: str, count: int = -1) -> list[str]:
+    """The parts of a text, at most `count` if it is not -1; an empty separator separates each character."""
     if not count:
         return []
     if count == 1:
@@ -86,6 +87,7 @@ def _join(budget: Budget, parts: list[str], by: str = "") -> str:
 
 
 def _quote(text: str) -> str:
+    """The text in double quotes, with escapes."""
     names = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
     return (
         '"'

@@ -36,6 +36,7 @@ def prepare(new: Object) -> None:
 
 
 def _available(service: Object) -> Object:
+    """The condition Available of a service that this server itself serves."""
     return {
         "type": "Available",
         "status": "True",
@@ -62,6 +63,7 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _priority_errors(spec: Object) -> list[FieldError]:
+    """Errors of the two priorities, which have bounds of their own."""
     errors = []
     for name, limit in (("groupPriorityMinimum", GROUP_PRIORITY_MAX), ("versionPriority", VERSION_PRIORITY_MAX)):
         priority = spec.get(name, 0)
@@ -72,6 +74,7 @@ def _priority_errors(spec: Object) -> list[FieldError]:
 
 
 def _service_errors(spec: Object) -> list[FieldError]:
+    """Errors of the reference to the Service that serves the group."""
     reference = spec.get("service")
     if reference is None:
         return _local_errors(spec)
@@ -88,6 +91,7 @@ def _service_errors(spec: Object) -> list[FieldError]:
 
 
 def _local_errors(spec: Object) -> list[FieldError]:
+    """Errors of fields that make no sense without a Service."""
     errors = []
     if spec.get("caBundle"):
         size_bytes = len(base64.b64decode(spec["caBundle"]))
@@ -113,6 +117,7 @@ def _server(service: Object) -> str:
 
 
 def _availability(service: Object) -> str:
+    """The column AVAILABLE: `True`, or `False (REASON)`."""
     for condition in (service.get("status") or {}).get("conditions") or []:
         if condition.get("type") == "Available":
             status: str = condition.get("status", "")

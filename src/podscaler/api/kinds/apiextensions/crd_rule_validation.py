@@ -129,6 +129,7 @@ _RULES = "x-kubernetes-validations rules"
 
 
 def _compile_errors(rule: Object, self_type: "Type", path: str, uncorrelatable: str) -> list[FieldError]:
+    """Errors of a rule and its messageExpression that do not compile, or use `oldSelf` where it has no value."""
     program, error = _compiled(rule, "rule", self_type)
     errors = [_at_expression(f"{path}.rule", rule, error)] if error else []
     if not error and rule.get("messageExpression"):

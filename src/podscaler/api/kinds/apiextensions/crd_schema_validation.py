@@ -118,6 +118,7 @@ def children(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
 
 
 def _root_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:
+    """Errors of what may not be at the root of a schema; less may be there with a status subresource."""
     errors = []
     if has_status:
         kind = schema.get("type", "")
@@ -157,6 +158,7 @@ def _node_errors(schema: Schema, path: str, *, is_root: bool, no_default: str) -
 
 
 def _own_errors(schema: Schema, path: str) -> list[FieldError]:
+    """Errors of the fields of one schema, without those of the schemas below it."""
     errors = [forbidden(f"{path}.{name}", f"{name} is not supported") for name in _UNSUPPORTED if schema.get(name)]
     kind = schema.get("type", "")
     if kind == "null":
@@ -183,6 +185,7 @@ def _own_errors(schema: Schema, path: str) -> list[FieldError]:
 
 
 def _map_type_errors(schema: Schema, path: str) -> list[FieldError]:
+    """Errors of `x-kubernetes-map-type`."""
     map_type, kind = schema.get("x-kubernetes-map-type"), schema.get("type", "")
     if map_type is None:
         return []
@@ -219,6 +222,7 @@ def _of_root_default(schema: Structural, path: str) -> list[FieldError]:
 
 
 def _of_default(schema: Structural, path: str) -> list[FieldError]:
+    """Errors of a default value, which must be valid by its own schema and have no unknown fields."""
     if schema.default is None and not schema.nullable:
         return _at(path, validation.value_errors(None, schema, ""))
     pruned = {"": semantics.copied(schema.default)}

@@ -37,6 +37,7 @@ def validate(schema: Schema, path: str) -> list[FieldError]:
 
 
 def _node(schema: Schema, path: str, level: Level) -> list[FieldError]:
+    """Errors of a schema and all below it; `level` says where it is, in upstream's words."""
     errors = _type_errors(schema, path, level)
     errors += _extension_errors(schema, path)
     errors += _metadata_errors(schema, path, level)
@@ -54,6 +55,7 @@ def _node(schema: Schema, path: str, level: Level) -> list[FieldError]:
 
 
 def _type_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
+    """Errors of a missing type, and of a type that cannot be where the schema is."""
     kind = schema.get("type", "")
     is_free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if schema.get("x-kubernetes-embedded-resource") and kind != "object":
@@ -70,6 +72,7 @@ def _type_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
 
 
 def _extension_errors(schema: Schema, path: str) -> list[FieldError]:
+    """Errors of `x-kubernetes-` fields that exclude each other."""
     errors = []
     if schema.get("x-kubernetes-int-or-string"):
         text = "must be false if x-kubernetes-int-or-string is true"
@@ -103,6 +106,7 @@ def _metadata_errors(schema: Schema, path: str, level: Level) -> list[FieldError
 
 
 def _is_plain_metadata(metadata: Schema) -> bool:
+    """Whether the schema of `metadata` restricts nothing but `name` and `generateName`."""
     odd = [
         name
         for name, value in metadata.items()

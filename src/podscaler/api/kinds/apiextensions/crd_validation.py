@@ -80,6 +80,7 @@ def _name_errors(crd: Object) -> list[FieldError]:
 
 
 def _spec_errors(spec: Object) -> list[FieldError]:
+    """Errors of the spec, in upstream's order."""
     errors = _group_errors(spec.get("group", ""))
     errors += checks.required_one_of(spec.get("scope", ""), "spec.scope", ("Cluster", "Namespaced"))
     errors += _versions_errors(spec.get("versions") or [])
@@ -92,6 +93,7 @@ def _spec_errors(spec: Object) -> list[FieldError]:
 
 
 def _group_errors(group: str) -> list[FieldError]:
+    """Errors of the group, a domain with at least one dot."""
     if not group:
         return [required("spec.group")]
     texts = name_rules.dns_subdomain_errors(group)
@@ -101,6 +103,7 @@ def _group_errors(group: str) -> list[FieldError]:
 
 
 def _versions_errors(versions: list[Object]) -> list[FieldError]:
+    """Errors of the versions: fields that are the same in all of them are reported once, at `spec`."""
     errors = [
         required(f"spec.versions[{index}].schema.openAPIV3Schema")
         for index, version in enumerate(versions)
@@ -124,6 +127,7 @@ def _is_shared(versions: list[Object], name: str) -> bool:
 
 
 def _set_of_versions_errors(versions: list[Object]) -> list[FieldError]:
+    """Errors of the versions together: unique names, exactly one of them stored."""
     errors = []
     names = [version.get("name", "") for version in versions]
     if len(set(names)) < len(names):
@@ -160,6 +164,7 @@ def _first_version_errors(name: str) -> list[FieldError]:
 
 
 def _version_errors(version: Object, path: str) -> list[FieldError]:
+    """Errors of the name and the deprecation of one version."""
     name = version.get("name", "")
     texts = name_rules.dns_1035_label_errors(name)
     errors = [invalid(f"{path}.name", name, ",".join(texts))] if texts else []
@@ -170,6 +175,7 @@ def _version_errors(version: Object, path: str) -> list[FieldError]:
 
 
 def _deprecation_texts(warning: str | None, *, is_deprecated: bool) -> Iterator[str]:
+    """What is wrong with a deprecation warning."""
     if warning is None:
         return
     if not is_deprecated:
@@ -202,6 +208,7 @@ def _content_errors(version: Object, paths: dict[str, str], *, has_status: bool)
 
 
 def _subresources_errors(subresources: Object, path: str) -> list[FieldError]:
+    """Errors of the JSON paths of the scale subresource."""
     scale = subresources.get("scale")
     if scale is None:
         return []

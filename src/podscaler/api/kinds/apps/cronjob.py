@@ -56,6 +56,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _schedule_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
+    """Errors of the schedule; an old one with a time zone in it may stay."""
     path, schedule = "spec.schedule", spec.get("schedule", "")
     if not schedule:
         return [required(path)]
@@ -71,6 +72,7 @@ def _schedule_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
 
 
 def _zone_errors(zone: str | None) -> list[FieldError]:
+    """Errors of the time zone: a name of the IANA database, and not `local`."""
     if zone is None:
         return []
     if not zone:
@@ -86,6 +88,7 @@ def _zone_errors(zone: str | None) -> list[FieldError]:
 
 
 def _template_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
+    """Errors of the Job template, which must not select pods by hand."""
     path = "spec.jobTemplate.spec"
     defaulted = {"spec": copy.deepcopy((spec.get("jobTemplate") or {}).get("spec") or {})}
     job.set_defaults(defaulted)
@@ -102,6 +105,7 @@ def _template_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
 
 
 def _cells(cron_job: Object, now_ns: int) -> list[Any]:
+    """The cells of a table row: schedule, zone, suspended, active Jobs, time since the last one, containers."""
     spec, status = cron_job["spec"], cron_job.get("status") or {}
     last, template = status.get("lastScheduleTime"), (spec.get("jobTemplate") or {}).get("spec") or {}
     return [

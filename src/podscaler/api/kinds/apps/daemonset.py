@@ -57,6 +57,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
+    """Errors of the update strategy."""
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == "OnDelete":
         return []
@@ -67,6 +68,7 @@ def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
 
 
 def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
+    """Errors of maxUnavailable and maxSurge, exactly one of which is not zero."""
     errors = []
     for name in ("maxUnavailable", "maxSurge"):
         errors += int_or_percent.errors(rolling.get(name, 0), f"{path}.{name}")
@@ -110,6 +112,7 @@ def _to_storage(daemon_set: Object) -> Object:
 
 
 def _parse_int64(text: str) -> int:
+    """The number that Go's strconv.ParseInt reads. Raises DecodeError with Go's message."""
     reason = "invalid syntax"
     if _INTEGER.fullmatch(text):
         number = int(text)
@@ -144,6 +147,7 @@ def _set_generation(daemon_set: Object, generation: int) -> None:
 
 
 def _cells(daemon_set: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: counts of pods, node selector, containers."""
     spec, status = daemon_set["spec"], daemon_set.get("status") or {}
     template_spec = (spec.get("template") or {}).get("spec") or {}
     count_fields = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")

@@ -47,6 +47,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _strategy_errors(strategy: Object) -> list[FieldError]:
+    """Errors of the strategy, which has rolling parameters only if it is RollingUpdate."""
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     path = "spec.strategy"
     if kind == "Recreate":
@@ -60,6 +61,7 @@ def _strategy_errors(strategy: Object) -> list[FieldError]:
 
 
 def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
+    """Errors of maxUnavailable and maxSurge, which may not both be zero."""
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     field_path = f"{path}.rollingUpdate"
     errors = int_or_percent.errors(unavailable, f"{field_path}.maxUnavailable")
@@ -91,6 +93,7 @@ def _content(deployment: Object) -> Any:
 
 
 def _cells(deployment: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: ready, up-to-date and available pods, containers."""
     spec, status = deployment["spec"], deployment.get("status") or {}
     return [
         f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",

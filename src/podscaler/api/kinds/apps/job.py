@@ -68,6 +68,7 @@ def _prepare_create(job: Object) -> None:
 
 
 def _generate_selector(spec: Object, metadata: Object) -> None:
+    """Select the pods of a new Job by its uid, and label its template accordingly."""
     template = spec.setdefault("template", {})
     labels = template.setdefault("metadata", {}).setdefault("labels", {})
     for name, value in own_labels(metadata).items():
@@ -87,6 +88,7 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 
 
 def _status_text(job: Object) -> str:
+    """The column STATUS: the condition that ended the Job, else whether it terminates, is suspended or runs."""
     conditions = (job.get("status") or {}).get("conditions") or []
     true = {condition.get("type") for condition in conditions if condition.get("status") == "True"}
     for name in _SHOWN_CONDITIONS[:2]:
@@ -114,6 +116,7 @@ def _duration(job: Object, now_ns: int) -> str:
 
 
 def _cells(job: Object, now_ns: int) -> list[Any]:
+    """The cells of a table row: status, completions, duration, containers."""
     spec = job["spec"]
     return [
         _status_text(job),
@@ -164,6 +167,7 @@ def spec_errors(spec: Object, old_template: Object | None) -> list[FieldError]:
 
 
 def _mode_errors(spec: Object) -> list[FieldError]:
+    """Errors of the completion mode: counts of indexes need `Indexed`, which needs completions."""
     mode, parallelism = spec.get("completionMode", ""), spec.get("parallelism") or 0
     if mode not in _MODES:
         return [not_supported("spec.completionMode", mode, _MODES)]

@@ -79,6 +79,7 @@ def _replacement_errors(spec: Object) -> list[FieldError]:
 
 
 def _failure_policy_errors(spec: Object) -> list[FieldError]:
+    """Errors of the pod failure policy."""
     policy = spec.get("podFailurePolicy")
     if policy is None:
         return []
@@ -94,6 +95,7 @@ def _failure_policy_errors(spec: Object) -> list[FieldError]:
 
 
 def _rule_errors(spec: Object, rule: Object, path: str, containers: set[str]) -> list[FieldError]:
+    """Errors of a rule of the failure policy: either exit codes or conditions of pods."""
     action, codes, conditions = rule.get("action", ""), rule.get("onExitCodes"), rule.get("onPodConditions") or []
     if action == "FailIndex":
         message = "requires the backoffLimitPerIndex to be set"
@@ -124,6 +126,7 @@ def _condition_errors(condition: Object, path: str) -> list[FieldError]:
 
 
 def _exit_code_errors(requirement: Object, path: str, containers: set[str]) -> list[FieldError]:
+    """Errors of exit codes: ordered, unique, and not 0 for `In`."""
     operator, container = requirement.get("operator", ""), requirement.get("containerName")
     errors = _choice_errors(operator, f"{path}.operator", OPERATORS)
     message = "must be one of the container or initContainer names in the pod template"
@@ -145,6 +148,7 @@ def _exit_code_errors(requirement: Object, path: str, containers: set[str]) -> l
 
 
 def _success_policy_errors(spec: Object) -> list[FieldError]:
+    """Errors of the success policy, which only Indexed Jobs have."""
     policy = spec.get("successPolicy")
     if policy is None:
         return []
@@ -166,6 +170,7 @@ def _success_policy_errors(spec: Object) -> list[FieldError]:
 
 
 def _success_rule_errors(rule: Object, path: str, completions: int) -> list[FieldError]:
+    """Errors of a rule of the success policy: indexes, their number, or both."""
     indexes, count, total = rule.get("succeededIndexes"), rule.get("succeededCount"), 0
     errors: list[FieldError] = []
     if count is None and indexes is None:
@@ -200,6 +205,7 @@ def count_indexes(text: str, completions: int) -> int:
 
 
 def _parse_interval(interval: str, completions: int) -> tuple[int, int]:
+    """The first and last index of `3` or `3-5`. Raises IndexesError."""
     parts = interval.split("-")
     if len(parts) > 2:
         raise IndexesError(
@@ -213,6 +219,7 @@ def _parse_interval(interval: str, completions: int) -> tuple[int, int]:
 
 
 def _parse_index(text: str, completions: int) -> int:
+    """An index below `completions`. Raises IndexesError."""
     digits = text.removeprefix("+")
     if not (digits.isascii() and digits.isdigit()):
         raise IndexesError(f'cannot convert string to integer for index: "{text}"')

@@ -37,6 +37,7 @@ def set_controller_defaults(controller: Object) -> None:
 
 
 def _adopt_labels(controller: Object, labels: dict[str, str] | None) -> None:
+    """Take the template's labels as selector and as labels of the controller, if it has none."""
     if not labels:
         return
     if not controller["spec"].get("selector"):
@@ -77,6 +78,8 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _printer(kind: str, selector: Callable[[Object | None], str]) -> Printer:
+    """The table of a kind: desired, current and ready pods, containers."""
+
     def cells(workload: Object, _now_ns: int) -> list[Any]:
         spec, status = workload["spec"], workload.get("status") or {}
         counts = [spec.get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]

@@ -105,6 +105,7 @@ def _with_claims(spec: Object) -> Object:
 
 
 def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
+    """Errors of the update strategy."""
     kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
     if kind == "OnDelete":
         text = "only allowed for updateStrategy 'RollingUpdate'"
@@ -117,6 +118,7 @@ def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
 
 
 def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
+    """Errors of the partition and of maxUnavailable, which is not zero."""
     partition, unavailable = rolling.get("partition", 0), rolling.get("maxUnavailable", 1)
     errors = checks.not_negative(partition, f"{path}.partition")
     errors += int_or_percent.errors(unavailable, f"{path}.maxUnavailable")
@@ -127,6 +129,7 @@ def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
+    """Errors of an update that changes what is fixed from the start."""
     errors = [error for name in _IMMUTABLE_FIELDS for error in workload_spec.immutable_errors(name, new, old)]
     claims = new["spec"].get("volumeClaimTemplates") or []
     if not semantics.same(claims, old["spec"].get("volumeClaimTemplates") or []):
@@ -186,6 +189,7 @@ def _validate_revision(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _controller(revision: Object) -> str:
+    """The column CONTROLLER of a revision: `statefulset.apps/web`."""
     owners = revision["metadata"].get("ownerReferences") or []
     owner = next((reference for reference in owners if reference.get("controller")), None)
     if owner is None:

@@ -43,6 +43,7 @@ def parse_list(text: str) -> tuple[AnnotatedMetric, ...]:
 
 
 def _parse_item(item: Any, path: str) -> AnnotatedMetric:
+    """A metric of the annotation. Raises ValueError with the path of what is wrong."""
     if not isinstance(item, dict):
         raise ValueError(f"{path} must be an object")
     name, value = item.get("name"), item.get("value")

@@ -119,6 +119,7 @@ def _stored(obj: Object, api_version: str) -> Object:
 
 
 def _has_status(obj: Object) -> bool:
+    """Whether there is a status, in its field or in annotations of the object's version."""
     if obj.get("status"):
         return True
     annotations = _ANNOTATIONS_READ[obj["apiVersion"]] & _STATUS_ANNOTATIONS
@@ -142,6 +143,7 @@ def _losses_on_reading(obj: Object) -> Iterator[Loss]:
 
 
 def _reference_losses(obj: Object) -> Iterator[Loss]:
+    """Parts of a reference of extensions/v1beta1 that no other version has."""
     reference = (obj.get("spec") or {}).get("scaleRef") or {}
     namespace, subresource = reference.get("namespace", ""), reference.get("subresource", "")
     if namespace and namespace != (obj.get("metadata") or {}).get("namespace"):
@@ -162,6 +164,7 @@ def _losses_between(before: Object, after: Object, version: str) -> list[Loss]:
 
 
 def _metric_losses(old: list[Object], new: list[Object], path: str, version: str) -> Iterator[Loss]:
+    """What is lost of a list of metrics: whole metrics, fields of metrics, their order."""
     positions = _new_positions(old, new)
     for index, position in enumerate(positions):
         if position is None:

@@ -68,6 +68,7 @@ def read_list(value: Any, message: str) -> list[Any]:
 
 
 def _read_struct(value: Any, message: str) -> Object:
+    """A JSON object as Go reads it into a struct: names in any case, unknown fields dropped, zero values added."""
     if not isinstance(value, dict):
         raise ValueError(f"no object: {value!r}")
     fields, folded, always = _fields(message)
@@ -96,6 +97,7 @@ def _is_always_present(field: Field) -> bool:
 
 
 def _read_field(value: Any, field: Field) -> Any:
+    """The value of a field: a list, a map or a single value."""
     if field.repeated:
         return read_list(value, field.type)
     if not field.map:
@@ -175,6 +177,7 @@ def behavior_annotation(spec: Object) -> dict[str, str]:
 
 
 def _rules(rules: Object | None) -> Object | None:
+    """Scaling rules in the spelling of the annotation, which has Go's field names."""
     if rules is None:
         return None
     policies = rules.get("policies")

@@ -50,6 +50,7 @@ def to_v2(metric: Object, message: str) -> Object:
 
 
 def _source_to_v2(name: str, flat: Object, message: str) -> Object:
+    """The nested source of v2 for a flat one; the zero target beside an average value is dropped."""
     source: Object = {"target": {"type": _target_type(name, flat)}} if message == SPEC else {}
     for field, value in flat.items():
         *parents, last = _PATHS_IN_V2.get(field, _AVERAGE_VALUE_PATHS[message])
@@ -77,6 +78,7 @@ def from_v2(metric: Object, message: str) -> Object:
 
 
 def _source_from_v2(source: Object, flat_message: str, message: str) -> Object:
+    """The flat source for a nested one of v2; fields without value are zero where Go writes them."""
     flat: Object = {}
     for field in _fields(flat_message):
         *parents, last = _PATHS_IN_V2.get(field.name, _AVERAGE_VALUE_PATHS[message])

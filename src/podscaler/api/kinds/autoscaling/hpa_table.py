@@ -56,6 +56,7 @@ def targets(metrics: list[Object], current: list[Object]) -> str:
 
 
 def _metric_text(metric: Object, current: Object) -> str:
+    """The column TARGETS of one metric: `cpu: 45%/60%`, `12/10 (avg)`."""
     kind = metric.get("type", "")
     if kind not in _SOURCES:
         return "<unknown type>"
@@ -78,6 +79,7 @@ def _value_text(target: Object, current_value: Object | None) -> str:
 
 
 def _resource_text(target: Object, current_value: Object | None) -> str:
+    """The current value and the target of a resource: `45%/60%` or `120Mi/100Mi`."""
     if "averageValue" in target:
         return f"{_current_text(current_value, 'averageValue')}/{target['averageValue']}"
     share = (current_value or {}).get("averageUtilization")

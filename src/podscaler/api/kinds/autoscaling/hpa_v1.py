@@ -25,6 +25,7 @@ def to_v2(hpa: Object) -> Object:
 
 
 def _spec_to_v2(hpa: Object) -> Object:
+    """The spec of v2: metrics and behavior are read from annotations; CPU comes last, and is the default."""
     spec = hpa.get("spec") or {}
     converted: Object = {name: spec[name] for name in _COMMON_SPEC_FIELDS if name in spec}
     annotated = hpa_annotations.find_value(hpa, hpa_annotations.METRICS) or []
@@ -39,6 +40,7 @@ def _spec_to_v2(hpa: Object) -> Object:
 
 
 def _status_to_v2(hpa: Object) -> Object:
+    """The status of v2: metrics and conditions are read from annotations."""
     status = hpa.get("status") or {}
     common_fields = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredReplicas")
     converted: Object = {name: status[name] for name in common_fields if name in status}
@@ -70,6 +72,7 @@ def from_v2(hpa: Object) -> Object:
 
 
 def _status_from_v2(status: Object) -> Object:
+    """The fields of the status that v1 has; the last CPU utilization counts."""
     converted: Object = {name: status[name] for name in ("observedGeneration", "lastScaleTime") if name in status}
     converted["currentReplicas"] = status.get("currentReplicas", 0)
     converted["desiredReplicas"] = status.get("desiredReplicas", 0)

@@ -50,6 +50,7 @@ def _target_errors(target: Object, old: Object | None) -> list[FieldError]:
 
 
 def _target_version_errors(target: Object, path: str) -> list[FieldError]:
+    """Errors of the target's apiVersion, which names a group for all kinds but ReplicationController."""
     version = target.get("apiVersion", "")
     if bad := references.version_errors(version, path):
         return bad
@@ -64,6 +65,7 @@ def _has_no_group(version: str) -> bool:
 
 
 def _metrics_errors(spec: Object, old_spec: Object) -> list[FieldError]:
+    """Errors of the metrics; minReplicas 0 needs one that has a value without pods."""
     metrics = spec.get("metrics") or []
     trusts_versions = _has_bad_object_version(old_spec.get("metrics") or [])
     errors = []
@@ -111,6 +113,7 @@ def _behavior_errors(behavior: Object, path: str) -> list[FieldError]:
 
 
 def _rules_errors(rules: Object, path: str) -> list[FieldError]:
+    """Errors of the rules of one direction."""
     errors = _window_errors(rules.get("stabilizationWindowSeconds"), f"{path}.stabilizationWindowSeconds")
     select = rules.get("selectPolicy")
     errors += checks.optional_one_of(select, f"{path}.selectPolicy", _SELECT_POLICIES)
@@ -132,6 +135,7 @@ def _window_errors(window_s: int | None, path: str) -> list[FieldError]:
 
 
 def _policy_errors(policy: Object, path: str) -> list[FieldError]:
+    """Errors of a scaling policy."""
     kind, value, period_s = policy.get("type", ""), policy.get("value", 0), policy.get("periodSeconds", 0)
     errors = checks.one_of(kind, f"{path}.type", _POLICY_TYPES)
     errors += checks.holds(value > 0, f"{path}.value", value, "must be greater than zero")
@@ -175,6 +179,7 @@ def _presence_errors(kind: str, set_sources: list[str], path: str) -> list[Field
 
 
 def _source_errors(source: Object, name: str, path: str, trusts_versions: bool) -> list[FieldError]:
+    """Errors of a metric source by the name of its field."""
     if name == "object":
         return _object_errors(source, path, trusts_versions)
     if name == "external":

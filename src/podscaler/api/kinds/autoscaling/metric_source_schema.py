@@ -80,6 +80,7 @@ def _prometheus() -> Json:
 
 
 def _redis() -> Json:
+    """The schema of a length in Redis: of a list, or of a stream."""
     return _object(
         "The length of a list, or a figure of a stream.",
         ("address",),
@@ -261,6 +262,7 @@ TYPES = tuple(_sections())
 
 
 def _spec() -> Json:
+    """The schema of the spec: one section for each type of source, of which exactly one is set."""
     properties = {
         "timeoutSeconds": _integer(
             "How long one read may take.", minimum=1, maximum=MAX_TIMEOUT_S, default=DEFAULT_TIMEOUT_S
@@ -285,6 +287,7 @@ def _spec() -> Json:
 
 
 def _credentials() -> Json:
+    """The schema of the credentials, which are only references to Secrets."""
     reference = _object(
         'A key of a Secret in the namespace, which bears the label podscaler.dev/metric-source: "true".',
         ("name", "key"),
@@ -309,6 +312,7 @@ def _credentials() -> Json:
 
 
 def _status() -> Json:
+    """The schema of the status, which the controller writes."""
     time = {"type": "string", "format": "date-time"}
     condition = _object(
         "The state of one aspect.",

@@ -230,6 +230,7 @@ def _add_defaults(rules: Json, defaults: Json) -> None:
 
 
 def _value(field: Field) -> Json:
+    """The schema of a field: a list, a map or a single value."""
     if field.repeated:
         out: Json = {"type": "array", "items": _element(field)}
         if field.list_type:
@@ -243,6 +244,7 @@ def _value(field: Field) -> Json:
 
 
 def _element(field: Field) -> Json:
+    """The schema of a single value of the field's type."""
     if field.is_scalar:
         return dict(_SCALARS[field.type])
     if field.type == schema.QUANTITY:

@@ -105,6 +105,7 @@ def _validate_approval(new: Object, old: Object | None) -> list[FieldError]:
 def _errors(
     new: Object, old: Object | None, *, sets_certificate: bool = False, sets_approval: bool = False
 ) -> list[FieldError]:
+    """Errors of a request; which subresource is written decides what an update may change."""
     errors = _spec_errors(new.get("spec") or {}) + _condition_errors(new) + _certificate_errors(new)
     if old is None:
         return errors
@@ -122,6 +123,7 @@ def _errors(
 
 
 def _spec_errors(spec: Object) -> list[FieldError]:
+    """Errors of the spec: the request, its usages, its signer, its lifetime."""
     usages, life_s = spec.get("usages") or [], spec.get("expirationSeconds")
     errors = _request_errors(spec.get("request") or "") + ([] if usages else [required("spec.usages")])
     for index, usage in enumerate(usages):
@@ -152,6 +154,7 @@ def _signer_errors(signer: str, path: str) -> list[FieldError]:
 
 
 def _condition_errors(request: Object) -> list[FieldError]:
+    """Errors of the conditions; a request is not approved and denied at once."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, condition in enumerate((request.get("status") or {}).get("conditions") or []):
@@ -166,6 +169,7 @@ def _condition_errors(request: Object) -> list[FieldError]:
 
 
 def _certificate_errors(request: Object) -> list[FieldError]:
+    """Errors of the issued certificate, PEM in base64."""
     encoded = (request.get("status") or {}).get("certificate")
     if not encoded:
         return []
@@ -188,6 +192,7 @@ def _of_type(request: Object, type_: str) -> list[Object]:
 
 
 def _approval_errors(new: Object, old: Object, type_: str) -> list[FieldError]:
+    """Errors of an update that changes conditions which only the subresource `approval` may change."""
     before, after = _of_type(old, type_), _of_type(new, type_)
     if len(after) > len(before):
         return [forbidden(_CONDITIONS, f'updates may not add a condition of type "{type_}"')]
@@ -228,6 +233,7 @@ def _fields(request: Object) -> dict[str, str]:
 
 
 def _cells(request: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: signer, requestor, lifetime, `Approved,Issued`."""
     spec, types = request.get("spec") or {}, condition_types(request)
     life_s = spec.get("expirationSeconds")
     state = DENIED if DENIED in types else APPROVED if APPROVED in types else "Pending"

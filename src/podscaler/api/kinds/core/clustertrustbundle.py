@@ -77,6 +77,7 @@ def _decoded(type_: str, lines: list[str]) -> Iterator[PEMBlock]:
 
 
 def _certificate_errors(text: str) -> list[FieldError]:
+    """Errors of the bundle's PEM blocks: their form, and certificates that are there twice."""
     if len(text.encode()) > _MAX_BYTES:
         return [too_long(_PATH, _MAX_BYTES)]
     messages: list[str] = []

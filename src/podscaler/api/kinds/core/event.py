@@ -101,6 +101,7 @@ def _common_errors(event: Object, reporter: str) -> list[FieldError]:
 
 
 def _reporter_errors(event: Object, reporter: str) -> list[FieldError]:
+    """Errors of what reports the event; `reporter` is the name of the field in the version that is written."""
     controller = event.get("reportingComponent", "")
     errors = checks.present(controller, reporter) + checks.well_formed(controller, reporter, names.label_key_errors)
     for key in ("reportingInstance", "action", "reason"):
@@ -125,6 +126,7 @@ def _deprecated_errors(event: Object) -> list[FieldError]:
 
 
 def _update_errors(new: Object, old: Object) -> list[FieldError]:
+    """Errors of an update: most fields of an event never change."""
     internal_names = {"reportingController": "reportingComponent"}
     errors = []
     for name in _IMMUTABLE_FIELDS:
@@ -154,6 +156,7 @@ def _fields(event: Object, about: str = "involvedObject", reporter: str = "repor
 
 
 def _row(event: Object, now_ns: int) -> list[Any]:
+    """The cells of a table row; a series has its own time and count."""
     about, series = event.get("involvedObject") or {}, event.get("series")
     first = printing.age(event.get("firstTimestamp") or event.get("eventTime"), now_ns)
     last = printing.age(event["lastTimestamp"], now_ns) if event.get("lastTimestamp") else first

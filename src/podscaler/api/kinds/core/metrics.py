@@ -33,6 +33,7 @@ def _total(usages: list[Object], name: str) -> str:
 
 
 def _printer(kind: str) -> Printer:
+    """The table of a kind."""
     return Printer(
         columns=(
             Column("Name", format="name", description=f"Name of the {kind}."),
@@ -48,6 +49,7 @@ GROUP = "metrics.k8s.io"
 
 
 def _record(measured: str, kind: str, *, namespaced: bool) -> Resource:
+    """The resource definition of one of the two kinds."""
     return Resource(
         group=GROUP,
         plural=f"{measured}s",

@@ -62,6 +62,7 @@ def _address(node: Object, kind: str) -> str:
 
 
 def _cells(node: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: state, roles, versions, addresses."""
     info = {**dict.fromkeys(_NODE_INFO_FIELDS, ""), **((node.get("status") or {}).get("nodeInfo") or {})}
     kernel = info["kernelVersion"] or printing.UNKNOWN
     return [

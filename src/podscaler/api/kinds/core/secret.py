@@ -82,6 +82,7 @@ def _pem_types(data: bytes) -> list[str]:
 
 
 def _certificate_error(types: list[str]) -> str:
+    """Go's message about PEM blocks of these types that should be a certificate; empty if one is."""
     if not types:
         return "tls: failed to find any PEM data in certificate input"
     if _CERTIFICATE in types:
@@ -92,6 +93,7 @@ def _certificate_error(types: list[str]) -> str:
 
 
 def _key_error(types: list[str]) -> str:
+    """Go's message about PEM blocks of these types that should be a private key; empty if one is."""
     if not types:
         return "tls: failed to find any PEM data in key input"
     if any(pem_type.endswith("PRIVATE KEY") for pem_type in types):
@@ -106,6 +108,7 @@ def _skipped(types: list[str]) -> str:
 
 
 def _mismatch_error(certificate: bytes, key: bytes) -> str:
+    """Go's message if the key is not that of the certificate; empty if it is, or if one cannot be read."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
     from cryptography.x509 import load_pem_x509_certificate

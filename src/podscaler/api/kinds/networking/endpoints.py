@@ -64,6 +64,7 @@ def _notation_warnings(ip: str, path: str) -> list[str]:
 
 
 def _subset_errors(subset: Object, path: str) -> list[FieldError]:
+    """Errors of a subset; its ports need names if there are several."""
     errors = []
     if not any(subset.get(field) for field in _LISTS):
         errors.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
@@ -112,6 +113,7 @@ def _find_address(ip: str) -> IPv4Address | IPv6Address | None:
 
 
 def _port_errors(port: Object, path: str, *, is_alone: bool) -> list[FieldError]:
+    """Errors of a port, whose name may be empty if it is the only one."""
     name, protocol = port.get("name", ""), port.get("appProtocol")
     check = checks.well_formed_if_set if is_alone else checks.required_form
     errors = check(name, f"{path}.name", names.dns_label_errors)

@@ -40,6 +40,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _endpoint_errors(address_type: str, endpoint: Object, path: str) -> list[FieldError]:
+    """Errors of an endpoint's addresses, which have the form that the slice's addressType says."""
     addresses, field_path = endpoint.get("addresses") or [], f"{path}.addresses"
     if not addresses:
         return [required(field_path, "must contain at least 1 address")]
@@ -58,6 +59,7 @@ def _ip_messages(address_type: str, address: str) -> list[str]:
 
 
 def _port_errors(slice_ports: list[Object]) -> list[FieldError]:
+    """Errors of the ports; the empty name may stand once too."""
     if len(slice_ports) > _MAX_PORTS:
         return [too_many("ports", len(slice_ports), _MAX_PORTS)]
     seen: set[str] = set()
@@ -72,6 +74,7 @@ def _port_errors(slice_ports: list[Object]) -> list[FieldError]:
 
 
 def _cells(slice_: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: address type, ports, addresses, the latter two cut short."""
     numbers = [str(port.get("port") or port.get("name") or "*") for port in slice_.get("ports") or []]
     addresses = [address for endpoint in slice_.get("endpoints") or [] for address in endpoint.get("addresses") or []]
     return [

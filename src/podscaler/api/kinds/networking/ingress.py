@@ -46,6 +46,7 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _load_balancer_errors(entry: Object, path: str) -> list[FieldError]:
+    """Errors of an entry of the status: an IP address, a host name, or both."""
     address, host = entry.get("ip", ""), entry.get("hostname", "")
     errors = checks.holds(
         not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE
@@ -55,6 +56,7 @@ def _load_balancer_errors(entry: Object, path: str) -> list[FieldError]:
 
 
 def _annotation_errors(new: Object) -> list[FieldError]:
+    """Errors of an annotation and a field that name different classes."""
     annotated = (new["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
     class_name = new["spec"].get("ingressClassName")
     if annotated is None or class_name is None or annotated == class_name:
@@ -64,6 +66,7 @@ def _annotation_errors(new: Object) -> list[FieldError]:
 
 
 def _rule_errors(rule: Object, path: str) -> list[FieldError]:
+    """Errors of the host and the HTTP paths of a rule."""
     host, http = rule.get("host", ""), rule.get("http")
     errors = _ip_address_errors(host, f"{path}.host") + (_host_errors(host, f"{path}.host") if host else [])
     if http is None:
@@ -113,6 +116,7 @@ def _url_path_messages(url_path: str) -> list[str]:
 
 
 def _backend_errors(backend: Object, path: str) -> list[FieldError]:
+    """Errors of a backend: exactly one of a Service and a reference to another object."""
     service, resource = backend.get("service"), backend.get("resource")
     if service is not None and resource is not None:
         return [invalid(path, "", "cannot set both resource and service backends")]
@@ -126,6 +130,7 @@ def _backend_errors(backend: Object, path: str) -> list[FieldError]:
 
 
 def _port_errors(port: Object, path: str) -> list[FieldError]:
+    """Errors of a Service's port: exactly one of name and number."""
     name, number = port.get("name", ""), port.get("number", 0)
     if name and number:
         return [invalid(path, "", "cannot set both port name & port number")]
@@ -144,6 +149,7 @@ def warnings(new: Object, old: Object | None) -> list[str]:
 
 
 def _cells(ingress: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: class, the first three hosts, addresses, ports."""
     spec = ingress.get("spec") or {}
     entries = ((ingress.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
     hosts = [rule["host"] for rule in spec.get("rules") or [] if rule.get("host")]

@@ -36,6 +36,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _parameter_errors(parameters: Object, path: str) -> list[FieldError]:
+    """Errors of the reference to the parameters; the namespace must be set if the scope is Namespace, else not."""
     scope, namespace = parameters.get("scope", ""), parameters.get("namespace")
     errors = references.local_errors(parameters, path)
     if scope not in _SCOPES:
@@ -50,6 +51,7 @@ def _parameter_errors(parameters: Object, path: str) -> list[FieldError]:
 
 
 def _cells(ingress_class: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: controller, `KIND.GROUP/NAME` of the parameters."""
     spec = ingress_class.get("spec") or {}
     parameters = spec.get("parameters") or {}
     group = f".{parameters['apiGroup']}" if parameters.get("apiGroup") else ""

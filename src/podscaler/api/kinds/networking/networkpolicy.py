@@ -56,6 +56,7 @@ def _port_errors(port: Object, path: str) -> list[FieldError]:
 
 
 def _last_port_errors(first: int | str | None, last: int, path: str) -> list[FieldError]:
+    """Errors of `endPort`, the last port of a range that begins with the number `port`."""
     if first is None:
         return [invalid(path, last, "may not be specified when `port` is not specified")]
     if isinstance(first, str):
@@ -65,6 +66,7 @@ def _last_port_errors(first: int | str | None, last: int, path: str) -> list[Fie
 
 
 def _peer_errors(peer: Object, path: str) -> list[FieldError]:
+    """Errors of a peer: selectors of pods and namespaces, or a block of IP addresses."""
     errors = []
     for name in ("podSelector", "namespaceSelector"):
         errors += label_selector.validate(peer.get(name) or {}, f"{path}.{name}")
@@ -79,6 +81,7 @@ def _peer_errors(peer: Object, path: str) -> list[FieldError]:
 
 
 def _block_errors(block: Object, path: str) -> list[FieldError]:
+    """Errors of a block of IP addresses, and of the blocks in it that are excepted."""
     cidr = block.get("cidr", "")
     if not cidr:
         return [required(f"{path}.cidr")]

@@ -45,6 +45,7 @@ def set_defaults(service: Object) -> None:
 
 
 def _set_traffic_defaults(spec: Object) -> None:
+    """Set the defaults of the fields that only certain types of Services have."""
     if spec["type"] in service_update.TYPES_WITH_NODE_PORTS or spec.get("externalIPs"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if spec["type"] != "ExternalName":
@@ -102,6 +103,7 @@ def warnings(new: Object, _old: Object | None) -> list[str]:
 
 
 def _headless_warnings(spec: Object) -> list[str]:
+    """Warnings about fields that a Service without cluster IP ignores."""
     ignored = [
         ("spec.loadBalancerIP", spec.get("loadBalancerIP")),
         ("spec.externalIPs", spec.get("externalIPs")),
@@ -111,6 +113,7 @@ def _headless_warnings(spec: Object) -> list[str]:
 
 
 def _type_warnings(spec: Object) -> list[str]:
+    """Warnings about fields that the type of the Service ignores, and about deprecated values."""
     texts = []
     is_name = spec.get("type") == "ExternalName"
     if is_name and spec.get("externalIPs"):
@@ -123,6 +126,7 @@ def _type_warnings(spec: Object) -> list[str]:
 
 
 def _external(spec: Object, status: Object) -> str:
+    """The column EXTERNAL-IP: the name, the addresses, or `<pending>` for a load balancer without any."""
     if spec.get("type") == "ExternalName":
         return str(spec.get("externalName", ""))
     addresses = list(spec.get("externalIPs") or [])
@@ -141,6 +145,7 @@ def _port_text(port: Object, moved: Mapping[int, int]) -> str:
 
 
 def _cells(service: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: type, cluster IP, external addresses, ports, selector."""
     spec, moved = service["spec"], port_map.of(service)
     return [
         spec.get("type", ""),

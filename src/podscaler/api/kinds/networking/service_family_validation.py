@@ -41,6 +41,7 @@ def _link_errors(address: str, cluster_ips: Sequence[str]) -> list[FieldError]:
 
 
 def _name_errors(spec: Object) -> list[FieldError]:
+    """Errors of the IP families and of their policy."""
     seen: set[str] = set()
     errors = checks.each(
         spec.get("ipFamilies"),
@@ -51,6 +52,7 @@ def _name_errors(spec: Object) -> list[FieldError]:
 
 
 def _address_errors(cluster_ips: Sequence[str]) -> list[FieldError]:
+    """Errors of the cluster IPs: addresses, or `None` alone for a headless Service."""
     if cluster_ips[:1] == ["None"]:
         return checks.holds(len(cluster_ips) == 1, _IPS, cluster_ips, "'None' must be the first and only value")
     return checks.each(
@@ -61,6 +63,7 @@ def _address_errors(cluster_ips: Sequence[str]) -> list[FieldError]:
 
 
 def _match_errors(cluster_ips: Sequence[str], families: Sequence[str]) -> list[FieldError]:
+    """Errors of cluster IPs that are not of the family at the same position."""
     errors = []
     for index, (ip, family) in enumerate(zip(cluster_ips, families, strict=False)):
         if ip != "None" and family in _FAMILIES and _family(ip) != family:

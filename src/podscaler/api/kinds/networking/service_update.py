@@ -76,6 +76,7 @@ def _link_addresses(new: Object, old: Object) -> None:
 
 
 def _drop_address(new: Object, old: Object) -> None:
+    """Remove addresses that the update only repeats, if its type has none any more."""
     if _has_address(new) or not _has_address(old):
         return
     if _same_addresses(new, old):
@@ -87,6 +88,7 @@ def _drop_address(new: Object, old: Object) -> None:
 
 
 def _drop_ports(new: Object, old: Object) -> None:
+    """Remove node ports and load balancer fields that the update only repeats, if its type has none any more."""
     if is_reached_through_nodes(old) and not is_reached_through_nodes(new) and _node_ports(new) == _node_ports(old):
         for port in new.get("ports") or []:
             port.pop("nodePort", None)

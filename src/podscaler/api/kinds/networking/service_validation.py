@@ -65,6 +65,7 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _load_balancer_errors(entry: Object, path: str) -> list[FieldError]:
+    """Errors of an entry of the status: an IP address with its mode, a host name."""
     address, host, mode = entry.get("ip", ""), entry.get("hostname", ""), entry.get("ipMode")
     errors = checks.holds(
         not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE
@@ -186,6 +187,7 @@ def _range_messages(source_range: str) -> list[str]:
 
 
 def _class_errors(spec: Object, old: Object) -> list[FieldError]:
+    """Errors of the load balancer's class, which only load balancers have, and which never changes."""
     path, name = "spec.loadBalancerClass", spec.get("loadBalancerClass")
     if _is_balancer(old) and _is_balancer(spec) and name != old.get("loadBalancerClass"):
         return [invalid(path, name, "may not change once set")]

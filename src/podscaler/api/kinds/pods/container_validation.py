@@ -62,6 +62,7 @@ def validate(spec: Object, path: str, volumes: frozenset[str]) -> list[FieldErro
 
 
 def _container_errors(container: Object, path: str, volumes: frozenset[str], seen: set[str]) -> list[FieldError]:
+    """Errors of a container; `seen` has the names of those before it, and gets its own."""
     name, image = container.get("name", ""), container.get("image", "")
     errors = checks.required_form(name, f"{path}.name", names.dns_label_errors)
     errors += checks.not_repeated(name, f"{path}.name", seen) if name else []
@@ -97,6 +98,7 @@ def _init_errors(container: Object, path: str) -> list[FieldError]:
 
 
 def _port_errors(port: Object, path: str, seen: set[str]) -> list[FieldError]:
+    """Errors of a container's port; `seen` has the names of those before it."""
     name, number, host_port = port.get("name", ""), port.get("containerPort", 0), port.get("hostPort")
     errors = checks.well_formed_if_set(name, f"{path}.name", ports.name_errors)
     repeated = checks.not_repeated(name, f"{path}.name", seen) if name else []
@@ -155,6 +157,7 @@ def _handler_errors(handler: Object, path: str) -> list[FieldError]:
 
 
 def _action_errors(kind: str, action: Object, path: str) -> list[FieldError]:
+    """Errors of a probe or lifecycle handler by its kind: exec, httpGet, tcpSocket, grpc, sleep."""
     if kind == "exec":
         return checks.present(action.get("command"), f"{path}.command")
     if kind == "sleep":
@@ -175,6 +178,7 @@ def _http_errors(action: Object, path: str) -> list[FieldError]:
 
 
 def _resource_errors(resources: Object, path: str) -> list[FieldError]:
+    """Errors of limits and requests, each of them and a request above its limit."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     parsed_limits = {name: Quantity.parse(str(limits[name])) for name in sorted(limits)}
     parsed_requests = {name: Quantity.parse(str(requests[name])) for name in sorted(requests)}
@@ -188,6 +192,7 @@ def _resource_errors(resources: Object, path: str) -> list[FieldError]:
 
 
 def _amount_errors(name: str, amounts: Object, parsed: Mapping[str, Quantity], path: str) -> list[FieldError]:
+    """Errors of one amount, which is not negative, and whole for all but the divisible resources."""
     item_path, amount = f"{path}[{name}]", parsed[name]
     errors = checks.well_formed(name, item_path, names.container_resource_name_errors)
     if amount.sign() < 0:

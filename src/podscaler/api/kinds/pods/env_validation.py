@@ -55,6 +55,7 @@ def source_errors(sources: list[Object], path: str) -> list[FieldError]:
 
 
 def _value_source_errors(source: Object, value: str, path: str) -> list[FieldError]:
+    """Errors of `valueFrom`: exactly one source, and none beside a value."""
     set_sources = [name for name in _SOURCES if source.get(name) is not None]
     errors = [error for name in set_sources for error in _reference_errors(name, source[name], f"{path}.{name}")]
     if not set_sources:
@@ -67,6 +68,7 @@ def _value_source_errors(source: Object, value: str, path: str) -> list[FieldErr
 
 
 def _reference_errors(source_type: str, source: Object, path: str) -> list[FieldError]:
+    """Errors of one source of a variable."""
     if source_type == "fieldRef":
         return downward_validation.field_errors(source, path, downward_validation.VARIABLE_FIELDS)
     if source_type == "resourceFieldRef":
@@ -78,6 +80,7 @@ def _reference_errors(source_type: str, source: Object, path: str) -> list[Field
 
 
 def _file_key_errors(source: Object, path: str) -> list[FieldError]:
+    """Errors of a variable that is read from a file of a volume."""
     errors = checks.required_form(source.get("key", ""), f"{path}.key", _name_messages)
     errors += checks.required_form(source.get("volumeName", ""), f"{path}.volumeName", names.dns_label_errors)
     file_path = source.get("path", "")

@@ -44,6 +44,7 @@ def _grace_period_s(pod: Object, requested_s: int | None) -> int:
 
 
 def _fields(pod: Object) -> dict[str, str]:
+    """The values of the fields that field selectors of pods know."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     return {
         "spec.nodeName": spec.get("nodeName", ""),
@@ -92,6 +93,7 @@ def _with_image_of(old: list[Object], index: int, container: Object) -> Object:
 
 
 def _toleration_errors(new: Object, old: Object) -> list[FieldError]:
+    """Errors of an update that removes or changes a toleration: adding is allowed."""
     new_tolerations = new.get("tolerations") or []
     if all(
         any(semantics.same(old_toleration, new_toleration) for new_toleration in new_tolerations)

@@ -40,6 +40,7 @@ def tolerate(spec: Object) -> None:
 
 
 def _add_toleration(spec: Object, taint: str) -> None:
+    """Tolerate a taint for five minutes, unless the pod says something else about it."""
     tolerations = spec.setdefault("tolerations", [])
     if any(_covers(toleration, taint) for toleration in tolerations):
         return

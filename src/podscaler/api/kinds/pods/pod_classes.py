@@ -38,6 +38,7 @@ def apply_runtime_class(spec: Object, runtime_class: Object | None) -> str:
 
 
 def _set_overhead(spec: Object, overhead: Object | None) -> str:
+    """Set the overhead of the RuntimeClass; returns why the pod is rejected, empty if it is not."""
     if overhead is None:
         no_overhead_in_class = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
         return no_overhead_in_class if spec.get("overhead") else ""
@@ -54,6 +55,7 @@ def _amounts(resources: Object) -> dict[str, Quantity]:
 
 
 def _set_scheduling(spec: Object, scheduling: Object) -> str:
+    """Add the node selector and tolerations of the RuntimeClass; returns why the pod is rejected, empty if not."""
     selector = dict(spec.get("nodeSelector") or {})
     for key, value in sorted((scheduling.get("nodeSelector") or {}).items()):
         pod_value = selector.setdefault(key, value)

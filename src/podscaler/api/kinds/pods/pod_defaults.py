@@ -60,6 +60,7 @@ def _mirror_service_account(spec: Object) -> None:
 
 
 def _set_container_defaults(container: Object, *, host_network: bool) -> None:
+    """Set the defaults of a container; with the host's network each port is a host port too."""
     container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
     container.setdefault("resources", {})
     container.setdefault("terminationMessagePath", "/dev/termination-log")
@@ -113,6 +114,7 @@ def _set_requests_defaults(resources: Object) -> None:
 
 
 def _set_volume_defaults(volume: Object) -> None:
+    """Set the defaults of a volume; one without any source is an emptyDir."""
     if set(volume) <= {"name"}:
         volume["emptyDir"] = {}
     for kind in ("secret", "configMap", "downwardAPI", "projected"):

@@ -50,6 +50,7 @@ def _items(limit_range: Object, kind: str) -> Iterator[Object]:
 def _complete_container(
     container: Object, requests: Mapping[str, str], limits: Mapping[str, str], description: str
 ) -> Iterator[str]:
+    """Add missing requests and limits; yields what was added, for the annotation of the pod."""
     for part, default_amounts, word in (("requests", requests, "request"), ("limits", limits, "limit")):
         resources = container.setdefault("resources", {})
         amounts = resources.get(part) or {}
@@ -105,6 +106,7 @@ def _pod_amounts(spec: Object, part: str) -> dict[str, Quantity]:
 
 
 def _errors(item: Object, requests: Amounts, limits: Amounts) -> list[str]:
+    """What one entry of a LimitRange forbids: too little, too much, too large a ratio of limit to request."""
     kind = item["type"]
     return [
         *_bound_violations("minimum", kind, item.get("min") or {}, (("request", requests), ("limit", limits))),
@@ -131,6 +133,7 @@ def _bound_violations(
 
 
 def _ratio_violations(kind: str, ratios: Mapping[str, Any], requests: Amounts, limits: Amounts) -> Iterator[str]:
+    """Messages for limits that are more than `ratios` times the requests, or that one of both lacks."""
     for name in sorted(ratios):
         ratio_max = Quantity.parse(str(ratios[name]))
         text = f"{name} max limit to request ratio per {kind} is {ratios[name]}"

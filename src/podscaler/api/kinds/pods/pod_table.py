@@ -86,6 +86,7 @@ PRINTER = replace(_COLUMNS, conditions=_row_conditions)
 
 
 def _summarize(pod: Object, spec: Object, status: Object) -> _Summary:
+    """The readiness, status and restarts of a pod, as the table shows them."""
     summary = _Summary(status.get("reason") or status.get("phase", ""))
     if any(condition.get("reason") == "SchedulingGated" for condition in _conditions(status, "PodScheduled")):
         summary.status = "SchedulingGated"
@@ -123,6 +124,7 @@ def _summarize_init_containers(summary: _Summary, spec: Object, status: Object) 
 
 
 def _init_status(state: Object, index: int, count: int) -> str:
+    """The status while an init container runs: `Init:1/3`, or the reason why it waits or has ended."""
     if (terminated := state.get("terminated")) is not None:
         return f"Init:{_end_reason(terminated)}"
     waiting = (state.get("waiting") or {}).get("reason", "")
@@ -132,6 +134,7 @@ def _init_status(state: Object, index: int, count: int) -> str:
 
 
 def _summarize_containers(summary: _Summary, status: Object) -> None:
+    """Count ready containers and restarts, and take the status of the first container that is not running."""
     restarts = summary.sidecars
     is_running = False
     for container in reversed(status.get("containerStatuses") or []):

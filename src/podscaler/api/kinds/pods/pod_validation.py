@@ -164,6 +164,7 @@ def _dns_config_errors(spec: Object, path: str) -> list[FieldError]:
 
 
 def _search_errors(searches: list[str], path: str) -> list[FieldError]:
+    """Errors of the DNS search paths: their number, their length together, the form of each."""
     message = f"must not have more than {_SEARCHES_MAX} search paths"
     errors = checks.holds(len(searches) <= _SEARCHES_MAX, path, searches, message)
     message = f"must not have more than {_SEARCHES_MAX_CHARACTERS} characters (including spaces) in the search list"

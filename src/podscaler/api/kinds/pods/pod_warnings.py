@@ -36,6 +36,7 @@ def of_template(new: Object, old: Object | None) -> list[str]:
 
 
 def _spec_warnings(spec: Object, path: str) -> Iterator[str]:
+    """All warnings about a pod spec, in upstream's order."""
     for key in sorted((spec.get("nodeSelector") or {}).keys() & _DEPRECATED_LABELS.keys()):
         yield f"{path}.nodeSelector[{key}]: {_deprecation(key)}"
     yield from _affinity_warnings(spec.get("affinity") or {}, f"{path}.affinity")
@@ -61,6 +62,7 @@ def _deprecation(label: str) -> str:
 
 
 def _affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
+    """Warnings about deprecated node labels in affinities."""
     to_nodes, field_path = affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity"
     terms = (to_nodes.get(scheduling_validation.REQUIRED) or {}).get("nodeSelectorTerms") or []
     terms_with_fields = [
@@ -80,6 +82,7 @@ def _affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
 
 
 def _pod_affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
+    """Warnings about affinity terms without label selector, which match no pod."""
     for index, term in enumerate(affinity.get(scheduling_validation.REQUIRED) or []):
         if term.get("labelSelector") is None:
             yield f"{path}.{scheduling_validation.REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}"
@@ -103,6 +106,7 @@ def _secrets_warnings(secrets: list[Object], path: str) -> Iterator[str]:
 
 
 def _duplicate_warnings(parts: list[Object], name: str, path: str) -> Iterator[str]:
+    """Warnings about list entries whose field `name` has the value of an earlier one."""
     seen: set[str] = set()
     for index, part in enumerate(parts):
         value = part.get(name, "")

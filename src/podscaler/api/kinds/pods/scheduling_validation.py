@@ -33,6 +33,7 @@ def affinity_errors(affinity: Object, path: str) -> list[FieldError]:
 
 
 def _node_affinity_errors(affinity: Object, path: str) -> list[FieldError]:
+    """Errors of the required and the preferred terms for nodes."""
     errors = []
     if (required_terms := affinity.get(REQUIRED)) is not None:
         terms, field_path = required_terms.get("nodeSelectorTerms"), f"{path}.{REQUIRED}.nodeSelectorTerms"
@@ -59,6 +60,7 @@ def _node_term_errors(term: Object, path: str) -> list[FieldError]:
 
 
 def _field_requirement_errors(requirement: Object, path: str) -> list[FieldError]:
+    """Errors of a requirement on a node's field, which can only be `metadata.name`."""
     operator, key = requirement.get("operator", ""), requirement.get("key", "")
     values, errors = requirement.get("values") or [], []
     if operator not in ("In", "NotIn"):
@@ -76,6 +78,7 @@ def _pod_affinity_errors(affinity: Object, path: str) -> list[FieldError]:
 
 
 def _pod_term_errors(term: Object, path: str) -> list[FieldError]:
+    """Errors of an affinity term for pods: selectors, namespaces, label keys, topology key."""
     errors = []
     for name in ("labelSelector", "namespaceSelector"):
         errors += label_selector.validate(term.get(name) or {}, f"{path}.{name}")
@@ -109,6 +112,7 @@ def spread_errors(constraints: list[Object], path: str) -> list[FieldError]:
 
 
 def _constraint_errors(constraint: Object, path: str) -> list[FieldError]:
+    """Errors of a topology spread constraint."""
     skew, action, least = constraint.get("maxSkew", 0), constraint.get("whenUnsatisfiable", ""), "minDomains"
     errors = checks.holds(skew > 0, f"{path}.maxSkew", skew, "must be greater than zero")
     errors += checks.present(constraint.get("topologyKey"), f"{path}.topologyKey", "can not be empty")

@@ -75,6 +75,7 @@ def _number_errors(number: int, path: str) -> list[FieldError]:
 
 
 def _host_errors(spec: Object, path: str) -> list[FieldError]:
+    """Errors of namespaces of the host that exclude each other."""
     errors = []
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
@@ -86,6 +87,7 @@ def _host_errors(spec: Object, path: str) -> list[FieldError]:
 
 
 def _sysctl_errors(sysctls: list[Object], path: str) -> list[FieldError]:
+    """Errors of the names of kernel parameters: their form, else that one is repeated."""
     errors = []
     seen: set[str] = set()
     for index, sysctl in enumerate(sysctls):
@@ -109,6 +111,7 @@ def _profile_errors(context: Object, path: str) -> list[FieldError]:
 
 
 def _one_profile_errors(word: str, profile: Object, path: str) -> list[FieldError]:
+    """Errors of a seccomp or AppArmor profile; `word` names which, for messages."""
     kind, local = profile.get("type", ""), profile.get("localhostProfile")
     field_path = f"{path}.localhostProfile"
     if not kind:
@@ -124,6 +127,7 @@ def _one_profile_errors(word: str, profile: Object, path: str) -> list[FieldErro
 
 
 def _local_errors(local: str | None, word: str, path: str) -> list[FieldError]:
+    """Errors of the path of a profile on the node: relative, and without `..`."""
     if not local:
         return [required(path, f"must be set when {word} type is Localhost")]
     errors = [invalid(path, local, "must be a relative path")] if local.startswith("/") else []

@@ -51,6 +51,7 @@ def _set_binding_defaults(binding: Object) -> None:
 
 
 def _validate_policy(new: Object, old: Object | None) -> list[FieldError]:
+    """Errors of a policy; match conditions are not compiled again if an update leaves them as they are."""
     spec, constraints = new["spec"], new["spec"].get("matchConstraints")
     errors = checks.one_of(spec.get("failurePolicy"), "spec.failurePolicy", ("Fail", "Ignore"))
     errors += checks.optional(spec.get("paramKind"), "spec.paramKind", _param_kind_errors)
@@ -67,6 +68,7 @@ def _validate_policy(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _param_kind_errors(kind: Object, path: str) -> list[FieldError]:
+    """Errors of the apiVersion and kind of a policy's parameters."""
     api_version, name = kind.get("apiVersion", ""), kind.get("kind", "")
     if not api_version:
         errors = [required(f"{path}.apiVersion")]
@@ -82,6 +84,7 @@ def _param_kind_errors(kind: Object, path: str) -> list[FieldError]:
 
 
 def _match_errors(resources: Object, path: str) -> list[FieldError]:
+    """Errors of match constraints: selectors and rules."""
     errors = checks.one_of(resources.get("matchPolicy"), f"{path}.matchPolicy", ("Equivalent", "Exact"))
     for name in ("namespaceSelector", "objectSelector"):
         errors += label_selector.validate(resources.get(name) or {}, f"{path}.{name}")
@@ -91,6 +94,7 @@ def _match_errors(resources: Object, path: str) -> list[FieldError]:
 
 
 def _rule_errors(rule: Object, path: str) -> list[FieldError]:
+    """Errors of a rule and its resource names."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, name in enumerate(rule.get("resourceNames") or []):
@@ -128,6 +132,7 @@ def _expression_errors(policy_name: str, spec: Object) -> list[FieldError]:
 
 
 def _variable_errors(variable: Object, path: str, compiler: Any) -> list[FieldError]:
+    """Errors of a variable; the expressions after it may use it."""
     name, expression = variable.get("name", ""), variable.get("expression", "")
     if not name.strip():
         errors = [required(f"{path}.name", "name is not specified")]
@@ -141,6 +146,7 @@ def _variable_errors(variable: Object, path: str, compiler: Any) -> list[FieldEr
 
 
 def _validation_errors(validation: Object, path: str, compiler: Any) -> list[FieldError]:
+    """Errors of a validation: its expression, its message or messageExpression, and its reason."""
     expression, message = validation.get("expression", ""), validation.get("message", "")
     message_expression, reason = validation.get("messageExpression", ""), validation.get("reason")
     errors: list[FieldError] = []
@@ -160,6 +166,7 @@ def _validation_errors(validation: Object, path: str, compiler: Any) -> list[Fie
 
 
 def _value_errors(expression: str, path: str, compiler: Any) -> list[FieldError]:
+    """Errors of the expression of an audit annotation, which is a text or null."""
     if not expression.strip():
         return [required(path, "valueExpression is not specified")]
     if len(expression.strip().encode()) > VALUE_EXPRESSION_MAX_BYTES:
@@ -169,6 +176,7 @@ def _value_errors(expression: str, path: str, compiler: Any) -> list[FieldError]
 
 
 def _validate_binding(new: Object, old: Object | None) -> list[FieldError]:
+    """Errors of a binding."""
     del old
     spec = new["spec"]
     errors = checks.required_form(spec.get("policyName", ""), "spec.policyName", names.dns_subdomain_errors)
@@ -178,6 +186,7 @@ def _validate_binding(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _param_ref_errors(reference: Object, path: str) -> list[FieldError]:
+    """Errors of the reference to parameters: either a name or a selector."""
     name, selector, action = (
         reference.get("name", ""),
         reference.get("selector"),
@@ -198,6 +207,7 @@ def _param_ref_errors(reference: Object, path: str) -> list[FieldError]:
 
 
 def _action_errors(actions: Sequence[str], path: str) -> list[FieldError]:
+    """Errors of the validation actions; Deny and Warn exclude each other."""
     if not actions:
         return [required(path)]
     errors: list[FieldError] = []
@@ -222,6 +232,7 @@ def _policy_cells(policy: Object, _now_ns: int) -> list[Any]:
 
 
 def _binding_cells(binding: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: the policy, and `NAMESPACE/NAME` of the parameters or their selector."""
     policy_name = binding["spec"].get("policyName", "")
     reference = binding["spec"].get("paramRef")
     if reference is None:

@@ -61,6 +61,7 @@ def _type_messages(kind: str) -> list[str]:
 
 
 def _name_errors(item: Object, kind: str, path: str) -> list[FieldError]:
+    """Errors of the resource names of an entry, and of fields that entries of its type do not have."""
     rule = names.container_resource_name_errors if kind in ("Pod", "Container") else names.resource_name_errors
     errors = []
     for part in _LIMIT_FIELDS:
@@ -78,6 +79,7 @@ def _name_errors(item: Object, kind: str, path: str) -> list[FieldError]:
 
 
 def _amount_errors(item: Object, path: str) -> list[FieldError]:
+    """Errors of the amounts of an entry, compared with each other for each resource."""
     parts = {
         part: {name: Quantity.parse(str(amount)) for name, amount in (item.get(part) or {}).items()}
         for part in _LIMIT_FIELDS
@@ -93,6 +95,7 @@ def _amount_errors(item: Object, path: str) -> list[FieldError]:
 
 
 def _order_errors(amounts_by_part: dict[str, Quantity], name: str, path: str) -> list[FieldError]:
+    """Errors of amounts in the wrong order: minimum, default request, default limit, maximum."""
     errors = []
     for small, large, named_part, text in _ORDER_RULES:
         if small in amounts_by_part and large in amounts_by_part and amounts_by_part[small] > amounts_by_part[large]:
@@ -108,6 +111,7 @@ def _order_errors(amounts_by_part: dict[str, Quantity], name: str, path: str) ->
 
 
 def _ratio_errors(amounts_by_part: dict[str, Quantity], path: str) -> list[FieldError]:
+    """Errors of the ratio of limit to request, which is at least 1 and at most that of maximum to minimum."""
     ratio = amounts_by_part.get("maxLimitRequestRatio")
     if ratio is None:
         return []

@@ -92,6 +92,7 @@ class _PodEvaluator(QuotaEvaluator):
         return counted | _compute(pod_amounts(spec, "requests"), pod_amounts(spec, "limits"))
 
     def is_in_scope(self, requirement: Object, obj: Object) -> bool:
+        """Whether a pod is in the scope of a requirement."""
         spec = obj.get("spec") or {}
         match requirement.get("scopeName"):
             case "Terminating":
@@ -110,6 +111,7 @@ class _PodEvaluator(QuotaEvaluator):
                 return False
 
     def missing(self, required: Iterable[str], obj: Object) -> str:
+        """A message if a container lacks an amount that a quota limits; empty if none does."""
         spec, wanted = obj.get("spec") or {}, _REQUIRED & frozenset(required)
         if spec.get("resources"):
             return ""
@@ -133,6 +135,7 @@ class _ServiceEvaluator(QuotaEvaluator):
         self._names |= {"services", "services.nodeports", "services.loadbalancers"}
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
+        """What a Service uses: itself, its node ports, its load balancer."""
         del now_ns
         spec = obj.get("spec") or {}
         type_, ports = spec.get("type", ""), spec.get("ports") or []
@@ -156,6 +159,7 @@ class _ClaimEvaluator(QuotaEvaluator):
         return frozenset(name for name in hard if name in plain_names or name.endswith(suffixes))
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
+        """What a claim uses: itself and its storage, in all and of its storage class."""
         del now_ns
         spec = obj.get("spec") or {}
         amounts = {"persistentvolumeclaims": ONE}
@@ -288,6 +292,7 @@ def _amounts(holder: Object, part: str) -> dict[str, Quantity]:
 
 
 def _compute(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
+    """What requests and limits use: `cpu` and `requests.cpu` are the same, `limits.cpu` is another."""
     usage = {"pods": ONE}
     for name, amount in requests.items():
         if name in _COMPUTE_RESOURCES or name.startswith(_HUGE_PAGES):
@@ -320,6 +325,7 @@ def _selects(requirement: Object, value: str) -> bool:
 
 
 def _crosses_namespaces(affinity: Object) -> bool:
+    """Whether an affinity term names other namespaces."""
     for kind in ("podAffinity", "podAntiAffinity"):
         rules = affinity.get(kind) or {}
         required = rules.get("requiredDuringSchedulingIgnoredDuringExecution") or []

@@ -58,6 +58,7 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _amount_errors(amounts: Object, path: str) -> list[FieldError]:
+    """Errors of hard limits: their names, negative amounts, fractions of what is counted."""
     errors = []
     for name in sorted(amounts):
         item_path, amount = f"{path}[{name}]", Quantity.parse(str(amounts[name]))
@@ -88,6 +89,7 @@ def _misapplied(scope: str, hard: Object) -> Iterable[str]:
 
 
 def _selector_errors(spec: Object, hard: Object, path: str) -> list[FieldError]:
+    """Errors of the scope selector: unknown scopes, scopes that do not fit the limits or each other."""
     selector = spec["scopeSelector"]
     requirements = selector.get("matchExpressions") or []
     errors = []
@@ -103,6 +105,7 @@ def _selector_errors(spec: Object, hard: Object, path: str) -> list[FieldError]:
 
 
 def _operator_errors(requirement: Object, path: str) -> list[FieldError]:
+    """Errors of a requirement's operator, and of values that it needs or does not have."""
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     errors = []
     if requirement.get("scopeName") in _SCOPES_WITHOUT_VALUES and operator != "Exists":
@@ -119,6 +122,7 @@ def _operator_errors(requirement: Object, path: str) -> list[FieldError]:
 
 
 def _cells(quota: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: `NAME: USED/HARD` of requests and counts, and of limits."""
     status = quota.get("status") or {}
     hard, used = status.get("hard") or {}, status.get("used") or {}
     usage_texts = {name: f"{name}: {used.get(name, '0')}/{hard[name]}" for name in sorted(hard)}

@@ -34,6 +34,7 @@ def _selector_errors(selector: Object, path: str) -> list[FieldError]:
 
 
 def _rule_errors(rule: Object, path: str, *, namespaced: bool) -> list[FieldError]:
+    """Errors of a rule, which is about resources or about URLs; only ClusterRoles have the latter."""
     errors = checks.present(rule.get("verbs"), f"{path}.verbs")
     if urls := rule.get("nonResourceURLs"):
         urls_path = f"{path}.nonResourceURLs"

@@ -53,6 +53,7 @@ def _role_errors(reference: Object, kinds: tuple[str, ...]) -> list[FieldError]:
 
 
 def _subject_errors(subject: Object, path: str, *, namespaced: bool) -> list[FieldError]:
+    """Errors of a subject; ServiceAccounts have no group, users and groups have one."""
     kind, name, group = (subject.get(key, "") for key in ("kind", "name", "apiGroup"))
     errors = checks.present(name, f"{path}.name")
     if kind == "ServiceAccount":
@@ -65,6 +66,7 @@ def _subject_errors(subject: Object, path: str, *, namespaced: bool) -> list[Fie
 
 
 def _cells(binding: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: the role, and the users, groups and ServiceAccounts."""
     reference = binding.get("roleRef") or {}
     subjects: dict[str, list[str]] = {kind: [] for kind in _SUBJECT_KINDS}
     for subject in binding.get("subjects") or []:

@@ -67,6 +67,7 @@ def webhook_errors(webhook: Object, path: str, *, ignores_conditions: bool) -> l
 
 
 def _name_errors(name: str, path: str) -> list[FieldError]:
+    """Errors of a webhook's name, a domain with at least three segments."""
     if not name:
         return [required(path)]
     messages = names.dns_subdomain_errors(name)
@@ -128,6 +129,7 @@ def _resource_errors(resources: Sequence[str], path: str) -> list[FieldError]:
 
 
 def _client_errors(client: Object, path: str) -> list[FieldError]:
+    """Errors of a clientConfig: either a URL or a Service."""
     url, service = client.get("url"), client.get("service")
     if url is not None and service is None:
         return url_errors(url, f"{path}.url")
@@ -163,6 +165,7 @@ def service_errors(service: Object, path: str) -> list[FieldError]:
 
 
 def _path_errors(url_path: str, path: str) -> list[FieldError]:
+    """Errors of the URL path at a Service, each segment of which is a DNS subdomain."""
     if url_path == "/":
         return []
     if url_path == "//":
@@ -176,6 +179,7 @@ def _path_errors(url_path: str, path: str) -> list[FieldError]:
 
 
 def _review_version_errors(versions: Sequence[str], path: str) -> list[FieldError]:
+    """Errors of the accepted versions of AdmissionReview, one of which must be known here."""
     accepted = ", ".join(REVIEW_VERSIONS)
     if not versions:
         return [required(path, f"must specify one of {accepted}")]

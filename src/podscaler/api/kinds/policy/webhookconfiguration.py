@@ -41,6 +41,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _record(kind: str, *, is_mutating: bool) -> Resource:
+    """The resource definition of one of the two kinds."""
     return Resource(
         group=GROUP,
         plural=f"{kind.lower()}s",

@@ -57,6 +57,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _mode_errors(spec: Object) -> list[FieldError]:
+    """Errors of the access modes; ReadWriteOncePod stands alone."""
     path, modes = "spec.accessModes", spec.get("accessModes") or []
     errors = [] if modes else [required(path)]
     known = claim_validation.ACCESS_MODES
@@ -67,6 +68,7 @@ def _mode_errors(spec: Object) -> list[FieldError]:
 
 
 def _capacity_errors(capacity: Object) -> list[FieldError]:
+    """Errors of the capacity, which is the storage alone and more than zero."""
     errors = [] if capacity else [required("spec.capacity")]
     if set(capacity) != {"storage"}:
         errors.append(not_supported("spec.capacity", capacity or None, ("storage",)))
@@ -83,6 +85,7 @@ def _sources(spec: Object) -> Object:
 
 
 def _source_errors(spec: Object) -> list[FieldError]:
+    """Errors of the volume source, of which there is exactly one."""
     sources = _sources(spec)
     kinds = sorted(sources, key=lambda kind: (kind != "hostPath", kind == "csi"))
     if not kinds:
@@ -95,6 +98,7 @@ def _source_errors(spec: Object) -> list[FieldError]:
 
 
 def _known_source_errors(kind: str, source: Object, path: str) -> list[FieldError]:
+    """Errors of a source by its type; types that are not known here have none."""
     file_path = source.get("path") or ""
     match kind:
         case "hostPath":
@@ -114,6 +118,7 @@ def _known_source_errors(kind: str, source: Object, path: str) -> list[FieldErro
 
 
 def _attributes_class_errors(spec: Object) -> list[FieldError]:
+    """Errors of the attributes class, which only CSI volumes have."""
     name, path = spec.get("volumeAttributesClassName"), "spec.volumeAttributesClassName"
     if name is None:
         return []
@@ -123,6 +128,7 @@ def _attributes_class_errors(spec: Object) -> list[FieldError]:
 
 
 def _change_errors(spec: Object, old_spec: Object) -> list[FieldError]:
+    """Errors of an update: the source and the mode never change."""
     errors, old_sources, new_sources = [], _sources(old_spec), _sources(spec)
     if not semantics.same(old_sources, new_sources):
         lines = go_struct.difference(old_sources, new_sources, _SOURCE)
@@ -144,6 +150,7 @@ def _warnings(new: Object, _old: Object | None) -> list[str]:
 
 
 def _cells(volume: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: capacity, short access modes, reclaim policy, phase, claim, classes, reason."""
     metadata, spec, status = volume["metadata"], volume["spec"], volume.get("status") or {}
     claim, modes = spec.get("claimRef"), spec.get("accessModes") or []
     annotations = metadata.get("annotations") or {}

@@ -49,6 +49,7 @@ def warnings(new: Object, _old: Object | None) -> list[str]:
 
 
 def _cells(claim: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row; capacity and access modes are those of the bound volume."""
     spec, status = claim["spec"], claim.get("status") or {}
     is_bound = bool(spec.get("volumeName"))
     modes = [claim_validation.SHORT_MODES.get(mode, mode) for mode in status.get("accessModes") or []]

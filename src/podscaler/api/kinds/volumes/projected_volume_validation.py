@@ -92,6 +92,7 @@ class _Paths:
 
 
 def _keys_errors(projection: Object, path: str, used_paths: _Paths) -> list[FieldError]:
+    """Errors of a projected ConfigMap or Secret; `used_paths` has the paths of all sources of the volume."""
     name = projection.get("name", "")
     return checks.present(name, f"{path}.name") + checks.each(
         projection.get("items"),
@@ -112,6 +113,7 @@ def _downward_errors(projection: Object, path: str, used_paths: _Paths) -> list[
 
 
 def _expiration_errors(expiration_s: int | None, path: str) -> list[FieldError]:
+    """Errors of a token's lifetime: ten minutes to 2^32 seconds."""
     if expiration_s is None:
         return [required(path)]
     if expiration_s < _EXPIRATION_MIN_S:
@@ -134,6 +136,7 @@ def _bundle_errors(projection: Object, path: str, used_paths: _Paths) -> list[Fi
 
 
 def _bundle_choice_errors(projection: Object, path: str) -> list[FieldError]:
+    """Errors of what selects trust bundles: a name, or a signer with a label selector."""
     name, signer, selector = projection.get("name"), projection.get("signerName"), projection.get("labelSelector")
     if name is not None and signer is not None:
         printed = go_struct.printed(projection, "core/v1.ClusterTrustBundleProjection")
@@ -157,6 +160,7 @@ def _bundle_choice_errors(projection: Object, path: str) -> list[FieldError]:
 
 
 def _certificate_errors(projection: Object, path: str, used_paths: _Paths) -> list[FieldError]:
+    """Errors of a pod certificate: signer, key type, lifetime, the paths of its files."""
     errors = signers.signer_name_errors(projection.get("signerName", ""), f"{path}.signerName")
     for key in projection.get("userAnnotations") or {}:
         errors += _annotation_errors(key.lower(), f"{path}.userAnnotations")
@@ -171,6 +175,7 @@ def _certificate_errors(projection: Object, path: str, used_paths: _Paths) -> li
 
 
 def _lifetime_errors(projection: Object, path: str) -> list[FieldError]:
+    """Errors of a certificate's lifetime, which signers of Kubernetes limit to less than others."""
     lifetime_s = projection.get("maxExpirationSeconds")
     if lifetime_s is None:
         return []
@@ -184,6 +189,7 @@ def _lifetime_errors(projection: Object, path: str) -> list[FieldError]:
 
 
 def _annotation_errors(key: str, path: str) -> list[FieldError]:
+    """Errors of the key of an annotation, which has the prefix of a domain."""
     if not key:
         return [required(path)]
     errors = checks.well_formed(key, path, names.label_key_errors)

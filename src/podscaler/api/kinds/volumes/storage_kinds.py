@@ -13,7 +13,6 @@ from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.resource import checks, go_struct, label_selector, semantics, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
-DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _GROUP: Final = "storage.k8s.io"
 _MAX_PARAMETERS: Final = 512
 _MAX_PARAMETERS_BYTES: Final = 256 * 1024
@@ -60,6 +59,7 @@ def _parameter_errors(parameters: Object) -> list[FieldError]:
 
 
 def _topology_errors(term: Object, path: str) -> list[FieldError]:
+    """Errors of an allowed topology: keys and values are unique."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, expression in enumerate(term.get("matchLabelExpressions") or []):
@@ -77,6 +77,7 @@ def _topology_errors(term: Object, path: str) -> list[FieldError]:
 
 
 def _class_cells(storage_class: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row of a StorageClass: provisioner, policies, expansion."""
     return [
         storage_class.get("provisioner", ""),
         storage_class.get("reclaimPolicy", "Delete"),
@@ -105,6 +106,7 @@ def _validate_attachment(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _attacher_errors(attacher: str) -> list[FieldError]:
+    """Errors of the name of a volume driver."""
     path = "spec.attacher"
     if not attacher:
         return [required(path)]

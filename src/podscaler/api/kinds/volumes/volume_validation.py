@@ -121,6 +121,7 @@ def _sub_path_errors(mount: Object, path: str, mount_field: str) -> list[FieldEr
 
 
 def _propagation_errors(propagation: str | None, path: str, container: Object) -> list[FieldError]:
+    """Errors of the mount propagation; Bidirectional is for privileged containers only."""
     if propagation is None:
         return []
     if propagation not in _PROPAGATIONS:
