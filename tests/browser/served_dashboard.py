@@ -59,10 +59,6 @@ class ServedDashboard:
         """End the server."""
         self.run(self._world.server.stop())
 
-    def log_everybody_out(self) -> None:
-        """Let every session expire."""
-        self.advance_long(13 * 3600)
-
     def advance_long(self, span_s: float) -> None:
         """Let much virtual time pass."""
         self.run(self._world.cluster.advance(span_s))

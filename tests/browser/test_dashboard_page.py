@@ -1,6 +1,7 @@
 """The dashboard in a real browser: login, list, detail, decisions, what-if, live updates, errors, colours, a phone."""
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from playwright.sync_api import Browser, Page, expect
 from served_dashboard import ServedDashboard, serve
 
 from dashboard_world import open_viewer
+from patience import WITHIN_S
 from podscaler.cli.main import cli
+from podscaler.dashboard import sessions
 from podscaler.dashboard.server import DashboardOptions
 from podscaler.testing.autoscaling import spec
 from podscaler.testing.cluster import HPAS, RESOURCE_METRICS, FakeCluster, refusal
@@ -35,9 +38,18 @@ def served() -> Iterator[ServedDashboard]:
 def opened(watched: WatchedPage, served: ServedDashboard) -> WatchedPage:
     """The list, logged in."""
     watched.page.goto(served.login_link())
-    served.advance(2)  # rounds of the stream are in virtual time
-    watched.page.locator(ROW).first.wait_for()
+    await_row(watched.page, served)
     return watched
+
+
+def await_row(page: Page, served: ServedDashboard) -> None:
+    """Let virtual time pass, in which the stream has its rounds, until the list has a row."""
+    deadline_s = time.monotonic() + WITHIN_S
+    row = page.locator(ROW).first
+    while not row.is_visible():
+        assert time.monotonic() < deadline_s, page.content()
+        served.advance(2)
+        page.wait_for_timeout(20)
 
 
 def log_in(page: Page, token: str) -> None:
@@ -137,9 +149,10 @@ def test_metrics_that_cannot_be_read(opened: WatchedPage, served: ServedDashboar
     expect(shown).to_contain_text("unable to get metrics for resource cpu")
 
 
-def test_an_expired_session(opened: WatchedPage, served: ServedDashboard) -> None:
+def test_an_expired_session(opened: WatchedPage, served: ServedDashboard, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the page asks for after that shows how to log in again."""
-    served.log_everybody_out()
+    monkeypatch.setattr(sessions, "IDLE_S", 60.0)
+    served.advance_long(61)
     opened.page.reload()
     expect(opened.page.locator("h1")).to_have_text("Log in")
 

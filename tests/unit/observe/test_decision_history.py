@@ -79,6 +79,7 @@ async def test_age_is_bounded() -> None:
     world.add_web(cpu="500m", replicas=2)
     await world.start()
     await world.advance(900)
+    world.history.tidy()  # the one of the second before may still wait for a thread
     await world.close()
     oldest = world.now_ms - 300_000
     at = world.live.timeline(WEB, *EVER).at
