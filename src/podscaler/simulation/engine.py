@@ -23,11 +23,11 @@ from podscaler.simulation.metric_feeds import MetricFeeds
 from podscaler.simulation.model.results import SimulatedSync, WorkloadState
 from podscaler.simulation.model.scenario import (
     AutoscalerModel,
-    RolledOut,
-    ScaledByHand,
+    ManualScale,
+    RolloutStart,
     ScenarioEvent,
     SimulationScenario,
-    SpecEdited,
+    SpecEdit,
 )
 from podscaler.simulation.world.agenda import Agenda, EventPriority
 from podscaler.simulation.world.nodes import Nodes
@@ -98,17 +98,19 @@ class _Simulation:
         self._agenda.add(at_ms + self._scenario.sync_period_ms, EventPriority.SYNC, self._sync_is_due)
 
     def _carry_out(self, event: ScenarioEvent, at_ms: int) -> None:
+        """Do what an event of the scenario says."""
         match event:
-            case ScaledByHand(_, key, replicas):
+            case ManualScale(_, key, replicas):
                 self._workloads[key].set_replicas(replicas, at_ms)
-            case RolledOut(_, key):
+            case RolloutStart(_, key):
                 self._workloads[key].roll_out(at_ms)
-            case SpecEdited(_, spec):
+            case SpecEdit(_, spec):
                 autoscaler = next(candidate for candidate in self._autoscalers if candidate.model.spec.key == spec.key)
                 autoscaler.model = msgspec.structs.replace(autoscaler.model, spec=spec)
                 autoscaler.generation += 1
 
     def _sync(self, autoscaler: _Autoscaler, at_ms: int) -> SimulatedSync:
+        """Decide about one autoscaler, apply the decision, and return both."""
         workload, scenario = autoscaler.workload, self._scenario
         state = workload.state(at_ms)
         now_ns = scenario.start_ns + at_ms * MS_NS
@@ -131,6 +133,7 @@ class _Simulation:
         return sync
 
     def _observation(self, autoscaler: _Autoscaler, at_ms: int) -> Observation:
+        """What the autoscaler sees of the simulated cluster at an instant."""
         spec, workload = autoscaler.model.spec, autoscaler.workload
         return Observation(
             scale=workload.scale(),

@@ -12,7 +12,7 @@ from podscaler.simulation.model.scenario import (
     MetricFeed,
     MetricsOutage,
     SimulationScenario,
-    SpecEdited,
+    SpecEdit,
 )
 from podscaler.simulation.world.pods import MS_NS
 from podscaler.simulation.world.sampling import SampledResource
@@ -63,10 +63,11 @@ class MetricFeeds:
         """All specs that ever apply, each with the key of its workload."""
         specs = [(autoscaler.spec, autoscaler.workload) for autoscaler in self._scenario.autoscalers]
         workloads = {spec.key: workload for spec, workload in specs}
-        edits = [event.spec for event in self._scenario.events if isinstance(event, SpecEdited)]
+        edits = [event.spec for event in self._scenario.events if isinstance(event, SpecEdit)]
         return [*specs, *((spec, workloads[spec.key]) for spec in edits if spec.key in workloads)]
 
     def _check(self, spec: Spec, metric: Metric, workload: str) -> None:
+        """Raise ValueError if the scenario has no values for a metric."""
         if isinstance(metric, PodsMetric | ObjectMetric | ExternalMetric):
             name = metric.identifier.name
             of_load = self._rates if isinstance(metric, PodsMetric) else self._queues
@@ -83,6 +84,7 @@ class MetricFeeds:
         return any(_applies(outage, name, at_ms) for outage in self._scenario.outages)
 
     def _of_pods(self, metric: PodsMetric, workload: VirtualWorkload, at_ms: int) -> PodSamples:
+        """The sample of each pod: its share of a total, or the same value for all."""
         running = workload.running
         feed = self._find_feed(metric)
         if feed is None:
@@ -103,6 +105,7 @@ class MetricFeeds:
 
 
 def _name(metric: Metric) -> str:
+    """The name of the metric or resource; empty for other types."""
     match metric:
         case ResourceMetric(resource=resource):
             return resource

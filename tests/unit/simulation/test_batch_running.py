@@ -16,7 +16,7 @@ from podscaler.simulation.model.scenario import (
     ClusterModel,
     MetricsOutage,
     MetricsServerModel,
-    RolledOut,
+    RolloutStart,
     SimulationScenario,
 )
 from podscaler.simulation.model.step_series import constant
@@ -114,7 +114,7 @@ NOT_COVERED = {
     "crashes": (workload(pod=simulated.pod(crashes_per_hour=1)), "crashes"),
     "an ordered workload": (workload(is_ordered=True), "one after another"),
     "a cluster": (changed(cluster=ClusterModel(nodes=1, max_nodes=2, cpu_milli=1, memory_bytes=1)), "cluster"),
-    "a rollout": (changed(events=(RolledOut(0, "default/web"),)), "rollouts"),
+    "a rollout": (changed(events=(RolloutStart(0, "default/web"),)), "rollouts"),
     "an outage": (changed(outages=(MetricsOutage(0, 1),)), "outages"),
     "dropouts": (changed(metrics_server=MetricsServerModel(dropout_ratio=0.1)), "measurements that fail"),
     "an old algorithm": (changed(settings=Settings(algorithm="v1.1")), "today's algorithm"),

@@ -12,12 +12,12 @@ from podscaler.simulation.model.results import row
 from podscaler.simulation.model.scenario import (
     OUTAGE_MESSAGE,
     ClusterModel,
+    ManualScale,
     MetricFeed,
     MetricsOutage,
     MetricsServerModel,
-    RolledOut,
-    ScaledByHand,
-    SpecEdited,
+    RolloutStart,
+    SpecEdit,
 )
 from podscaler.simulation.model.step_series import constant
 
@@ -136,7 +136,7 @@ def test_scaled_by_hand_and_back():
         simulated.web(simulated.load({0: 0.1})),
         simulated.cpu_spec(),
         seconds=400,
-        events=(ScaledByHand(20_000, "default/web", 6),),
+        events=(ManualScale(20_000, "default/web", 6),),
     )
     replicas = {sync.at_ms: sync.workload.replicas for sync in engine.simulate(stated)}
     assert (replicas[15_000], replicas[30_000]) == (1, 6)
@@ -149,7 +149,7 @@ def test_zero_replicas_pause_the_autoscaler():
         simulated.web(simulated.load({0: 1})),
         simulated.cpu_spec(),
         seconds=600,
-        events=(ScaledByHand(200_000, "default/web", 0),),
+        events=(ManualScale(200_000, "default/web", 0),),
     )
     assert list(engine.simulate(stated))[-1].workload.replicas == 0
 
@@ -158,7 +158,7 @@ def test_an_edited_spec_applies_at_once():
     """A higher minimum is reached at the next sync."""
     edited = simulated.cpu_spec(min_replicas=4)
     stated = simulated.scenario(
-        simulated.web(simulated.load({0: 0.1})), simulated.cpu_spec(), seconds=60, events=(SpecEdited(20_000, edited),)
+        simulated.web(simulated.load({0: 0.1})), simulated.cpu_spec(), seconds=60, events=(SpecEdit(20_000, edited),)
     )
     assert simulated.rescales(stated) == [(30, 4)]
 
@@ -169,7 +169,7 @@ def test_a_rollout_keeps_the_replicas():
         simulated.web(simulated.load({0: 0.4}), replicas=4),
         simulated.cpu_spec(),
         seconds=300,
-        events=(RolledOut(20_000, "default/web"),),
+        events=(RolloutStart(20_000, "default/web"),),
     )
     states = [sync.workload for sync in engine.simulate(stated)]
     assert {state.replicas for state in states} == {4}

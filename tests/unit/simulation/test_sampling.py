@@ -10,7 +10,7 @@ from podscaler.core.model.observation import Sample
 from podscaler.core.model.trace import Trace
 from podscaler.simulation import engine
 from podscaler.simulation.model.results import WorkloadState
-from podscaler.simulation.model.scenario import START_NS, MetricsServerModel, ScaledByHand
+from podscaler.simulation.model.scenario import DEFAULT_START_NS, ManualScale, MetricsServerModel
 from podscaler.simulation.model.workloads import ContainerModel, PodModel
 from podscaler.simulation.world.pods import PodFacts, VirtualPod
 from podscaler.simulation.world.sampling import ResourceSampling
@@ -29,7 +29,7 @@ POD = PodModel(
 
 def sampling(*resources, pod: PodModel = POD, **model) -> ResourceSampling:
     """The pipeline of a pod with two containers."""
-    return ResourceSampling(MetricsServerModel(**model), pod, PodFacts("web", pod, START_NS), resources, "0")
+    return ResourceSampling(MetricsServerModel(**model), pod, PodFacts("web", pod, DEFAULT_START_NS), resources, "0")
 
 
 def running(since_ms: int = 0) -> VirtualPod:
@@ -54,7 +54,7 @@ def test_a_new_pod_is_too_young():
 def test_the_first_sample_is_the_average_since_the_start():
     """15 s: 15m idle, 100m of load, and a core for the first five seconds."""
     sample = measured(sampling(CPU), running(), 15_000, 100_000 * 15_000)
-    assert sample == Sample(15 + 100 + 334, START_NS + 15 * SECOND_NS, 15 * SECOND_NS)
+    assert sample == Sample(15 + 100 + 334, DEFAULT_START_NS + 15 * SECOND_NS, 15 * SECOND_NS)
 
 
 def test_later_samples_are_of_the_time_between_two_measurements():
@@ -62,7 +62,7 @@ def test_later_samples_are_of_the_time_between_two_measurements():
     pipeline, pod = sampling(CPU), running()
     measured(pipeline, pod, 15_000, 0)
     sample = measured(pipeline, pod, 30_500, 100_000 * 15_500)
-    assert sample == Sample(115, START_NS + 30 * SECOND_NS, 15_500_000_000)
+    assert sample == Sample(115, DEFAULT_START_NS + 30 * SECOND_NS, 15_500_000_000)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_pods_that_do_not_change_are_measured_as_if_one_by_one(burst_ms, crashes
     """While a measurement may fail, however unlikely, pods are measured one by one: the samples are the same."""
     pod = simulated.pod(limit=400, burst_ms=burst_ms, burst_ucores=300_000, crashes_per_hour=crashes_per_hour)
     cpu = simulated.load({100 * index: cores / 10 for index, cores in enumerate(loads)})
-    events = tuple(ScaledByHand(at_s * 1000, "default/web", 1 + at_s % 5) for at_s in sorted(by_hand))
+    events = tuple(ManualScale(at_s * 1000, "default/web", 1 + at_s % 5) for at_s in sorted(by_hand))
 
     def syncs(dropout_ratio: float) -> list[tuple[WorkloadState, Trace]]:
         stated = simulated.scenario(

@@ -9,12 +9,12 @@ from podscaler.simulation.model.distributions import DurationDistribution, fixed
 from podscaler.simulation.model.expectations import Expectation
 from podscaler.simulation.model.scenario import (
     ClusterModel,
+    ManualScale,
     MetricFeed,
     MetricsOutage,
     MetricsServerModel,
-    RolledOut,
-    ScaledByHand,
-    SpecEdited,
+    RolloutStart,
+    SpecEdit,
 )
 from podscaler.simulation.model.step_series import constant
 from podscaler.simulation.model.workloads import ContainerModel, PodModel, RequestLoad, RolloutModel, WorkloadModel
@@ -189,9 +189,9 @@ def test_all_parts_of_a_scenario_are_read(tmp_path: Path) -> None:
         metric="queue", values=constant(5_000), sharing="shared", lag_ms=10_000, object_name="Service/web"
     )
     assert scenario.feeds == (feed,)
-    assert scenario.events[:2] == (ScaledByHand(60_000, "default/web", 3), RolledOut(120_000, "default/web"))
+    assert scenario.events[:2] == (ManualScale(60_000, "default/web", 3), RolloutStart(120_000, "default/web"))
     edit = scenario.events[2]
-    assert isinstance(edit, SpecEdited)
+    assert isinstance(edit, SpecEdit)
     assert edit.spec.max_replicas == 20
     assert scenario.outages == (MetricsOutage(240_000, 300_000, "cpu"), MetricsOutage(360_000, 420_000))
     web = "default/web"

@@ -62,6 +62,7 @@ def read_file(path: Path) -> list[FileField]:
 
 
 def _documents(content: bytes, file: str) -> Iterator[FileField]:
+    """The documents of a file, each with the line at which it begins. Raises UsageError."""
     line = 1
     for number, text in enumerate(manifests.texts(content), 1):
         try:
@@ -109,6 +110,7 @@ def objects(field: FileField) -> Iterator[ManifestObject]:
 
 
 def _decoded(field: FileField, value: Any, resource: Resource, version: Version) -> ManifestObject:
+    """The object of a manifest as an API server would store it. Raises UsageError with its place."""
     try:
         decoded = decoding.decode_value(value, version.message)
         obj = _stored(decoded.obj, resource, version)

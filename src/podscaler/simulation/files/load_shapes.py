@@ -101,6 +101,7 @@ def _step(field: FileField, duration_ms: int) -> Iterator[Step]:
 
 
 def _ramp(field: FileField, duration_ms: int) -> Iterator[Step]:
+    """A load that goes from one value to another within `over`, and stays there."""
     members = field.members(("from", "to", "at", "over", "every"))
     to = float(_required(field, members, "to", "a ramp needs `to`, its value at its end").amount())
     low, at_ms, every_ms = _amount(members, "from"), _duration_ms(members, "at", 0), _every_ms(members, EVERY_MS)
@@ -111,6 +112,7 @@ def _ramp(field: FileField, duration_ms: int) -> Iterator[Step]:
 
 
 def _diurnal(field: FileField, duration_ms: int) -> Iterator[Step]:
+    """A load that follows a cosine between `low` and `high`, with its highest value at `peak` of each period."""
     members = field.members(("low", "high", "period", "peak", "every"))
     high = float(_required(field, members, "high", "a diurnal load needs `high`, its value at its peak").amount())
     low, period_ms = _amount(members, "low"), max(_duration_ms(members, "period", _DAY_MS), 1)
@@ -125,6 +127,7 @@ def _diurnal(field: FileField, duration_ms: int) -> Iterator[Step]:
 
 
 def _spike(field: FileField, duration_ms: int) -> Iterator[Step]:
+    """A load that rises from zero to `height`, stays there for `hold`, and falls to zero again."""
     del duration_ms
     members = field.members(("height", "at", "rise", "hold", "fall", "every"))
     height = float(_required(field, members, "height", "a spike needs `height`, its value at its top").amount())

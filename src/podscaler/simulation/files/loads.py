@@ -109,6 +109,7 @@ def _sum(series: list[StepSeries]) -> StepSeries:
 
 
 def _read_one(field: FileField, name: str, context: LoadContext, per_unit: int) -> StepSeries:
+    """The load of the form `name`; empty for a constant. Raises UsageError."""
     match name:
         case "":
             return step_series.constant(field.scaled(per_unit))
@@ -129,6 +130,7 @@ def _read_one(field: FileField, name: str, context: LoadContext, per_unit: int) 
 
 
 def _steps(field: FileField, per_unit: int) -> StepSeries:
+    """A load of instants and values; the value at 0s is needed."""
     steps: dict[int, int] = {}
     for name, member in field.entries().items():
         at_ms = FileField(name, member.path, member.document).duration_ms()
@@ -147,6 +149,7 @@ def _of_file(
     context: LoadContext,
     per_unit: int,
 ) -> StepSeries:
+    """A load of a trace file, whose columns and gaps the fields describe."""
     members = field.members((kind, *_FILE_FIELDS))
     path = context.folder / members[kind].text()
     unit = cast("TraceUnit", members["unit"].choice(get_args(TraceUnit))) if "unit" in members else "value"
@@ -189,6 +192,7 @@ _PROMETHEUS_FIELDS = ("url", "query", "start", "end", "step", "scale", "gaps", "
 
 
 def _of_prometheus(field: FileField, context: LoadContext, per_unit: int) -> StepSeries:
+    """A load of a range query. Raises UsageError if the caller reads no Prometheus."""
     members = field.members(_PROMETHEUS_FIELDS)
     for name, needed in _PROMETHEUS_NEEDS.items():
         if name not in members:

@@ -113,6 +113,7 @@ def _counting(template: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _containers(
     manifest: ManifestObject, template: dict[str, Any], members: dict[str, FileField]
 ) -> Iterator[ContainerModel]:
+    """The containers that count, with requests, limits, idle usage and share of the load."""
     counting = list(_counting(template))
     names = [container["name"] for container in counting]
     container_fields = members["containers"].members(names) if "containers" in members else {}

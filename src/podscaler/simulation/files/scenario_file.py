@@ -22,7 +22,7 @@ from podscaler.simulation.files.scenario_parts import ScenarioNames
 from podscaler.simulation.metric_feeds import MetricFeeds
 from podscaler.simulation.model import resource_faults
 from podscaler.simulation.model.expectations import Expectation
-from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario, SpecEdited
+from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario, SpecEdit
 from podscaler.simulation.model.workloads import WorkloadModel
 
 _FIELDS = (
@@ -105,6 +105,7 @@ class _Reader:
         self._objects = _objects([*manifest_fields, *self._of_other_files()])
 
     def read(self) -> ScenarioFile:
+        """The scenario, after all names in it have been found. Raises UsageError."""
         members, context = self._members, self._context
         settings = scenario_parts.read_settings(members.get("flags"), members.get("version"))
         targets = {key: obj for (kind, key), obj in self._objects.items() if kind in workloads.KINDS}
@@ -114,7 +115,7 @@ class _Reader:
         models = {workload.key: workload for workload in workloads.read_all(targets, members.get("workloads"), context)}
         bound = tuple(_bound(autoscaler, specs[autoscaler.key], models) for autoscaler in autoscalers)
         events = tuple(scenario_parts.read_events(members.get("events"), names, context))
-        edits = [event.spec for event in events if isinstance(event, SpecEdited)]
+        edits = [event.spec for event in events if isinstance(event, SpecEdit)]
         for edited in edits:
             self._check_edit(edited, bound, models)
         every_spec = [*specs.values(), *edits]

@@ -18,13 +18,13 @@ from podscaler.simulation.files.workloads import MILLI, find_key
 from podscaler.simulation.model.expectations import Expectation, ExpectedValue
 from podscaler.simulation.model.scenario import (
     ClusterModel,
+    ManualScale,
     MetricFeed,
     MetricsOutage,
     MetricsServerModel,
-    RolledOut,
-    ScaledByHand,
+    RolloutStart,
     ScenarioEvent,
-    SpecEdited,
+    SpecEdit,
 )
 
 SYNC_PERIOD = "horizontal-pod-autoscaler-sync-period"
@@ -142,11 +142,11 @@ def read_events(field: FileField | None, names: ScenarioNames, context: LoadCont
         match sorted(set(members) - {"at"}):
             case ["replicas", "scale"]:
                 key = find_key(members["scale"], names.workloads)
-                yield ScaledByHand(at_ms, key, members["replicas"].integer())
+                yield ManualScale(at_ms, key, members["replicas"].integer())
             case ["rollout"]:
-                yield RolledOut(at_ms, _rolled_out(members["rollout"], names))
+                yield RolloutStart(at_ms, _rolled_out(members["rollout"], names))
             case ["edit"]:
-                yield SpecEdited(at_ms, _edited(members["edit"], names, context))
+                yield SpecEdit(at_ms, _edited(members["edit"], names, context))
             case _:
                 raise element.error("an event is {at, scale, replicas}, {at, rollout}, or {at, edit}")
 

@@ -134,6 +134,7 @@ class _StepBuilder:
     steps: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, point: TracePoint) -> None:
+        """Add a point, after the gap before it, if there is one. Raises UsageError for a value that is missing."""
         if point.value is None:
             if self.rules.gaps == "error":
                 raise self.rules.error(point.place, f"the value is missing; {_GAP_ADVICE}")

@@ -79,6 +79,7 @@ def _opened(path: Path) -> TextIO:
 
 
 def _of_rows(rows: Any, columns: TraceColumns) -> Iterator[TracePoint]:
+    """The points of the rows of a CSV file. Raises UsageError with the line."""
     header = next(rows, None)
     if header is None:
         raise UsageError(f"{columns.path} is empty; a line with the names of columns is needed")
@@ -141,6 +142,7 @@ class _ValueParser:
         self._suffix: str | None = None
 
     def value(self, text: str, location: str) -> float | None:
+        """The number of a cell, None for a missing one; all cells of a column have the same unit."""
         text = text.strip()
         if text.lower() in _MISSING:
             return None
@@ -198,6 +200,7 @@ def parquet_points(columns: TraceColumns) -> Iterator[TracePoint]:
 
 
 def _of_typed_row(row: tuple[Any, ...], columns: TraceColumns, parser: _ValueParser, location: str) -> TracePoint:
+    """The point of a row of a Parquet file, whose cells have types."""
     at = row[0]
     if isinstance(at, datetime):
         at_ms = round((at if at.tzinfo else at.replace(tzinfo=columns.timezone)).timestamp() * 1000)

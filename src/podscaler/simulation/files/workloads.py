@@ -55,6 +55,7 @@ def read_all(
 
 
 def _workload(manifest: ManifestObject, field: FileField | None, context: LoadContext) -> WorkloadModel:
+    """The model of a workload: its pods, the loads on them, and its rollouts."""
     members = field.members((*pod_models.FIELDS, "load")) if field is not None else {}
     load = members["load"].members(("requests", "cpu", "memory")) if "load" in members else {}
     if "requests" in load and "cpu" in load:
@@ -79,6 +80,7 @@ def _workload(manifest: ManifestObject, field: FileField | None, context: LoadCo
 
 
 def _requests(field: FileField, context: LoadContext) -> RequestLoad:
+    """The requests that arrive, and what each of them costs."""
     members = field.members(_REQUEST_FIELDS)
     for name in ("rate", "cpuPerRequest"):
         if name not in members:
@@ -107,6 +109,7 @@ def _cpu_time_us(field: FileField) -> int:
 
 
 def _rollout(kind: str, spec: dict[str, Any]) -> RolloutModel:
+    """How many pods a rollout adds and takes away at once, by the kind's defaults."""
     if kind == "StatefulSet":
         return RolloutModel(max_surge=0, max_unavailable=1)
     strategy = spec.get("strategy") or {}

@@ -15,7 +15,7 @@ from podscaler.simulation.model.distributions import DurationDistribution, fixed
 from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.model.workloads import WorkloadModel
 
-START_NS = 1_767_225_600_000_000_000
+DEFAULT_START_NS = 1_767_225_600_000_000_000
 """2026-01-01T00:00:00Z: the instant at which simulations start unless they state another one."""
 
 
@@ -79,7 +79,7 @@ class AutoscalerModel(msgspec.Struct, frozen=True, kw_only=True):
     workload: str
 
 
-class ScaledByHand(msgspec.Struct, frozen=True):
+class ManualScale(msgspec.Struct, frozen=True):
     """At `at_ms` a user sets the replicas of a workload."""
 
     at_ms: int
@@ -87,14 +87,14 @@ class ScaledByHand(msgspec.Struct, frozen=True):
     replicas: int
 
 
-class RolledOut(msgspec.Struct, frozen=True):
+class RolloutStart(msgspec.Struct, frozen=True):
     """At `at_ms` the template of a workload changes, and all its pods are replaced."""
 
     at_ms: int
     workload: str
 
 
-class SpecEdited(msgspec.Struct, frozen=True):
+class SpecEdit(msgspec.Struct, frozen=True):
     """At `at_ms` the autoscaler with the key of `spec` gets this spec."""
 
     at_ms: int
@@ -117,7 +117,7 @@ class MetricsOutage(msgspec.Struct, frozen=True):
     metric: str = ""
 
 
-ScenarioEvent = ScaledByHand | RolledOut | SpecEdited
+ScenarioEvent = ManualScale | RolloutStart | SpecEdit
 
 
 class SimulationScenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,4 +146,4 @@ class SimulationScenario(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[ScenarioEvent, ...] = ()
     outages: tuple[MetricsOutage, ...] = ()
     seed: int = 0
-    start_ns: int = START_NS
+    start_ns: int = DEFAULT_START_NS

@@ -72,6 +72,7 @@ def parse(limits: Sequence[str], minimize: Sequence[str], *, has_slo: bool = Fal
 
 
 def _limit(text: str) -> Limit:
+    """The limit of a text such as `under-provisioned<1%`. Raises UsageError."""
     match = _LIMIT.fullmatch(text.strip())
     if match is None:
         raise UsageError(f'"{text}" is not a limit such as under-provisioned<1% or scale-changes<40')

@@ -49,6 +49,7 @@ def changes(before: HorizontalPodAutoscalerSpec, after: HorizontalPodAutoscalerS
 
 
 def _fields(part: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The paths and values of a spec; the policies are one value."""
     if isinstance(part, Mapping):
         for key, member in part.items():
             yield from _fields(member, f"{path}.{key}" if path else key)
@@ -88,6 +89,8 @@ def _undo_field(field: str) -> _Undo:
 
 
 def _undo_rule(direction: str, fields: Sequence[str]) -> _Undo:
+    """Makes the function that sets fields of a direction's rules back to the present spec."""
+
     def undo(
         before: HorizontalPodAutoscalerSpec, after: HorizontalPodAutoscalerSpec
     ) -> HorizontalPodAutoscalerSpec | None:

@@ -145,6 +145,7 @@ class _Totals(NamedTuple):
 def _totals(
     part: ScoredPart, specs: Sequence[HorizontalPodAutoscalerSpec], on_fallback: Callable[[str], None]
 ) -> list[_Totals]:
+    """The totals of each candidate over a part of the scenario; `on_fallback` gets why one was simulated exactly."""
     (autoscaler,) = part.scenario.autoscalers
     present_spec = autoscaler.spec
     emulation = part.scenario.settings.emulation
@@ -157,6 +158,7 @@ def _totals(
 
 
 def _totals_of(result: BatchResult, index: int) -> _Totals:
+    """The totals of one candidate."""
     deviations = result.deviations
     assert deviations is not None, "the needed pods were given"
     return _Totals(

@@ -70,6 +70,7 @@ class Nodes:
         return self._free[node] == (self._model.cpu_milli, self._model.memory_bytes)
 
     def _place_waiting_pods(self, at_ms: int) -> None:
+        """Place the waiting pods that fit, in their order, and order nodes for the others."""
         waiting, self._waiting = self._waiting, []
         for pod, requests, on_scheduled in waiting:
             if pod.is_removed:

@@ -43,6 +43,7 @@ def _first_to_remove(pods: Sequence[VirtualPod]) -> list[VirtualPod]:
 def _rolling_changes(
     pods: Sequence[VirtualPod], old: Sequence[VirtualPod], replicas: int, rollout: RolloutModel
 ) -> PodChanges:
+    """The pods that a rolling update makes and removes now: those that are not ready go first."""
     surge = _count(rollout.max_surge, replicas, math.ceil)
     unavailable = _count(rollout.max_unavailable, replicas, math.floor)
     if not surge and not unavailable:

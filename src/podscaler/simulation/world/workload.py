@@ -149,6 +149,7 @@ class VirtualWorkload:
             self._agenda.add(step_ms, EventPriority.LOAD, self._take_load)
 
     def _measure(self, at_ms: int) -> None:
+        """Take a sample of each pod, which is published later, and plan the next measurement."""
         pipeline = self._scenario.metrics_server
         self.serving.advance(at_ms)
         samples = self.sampling.measure(
@@ -192,6 +193,7 @@ class VirtualWorkload:
                 self._make_pod(at_ms)
 
     def _make_pod(self, at_ms: int) -> None:
+        """Create a pod, and schedule it; pods of a StatefulSet get the first free number."""
         number = self._made
         if self.model.is_ordered:
             taken = {pod.number for pod in self._pods}
@@ -207,6 +209,7 @@ class VirtualWorkload:
             self._nodes.schedule(pod, self._requests, self._scheduled, at_ms)
 
     def _scheduled(self, pod: VirtualPod, at_ms: int) -> None:
+        """Start a pod that has a node; before the start of the simulation it is ready at once."""
         self._before_change()
         if at_ms < 0:
             self._ready_long_ago(pod)
@@ -224,6 +227,7 @@ class VirtualWorkload:
         self._plan_crash(pod, 0)
 
     def _run(self, pod: VirtualPod, at_ms: int) -> None:
+        """Run the containers of a pod, and plan its readiness and its crash."""
         if pod.is_removed:
             return
         self._count_idle(at_ms)
@@ -257,6 +261,7 @@ class VirtualWorkload:
         self._plan_crash(pod, at_ms)
 
     def _set_ready(self, pod: VirtualPod, at_ms: int, *, is_ready: bool) -> None:
+        """Change the readiness of a pod; one that loses it loses its share of the work too."""
         self._before_change()
         if not is_ready:
             self.serving.advance(at_ms)
@@ -267,6 +272,7 @@ class VirtualWorkload:
         change(at_ms, self.serving.work_of_each)
 
     def _remove(self, pod: VirtualPod, at_ms: int) -> None:
+        """Remove a pod; its node has its room back after the time of the termination."""
         if pod.is_ready:
             self._ready -= 1
             self.serving.set_ready(self._ready, at_ms)
