@@ -161,6 +161,7 @@ class ApiServer:
         return response
 
     async def _respond_audited(self, context: RequestContext) -> web.StreamResponse:
+        """The response to a request, which is written to the audit log if there is one."""
         if self._audit_log is None:
             return (await self._dispatch(context))[0]
         audit = Audit(self._audit_log, context, self._clock)
@@ -227,6 +228,7 @@ def _body_kinds(routes: Routes) -> Kinds:
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises UsageError with what to do."""
     if not 0 <= port <= PORT_MAX:
         raise UsageError(f"{port} is no port: it must be between 0 and {PORT_MAX}")
     try:

@@ -50,6 +50,7 @@ class Audit:
         await self._log.add(self._event("ResponseComplete", _status(200 if self._is_stream else 0, None)))
 
     def _event(self, stage: str, status: Object) -> Object:
+        """The audit event of a stage of the request."""
         context, request = self._context, self._context.http
         event: Object = {
             "kind": "Event",
@@ -80,6 +81,7 @@ def _impersonated(context: RequestContext) -> Object:
 
 
 def _reference(attributes: Attributes, version: str) -> Object:
+    """The object that a request is about; empty fields are left out."""
     reference = {
         "resource": attributes.resource,
         "namespace": attributes.namespace,

@@ -187,6 +187,7 @@ class Dispatcher:
         return await remote_proxy.forward(self._server.parts.aggregation, remote, proxied, self._streams)
 
     async def _to_resource(self, context: RequestContext, target: ResourcePath, user: User) -> Response:
+        """The response to a request for a resource: 404 if it does not exist, 405 for other methods than its own."""
         served, method = self._routes.find(target), context.http.method
         if served is None:
             return await self._to_unrouted(context, target, user)
@@ -213,6 +214,7 @@ class Dispatcher:
             return await _handler(request)(self._server, request)
 
     async def _admit_connection(self, request: ResourceRequest) -> None:
+        """Let admission webhooks review a connection (`exec`, `proxy` and others) with its options."""
         path, resource, query = request.path, request.served.resource, request.query
         options: Object = {"kind": matching.OPTIONS_KINDS[path.subresource, resource.plural], "apiVersion": "v1"}
         options |= {name: True for name in ("stdin", "stdout", "stderr", "tty") if query.flag(name)}
@@ -248,6 +250,7 @@ class Dispatcher:
     async def _review(
         self, context: RequestContext, review: Review, target: ResourcePath, user: User
     ) -> EncodedResponse:
+        """The response to a review, which is evaluated and not stored."""
         request = context.http
         if request.method != "POST":
             raise http_errors.method_not_allowed()
@@ -330,6 +333,7 @@ def _is_watch(target: ResourcePath, method: str, query: Query) -> bool:
 
 
 def _attributes(method: str, target: ResourcePath, query: Query) -> Attributes:
+    """What the authorizer is asked: a list by the name of one object counts as a request for that object."""
     verb = _verb(method, target, query)
     return Attributes(
         verb,
@@ -352,6 +356,7 @@ def _selected_name(query: Query) -> str:
 
 
 def _verb(method: str, target: ResourcePath, query: Query) -> str:
+    """The verb of a request as RBAC knows it."""
     if method == "GET":
         if _is_watch(target, method, query):
             return "watch"

@@ -134,6 +134,7 @@ class NonResourceHandlers:
         return await _with_etag(request, self._document(("version",), lambda: VERSION), negotiation.PLAIN_JSON)
 
     async def _discover(self, request: web.BaseRequest, parts: list[str]) -> EncodedResponse:
+        """A discovery document by the parts of the path; 404 for other paths."""
         documents = self._discovery
         match parts:
             case ["api"]:
@@ -155,6 +156,7 @@ class NonResourceHandlers:
                 return responses.NOT_FOUND_PAGE
 
     async def _resource_list(self, request: web.BaseRequest, group: str, version: str) -> EncodedResponse:
+        """The resources of a group version; 404 if it is not served."""
         versions = self._discovery.versions(group)
         if not versions:
             return responses.NOT_FOUND_PAGE
@@ -181,6 +183,7 @@ class NonResourceHandlers:
         return await _with_etag(request, self._document(key, build), form)
 
     async def _openapi_v2(self, request: web.BaseRequest) -> EncodedResponse:
+        """The OpenAPI v2 document as JSON or protobuf, made anew after a kind changed."""
         takes_protobuf = openapi_v2.PROTOBUF_TYPE in _accept(request)
         build = openapi_v2.protobuf_document if takes_protobuf else openapi_v2.json_document
         generation, cached = self._routes.generation, self._openapi_v2_documents.get(takes_protobuf)
@@ -192,6 +195,7 @@ class NonResourceHandlers:
         return EncodedResponse(cached[1], 200, content_type)
 
     def _document(self, key: tuple[str, ...], build: Callable[[], Object]) -> _Document:
+        """A document and its ETag, made anew after a kind changed."""
         generation = self._discovery.generation
         if self._generation != generation:
             self._documents.clear()

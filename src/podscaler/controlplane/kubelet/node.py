@@ -99,6 +99,7 @@ class NodeObject:
             await self._clock.sleep(self._settings.heartbeat_s)
 
     def _labels(self) -> dict[str, str]:
+        """The labels of the node: those that every kubelet sets, then those of the settings."""
         name, facts = self._machine.name, self._machine.info
         return {
             "kubernetes.io/hostname": name,
@@ -118,6 +119,7 @@ class NodeObject:
             del spec["taints"]
 
     async def _write_status(self) -> None:
+        """Write the status of the node; a condition that stays as it is keeps its transition time."""
         self._was_short_of_pids = self._is_short_of_pids()
 
         def change(node: Object) -> None:
@@ -139,6 +141,7 @@ class NodeObject:
         await self._registry.mutate("nodes", "", self._machine.name, change, subresource="status")
 
     def _conditions(self) -> list[Object]:
+        """The conditions of the node: those of a kubelet, then what this machine lacks."""
         pressures = (
             ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
             ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -165,6 +168,7 @@ class NodeObject:
         return self._machine.processes.is_short(self._processes_in_use())
 
     async def _renew_lease(self) -> None:
+        """Renew the Lease of the node; it is created if somebody deleted it."""
         now = rfc3339_micro(self._clock.now_ns())
         name = self._machine.name
         spec = {"holderIdentity": name, "leaseDurationSeconds": LEASE_DURATION_S, "renewTime": now}

@@ -216,6 +216,7 @@ class NodeAgent:
     # --- start ----------------------------------------------------------------------------------------------------
 
     async def _start(self) -> tuple[Dependencies, NodeObject]:
+        """Detect what the machine can do, end orphaned processes, and register the node."""
         host = await self._threads.run(startup.detect_host, self._paths, self._settings)
         if host.killed:
             _log.warning("%d orphaned processes of an earlier run were killed", host.killed)
@@ -264,6 +265,7 @@ class NodeAgent:
         return networks, ""
 
     def _make_dependencies(self, host: DetectedHost) -> Dependencies:
+        """What the workers of pods use."""
         return Dependencies(
             registry=self._registry,
             settings=self._settings,
@@ -315,6 +317,7 @@ class NodeAgent:
                     await self._bind(binder, pod)
 
     async def _watch_pods(self, deps: Dependencies, binder: Binder) -> None:
+        """Bind new pods, and give changes of pods of this node to their workers."""
         async for change in self._registry.watch_renewed("pods", on_watch=self._forget_deleted):
             pod = change.object
             node_name = pod["spec"].get("nodeName")

@@ -54,6 +54,7 @@ class _Pool:
         self._used: set[int] = set()
 
     def allocate(self, preferred: int | None) -> int:
+        """A free address, the preferred one if it is free. Raises AddressesExhausted."""
         if preferred is not None and self.reserve(preferred):
             return preferred
         for _ in range(len(self._offsets)):
@@ -257,6 +258,7 @@ def _claim_socket(number: int) -> Claim | None:
 
 
 def _claim_file(number: int) -> Claim | None:
+    """The locked file of a block; None if another process has it."""
     path = Path(tempfile.gettempdir(), f"{CLAIM_NAME_PREFIX.replace('/', '-')}-{number}.lock")
     with contextlib.suppress(PermissionError):
         claim = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+", encoding="ascii")

@@ -137,6 +137,7 @@ class _Flow:
         self._listener.dismiss(self)
 
     def _forward_answers(self) -> None:
+        """Send datagrams of the endpoint to the client; end the flow if the endpoint refuses."""
         self._used_at_s = self._loop.time()
         try:
             for _ in range(DATAGRAMS_AT_ONCE):

@@ -58,6 +58,7 @@ async def query_by_udp(message: bytes, resolvers: Sequence[str], *, port: int = 
 
 
 async def _query_udp(message: bytes, resolver: str, port: int) -> bytes:
+    """The response of a resolver over UDP."""
     loop = asyncio.get_running_loop()
     transport, reply = await loop.create_datagram_endpoint(_Reply, remote_addr=(resolver, port))
     try:
@@ -79,6 +80,7 @@ async def query_by_tcp(message: bytes, resolvers: Sequence[str], *, port: int = 
 
 
 async def _query_tcp(message: bytes, resolver: str, port: int) -> bytes:
+    """The response of a resolver over TCP, where each message is preceded by its length."""
     reader, writer = await asyncio.open_connection(resolver, port, limit=MESSAGE_MAX_BYTES)
     try:
         writer.write(len(message).to_bytes(2, "big") + message)

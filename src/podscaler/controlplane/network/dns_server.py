@@ -63,6 +63,7 @@ def open_sockets(host: str, port: int = PORT) -> Sockets:
 
 
 def _bound(host: str, port: int) -> Sockets:
+    """A UDP and a TCP socket with the same port. Raises OSError."""
     datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         datagrams.setblocking(False)

@@ -115,6 +115,7 @@ class Zone:
         return [stored_slice for stored_slice in stored_slices if stored_slice.get("addressType") == "IPv4"]
 
     def _find_port(self, service: Object, protocol: str, port_name: str, kind: int) -> NameAnswer | None:
+        """The SRV records of a port by its name; empty for other types, None for an unknown port."""
         ports = [
             port
             for port in service["spec"].get("ports") or []
@@ -144,6 +145,7 @@ class Zone:
         return NameAnswer(tuple(map(dns_messages.pointer, names)) if wanted else ())
 
     def _names_of(self, address: str) -> Iterator[str]:
+        """The names that an address has: of a Service, or of endpoints of headless ones."""
         for service in self._registry.list(SERVICES):
             meta = service["metadata"]
             base = f"{meta['name']}.{meta['namespace']}.svc.{ZONE}"

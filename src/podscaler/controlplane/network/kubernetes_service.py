@@ -83,6 +83,7 @@ def _keys_of_event(event: ObjectEvent) -> Iterable[selection.Key]:
 
 
 def _service(port: int) -> Object:
+    """The Service `kubernetes`, which leads to the port of the API server."""
     metadata = {
         "namespace": KEY[0],
         "name": KEY[1],
@@ -93,6 +94,7 @@ def _service(port: int) -> Object:
 
 
 def _slice(host: str, port: int) -> Object:
+    """Its only EndpointSlice."""
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",

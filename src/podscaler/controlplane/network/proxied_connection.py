@@ -195,6 +195,7 @@ class ClientSide(_Side):
         reset(self.transport)
 
     async def _connect(self) -> None:
+        """Connect to an endpoint and join both sides; the client is reset if that fails."""
         peername = self.transport.get_extra_info("peername")
         try:
             peer = await self._connect_to_endpoint(peername[0] if peername else "")
@@ -236,6 +237,7 @@ class ClientSide(_Side):
         return None
 
     def _join(self, peer: EndpointSide) -> None:
+        """Join both sides, beginning with what the client has sent meanwhile."""
         self.peer, peer.peer = peer, self
         for data in self._early_bytes:
             peer.transport.write(data)

@@ -144,6 +144,7 @@ class DiscoveryDocuments:
         return {"metadata": {"name": group} if group else {}, "versions": versions}
 
     def _aggregated_version(self, group: str, version: str) -> Document:
+        """A version in aggregated discovery; that of another server as it was read last."""
         remote = self._remotes.find(group, version)
         if remote is None or self._aggregation is None:
             resources = [_aggregated_entry(resource) for resource in self._resources(group, version)]
@@ -153,6 +154,7 @@ class DiscoveryDocuments:
         return {"version": version, **resources_member, "freshness": "Current" if documents.is_fresh else "Stale"}
 
     def _resources(self, group: str, version: str) -> Iterator[DiscoveryResource]:
+        """The resources of a version, with reviews and metrics, in the order of their names."""
         resources = [_from_route(served) for served in self._routes.resources(group, version)]
         if version == "v1":
             resources += [_from_review(review) for review in self._reviews if review.group == group]
@@ -164,6 +166,7 @@ class DiscoveryDocuments:
 
 
 def _from_route(served: ServedResource) -> DiscoveryResource:
+    """The entry of a served resource."""
     resource = served.resource
     return DiscoveryResource(
         name=resource.plural,
@@ -190,6 +193,7 @@ def storage_version_hash(stored_as: str) -> str:
 
 
 def _plain_entries(resource: DiscoveryResource) -> Iterator[Document]:
+    """The entries of a resource and its subresources in an APIResourceList."""
     entry: Document = {
         "name": resource.name,
         "singularName": resource.singular,

@@ -122,6 +122,7 @@ async def _send(
 
 
 def _headers(http: web.BaseRequest, *, forwarded_uri: str) -> CIMultiDict[str]:
+    """The headers of the proxied request: those of the client without its credentials, and whom it came from."""
     headers = proxy_headers.request_headers(http.headers)
     if hdrs.CONTENT_LENGTH in http.headers and http.body_exists:
         headers[hdrs.CONTENT_LENGTH] = http.headers[hdrs.CONTENT_LENGTH]

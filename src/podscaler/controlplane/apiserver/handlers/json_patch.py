@@ -142,6 +142,7 @@ def _replacement_of_document(operation: Operation) -> Any:
 
 
 def _apply(document: Any, operation: Operation, budget: _CopyBudget) -> None:
+    """Apply one operation, in place. Raises _Inapplicable."""
     value = operation.get("value")
     match operation.get("op"):
         case "add":
@@ -230,6 +231,7 @@ def _number(text: str) -> int:
 
 
 def _insert(document: Any, tokens: list[str], value: Any) -> None:
+    """Insert a value: a member of an object, or an element before an index; `-` is the end."""
     parent, key = _parent(document, tokens)
     if isinstance(parent, dict):
         parent[key] = value
@@ -245,6 +247,7 @@ def _insert(document: Any, tokens: list[str], value: Any) -> None:
 
 
 def _remove(document: Any, tokens: list[str]) -> Any:
+    """Remove and return the value at a pointer."""
     parent, key = _parent(document, tokens)
     value = _member(parent, key)
     if isinstance(parent, list):

@@ -189,6 +189,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
 
 
 async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
+    """The response to server-side apply, which creates the object if it does not exist."""
     path, version = request.path, request.served.version
     managers, kind = server.objects.field_managers, request.served.resource
     target = server_side_apply.object_target(server, request)

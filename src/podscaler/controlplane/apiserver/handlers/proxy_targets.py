@@ -83,6 +83,7 @@ def _parse_id(text: str) -> _ProxyId | None:
 
 
 def _resolve_pod(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
+    """The address of a pod: the port that is asked for, else its first one."""
     pod: Object = server.objects.get(request.key, request.path.namespace, requested.name).decode()
     declared = [
         port["containerPort"] for container in pod["spec"]["containers"] for port in container.get("ports") or ()
@@ -100,6 +101,7 @@ def _resolve_pod(server: ServerContext, request: ResourceRequest, requested: _Pr
 
 
 def _resolve_service(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
+    """The address of a ready endpoint of a Service, chosen at random."""
     namespace, port_name = request.path.namespace, requested.port
     if requested.port.isdecimal() and requested.port.isascii():
         service: Object = server.objects.get(request.key, namespace, requested.name).decode()
@@ -132,6 +134,7 @@ def _ready_pod_addresses(
 
 
 def _resolve_node(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
+    """The address of the node's kubelet."""
     server.objects.get(request.key, "", requested.name)
     endpoint = server.parts.node_endpoint() if server.parts.node_endpoint is not None else None
     if endpoint is None or endpoint.node_name != requested.name:

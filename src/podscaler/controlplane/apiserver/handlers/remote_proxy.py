@@ -126,6 +126,7 @@ def _failure(text: str, status: int = 503) -> EncodedResponse:
 
 
 def _headers(proxied: ProxiedRequest, address: Address) -> CIMultiDict[str]:
+    """The headers of the proxied request: those of the client without its credentials, and who the user is."""
     request = proxied.http
     headers = proxy_headers.request_headers(request.headers)
     headers.extend(proxy_headers.user_headers(proxied.user))

@@ -54,6 +54,7 @@ def _parses(parse: Callable[[str], object], text: str) -> bool:
 def _selector_errors(
     selector: Mapping[str, Any], field_path: str, key_errors: Callable[[str, str], list[FieldError]]
 ) -> list[FieldError]:
+    """Errors of a selector: either its text or its requirements."""
     raw, requirements = selector.get("rawSelector", ""), selector.get("requirements") or []
     if raw and requirements:
         return [field.invalid(f"{field_path}.rawSelector", raw, "may not specified at the same time as requirements")]

@@ -70,6 +70,7 @@ def _evaluate_self_subject(review: Object, context: ReviewContext) -> Object:
 
 
 def _evaluate_token(review: Object, context: ReviewContext) -> Object:
+    """The status of a TokenReview: whose token it is, for which audiences."""
     spec = _spec(review)
     if not spec.get("token"):
         raise http_errors.bad_request("token is required for TokenReview in authentication")
@@ -96,6 +97,7 @@ def _evaluate_subject_access(review: Object, context: ReviewContext) -> Object:
 
 
 def _evaluate_local_access(review: Object, context: ReviewContext) -> Object:
+    """The status of a LocalSubjectAccessReview, which is about its own namespace only."""
     spec = _spec(review)
     namespace = (review.get("metadata") or {}).get("namespace", "")
     errors = _attribute_errors(spec) + _subject_errors(spec) + _metadata_errors(review, allows_namespace=True)
@@ -113,6 +115,7 @@ def _evaluate_local_access(review: Object, context: ReviewContext) -> Object:
 
 
 def _evaluate_self_rules(review: Object, context: ReviewContext) -> Object:
+    """The status of a SelfSubjectRulesReview: the rules of the user in a namespace."""
     namespace = _spec(review).get("namespace", "")
     if not namespace:
         raise http_errors.bad_request("no namespace on request")
@@ -181,6 +184,7 @@ def _subject_errors(spec: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _metadata_errors(review: Object, *, allows_namespace: bool = False) -> list[FieldError]:
+    """An error of metadata that a review may not have."""
     metadata = {name: value for name, value in (review.get("metadata") or {}).items() if value}
     metadata.pop("managedFields", None)
     if allows_namespace:

@@ -124,6 +124,7 @@ class ApplyRequest:
         )
 
     def _decoded(self, obj: Object) -> Object:
+        """The merged object as its kind decodes it. Raises StatusError if it does not fit the kind."""
         metadata = dict(obj["metadata"])
         entries = metadata.pop("managedFields")
         try:
@@ -168,6 +169,7 @@ def _parse_json(body: bytes) -> Object | None:
 
 
 def _parse_yaml(body: bytes) -> Configuration:
+    """The configuration of a body. Raises StatusError 400 with upstream's message."""
     try:
         document = yaml_text.parse(body)
     except DecodeError as error:

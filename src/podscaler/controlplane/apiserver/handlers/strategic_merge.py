@@ -129,6 +129,7 @@ Values = Sequence[Any] | None
 def _ordered_list(
     key: str, original: Values, changes: Values, order: Sequence[Any], schema: MessageSchema
 ) -> list[Any]:
+    """The merged list, in the order of `$setElementOrder`."""
     merge_key = schema.merge_key(key)
     lists.check_order(changes or [], order, merge_key)
     if original is not None and changes is not None:
@@ -140,6 +141,7 @@ def _ordered_list(
 
 
 def _merge_member(result: Object, key: str, value: Any, schema: MessageSchema) -> None:
+    """Merge one member of a patch into `result`; null removes it."""
     if key.startswith(DELETE_FROM_PRIMITIVE_LIST):
         _delete_from_primitive_list(result, key.removeprefix(DELETE_FROM_PRIMITIVE_LIST), value)
     elif value is None:

@@ -102,6 +102,7 @@ def _bound_objects(server: ServerContext, reference: Any, namespace: str, accoun
 
 
 def _check_uid(reference: Object, bound: Object) -> None:
+    """Raise StatusError 409 if the bound object is not the one with the uid of the reference."""
     uid, kind, name = reference.get("uid", ""), reference.get("kind", ""), reference.get("name", "")
     if not uid or uid == bound["metadata"]["uid"]:
         return

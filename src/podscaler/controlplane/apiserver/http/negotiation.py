@@ -129,6 +129,7 @@ def takes_gzip(headers: Mapping[str, str]) -> bool:
 
 
 def _negotiate(accept: str, *, can_stream: bool, shapes: TransformationSet, has_protobuf: bool) -> Form:
+    """The form of the first clause that can be served. Raises StatusError 406."""
     clauses = _parse_accept(accept)
     if not clauses:
         return PLAIN_JSON

@@ -77,6 +77,7 @@ def _is_readable(pair: str) -> bool:
 
 
 def _int64(text: str) -> int:
+    """The number that Go's ParseInt reads. Raises StatusError 400 with its message."""
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdigit()):
         raise http_errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
@@ -191,6 +192,7 @@ def _policy_errors(body: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _delete_query(query: Query) -> dict[str, Any]:
+    """DeleteOptions of query parameters."""
     return {
         "gracePeriodSeconds": query.number("gracePeriodSeconds"),
         "propagationPolicy": query.text("propagationPolicy"),

@@ -102,6 +102,7 @@ async def read(request: web.BaseRequest) -> bytes:
 
 
 async def _read_limited(request: web.BaseRequest) -> bytes:
+    """The body. Raises StatusError 413 as soon as it is too large."""
     chunks: list[bytes] = []
     length = 0
     async for chunk in request.content.iter_any():
@@ -214,6 +215,7 @@ def _parse_json(body: bytes) -> _ParsedBody:
 
 
 def _parse_yaml(body: bytes) -> _ParsedBody:
+    """The kind of a YAML body and its decoder; repeated keys are problems."""
     document = yaml_text.parse(body)
     repeated = (document.duplicates_text(),) if document.duplicates else ()
 

@@ -75,6 +75,7 @@ def is_watch_without_resource(path: str) -> bool:
 
 
 def _parse_resource(group: str, version: str, parts: list[str]) -> ResourcePath:
+    """The resource path of what follows the version: `[watch/][namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]]`."""
     is_deprecated_watch = parts[0] == "watch" and len(parts) > 1
     if is_deprecated_watch:
         parts = parts[1:]

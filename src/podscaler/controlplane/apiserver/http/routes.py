@@ -156,6 +156,7 @@ class Routes:
             self._custom[definition] = resources
 
     def _drop(self, resource: Resource) -> None:
+        """Remove the routes of a resource, and groups and versions that have none left."""
         versions = self._groups[resource.group]
         for version in resource.versions:
             del versions[version.version][resource.plural]
@@ -221,6 +222,7 @@ def _served_resource(resource: Resource, version: Version) -> ServedResource:
 
 
 def _subresources(resource: Resource) -> Iterator[Subresource]:
+    """The subresources of a resource, in the order of their names but for those of every kind."""
     if resource.key == "namespaces":
         yield Subresource("finalize", "Namespace", REPLACE_METHODS)
     if resource.key == "pods":

@@ -63,6 +63,7 @@ async def _send_followed(request: web.BaseRequest, first: bytes, chunks: AsyncIt
 
 
 def _options(query: Query, name: str, now_ns: int) -> LogOptions:
+    """The options of the query. Raises StatusError 422 with all errors."""
     tail, limit = query.number("tailLines"), query.number("limitBytes")
     since_s, since_time = query.number("sinceSeconds"), query.text("sinceTime")
     errors = _option_errors(tail=tail, limit=limit, since_s=since_s, since_time=since_time)
@@ -82,6 +83,7 @@ def _options(query: Query, name: str, now_ns: int) -> LogOptions:
 
 
 def _option_errors(*, tail: int | None, limit: int | None, since_s: int | None, since_time: str) -> list[FieldError]:
+    """Errors of the options, of which two say where to begin."""
     errors = []
     if tail is not None and tail < 0:
         errors.append(field.invalid("tailLines", tail, "must be greater than or equal to 0"))
@@ -95,6 +97,7 @@ def _option_errors(*, tail: int | None, limit: int | None, since_s: int | None, 
 
 
 def _since_ns(since_s: int | None, since_time: str, now_ns: int) -> int | None:
+    """The instant at which the log begins; None for the whole log. Raises StatusError 400."""
     if since_time:
         try:
             return instants.parse(since_time)

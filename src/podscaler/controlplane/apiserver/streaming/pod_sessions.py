@@ -95,6 +95,7 @@ class _SessionRequest:
 
 
 def _options(query: Query) -> SessionStreams:
+    """The streams that the client asks for; a terminal has no stderr of its own."""
     tty = bool(query.flag("tty"))
     return SessionStreams(
         stdin=bool(query.flag("stdin")),
@@ -107,6 +108,7 @@ def _options(query: Query) -> SessionStreams:
 async def _serve(
     server: ServerContext, request: ResourceRequest, requested: _SessionRequest
 ) -> EncodedResponse | web.StreamResponse:
+    """Serve a session until one side ends it; returns the WebSocket, or the response if there is no session."""
     pod = pod_targets.get_pod(server, request)
     name = pod_targets.choose_container(request.query.text("container"), pod)
     pod_targets.check_has_node(server, pod)
@@ -204,6 +206,7 @@ class _Session:
             _log.info("a stream was closed: %s", error)
 
     async def _handle_message(self, received: channels.ChannelMessage, session: PodSession) -> None:
+        """Pass on what the client sent: input, its end, or a new size of the terminal."""
         if received.channel == channels.STDIN and self._requested.options.stdin:
             if received.ends:
                 await session.end_input()
@@ -265,6 +268,7 @@ def status_message(status: Object, framing: channels.Framing) -> bytes:
 
 
 def _internal(why: str) -> Object:
+    """The Status of a session that failed."""
     return {
         "metadata": {},
         "status": "Failure",

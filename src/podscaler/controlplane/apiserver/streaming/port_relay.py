@@ -52,6 +52,7 @@ async def _send_to_pod(connection: PodPortConnection, client_data: AsyncIterator
 
 
 async def _receive(connection: PodPortConnection, pod: Object, port: int, send: Send) -> str:
+    """Send what the pod writes until it ends; returns the error for the client, empty if there is none."""
     chunks = connection.received()
     while True:
         try:

@@ -173,6 +173,7 @@ def _parse_frame(first: int, flags: int, content: bytes) -> Frame | None:
 
 
 def _parse_control_frame(kind: int, content: bytes, is_last: bool) -> Frame | None:
+    """The frame of its content; None for frames without meaning here. Raises struct.error for a short one."""
     if kind not in _FRAMES_WITH_NUMBER:
         return None  # settings and windows, which these clients do not observe
     (number,) = struct.unpack_from(">I", content)

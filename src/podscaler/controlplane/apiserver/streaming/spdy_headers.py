@@ -105,6 +105,7 @@ def _encode_text(value: str) -> bytes:
 
 
 def _parse_headers(plain: bytes) -> dict[str, str]:
+    """The headers of an uncompressed block, with lower-case names. Raises ValueError for one that is damaged."""
     (count,) = struct.unpack_from(">I", plain)
     offset, parsed = 4, {}
     for _ in range(count):

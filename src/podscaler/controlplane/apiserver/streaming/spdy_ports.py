@@ -128,6 +128,8 @@ class PortForwardTunnel:
         await stream.end()
 
     async def _forward(self, data: SPDYStream, error: SPDYStream, port: int) -> None:
+        """Relay one connection, until one side ends it; its failure goes to the error stream."""
+
         async def relay() -> None:
             failure = await port_relay.relay(self._connections, self._pod, port, data.received(), data.write)
             if failure:

@@ -152,6 +152,7 @@ class SPDYSession:
             stream.mark_reset()
 
     async def _handle(self, frame: spdy_frames.Frame) -> None:
+        """Handle one frame; those of unknown streams are ignored."""
         match frame:
             case spdy_frames.SynStream():
                 await self._open_stream(frame)
@@ -171,6 +172,7 @@ class SPDYSession:
                 return
 
     async def _open_stream(self, frame: spdy_frames.SynStream) -> None:
+        """Open a stream of the client; its number is odd and larger than all before, else it is refused."""
         headers = self._headers.read(frame.block)
         if frame.stream_id % 2 == 0 or frame.stream_id <= self._last_id:
             await self.send(spdy_frames.Reset(frame.stream_id, spdy_frames.PROTOCOL_ERROR))

@@ -78,6 +78,7 @@ class OpenStreams:
 
     @contextmanager
     def _registered(self, storage_key: str, subscription: Subscription | StatusError) -> Iterator[None]:
+        """Have a subscription among the open ones while its stream is served."""
         if isinstance(subscription, StatusError):
             yield
             return
@@ -148,6 +149,7 @@ async def _run(
 
 
 async def _send_events(stream: StreamingResponse, encoder: "_EventEncoder", subscription: Subscription) -> None:
+    """Send events as they come, and a bookmark where there was none for a while."""
     if encoder.is_direct:
         subscription.receiver = _Receiver(stream, encoder)
     with _BookmarkTimer(subscription) as bookmarks:
@@ -264,6 +266,7 @@ class _EventEncoder:
         return event.encoded(self._cache_key, self._encode)
 
     def _encode(self, event: EntryEvent) -> bytes:
+        """The bytes of one event in the form that the client asked for."""
         form, served, encoder = self._request.form, self._request.served, self._server.encoder
         if form.shape != "object":
             hidden = served.resource.hidden_annotations
@@ -289,6 +292,7 @@ class _EventEncoder:
         return response_encoder.table(metadata, columns, rows, self._request.form.meta_version)
 
     def _bookmark(self, revision: int, annotations: Object) -> bytes:
+        """The bytes of a bookmark, an object with nothing but its resourceVersion."""
         metadata: Object = {"resourceVersion": str(revision)}
         if annotations:
             metadata["annotations"] = annotations

@@ -153,6 +153,7 @@ class PolicyAdmission:
     async def _denials(
         self, policy: Object, binding: Object, write: AdmittedWrite, sent: ServedVersion, requested: ServedVersion
     ) -> list[Denial]:
+        """What a policy denies of a write by one of its bindings, for each of the parameters."""
         from podscaler.controlplane.apiserver.webhooks import policy_evaluation  # the language takes a while to import
 
         try:
@@ -202,6 +203,7 @@ class PolicyAdmission:
         return parameters
 
     def _find_kind(self, kind: Mapping[str, str]) -> Resource | None:
+        """The resource of the parameters' kind; None if it is not served."""
         return next(
             (
                 resource
@@ -245,6 +247,7 @@ def composed_names(expression: str) -> list[str]:
 
 
 def _rejection(write: AdmittedWrite, name: str, denial: Denial) -> StatusError:
+    """The error of a denied write."""
     message = f"ValidatingAdmissionPolicy {name} denied request: {denial.message}"
     error = api_errors.forbidden(write.resource, write.name, message, cause=Cause("", message, ""))
     return StatusError(

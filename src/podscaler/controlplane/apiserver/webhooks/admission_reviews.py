@@ -118,6 +118,7 @@ def parse_response(body: bytes, review: Object, *, is_mutating: bool) -> Webhook
 
 
 def _check_v1(document: Object, response: Object, review: Object, *, is_mutating: bool) -> None:
+    """Raise InvalidReview unless the response is one of v1 to this review, with a patch only where one is allowed."""
     wanted, given = review["request"]["uid"], response.get("uid", "")
     if given != wanted:
         raise InvalidReview(f'expected response.uid="{wanted}", got "{given}"')
@@ -137,6 +138,7 @@ def _check_v1(document: Object, response: Object, review: Object, *, is_mutating
 
 
 def _patch(text: str) -> list[Any]:
+    """The operations of a JSON patch in base64. Raises CallError or UndecodablePatch."""
     try:
         body = base64.b64decode(text, validate=True)
     except (binascii.Error, TypeError, ValueError) as error:

@@ -105,6 +105,7 @@ def watch_webhooks(objects: Objects) -> WebhookIndex:
 
 
 def _webhook(identity: tuple[str, int], source: Object) -> Webhook:
+    """A webhook with its parsed authority and selectors."""
     return Webhook(
         identity,
         source,

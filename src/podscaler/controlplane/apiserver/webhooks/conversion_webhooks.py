@@ -66,6 +66,7 @@ class ConversionWebhooks:
             raise api_errors.error_without_reason(f"conversion webhook for {named} {error}") from error
 
     async def _convert(self, needed: ConversionNeeded) -> list[Object]:
+        """The converted objects, in their order. Raises InvalidConversion."""
         review = _review_of(needed)
         config = needed.webhook["clientConfig"]
         try:

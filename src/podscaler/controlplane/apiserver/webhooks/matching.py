@@ -97,6 +97,7 @@ def find_version(webhook: Webhook, write: AdmittedWrite, versions: Sequence[Serv
 
 
 def _is_matched(rule: Object, write: AdmittedWrite, served: ServedVersion) -> bool:
+    """Whether a rule is about the write as one version of the resource shows it."""
     return (
         _is_in_scope(rule.get("scope", "*"), write)
         and _has(rule.get("operations"), write.operation)

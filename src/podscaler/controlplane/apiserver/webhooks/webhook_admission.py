@@ -149,6 +149,7 @@ class WebhookAdmission:
         return verdict, sent
 
     async def _call(self, webhook: Webhook, review: Object, *, is_mutating: bool) -> WebhookVerdict:
+        """The verdict of one webhook. Raises CallError for whatever keeps it from answering."""
         source = webhook.source
         timeout_s = source.get("timeoutSeconds", webhookconfiguration.TIMEOUT_S)
         try:

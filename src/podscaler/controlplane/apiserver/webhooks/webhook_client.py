@@ -93,6 +93,7 @@ class WebhookClient:
             raise CallError(f'Post "{shown}": {problem}') from error
 
     def _address(self, client: Object, target: URL) -> Address:
+        """The address to connect to. Raises Unreachable if it is that of this server, or a Service has none."""
         service = client.get("service")
         if service is None:
             address = target.host or "", target.port or HTTPS_PORT
@@ -107,6 +108,7 @@ class WebhookClient:
         return address
 
     async def _post(self, target: URL, address: Address, identity: tuple[bytes, str], body: bytes) -> bytes:
+        """The body of the response. Raises CallError for one that is too large, or not successful."""
         session = await self._session(identity)
         url = URL.build(
             scheme="https",
@@ -132,6 +134,7 @@ class WebhookClient:
         return content
 
     async def _session(self, identity: tuple[bytes, str]) -> aiohttp.ClientSession:
+        """The connections that verify servers by an authority and a name; the least used ones are closed."""
         if identity not in self._sessions:
             context = await asyncio.to_thread(_ssl_context, identity[0])
             if identity not in self._sessions:  # another call may have opened it meanwhile
@@ -206,6 +209,7 @@ def _new_session(context: ssl.SSLContext) -> aiohttp.ClientSession:
 
 
 def _ssl_context(authority: bytes) -> ssl.SSLContext:
+    """The TLS settings with that authority, or with those of the host. Raises CallError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.hostname_checks_common_name = False

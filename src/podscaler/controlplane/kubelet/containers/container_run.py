@@ -200,6 +200,8 @@ class ContainerRun:
                 self._start_probe(spec, asyncio.Event())
 
     def _start_probe(self, spec: ProbeSpec, passed: asyncio.Event) -> "asyncio.Task[None]":
+        """Start a probe; `passed` is set at its first success."""
+
         async def check() -> HandlerOutcome:
             return await self._deps.run_handler(spec.handler, self._target(), timeout_s=spec.timeout_s)
 
@@ -214,6 +216,7 @@ class ContainerRun:
         return task
 
     def _apply_result(self, result: probe_loop.ProbeResult) -> None:
+        """Report a change of readiness, or stop the container after a failed liveness or startup probe."""
         spec = result.spec
         if result.event is not None:
             self._listener.container_event(self.name, result.event)
@@ -226,6 +229,7 @@ class ContainerRun:
             self.stop(self._after(grace_s), f"Container {self.name} failed {spec.kind} probe, will be restarted")
 
     async def _run_post_start(self) -> bool:
+        """Run the postStart hook; whether the container may go on."""
         hook = (self._spec.get("lifecycle") or {}).get("postStart")
         if not hook:
             return True
@@ -252,6 +256,7 @@ class ContainerRun:
     # --- rule 3: stopping -----------------------------------------------------------------------------------------
 
     async def _stop_process(self, stop: _Stop) -> None:
+        """Run the preStop hook, send the stop signal, and kill what is left at the deadline."""
         process = self._get_started().process
         hook = (self._spec.get("lifecycle") or {}).get("preStop")
         if hook:
@@ -261,6 +266,7 @@ class ContainerRun:
         process.signal_group(signal.SIGKILL)
 
     async def _run_pre_stop(self, hook: Mapping[str, Any], stop: _Stop) -> None:
+        """Run the preStop hook until it ends, the container ends or the deadline is over."""
         left_s = max(0.0, (stop.deadline_ns - self._deps.clock.now_ns()) / NANOSECONDS)
 
         async def run() -> None:
@@ -294,6 +300,7 @@ class ContainerRun:
             self._stop.wakeup.notify()
 
     def _ended(self, ended: ContainerProcess, code: int) -> None:
+        """Report how the process ended."""
         out_of_memory = self._deps.cgroups is not None and self._deps.cgroups.remove(ended.container_id)
         end = container_process.terminated(
             self._spec, ended, code, now_ns=self._deps.clock.now_ns(), out_of_memory=out_of_memory
@@ -303,6 +310,7 @@ class ContainerRun:
         self._listener.container_ended(self.name, end)
 
     def _report_bind_error(self, ended: ContainerProcess, end: Terminated) -> None:
+        """Report why a process that ended soon could not bind its address, if its output says so."""
         if end.finished_ns - ended.started_ns > SOON_S * NANOSECONDS or self._config.network:
             return
         capabilities, user = self._deps.capabilities, self._config.user

@@ -137,6 +137,7 @@ def _ids(config: ContainerConfig) -> dict[str, Any]:
 
 
 def _by_launcher(config: ContainerConfig, argv: tuple[str, ...], **more: Any) -> ProcessSpec:
+    """The launcher as the process to start, with its plan; `more` replaces entries of the plan."""
     term = {"TERM": streams.TERMINAL_NAME} if more.get("tty") and "TERM" not in config.env else {}
     plan: dict[str, Any] = {
         "argv": argv,

@@ -103,6 +103,7 @@ def _command_of(entry: ImageEntry) -> ImageCommand:
 
 
 def _from_path(entry: ImageEntry, path: Path) -> ImageCommand:
+    """What an entry stands for: a program, an OCI bundle or a root file system. Raises UsageError."""
     if not path.is_absolute():
         raise UsageError(f"the path of the image {entry.image} is not absolute: {path}")
     if path.is_dir():
@@ -123,6 +124,7 @@ def _from_path(entry: ImageEntry, path: Path) -> ImageCommand:
 
 
 def _read_bundle(folder: Path) -> ImageCommand:
+    """The command of an OCI bundle. Raises UsageError."""
     path = folder / _BUNDLE_CONFIG
     try:
         with path.open("rb") as file:

@@ -193,6 +193,7 @@ class Tree:
             return openat2.open_no_symlinks(root, path.removeprefix(self._root).lstrip("/") or ".")
 
     def _make(self, path: str, *, is_folder: bool) -> str:
+        """Make a missing path, in a copy of its parent folder unless that is one already; returns where it is."""
         parent = os.path.dirname(path)
         while not os.path.lexists(parent):
             parent = os.path.dirname(parent)
@@ -267,6 +268,7 @@ def overlay_root(scratch: str, root: str) -> str:
 
 
 def _opened(source: str, sub_path: str) -> int:
+    """A descriptor of a volume, or of a path that stays in it. Raises LaunchError."""
     if not sub_path:
         return openat2.open_folder(source)
     with openat2.opened_folder(source) as folder:

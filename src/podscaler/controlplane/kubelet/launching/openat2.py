@@ -79,6 +79,7 @@ def make_beneath(folder: int, path: str, mode: int) -> int:
 
 
 def _make(parent: int, name: str, mode: int) -> None:
+    """Make a folder with exactly that mode, unless there is one."""
     try:
         os.mkdir(name, mode, dir_fd=parent)
     except FileExistsError:
@@ -91,6 +92,7 @@ def _make(parent: int, name: str, mode: int) -> None:
 
 
 def _open(folder: int, path: str, resolve: int) -> int:
+    """A descriptor of a path below a folder, with the restrictions `resolve` of openat2. Raises OSError."""
     how = struct.pack("=QQQ", _O_PATH | os.O_CLOEXEC, 0, resolve)
     number = errno.ENOSYS
     for _ in range(_TRIES if sys.platform == "linux" else 0):
@@ -106,6 +108,7 @@ def _open(folder: int, path: str, resolve: int) -> int:
 
 
 def _open_by_components(folder: int, path: str) -> int:
+    """As `_open` for old kernels: each component is opened on its own, and links are refused."""
     if path.startswith("/") or ".." in path.split("/"):
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
     current = os.dup(folder)

@@ -170,6 +170,7 @@ class PortTranslator:
         self._listeners.add(listener)
 
     def _readable(self, listener: Listener, translate: Translate) -> None:
+        """Answer the calls that wait at a listener, a limited number at once."""
         for _ in range(CALLS_AT_ONCE):
             state = listener.state()
             if not state & select.POLLIN:

@@ -147,6 +147,7 @@ class ContainerLogManager:
             self._flusher = asyncio.get_running_loop().create_task(self._flush())
 
     async def _flush(self) -> None:
+        """Write what the logs have collected, in a thread, until nothing is left."""
         while self._dirty:
             if not any(log.is_finished for log in self._dirty):
                 await self._clock.sleep(COLLECT_S)

@@ -165,6 +165,7 @@ class AttachSession:
         self._streams.detach(self)
 
     async def _chunks(self, stream: Stream) -> AsyncIterator[bytes]:
+        """The chunks of one stream until the session ends; the container goes on once they are read."""
         waiting = self._pending[stream]
         while True:
             while waiting:

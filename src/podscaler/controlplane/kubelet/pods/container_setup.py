@@ -183,6 +183,7 @@ def _environment(
     ports: PortPlan,
     user: ContainerUser | None,
 ) -> dict[str, str]:
+    """The environment of a container: a base, that of its image, the Services, and what its spec says."""
     image = deps.resolve_image(container.get("image", ""))
     search_path = DEFAULT_PATH if image and image.root else deps.settings.search_path
     folders = [search_path, *([str(deps.paths.programs)] if image and image.brings_programs else [])]

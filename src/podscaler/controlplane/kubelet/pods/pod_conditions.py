@@ -62,6 +62,7 @@ def conditions(
 
 
 def _initialized(containers: Iterable[ContainerState], verdict: PodReadiness) -> ConditionDraft:
+    """The condition Initialized: all init containers have ended, all sidecars have started."""
     if verdict.phase == "Succeeded":
         return ConditionDraft("Initialized", True, "PodCompleted")
     incomplete = [c.name for c in containers if c.role is not Role.MAIN and not _is_through(c)]
@@ -78,6 +79,7 @@ def _is_through(container: ContainerState) -> bool:
 
 
 def _containers_ready(containers: Iterable[ContainerState], verdict: PodReadiness) -> ConditionDraft:
+    """The condition ContainersReady, with the names of those that are not."""
     if verdict.phase in _ENDED:
         return ConditionDraft("ContainersReady", False, _ENDED[verdict.phase])
     unready = [c.name for c in containers if c.role is not Role.INIT and not c.ready]
@@ -89,6 +91,7 @@ def _containers_ready(containers: Iterable[ContainerState], verdict: PodReadines
 
 
 def _ready(pod: Object, containers_ready: ConditionDraft, former: Mapping[str, Mapping[str, Any]]) -> ConditionDraft:
+    """The condition Ready: ContainersReady and all readiness gates."""
     if not containers_ready.is_true:
         return ConditionDraft("Ready", False, containers_ready.reason, containers_ready.message)
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
@@ -107,6 +110,7 @@ def _gate_fault(gate: str, condition: Mapping[str, Any] | None) -> str:
 
 
 def _shown(condition: ConditionDraft, former: Mapping[str, Any] | None, generation: int | None, now_ns: int) -> Object:
+    """The condition as it stands in the status; it keeps its transition time while its status stays."""
     status = "True" if condition.is_true else "False"
     same = former is not None and former.get("status") == status
     entry: Object = {

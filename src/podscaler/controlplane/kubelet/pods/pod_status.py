@@ -143,6 +143,7 @@ def _state_json(state: State) -> Object:
 
 
 def _terminated_json(state: Terminated) -> Object:
+    """The state of a container that has ended, as JSON."""
     entry: Object = {"exitCode": state.exit_code, "reason": state.reason}
     if state.message:
         entry["message"] = state.message

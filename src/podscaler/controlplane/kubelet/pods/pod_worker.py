@@ -195,6 +195,7 @@ class PodWorker:
         return self._now_ns() + pod_termination.own_grace_s(self._pod) * NANOSECONDS
 
     def _set_outcome(self, actions: PodActions) -> None:
+        """Note that the pod has ended, and release its address."""
         if actions.outcome is None or self._starting or self._outcome is not None:
             return
         self._outcome = "Failed" if self._termination and self._termination.reason else actions.outcome
@@ -205,6 +206,7 @@ class PodWorker:
             self._deps.background.start(release_address(self._deps, uid), f"release of the address of pod {uid}")
 
     async def _write(self) -> None:
+        """Write the status; a pod that is deleted and has ended is removed from the registry."""
         if self._is_removed or self._node_stops:
             return
         facts = PodStatusFacts(
@@ -252,6 +254,7 @@ class PodWorker:
             self._wakeup.notify()
 
     async def _start_process(self, name: str) -> None:
+        """Prepare a container and start its process. Raises what `container_setup.prepare` raises."""
         spec = self._specs[name]
         place = self._placement()
         mapped = container_ports.mapped_ports(self._port_plan(container) for container in self._specs.values())

@@ -61,6 +61,8 @@ class PodWriter:
                 raise
 
     async def _change_port_map(self, changed: Callable[[Mapping[int, int]], Mapping[int, int]]) -> None:
+        """Change the annotation of translated ports; an empty map has none."""
+
         def change(pod: Object) -> None:
             annotations = pod["metadata"].setdefault("annotations", {})
             if wanted := changed(port_map.of(pod)):
@@ -73,6 +75,8 @@ class PodWriter:
             await self._change(change, subresource="")
 
     async def _change(self, change: Callable[[Object], None], *, subresource: str) -> None:
+        """Change the stored pod, if it is still the one with this uid."""
+
         def change_own(pod: Object) -> None:
             if pod["metadata"]["uid"] == self._uid:
                 change(pod)

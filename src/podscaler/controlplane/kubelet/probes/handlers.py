@@ -85,6 +85,7 @@ class HandlerRunner:
     async def _http_get(
         self, action: Mapping[str, Any], target: HandlerTarget, timeout_s: float, purpose: Purpose
     ) -> HandlerOutcome:
+        """The outcome of an HTTP request; hooks accept every response."""
         host, port = _destination(action, target)
         if port is None:
             return HandlerOutcome(False, f"couldn't find port {action['port']}")
@@ -137,6 +138,7 @@ def _destination(action: Mapping[str, Any], target: HandlerTarget) -> tuple[str,
 
 
 async def _tcp_socket(action: Mapping[str, Any], target: HandlerTarget, timeout_s: float) -> HandlerOutcome:
+    """The outcome of a connection, which is closed at once."""
     host, port = _destination(action, target)
     if port is None:
         return HandlerOutcome(False, f"couldn't find port {action['port']}")
@@ -152,6 +154,7 @@ async def _tcp_socket(action: Mapping[str, Any], target: HandlerTarget, timeout_
 
 
 def _reason(error: Exception) -> str:
+    """The reason of a failed request in the words of Go."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return _reason(error.os_error)
     if isinstance(error, ConnectionRefusedError):

@@ -111,6 +111,7 @@ class HttpClient:
             return ProbeResponse(response.status, body.decode("utf-8", "replace")), response.headers.get("Location", "")
 
     def _open_session(self) -> aiohttp.ClientSession:
+        """The session of all requests, without cookies, kept connections and verified certificates."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=TCPConnector(ssl=False, force_close=True, limit=0, use_dns_cache=False),

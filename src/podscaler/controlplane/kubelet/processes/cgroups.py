@@ -100,6 +100,7 @@ def find(*, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cg
 
 
 def _divide(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
+    """Divide the cgroup of `up` into one for itself and one for containers; the reason if that cannot be done."""
     members = set((folder / "cgroup.procs").read_text(encoding="ascii").split())
     if members - {str(os.getpid())}:
         return "other processes live in the cgroup of `up`"

@@ -47,6 +47,7 @@ class _Readiness:
         self._waiter: asyncio.Future[None] | None = None
 
     async def wait(self) -> None:
+        """Wait until the descriptor is ready, or `wake` is called."""
         self._waiter = asyncio.get_running_loop().create_future()
         self._watch(self._descriptor, self.wake)
         try:

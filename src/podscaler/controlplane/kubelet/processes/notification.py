@@ -29,6 +29,7 @@ class Notification:
         self._event.clear()
 
     async def _wait_at_most(self, delay_s: float) -> None:
+        """Wait for the notification or for the delay."""
         if self._event.is_set() or delay_s <= 0:
             return
         waits = [asyncio.ensure_future(self._clock.sleep(delay_s)), asyncio.ensure_future(self._event.wait())]

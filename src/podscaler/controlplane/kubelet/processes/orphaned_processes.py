@@ -75,6 +75,7 @@ class OrphanKiller:
         await asyncio.shield(done)
 
     async def _scan_for_waiting(self) -> None:
+        """Scan for all callers that wait; those that come meanwhile wait for the next scan."""
         while self._waiting:
             batch, self._waiting = self._waiting, {}
             sessions = tuple(session for name in batch for session in self._sessions.pop(name, {}).values())

@@ -83,6 +83,7 @@ class Guestbook:
             return _json({"data": self._texts.get(key, "") if key else self._texts})
 
     def _set(self, form: Mapping[str, str]) -> WebResponse:
+        """Store a text and send it to all replicas; 417 if one cannot be reached."""
         key, value = form.get("key", ""), form.get("value", "")
         if not key:
             return error("cannot set with empty key.", 400)
@@ -97,6 +98,7 @@ class Guestbook:
         return _json({"message": "Updated"})
 
     def _forward(self, form: Mapping[str, str]) -> WebResponse:
+        """Send a command of the frontend on to the Service that carries it out."""
         command = form.get("cmd", "").lower()
         if command not in SERVICES:
             return error(f"unsupported cmd: '{command}'", 400)

@@ -78,6 +78,8 @@ def _print_owner(path: str) -> None:
 
 
 def _write(mode: int) -> Callable[[str], None]:
+    """Makes the command that writes a file with that mode, and prints it."""
+
     def write(path: str) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         with open(os.open(path, flags, mode), "w", encoding="utf-8") as file:

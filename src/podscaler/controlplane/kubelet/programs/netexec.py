@@ -107,6 +107,7 @@ class Netexec:
         return WebResponse("ok") if self._state.is_ready else WebResponse("", 412)
 
     def _exit_after(self, request: WebRequest) -> WebResponse:
+        """Exit with a code: at once after `wait`, or after the response if there is a `timeout`."""
         code, waits = request.form.get("code", ""), {}
         for name in ("timeout", "wait"):
             text = request.form.get(name, "")
@@ -175,6 +176,7 @@ def _redirect(request: WebRequest) -> WebResponse:
 
 
 def _shell(request: WebRequest) -> WebResponse:
+    """Run a command of the caller, and answer with its output."""
     command = request.form.get("shellCommand") or request.form.get("cmd", "")
     result: dict[str, str] = {}
     try:

@@ -146,6 +146,7 @@ class ResourceConsumer:
         return error(f"unknown function: {request.path}", 404)
 
     def _consume(self, request: WebRequest, parameter: str) -> WebResponse:
+        """Use an amount of CPU or memory for a duration."""
         form = request.form
         if lacks_any(form, (parameter, "durationSec")):
             return error(NOT_GIVEN, 400)
@@ -157,6 +158,7 @@ class ResourceConsumer:
         return WebResponse(f"{request.path[1:]}\n{amount} {parameter}\n{duration_s} durationSec\n")
 
     def _bump(self, request: WebRequest) -> WebResponse:
+        """Add to a custom metric for a duration."""
         form = request.form
         if lacks_any(form, ("metric", "delta", "durationSec")):
             return error(NOT_GIVEN, 400)

@@ -88,6 +88,8 @@ class ConsumerController:
         return WebResponse(self._sent(request.path, resource, split(amount, size), kept))
 
     def _sent(self, path: str, resource: ConsumedResource, amounts: list[int], kept: dict[str, str]) -> str:
+        """Send one request for each amount, several at once; returns the lines about them."""
+
         def send(amount: int) -> str:
             try:
                 self._post(path, {resource.amount: str(amount), **kept})

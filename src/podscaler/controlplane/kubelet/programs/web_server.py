@@ -161,6 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def _request(self, body: bytes) -> WebRequest:
+        """The request; fields of the query come before those of the body."""
         url = urlsplit(self.path)
         pairs = parse_qs(url.query, keep_blank_values=True)
         if self.headers.get_content_type() == "application/x-www-form-urlencoded":
@@ -170,6 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
         return WebRequest(self.command, url.path, url.query, form, self.headers, body, (str(host), int(port)))
 
     def _send(self, response: WebResponse) -> None:
+        """Send a response, without its body for HEAD."""
         content = response.text.encode()
         self.send_response(response.status)
         headers = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(content))}

@@ -52,6 +52,7 @@ def _add_label(request: Object) -> Object:
 
 
 def _admit_pod(request: Object) -> Object:
+    """Deny pods with a certain label or container name; one label makes the webhook wait."""
     label = _label(request)
     if label == "wait-forever":
         time.sleep(FOREVER_S)
@@ -77,6 +78,7 @@ def _add_init_container(request: Object) -> Object:
 
 
 def _admit_data(noun: str, unwanted: str, request: Object) -> Object:
+    """Deny writes and deletes of objects whose data says so."""
     operation = request["operation"]
     obj = request["oldObject"] if operation == "DELETE" else request["object"]
     value = (obj.get("data") or {}).get("webhook-e2e-test")

@@ -76,6 +76,7 @@ _Families = dict[str, tuple[MetricFamily, list[MetricSample]]]
 
 
 def _usage_families(snapshot: UsageSnapshot, rows: Sequence[_Row]) -> _Families:
+    """CPU, memory and the time of the measurement, for each container."""
     cpu = "container_cpu_usage_seconds_total"
     cpu_samples = [_with_cpu(row) for row in rows]
     families = {cpu: (MetricFamily(cpu, "Cumulative cpu time consumed in seconds.", "counter"), cpu_samples)}
@@ -89,6 +90,7 @@ def _usage_families(snapshot: UsageSnapshot, rows: Sequence[_Row]) -> _Families:
 
 
 def _limit_families(rows: Sequence[_Row]) -> _Families:
+    """The start times and the limits of containers."""
     start, text = "container_start_time_seconds", "Start time of the container since unix epoch in seconds."
     started = [
         MetricSample(row.labels, row.started_ns // NANOSECONDS, has_time=False) for row in rows if row.started_ns
@@ -102,6 +104,7 @@ def _limit_families(rows: Sequence[_Row]) -> _Families:
 
 
 def _machine_families() -> _Families:
+    """The cores and the memory of the machine."""
     cores, memory = "machine_cpu_cores", "machine_memory_bytes"
     return {
         cores: (

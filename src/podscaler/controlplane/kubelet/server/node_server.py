@@ -96,6 +96,7 @@ class NodeServer:
             self._runner = None
 
     async def _respond(self, request: web.BaseRequest) -> web.Response:
+        """The page of a path, if the user may read it."""
         rejection = self._access.rejection(request, self._node_name)
         if rejection is not None:
             return web.Response(text=rejection.text, status=rejection.status)

@@ -39,6 +39,7 @@ def render(snapshot: UsageSnapshot | None) -> bytes:
 
 
 def _families(snapshot: UsageSnapshot | None) -> Iterator[tuple[MetricFamily, list[MetricSample]]]:
+    """The families in the order of a kubelet; before the first measurement only the error."""
     pods = snapshot.pods if snapshot is not None else ()
     yield _family("container_cpu_usage_seconds_total", _CPU, "container"), list(_container_cpu(pods))
     yield _family("container_memory_working_set_bytes", _MEMORY, "container"), list(_container_memory(pods))

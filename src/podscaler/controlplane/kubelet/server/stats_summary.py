@@ -44,6 +44,7 @@ def summary(snapshot: UsageSnapshot | None) -> JSON:
 
 
 def _pod(pod: PodTotal, time: str) -> JSON:
+    """The entry of a pod with its containers."""
     containers = [
         {"name": name, "startTime": rfc3339(total.started_ns)} | _usage(total, time)
         for name, total in pod.containers.items()

@@ -61,6 +61,7 @@ def _cluster_searches(namespace: str) -> list[str]:
 
 
 def _parsed(text: str) -> dict[str, list[str]]:
+    """The settings of a resolv.conf; the last `search` and `options` count."""
     settings: dict[str, list[str]] = {"nameserver": [], "search": [], "options": []}
     for line in text.splitlines():
         key, *values = line.split() or [""]

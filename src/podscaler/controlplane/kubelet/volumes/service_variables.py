@@ -42,6 +42,7 @@ def _listening(service: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _of_service(name: str, address: str, ports: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The variables of one Service, as Docker's links had them; the first port has short names too."""
     prefix = _variable_name(name)
     variables = {f"{prefix}_SERVICE_HOST": address}
     for index, entry in enumerate(ports):

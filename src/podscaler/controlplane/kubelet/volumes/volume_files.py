@@ -114,6 +114,7 @@ def token_file(source: Mapping[str, Any], pod: Mapping[str, Any], issue: IssueTo
 def _projected(
     source: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement, sources: VolumeSources
 ) -> list[VolumeFile]:
+    """The files of all sources of a projected volume. Raises ContainerConfigError."""
     find, issue = sources.find, sources.issue
     projected_files: list[VolumeFile] = []
     for entry in source.get("sources") or []:
@@ -179,6 +180,7 @@ def _from_object(
 
 
 def _selected(source: Mapping[str, Any], content: Mapping[str, bytes], origin: str) -> list[VolumeFile]:
+    """The files of the chosen keys; all of them without `items`."""
     mode = _mode(source.get("defaultMode"), DEFAULT_MODE)
     if not source.get("items"):
         return [VolumeFile(key, content[key], mode) for key in sorted(content)]

@@ -102,6 +102,7 @@ def _containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _host_path(source: Mapping[str, Any]) -> str:
+    """The path of a hostPath volume, created or checked as its type says. Raises ContainerConfigError."""
     path, kind = source["path"], source.get("type") or ""
     if "\0" in path:
         raise volume_files.mount_error("hostPath holds a NUL byte, which no path can have")
@@ -121,6 +122,7 @@ def _host_path(source: Mapping[str, Any]) -> str:
 
 
 def _make(folder: Path, content: list[VolumeFile] | None, group: int | None) -> None:
+    """Create the folder of a volume with its files; `content` None is an emptyDir."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(_EMPTY_DIR_MODE if content is None else volume_files.FOLDER_MODE)
     if group is not None:
