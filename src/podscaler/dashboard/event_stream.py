@@ -113,6 +113,7 @@ class EventStream:
             self._session.streams -= 1
 
     async def _send_all(self, response: web.StreamResponse) -> None:
+        """Send events in rounds until the session is over."""
         sent_s = self._clock.monotonic_s()
         notices = [b": stream\n\n", *self._first_notices()]
         while not self._sessions.is_over(self._session):
@@ -140,6 +141,7 @@ class EventStream:
             slept.cancel()
 
     async def _events(self) -> list[bytes]:
+        """The events since the last round: changed rows, deleted autoscalers, the time line."""
         changed_keys = self._live.changes.after(self._position.version)
         visible_changed = await self._visible(changed_keys.changed)
         visible_gone = await self._visible(changed_keys.gone) if self._position.version else []

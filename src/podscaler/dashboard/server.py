@@ -151,6 +151,7 @@ class DashboardServer:
         return f"{self.url}/#token={self._sessions.new_login()}"
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        """The response to a request; all errors become JSON."""
         try:
             if error := self._address.request_error(request):
                 raise Refused(403, error)
@@ -165,6 +166,7 @@ class DashboardServer:
             return self._json({"error": str(error)}, 400)
 
     async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
+        """The response of the route; login, logout and files of the page need no session."""
         segments = [unquote(segment) for segment in request.rel_url.raw_path.split("/")[1:]]
         is_read = request.method in ("GET", "HEAD")
         if segments == ["login"] and request.method == "POST":
@@ -219,6 +221,7 @@ class DashboardServer:
         raise Refused(404, NO_ADDRESS)
 
     async def _login(self, request: web.BaseRequest) -> web.Response:
+        """Begin a session for a token, of a login link or of the cluster."""
         if self._sessions.is_closed():
             raise Refused(429, "too many wrong tokens: wait a minute, then log in again", retryMs=60_000)
         token = (await self._body(request, _LOGIN)).get("token", "")
@@ -268,6 +271,7 @@ class DashboardServer:
         return session
 
     async def _list(self, session: Session) -> web.Response:
+        """The rows that the viewer may see."""
         if reasons := self._live.unready():
             raise Refused(503, "; ".join(reasons), retryMs=RETRY_LISTING_MS)
         version = self._live.changes.version
@@ -288,6 +292,7 @@ class DashboardServer:
         )
 
     async def _detail(self, request: web.BaseRequest, session: Session, namespace: str, name: str) -> web.Response:
+        """One autoscaler over a span; 403 names the permission that is missing."""
         query = request.rel_url.query
         since, until, client = _instant(query, "from"), _instant(query, "to"), session.viewer.client
         try:
@@ -314,6 +319,7 @@ class DashboardServer:
         return self._json(await spec_writes.write(client, kind, key, change))
 
     async def _stream(self, request: web.BaseRequest, session: Session) -> web.StreamResponse:
+        """The stream of events, until the client disconnects or the server stops."""
         if session.streams >= STREAMS_MAX:
             raise Refused(429, "too many pages of this session are open: close some", retryMs=RETRY_MS)
         query = request.rel_url.query
@@ -343,6 +349,7 @@ class DashboardServer:
         return response
 
     async def _static(self, request: web.BaseRequest) -> web.Response:
+        """A file of the page; 304 if the client has it."""
         if self._files is None:
             package = resources.files("podscaler")
             folders = {path: package.joinpath(folder) for path, folder in self._options.folders.items()}

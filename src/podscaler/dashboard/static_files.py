@@ -58,6 +58,7 @@ class StaticFiles:
 
 
 def _read(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    """The path and content of each file below a folder."""
     if not folder.is_dir():
         return
     for file in folder.iterdir():

@@ -97,6 +97,7 @@ class TokenViewer:
         await self._client.close()
 
     async def _is_allowed(self, namespace: str) -> bool:
+        """Whether the viewer may see a namespace, as the API server said lately."""
         now_s = self._clock.monotonic_s()
         cached_answer = self._answers_by_namespace.find(namespace)
         if cached_answer is None or now_s - cached_answer[0] >= CACHE_S:
@@ -106,6 +107,7 @@ class TokenViewer:
         return cached_answer[1]
 
     async def _review(self, namespace: str) -> bool:
+        """Whether the API server allows it. Raises StatusError."""
         attributes = {"verb": NEEDED_VERB, "group": NEEDED_GROUP, "resource": NEEDED_RESOURCE, "namespace": namespace}
         review = {
             "apiVersion": "authorization.k8s.io/v1",

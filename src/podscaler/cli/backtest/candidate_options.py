@@ -124,6 +124,7 @@ def _renamed(read: Spec, present: Spec) -> Spec:
 
 
 def _assigned(texts: Sequence[str], source: LoadSource) -> Candidate:
+    """The candidate of `--set` assignments to the present spec. Raises UsageError."""
     present, settings = source.scenario.autoscalers[0].spec, source.scenario.settings
     assignments = [assignment for text in texts for assignment in what_if.parse(text)]
     try:

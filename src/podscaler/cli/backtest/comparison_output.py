@@ -64,6 +64,7 @@ def rows(comparison: CandidateComparison) -> list[dict[str, Any]]:
 
 
 def _row(result: CandidateResult) -> dict[str, Any]:
+    """The scores of one candidate, for JSON and for the table."""
     metrics, reactions = result.elasticity, result.reactions
     return {
         "candidate": result.name,
@@ -98,6 +99,7 @@ def report_table(comparison_text: ComparisonText) -> ReportTable:
 
 
 def _data(comparison_text: ComparisonText) -> dict[str, Any]:
+    """The comparison as JSON."""
     return {
         "verdict": verdict.sentence(comparison_text.comparison),
         "needed_pods": {
@@ -140,6 +142,7 @@ def _cell(value: Any, form: str) -> str:
 
 
 def _heading(comparison_text: ComparisonText) -> str:
+    """The sentences above the table: what was compared, and by which assumptions."""
     needs, comparison = comparison_text.needs, comparison_text.comparison
     hours = len(comparison.at_ms) * comparison.sync_period_ms / 3_600_000
     sentences = [

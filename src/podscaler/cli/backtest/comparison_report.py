@@ -39,9 +39,10 @@ def data(title: str, comparison_text: ComparisonText, scenario: SimulationScenar
 
 
 def _pods(compared: CandidateComparison) -> TimePlot:
+    """The plot of the ready pods of each candidate, over those that were needed."""
     at_s = [instant_ms / 1000 for instant_ms in compared.at_ms]
     needed = PlotSeries(label="needed", values=compared.needed, color="gray", is_filled=True, keeps_changes=True)
-    colors = [instant_ms for instant_ms in COLORS if instant_ms != "gray"]
+    colors = [color for color in COLORS if color != "gray"]
     lines = [
         PlotSeries(label=result.name, values=result.run.ready, color=colors[index % len(colors)], keeps_changes=True)
         for index, result in enumerate(compared.results)

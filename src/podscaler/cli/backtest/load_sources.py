@@ -87,6 +87,7 @@ def read(request: SourceRequest) -> LoadSource:
 
 
 def _recording(request: SourceRequest) -> LoadSource:
+    """The load of a recording of a controller. Raises UsageError."""
     selection = RecordedSelection(
         autoscaler=request.autoscaler,
         from_ns=instant_ns(request.begin, "--from") if request.begin else None,
@@ -115,6 +116,7 @@ def instant_ns(text: str, flag: str) -> int:
 
 
 def _prometheus(request: SourceRequest) -> LoadSource:
+    """The load that queries of Prometheus return, for the autoscaler of a manifest. Raises UsageError."""
     if request.present is None:
         raise UsageError("--present FILE is needed for Prometheus: the manifest of the autoscaler, with its behavior")
     matching = [autoscaler for autoscaler in autoscalers(request.present) if request.autoscaler in ("", autoscaler.key)]
@@ -136,6 +138,7 @@ def _prometheus(request: SourceRequest) -> LoadSource:
 
 
 def _scenario(request: SourceRequest) -> LoadSource:
+    """The load of a scenario file, for one of its autoscalers. Raises UsageError."""
     path = Path(request.source)
     scenario = scenario_file.read(path, range_query=request.range_query).scenario
     keys = [autoscaler.spec.key for autoscaler in scenario.autoscalers]

@@ -73,6 +73,7 @@ def read(
 
 
 def _with_query(request: RangeRequest, query: str) -> RangeRequest:
+    """The same request with another query."""
     return RangeRequest(
         url=request.url,
         query=query,

@@ -121,6 +121,7 @@ def _converted(value: Any, version: str, report: Report) -> Any:
 
 
 def _converted_autoscaler(value: Value, version: str, report: Report) -> Value:
+    """The autoscaler in another version, with its fields in the order of the manifest; losses are reported."""
     decoded = decoding.decode_value(value, VERSIONS[value["apiVersion"]].message)
     if decoded.problems:
         raise UsageError(", ".join(decoded.problems))

@@ -76,6 +76,7 @@ def command(
 
 
 def _replay_to_folder(recordings: tuple[str, ...], folder: Path, options: ReplayOptions) -> None:
+    """Replay each recording to a file of its own. Raises UsageError if two would have the same name."""
     outputs: dict[Path, str] = {}
     for recording in recordings:
         output = folder / f"{_stem(recording)}.decisions.jsonl"
@@ -123,6 +124,7 @@ def reading(recording: str) -> AbstractContextManager[BufferedReader]:
 
 @contextmanager
 def _writing(output: str) -> Iterator[IO[bytes]]:
+    """The file to write to, or standard output. Raises UsageError."""
     if output == STANDARD:
         yield sys.stdout.buffer
         return

@@ -97,6 +97,7 @@ class DashboardRun:
                 await working
 
     async def _serving(self, stack: AsyncExitStack) -> DashboardOptions:
+        """The options of the server; its certificate is followed as long as `stack` is open."""
         settings, context = self._settings, None
         if settings.certificate is not None:
             certificate = await asyncio.to_thread(ServingCertificate, *settings.certificate)

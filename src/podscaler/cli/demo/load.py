@@ -84,6 +84,7 @@ class LoadGenerator:
         task.add_done_callback(self._in_flight.discard)
 
     async def _request(self, session: aiohttp.ClientSession) -> None:
+        """Send one request and note how it went."""
         started_s = time.monotonic()
         try:
             async with session.get(self._url) as response:

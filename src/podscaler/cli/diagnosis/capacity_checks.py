@@ -63,6 +63,7 @@ _Judged = tuple[str, str, DoctorFinding | None]
 
 
 def _quotas(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
+    """How many more pods each quota allows, with a finding if that is too few for maxReplicas."""
     if facts.quotas is None:
         return
     missing = max(facts.most - facts.replicas, 0)
@@ -121,6 +122,7 @@ def _limit_ranges(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]
 def _of_limit(
     facts: CapacityFacts, workload: Workload, limit_range: JsonObject, limit: Mapping[str, Any]
 ) -> Iterator[_Judged]:
+    """The containers for which a LimitRange allows less than they ask for."""
     for resource, most in (limit.get("max") or {}).items():
         for container in workload.containers:
             asked = container.amount_milli("limits", resource) or container.amount_milli("requests", resource)
@@ -137,6 +139,7 @@ def _of_limit(
 
 
 def _nodes(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
+    """How many pods of this size the usable nodes could hold if they were empty."""
     if facts.nodes is None:
         return
     usable = [node for node in facts.nodes if _is_usable(node)]

@@ -186,7 +186,7 @@ class FollowedTimeline:
             related.target = {"kind": self._target_kind, **target.obj}
             sets = [informed.obj for informed in self._replica_sets[0]]
             related.replica_sets = [
-                informed for informed in sets if autoscaler_objects.is_owned(informed, related.target)
+                replica_set for replica_set in sets if autoscaler_objects.is_owned(replica_set, related.target)
             ]
         related.events = list(autoscaler_objects.about([informed.obj for informed in self._events[0]], related))
         return related

@@ -146,6 +146,7 @@ async def _explained(
 
 
 async def _read_rest(facts: _Facts, reader: RelatedObjectsReader, client: Client, clock: Clock) -> None:
+    """Read what the checks need besides the decision; what may not be read is noted."""
     namespace = facts.autoscaler.metadata.namespace
     trace = facts.result.explanation.trace if facts.result is not None else None
     selector = trace.selection.selector if trace is not None and trace.selection is not None else ""

@@ -200,6 +200,7 @@ def _unserved(group: str) -> DoctorFinding:
 
 
 def _of_service(service: JsonObject) -> list[DoctorFinding]:
+    """A finding if the APIService of a metrics API is not Available."""
     if is_available(service):
         return []
     available = _available(service)
@@ -220,6 +221,7 @@ def _query_name(query: MetricQuery[Any]) -> str:
 
 
 def _query_text(query: RecordedQuery, now_ns: int) -> str:
+    """What a query to the metrics API returned, after how long, and how old the values are."""
     took = f"{round(query.took_s * 1000)} ms"
     if query.response is None:
         return f"failed after {took}: {query.error}"
@@ -241,7 +243,7 @@ def _instants_ns(query: RecordedQuery) -> list[int]:
     """The instants of the values; those without a time are left out."""
     items = query.response.items or () if query.response is not None else ()
     instants_ns = [events.instant_ns(value.timestamp) for value in items]
-    return [value for value in instants_ns if value is not None and value > 0]
+    return [instant_ns for instant_ns in instants_ns if instant_ns is not None and instant_ns > 0]
 
 
 def _windows_ns(query: RecordedQuery) -> list[int]:
@@ -260,6 +262,7 @@ def _window_ns(item: Any) -> int:
 
 
 def _of_ages(query: RecordedQuery, now_ns: int) -> list[DoctorFinding]:
+    """A finding if values are old, or in the future by this machine's clock."""
     instants_ns = _instants_ns(query)
     if not instants_ns:
         return []

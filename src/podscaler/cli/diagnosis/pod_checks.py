@@ -134,6 +134,7 @@ def _without_requests(pods: Sequence[JsonObject], resources: Sequence[str]) -> I
 
 
 def _lacking(text: str) -> DoctorFinding:
+    """The finding for a container without request."""
     resource = text.rpartition(" ")[2]
     return DoctorFinding(
         FindingLevel.ERROR,
@@ -144,6 +145,7 @@ def _lacking(text: str) -> DoctorFinding:
 
 
 def _finding(word: str, trouble: str, pods: Sequence[JsonObject]) -> DoctorFinding:
+    """The finding for pods that have the same trouble, with the command to look further."""
     first, namespace = pods[0], str(pods[0].get("metadata", {}).get("namespace", ""))
     command = f"kubectl -n {namespace} describe pod {name_of(first)}"
     if word in _NEEDS_LOGS or "killed for memory" in trouble:

@@ -132,6 +132,7 @@ def _lines(name: str) -> Iterator[bytes]:
 
 
 def _read_file(name: str, tracks: dict[str, RecordedTrack]) -> None:
+    """Decide the syncs of a recording again, and add them to the track of their autoscaler. Raises UsageError."""
     replay: Replay | None = None
     for number, line in enumerate(_lines(name), 1):
         if not line.strip():

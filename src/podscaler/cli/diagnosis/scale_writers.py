@@ -75,6 +75,7 @@ def _text(write: FieldWrite, now_ns: int) -> str:
 
 
 def _finding(write: FieldWrite, last_scale_ns: int | None, now_ns: int) -> DoctorFinding:
+    """The finding for a manager that wrote the replicas after the autoscaler did."""
     written, scaled = wording.age(write.at_ns or 0, now_ns), wording.age(last_scale_ns or 0, now_ns)
     return DoctorFinding(
         FindingLevel.WARNING,

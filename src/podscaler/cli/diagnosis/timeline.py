@@ -139,6 +139,7 @@ def _rows(timeline: "AutoscalerTimeline") -> Iterable[str]:
 
 
 def _cells(entry: TimelineEntry, now_ns: int) -> list[str]:
+    """The cells of an entry: instant, duration, kind, text."""
     lasted = "" if entry.until is None else f"for {wording.span(entry.until - entry.at)}"
     if entry.kind is EntryKind.CONDITION and now_ns - entry.at >= NANOSECONDS:
         lasted = f"so far {wording.span(now_ns - entry.at)}"

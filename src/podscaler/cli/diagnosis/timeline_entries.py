@@ -103,6 +103,7 @@ def _writes(obj: JsonObject) -> Iterator[TimelineEntry]:
 
 
 def _conditions(autoscaler: JsonObject) -> Iterator[TimelineEntry]:
+    """The last transitions of the autoscaler's conditions."""
     for condition in (autoscaler.get("status") or {}).get("conditions") or ():
         at = events.instant_ns(condition.get("lastTransitionTime"))
         if at is not None:

@@ -173,6 +173,7 @@ def _summaries(summaries: "list[Summary]", output: str) -> str:
 
 
 def _text(answer: ExplainResult) -> str:
+    """The answer as text: the explanation, or the comparison with what if."""
     if answer.comparison is None:
         managing = answer.manager.section if answer.manager is not None else None
         text = "\n".join([explained.text(answer.explanation), *explained.section_lines([managing] if managing else [])])

@@ -348,6 +348,7 @@ class Neighbourhood:
         return await all_pages.read(self._client, replace(observed_objects.pods(rules), path=path, query=query))
 
     async def _read_selector(self, autoscaler: Autoscaler) -> Selector | None:
+        """The selector of an autoscaler's target; None if it cannot be read."""
         try:
             reference = autoscaler.wire.spec.scale_target_ref
             async with self._gate:

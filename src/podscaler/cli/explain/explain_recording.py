@@ -50,6 +50,7 @@ def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_all(numbered: Iterator[tuple[int, bytes]], search: "_Search") -> None:
+    """Read the lines of a recording. Raises RecordingError with the number of the line."""
     read_line: Callable[[bytes], None] | None = None
     for number, line in numbered:
         try:
@@ -120,6 +121,7 @@ class _Search:
         raise UsageError(self._absence())
 
     def _absence(self) -> str:
+        """Why no sync was found: another autoscaler, a later begin, or an empty recording."""
         meant = {key: at for key, at in self._first_at.items() if self.request.matches(key)}
         if meant:
             key = min(meant, key=lambda each: meant[each])
@@ -165,6 +167,7 @@ class _Syncs:
 def _explain_decision(
     decision: Decision, again: Decision | UsageError | None, request: ExplainRequest
 ) -> ExplainResult:
+    """The explanation of a decision, compared with the one of what if, if there is one."""
     if isinstance(again, UsageError):
         raise again
     explanation = explained.of_decision(decision)

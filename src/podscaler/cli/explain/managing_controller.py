@@ -68,6 +68,7 @@ class ManagingController:
         return value
 
     def _lines(self) -> Iterator[Line]:
+        """The lines of the section: why it waits, who writes the status, what differs, who holds the lease."""
         if self.waits:
             yield Line("waits", self.waits)
         if self.status is not None:
@@ -80,6 +81,7 @@ class ManagingController:
             yield Line("lease", f"{self.lease_namespace}/{self.lease.name}{_shard(self.lease)}: {self._held()}")
 
     def _held(self) -> str:
+        """By whom the lease is held."""
         lease = self.lease
         if lease is None or not lease.holder:
             return "released, and held by nobody"

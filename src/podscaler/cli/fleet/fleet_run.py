@@ -40,6 +40,7 @@ def run(flags: FleetFlags) -> None:
 
 
 def _run_partitions(flags: FleetFlags) -> None:
+    """Divide the recordings, run what was not run before, and print the summary."""
     from podscaler.simulation.fleet import partition_runs, results, summary
     from podscaler.simulation.fleet.cluster import ClusterRequest
     from podscaler.simulation.fleet.partition_runs import FleetRun
@@ -62,6 +63,7 @@ def _run_partitions(flags: FleetFlags) -> None:
 
 
 def _partitions(flags: FleetFlags) -> "Sequence[Partition]":
+    """The partitions of the recordings, or synthetic ones. Raises UsageError."""
     from podscaler.simulation.evaluation.recording_scenario import RecordedSelection
     from podscaler.simulation.fleet import partitions, splitting, synthetic
 

@@ -123,6 +123,7 @@ class _ClusterReader:
         self._snapshot = ClusterSnapshot()
 
     async def read(self, files: Sequence[Item]) -> ClusterSnapshot:
+        """Read the objects and metrics that rules need; what may not be read is noted."""
         await self._list("autoscaling", "v2", "horizontalpodautoscalers", AUTOSCALER)
         for kind in _ALWAYS_LISTED:
             await self._try(kind)
@@ -154,6 +155,7 @@ class _ClusterReader:
                 self._snapshot.notes.append(f"{kind[1]} objects are not known: {error}")
 
     async def _list(self, group: str, version: str, plural: str, kind: str) -> None:
+        """List the objects of a kind into the snapshot. Raises StatusError."""
         prefix = urls.group_version(group, version)
         scopes = [urls.path("namespaces", namespace) for namespace in self._namespaces] or [""]
         api_version = f"{group}/{version}" if group else version
@@ -181,6 +183,7 @@ class _ClusterReader:
             return ()
 
     async def _read_metrics(self, group: str) -> None:
+        """Read which metrics an API lists; None for one that is not served."""
         try:
             versions = await self._discovery.versions(group)
             self._snapshot.metrics[group] = await self._resources(group, versions[0]) if versions else None

@@ -54,6 +54,7 @@ def read(names: Iterable[str], namespace: str) -> list[Item]:
 
 
 def _files(name: str) -> Iterator[_File]:
+    """The file of a name, all manifests below a folder, or standard input."""
     if name == STANDARD:
         yield _File(STANDARD_NAME, sys.stdin.buffer.read(), True)
         return
@@ -75,6 +76,7 @@ def _content(path: Path) -> bytes:
 
 
 def _items(file: _File, namespace: str) -> Iterator[Item]:
+    """The objects of a file, each with its place; a document that cannot be read is an item with its error."""
     kind, number, line = manifests.format_of(file.content), 1, 1
     for text in manifests.texts(file.content):
         origin = DocumentOrigin(file.name, line, text)

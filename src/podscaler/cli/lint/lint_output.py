@@ -32,6 +32,7 @@ def text(report: Report) -> str:
 
 
 def _paragraph(finding: Finding) -> str:
+    """The lines of one finding: where, what, how to fix it, and where to read more."""
     position = f"{finding.file}:{finding.line}: " if finding.file else ""
     subject = " ".join(part for part in (finding.subject, finding.field) if part)
     lines = [

@@ -37,6 +37,7 @@ def log(findings: Sequence[Finding]) -> str:
 
 
 def _descriptor(rule: Rule) -> dict[str, Any]:
+    """A rule as SARIF describes it."""
     return {
         "id": rule.id,
         "name": rule.name,
@@ -47,6 +48,7 @@ def _descriptor(rule: Rule) -> dict[str, Any]:
 
 
 def _result(finding: Finding) -> dict[str, Any]:
+    """A finding as SARIF describes it."""
     return {
         "ruleId": finding.rule.id,
         "ruleIndex": rulebook.RULES.index(finding.rule),
@@ -57,6 +59,7 @@ def _result(finding: Finding) -> dict[str, Any]:
 
 
 def _location(finding: Finding) -> dict[str, Any]:
+    """Where a finding is: the file and line, the object and field."""
     location: dict[str, Any] = {}
     if finding.file:
         location["physicalLocation"] = {

@@ -132,6 +132,7 @@ def parse(values: Mapping[str, Any], clock: Clock | None = None) -> AdapterOptio
 
 
 def _settings(values: Mapping[str, Any]) -> AdapterSettings:
+    """The settings of the adapter. Raises UsageError for flags that exclude each other."""
     interval_s = _positive_s("metrics-relist-interval", values)
     max_age_s = values["metrics_max_age"] / NANOSECONDS or interval_s
     if max_age_s < interval_s:
@@ -152,6 +153,7 @@ def _positive_s(name: str, values: Mapping[str, Any]) -> float:
 
 
 def _prometheus(values: Mapping[str, Any], clock: Clock) -> PrometheusSettings:
+    """How Prometheus is reached. Raises UsageError."""
     if values["prometheus_auth_incluster"] and values["prometheus_auth_config"]:
         raise UsageError("--prometheus-auth-incluster and --prometheus-auth-config exclude each other")
     cluster = None

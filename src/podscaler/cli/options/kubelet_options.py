@@ -64,6 +64,7 @@ def parse_kubelets(values: Mapping[str, Any], cluster: Config) -> ScrapeSettings
 
 
 def _kubelet_config(values: Mapping[str, Any], cluster: Config) -> Config:
+    """How kubelets are reached: as the cluster, but with an authority of their own. Raises UsageError."""
     path, is_insecure = values["kubelet_certificate_authority"], bool(values["kubelet_insecure_tls"])
     if path is None:
         return replace(cluster, verify=cluster.verify and not is_insecure, origin="kubelets")

@@ -233,6 +233,7 @@ def parse_settings(options: Mapping[str, Any]) -> ControllerSettings:
 
 
 def _heapster(value: Mapping[str, Any]) -> HeapsterService:
+    """Where Heapster is reached."""
     return HeapsterService(
         namespace=value["heapster-namespace"],
         name=value["heapster-service"],

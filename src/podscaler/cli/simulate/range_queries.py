@@ -36,6 +36,7 @@ def read(request: RangeRequest) -> Sequence[tuple[float, str]]:
 
 
 async def _read_chunks(request: RangeRequest) -> Sequence[tuple[float, str]]:
+    """The points of all range queries, one after the other. Raises UsageError."""
     async with _connected(request) as client:
         points: list[tuple[float, str]] = []
         for start_s, end_s in chunks(request):
@@ -51,6 +52,7 @@ async def _read_chunks(request: RangeRequest) -> Sequence[tuple[float, str]]:
 
 @asynccontextmanager
 async def _connected(request: RangeRequest) -> AsyncIterator[PrometheusClient]:
+    """A client of Prometheus. Raises UsageError with the name of the field that is wrong."""
     clock = SystemClock()
     settings = PrometheusSettings(request.url, ca_file=request.ca_file, token_file=request.token_file)
     try:

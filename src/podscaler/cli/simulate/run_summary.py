@@ -63,6 +63,7 @@ class _Sums:
     latency_worst_ms: float | None = None
 
     def add(self, sync: SimulatedSync) -> None:
+        """Count one sync."""
         self.count_until(sync.at_ms)
         self.last = sync
         state = sync.workload
@@ -108,6 +109,7 @@ class Summaries:
         return [self._summary(key, sums) for key, sums in self.sums.items()]
 
     def _summary(self, key: str, sums: _Sums) -> RunSummary:
+        """The summary of one autoscaler over the whole run."""
         assert sums.last is not None, "sums are made for a sync"
         sums.count_until(self.duration_ms)
         return RunSummary(

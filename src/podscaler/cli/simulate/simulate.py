@@ -158,6 +158,7 @@ def _writer(output: str, out: Path | None, scenario_read: ScenarioFile, *, every
 
 @contextmanager
 def _stream(out: Path | None) -> Iterator[IO[str]]:
+    """The file to write to, or standard output. Raises UsageError."""
     if out is None:
         yield sys.stdout
         return

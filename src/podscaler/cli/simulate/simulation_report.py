@@ -53,6 +53,7 @@ def data(
 
 
 def _row(summary: RunSummary) -> tuple[str, ...]:
+    """The cells of an autoscaler's summary."""
     return (
         summary.autoscaler,
         f"{summary.replicas_min} to {summary.replicas_max}",

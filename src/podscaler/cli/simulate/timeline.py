@@ -60,6 +60,7 @@ class Timeline:
 
 
 def _load(row: TimelineRow) -> str:
+    """The load in a line: requests, cores, memory."""
     parts = []
     if row.requests_per_s:
         parts.append(f"{row.requests_per_s:6.1f} requests/s")
@@ -84,6 +85,7 @@ def _amount(amount: int | None, unit: str) -> str:
 
 
 def _pods(row: TimelineRow) -> str:
+    """The pods in a line: a sign for each, `#` for a ready one, or a number if there are many."""
     text = f"pods {row.replicas:2d}  "
     if max(row.replicas, row.ready) <= _BAR_MAX:
         text += "#" * row.ready + "." * max(row.replicas - row.ready, 0)

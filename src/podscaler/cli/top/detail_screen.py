@@ -121,6 +121,7 @@ class DetailScreen(Screen[None]):
         self._show_tables(detail)
 
     def _show_state(self, detail: Detail) -> None:
+        """Show the name, the state, and the reason for it."""
         row = detail.row
         first = "  ".join(
             [
@@ -136,6 +137,7 @@ class DetailScreen(Screen[None]):
         self.query_one("#state", Static).update(text)
 
     def _show_plots(self, detail: Detail) -> None:
+        """Show the plots of the chosen span."""
         width = max(self.size.width - 2, 20)
         window = TimeWindow(detail.timeline.at, detail.now - self._range_min * 60_000, detail.now)
         text = replicas_plot(detail.timeline, window, width)

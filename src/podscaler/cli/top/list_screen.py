@@ -95,6 +95,7 @@ class ListScreen(Screen[None]):
             self._show()
 
     def _show(self) -> None:
+        """Show the chosen rows; if they are the same as before, only their changed cells."""
         try:
             table = self._table
         except NoMatches:  # between two screens

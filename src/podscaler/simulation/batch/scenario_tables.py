@@ -127,7 +127,7 @@ def _odd_loads(workload: WorkloadModel) -> Iterator[str]:
     series = [demand.total for demand in workload.demands]
     if requests is not None:
         series.append(requests.rate)
-    if any(min(demand.values) < 0 for demand in series) or workload.replicas < 0:
+    if any(min(one_series.values) < 0 for one_series in series) or workload.replicas < 0:
         yield "negative loads are not covered"
     names = [container.name for container in workload.pod.containers]
     if len(set(names)) < len(names):

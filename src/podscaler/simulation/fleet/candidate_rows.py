@@ -60,22 +60,22 @@ def _rows_of_candidates(autoscaler: FleetAutoscaler, candidates: Sequence[Candid
         FleetRow(
             autoscaler=autoscaler.key,
             candidate=candidate.name,
-            pod_hours=instant_ms.pod_hours,
+            pod_hours=scores.pod_hours,
             needed_pod_hours=needed_hours,
-            under_timeshare_pct=instant_ms.elasticity.under_timeshare_pct,
-            under_accuracy_pct=instant_ms.elasticity.under_accuracy_pct,
-            over_timeshare_pct=instant_ms.elasticity.over_timeshare_pct,
-            over_accuracy_pct=instant_ms.elasticity.over_accuracy_pct,
-            instability_pct=instant_ms.elasticity.instability_pct,
-            jitter=instant_ms.elasticity.jitter,
-            slo_missed_pct=instant_ms.slo_missed_pct,
-            lost_pct=instant_ms.lost_pct,
-            scale_changes=instant_ms.scale_changes,
-            speedup=elastic_speedup(first, instant_ms.elasticity),
-            engine=instant_ms.engine,
+            under_timeshare_pct=scores.elasticity.under_timeshare_pct,
+            under_accuracy_pct=scores.elasticity.under_accuracy_pct,
+            over_timeshare_pct=scores.elasticity.over_timeshare_pct,
+            over_accuracy_pct=scores.elasticity.over_accuracy_pct,
+            instability_pct=scores.elasticity.instability_pct,
+            jitter=scores.elasticity.jitter,
+            slo_missed_pct=scores.slo_missed_pct,
+            lost_pct=scores.lost_pct,
+            scale_changes=scores.scale_changes,
+            speedup=elastic_speedup(first, scores.elasticity),
+            engine=scores.engine,
             notes=notes,
         )
-        for candidate, instant_ms in zip(candidates, measured, strict=True)
+        for candidate, scores in zip(candidates, measured, strict=True)
     ]
 
 

@@ -149,6 +149,7 @@ class DaemonSets(Reconciler[Key]):
         return write_errors.first_error(outcomes)
 
     def _report_ended(self, daemon_set: Object, pod: Object) -> None:
+        """Report a pod that has ended, and is replaced."""
         namespace, name = selection.key_of(pod)
         what = f"daemon pod {namespace}/{name} on node {daemonset_nodes.node_of(pod)}"
         if pods.phase(pod) == "Failed":

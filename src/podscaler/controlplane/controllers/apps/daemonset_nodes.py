@@ -59,6 +59,7 @@ def node_of(pod: Object) -> str:
 
 
 def _tolerations(spec: Object) -> list[Object]:
+    """The tolerations of the template, and those of every daemon pod."""
     given: list[Object] = list(spec.get("tolerations") or [])
     host_network = [("network-unavailable", "NoSchedule")] if spec.get("hostNetwork") else []
     for name, effect in (*_CONDITION_TAINTS, *host_network):
@@ -69,6 +70,7 @@ def _tolerations(spec: Object) -> list[Object]:
 
 
 def _fits(daemon_set: Object, node: Object, effects: Sequence[str]) -> bool:
+    """Whether a pod may be on a node, by name, labels and taints with those effects."""
     spec = daemon_set["spec"]["template"].get("spec") or {}
     metadata = node["metadata"]
     if spec.get("nodeName") not in (None, "", metadata["name"]):
@@ -85,6 +87,7 @@ def _fits(daemon_set: Object, node: Object, effects: Sequence[str]) -> bool:
 
 
 def _tolerates(toleration: Object, taint: dict[str, Any]) -> bool:
+    """Whether a toleration is for a taint."""
     if toleration.get("effect") not in (None, "", taint.get("effect")):
         return False
     if toleration.get("key") not in (None, "", taint.get("key")):

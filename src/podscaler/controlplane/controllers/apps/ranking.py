@@ -104,6 +104,7 @@ class _Ranked:
 
 
 def _ranked(pod: Object, on_node: Mapping[str, int], now_ns: int) -> _Ranked:
+    """A pod with what it is compared by; pods that share a node with others go first."""
     metadata, node, is_ready = pod["metadata"], _node(pod), pods.is_ready(pod)
     main_count, sidecar_count = restarts(pod)
     return _Ranked(

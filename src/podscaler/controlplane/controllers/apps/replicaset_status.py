@@ -51,6 +51,7 @@ def _carries(pod: Object, labels: Mapping[str, str]) -> bool:
 
 
 def _conditions(old: Sequence[Object], failure: ReplicaFailure | None, now_ns: int) -> list[Object]:
+    """The conditions with or without ReplicaFailure; an old failure stays as it is."""
     if failure is None:
         return conditions.without(old, "ReplicaFailure")
     new = {

@@ -132,6 +132,7 @@ class StatefulSets(Reconciler[Key]):
         return delete_error or create_error
 
     def _report_recreation(self, stateful_set: Object, pod: Object) -> None:
+        """Report a pod that has ended, and is created again."""
         namespace, name = selection.key_of(stateful_set)
         what = f"StatefulSet {namespace}/{name} is recreating"
         if pods.phase(pod) == "Failed":
@@ -142,6 +143,7 @@ class StatefulSets(Reconciler[Key]):
             self._events.event(stateful_set, "Normal", "RecreatingTerminatedPod", message)
 
     def _report_claims(self, stateful_set: Object) -> None:
+        """Report that volume claims become empty directories."""
         names = statefulset_pods.claim_names(stateful_set)
         if names:
             message = (

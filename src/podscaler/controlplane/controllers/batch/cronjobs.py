@@ -118,11 +118,11 @@ class CronJobs(Reconciler[Key]):
         return wait_s
 
     def _may_start(self, cron_job: Object, due_ns: int) -> bool:
+        """Whether the Job of a time may be created: once, and with Forbid only if no other is active."""
         status, name = cron_job["status"], _job_name(cron_job, due_ns)
         active = status.get("active") or []
-        if any(reference["name"] == name for reference in active) or status.get("lastScheduleTime") == instants.text(
-            due_ns
-        ):
+        is_active = any(reference["name"] == name for reference in active)
+        if is_active or status.get("lastScheduleTime") == instants.text(due_ns):
             return False
         if cron_job["spec"]["concurrencyPolicy"] == "Forbid" and active:
             message = "Not starting job because prior execution is running and concurrency policy is Forbid"
@@ -138,6 +138,7 @@ class CronJobs(Reconciler[Key]):
                 await self._delete(cron_job, job)
 
     async def _start(self, cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> None:
+        """Create the Job of a time, or find the one that an earlier attempt has created."""
         new = _job(cron_job, due_ns, zone)
         try:
             job = await self._registry.create(JOBS, new)

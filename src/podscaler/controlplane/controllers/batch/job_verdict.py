@@ -106,6 +106,7 @@ def _exceeds_restarts(view: JobView) -> bool:
 
 
 def _index_verdict(view: JobView) -> JobVerdict | None:
+    """The verdict by the indexes: too many failed, all ended with some failed, or the success policy met."""
     failed = len(view.failed_indexes)
     limit = view.spec.get("maxFailedIndexes")
     if limit is not None and failed > limit:

@@ -135,6 +135,7 @@ class Jobs(Reconciler[Key]):
         self._strays.pop(key, None)
 
     async def _sync(self, key: Key, job: Object) -> float | None:
+        """Decide, create or delete pods, and write the status; returns the seconds until the next sync."""
         view = JobView(job, await self._owned(key, job))
         await self._release_strays(key)
         status = _started(view, self._clock.now_ns())
@@ -294,6 +295,7 @@ class Jobs(Reconciler[Key]):
             status["completionTime"] = end["lastTransitionTime"]
 
     def _record_end(self, job: Object, status: Object, verdict: JobVerdict) -> None:
+        """Report how a Job has ended."""
         if not verdict.is_success:
             self._events.event(job, "Warning", verdict.reason, verdict.message)
             return
@@ -352,6 +354,7 @@ def _surplus(view: JobView, now_ns: int) -> list[Object]:
 
 
 def _misplaced(view: JobView, now_ns: int) -> list[Object]:
+    """The active pods that no index needs: those without a valid one, and all but one of an index."""
     by_index: defaultdict[int | None, list[Object]] = defaultdict(list)
     for pod in view.active:
         by_index[job_pods.completion_index(pod) if view.is_valid(pod) else None].append(pod)

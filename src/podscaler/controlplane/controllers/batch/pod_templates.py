@@ -29,6 +29,7 @@ def pod_of(view: JobView, index: int | None = None) -> Object:
 
 
 def _add_index(metadata: Object, view: JobView, index: int) -> None:
+    """Give a pod its index, in its name, a label and an annotation."""
     name, suffix = view.job["metadata"]["name"], f"-{index}-"
     metadata["generateName"] = name[: _MAX_GENERATED_PREFIX - len(suffix)] + suffix
     metadata["labels"] = {**(metadata.get("labels") or {}), job_pods.INDEX_KEY: str(index)}
@@ -39,6 +40,7 @@ def _add_index(metadata: Object, view: JobView, index: int) -> None:
 
 
 def _failure_counts(view: JobView, index: int) -> dict[str, str]:
+    """The annotations that count the failures of an index, from the pod that is replaced."""
     replaced = view.replaced_later.get(index)
     if replaced is None:
         return {job_pods.INDEX_FAILURES: "0"}
@@ -53,6 +55,7 @@ def _failure_counts(view: JobView, index: int) -> dict[str, str]:
 
 
 def _indexed_spec(spec: Object, name: str, index: int) -> Object:
+    """The spec with the host name of the index, and the index in a variable of each container."""
     indexed: dict[str, Any] = copy.deepcopy(spec)
     indexed["hostname"] = f"{name}-{index}"
     for container in [*(indexed.get("initContainers") or []), *indexed["containers"]]:

@@ -115,6 +115,7 @@ def _counts_as_failed(view: JobView, verdict: JobVerdict | None, pod: Object) ->
 
 
 def _set_indexes(view: JobView, status: Object, indexes: set[int]) -> None:
+    """Set the succeeded and the failed indexes."""
     for name, value in (("succeeded", len(indexes)), ("completedIndexes", completion_indexes.text(indexes))):
         if value:
             status[name] = value

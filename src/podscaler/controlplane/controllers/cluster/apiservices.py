@@ -117,6 +117,7 @@ def _keys_of_definition(event: ObjectEvent) -> Iterable[str]:
 
 
 def _service(served: GroupVersion, managed: str) -> Object:
+    """The APIService of a group version; `managed` says whether it is renewed on each start."""
     group, version = served
     priority = group_priorities.of_version(group, version)
     return {

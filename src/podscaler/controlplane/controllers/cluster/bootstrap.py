@@ -90,6 +90,7 @@ def _merged(stored: Object, wanted: Object) -> Object:
 
 
 def _cluster_roles() -> Iterator[Object]:
+    """The ClusterRoles, those of the tables and those that aggregate others."""
     for name, rules in bootstrap_roles.CLUSTER_ROLES.items():
         yield _role("ClusterRole", {"name": name}, rules)
     for name, rules in bootstrap_roles.CONTROLLER_RULES.items():
@@ -160,6 +161,7 @@ def _subject(text: str) -> Object:
 
 
 def _object(kind: str, metadata: Object) -> Object:
+    """An object of RBAC with the labels of default objects."""
     annotations = {_AUTOUPDATE: "true"}
     labels = {**_LABELS, **metadata.get("labels", {})}
     return {

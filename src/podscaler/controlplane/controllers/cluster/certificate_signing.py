@@ -74,6 +74,7 @@ class CertificateSigning(Reconciler[Key]):
         return left_s
 
     async def _sign(self, signing_request: Object) -> None:
+        """Sign a request, or note in a condition why it is not signed."""
         spec, status, now_ns = signing_request["spec"], signing_request.setdefault("status", {}), self._clock.now_ns()
         parsed_request, usages = certificatesigningrequest.parse_request(spec["request"]), spec.get("usages") or []
         rejection = request_signing.check(spec["signerName"], parsed_request, usages)

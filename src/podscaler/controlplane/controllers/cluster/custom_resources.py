@@ -153,6 +153,7 @@ class CustomKinds(Reconciler[str]):
             self._end_watches(before)
 
     def _withdraw(self, name: str) -> None:
+        """Serve the kinds of a definition no longer, and end the watches of them."""
         gone = self._served.pop(name, None)
         if gone is None:
             return

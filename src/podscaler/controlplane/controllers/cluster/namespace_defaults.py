@@ -73,6 +73,7 @@ class NamespaceDefaults(Reconciler[str]):
         return None
 
     async def _publish_ca(self, namespace: str) -> None:
+        """Keep the ConfigMap with the certificate of the authority as it should be."""
         config_map = self._registry.find(CONFIG_MAPS, namespace, ROOT_CA)
         data = {"ca.crt": self._ca_certificate}
         if config_map is None:

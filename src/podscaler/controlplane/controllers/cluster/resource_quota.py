@@ -95,6 +95,7 @@ class ResourceQuotas(Reconciler[Key]):
         ]
 
     def _keys_of_quota(self, event: ObjectEvent) -> Iterator[Key]:
+        """Note the quotas of each namespace; yields a quota whose limits are not in its status."""
         namespace, name = key = selection.key_of(event.object)
         names = self._names.setdefault(namespace, set())
         if event.type != "DELETED":

@@ -67,6 +67,7 @@ class TokenSecrets(Reconciler[Key]):
         await write_errors.ignoring_gone(self._registry.delete(SECRETS, *key, uid=secret["metadata"]["uid"]))
 
     def _filled(self, secret: Object, account: Object) -> Object:
+        """The Secret with a token, the authority's certificate and the namespace."""
         metadata = secret["metadata"]
         notes = {**(metadata.get("annotations") or {}), UID_NOTE: account["metadata"]["uid"]}
         texts = {

@@ -101,6 +101,7 @@ class Deployments(Reconciler[Key]):
         )
 
     async def _carry_out(self, plan: DeploymentPlan, deployment: Object) -> float | None:
+        """Do what the plan says; returns the seconds until the next sync, None if none is planned."""
         if plan.create is not None and not await self._create(plan.create, deployment):
             return 0.0
         if plan.create is not None:
@@ -149,6 +150,7 @@ class Deployments(Reconciler[Key]):
         await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), count, subresource="status")
 
     async def _report_failure(self, new: Object, deployment: Object, error: StatusError) -> None:
+        """Report a ReplicaSet that could not be created, in an event and the condition Progressing."""
         message = f'Failed to create new replica set "{new["metadata"]["name"]}": {error.message}'
         self._events.event(deployment, "Warning", progress.CREATE_FAILED, message)
         if progress.deadline_s(deployment) is None:

@@ -58,6 +58,7 @@ def plan(
 
 
 def _roll(rollout: Rollout) -> None:
+    """Plan a step of a rolling update: scale up the new ReplicaSet, else scale down the old ones."""
     if rollout.new is None:
         rollout.create_new()
     else:
@@ -75,6 +76,7 @@ def _scale_up_new(rollout: Rollout) -> bool:
 
 
 def _scale_down_old(rollout: Rollout) -> bool:
+    """Scale down old ReplicaSets: first pods that are not available; whether that changes anything."""
     new = rollout.new
     least_available = rollout.wanted - rollout_bounds.max_unavailable(rollout.deployment)
     unavailable_new = replica_sets.size(new) - replica_sets.count(new, "availableReplicas") if new else 0
@@ -107,6 +109,7 @@ def _remove_pods(rollout: Rollout, most: int, removable: Callable[[Object], int]
 
 
 def _recreate(rollout: Rollout, old_pods_exist: Callable[[Object | None], bool]) -> None:
+    """Plan a step of Recreate: nothing new before the last old pod is gone."""
     rollout.adopt_new()
     scaled_down = [rollout.scale(replica_set, 0) for replica_set in replica_sets.active(rollout.old)]
     if not scaled_down and not replica_sets.total(rollout.old, "replicas") and not old_pods_exist(rollout.new):

@@ -60,6 +60,7 @@ def _add_readiness(subset: Object, states: _States, addresses: dict[_Address, Ob
 
 
 def _build_subset(states: _States, ports: Sequence[_Port], addresses: Mapping[_Address, Object]) -> Object:
+    """A subset with its addresses and ports in upstream's order."""
     ordered = sorted(states)
     result: Object = {}
     for field, is_ready in (("addresses", True), ("notReadyAddresses", False)):

@@ -133,6 +133,7 @@ def _named(pod: Object, name: str, protocol: str) -> int | None:
 
 
 def _container_ports(pod: Object) -> Iterator[Object]:
+    """The ports of containers and sidecars."""
     sidecars = (
         init_container
         for init_container in pod["spec"].get("initContainers") or []

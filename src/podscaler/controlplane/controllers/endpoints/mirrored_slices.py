@@ -41,6 +41,7 @@ def writes(mirrored: Object, existing: Sequence[Object]) -> Writes:
 
 
 def _slices(mirrored: Object) -> Iterator[Object]:
+    """The wanted slices: one for each subset and IP family."""
     for subset in mirrored.get("subsets") or []:
         ports = [{"name": "", **port} for port in subset.get("ports") or []]
         endpoints = list(_endpoints(subset))[:MAX_ADDRESSES]
@@ -51,6 +52,7 @@ def _slices(mirrored: Object) -> Iterator[Object]:
 
 
 def _slice(mirrored: Object, family: str, endpoints: list[Object], ports: list[Object]) -> Object:
+    """A slice with endpoints of one family."""
     metadata = mirrored["metadata"]
     made = {"generateName": f"{metadata['name']}-", "namespace": metadata["namespace"]}
     return {
@@ -64,6 +66,7 @@ def _slice(mirrored: Object, family: str, endpoints: list[Object], ports: list[O
 
 
 def _mirrored_metadata(mirrored: Object) -> Object:
+    """Labels, annotations and owner of a mirroring slice."""
     metadata = mirrored["metadata"]
     labels = {**(metadata.get("labels") or {}), SERVICE_NAME: metadata["name"], MANAGED_BY: MANAGER}
     annotations = metadata.get("annotations") or {}

@@ -93,6 +93,7 @@ def _keep(service: Object, endpoint_slice: Object, content: list[Object], result
 
 
 def _new_slice(service: Object, ports: Ports, endpoints: list[Object]) -> Object:
+    """A new slice of a Service; the server gives it a name."""
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",

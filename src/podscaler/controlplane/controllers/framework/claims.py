@@ -55,6 +55,8 @@ async def _release(registry: Registry, resource: str, obj: Object, uid: str) -> 
 async def _adopt(
     registry: Registry, resource: str, key: selection.Key, owner: Object, selector: Selector
 ) -> Object | None:
+    """Adopt an orphan that the selector matches; None if it is gone, taken or different meanwhile."""
+
     def adopt(newest: Object) -> None:
         taken = ownership.controller_of(newest) is not None or pods.is_terminating(newest)
         if taken or not selector.matches(selection.labels_of(newest)):

@@ -165,6 +165,7 @@ class ControlLoop(Generic[K]):
             self._queue.add(key)
 
     async def _watch(self, watched: Watched[K]) -> None:
+        """Queue the keys of all events; after a failure with backoff, and with all keys."""
         backoff: ExponentialFailureRateLimiter[str] = ExponentialFailureRateLimiter()
         while True:
             try:
@@ -177,6 +178,7 @@ class ControlLoop(Generic[K]):
             self._queue_everything()
 
     async def _read(self, watched: Watched[K], backoff: ExponentialFailureRateLimiter[str]) -> None:
+        """Queue the keys of events until the watch ends."""
         events = self._registry.watch(watched.resource)
         try:
             async for event in events:
@@ -188,6 +190,7 @@ class ControlLoop(Generic[K]):
                 await events.aclose()
 
     async def _work(self) -> None:
+        """Sync keys of the queue until it is shut down."""
         while True:
             try:
                 key = await self._queue.get()
@@ -199,6 +202,7 @@ class ControlLoop(Generic[K]):
                 self._queue.done(key)
 
     async def _sync(self, key: K) -> None:
+        """Sync one key; one that fails is queued again with backoff."""
         try:
             requeue_after_s = await self._reconciler.sync(key)
         except Exception as error:
@@ -210,6 +214,7 @@ class ControlLoop(Generic[K]):
             self._queue.add_after(key, requeue_after_s)
 
     def _report(self, key: K, error: Exception) -> None:
+        """Log a failed sync: conflicts, which are usual, only for debugging."""
         if isinstance(error, StatusError):
             if error.reason == "Conflict":
                 _log.debug("%s: %s: %s", self._reconciler.name, key, error.message)

@@ -87,6 +87,7 @@ async def _renumber(registry: Registry, revision: Object, number: int) -> Object
 
 
 async def _create(registry: Registry, owner: Object, data: Object, number: int) -> Object:
+    """Create a revision; a name that another one has taken changes the hash."""
     status = owner.setdefault("status", {})
     for _ in range(_MOST_COLLISIONS):
         new = _revision(owner, data, number)
@@ -119,6 +120,7 @@ async def _taken_over(registry: Registry, owner: Object, new: Object) -> Object 
 
 
 def _revision(owner: Object, data: Object, number: int) -> Object:
+    """The ControllerRevision of a template, named for its hash."""
     metadata, template = owner["metadata"], owner["spec"]["template"]
     label = POD_LABEL if owner["kind"] == "DaemonSet" else HASH_LABEL
     digest = templates.template_hash(template, (owner.get("status") or {}).get("collisionCount", 0))
