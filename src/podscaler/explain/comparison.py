@@ -90,7 +90,7 @@ def _cells(explanation: Explanation) -> Iterable[tuple[str, str]]:
 
 
 def _next(explanation: Explanation) -> str:
-    """The cell `next change`: `to 2 in 4m`."""
+    """The cell `next change`: `to 2 in 4 min`."""
     change = explanation.next_change
     if change is None:
         return "-"

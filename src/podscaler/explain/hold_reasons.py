@@ -40,7 +40,7 @@ def _cooldown(trace: Trace, cooldown: Cooldown) -> str:
 
 
 def _window(trace: Trace, step: Stabilization) -> str:
-    """Why a window holds the count: `a recommendation of 8 from 2 minutes ago holds back scaling down for 5m`."""
+    """Why a window holds the count: `a recommendation of 8 from 2 min ago holds back scaling down for 5 min`."""
     is_down = step.result > step.proposal
     cutoff = step.down_cutoff if is_down or step.up_cutoff is None else step.up_cutoff
     held = holder(step)

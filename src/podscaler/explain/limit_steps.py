@@ -61,7 +61,7 @@ def _windows(trace: Trace, step: Stabilization) -> Iterable[Line]:
 
 
 def _window(trace: Trace, step: Stabilization, cutoff: int, extreme: str) -> str:
-    """The recommendations in a window: `5m: 8 twice, 6 once, 2 older; the largest is 8`."""
+    """The recommendations in a window: `5 min: 8 (3 min ago), 6 (1 min ago), 2 older; highest 8 (3 min ago)`."""
     window_ns = trace.now - cutoff
     if not window_ns:
         return "none"
@@ -103,7 +103,7 @@ def _lowest(trace: Trace, step: Stabilization) -> str:
 
 
 def _at(trace: Trace, step: Stabilization, replicas: int, cutoff: int) -> str:
-    """Where the result of a window comes from: ` (the proposal itself)` or ` (2 minutes ago)`."""
+    """Where the result of a window comes from: ` (the proposal itself)` or ` (2 min ago)`."""
     if replicas == step.proposal:
         return " (the proposal itself)"
     latest = max(
@@ -115,7 +115,7 @@ def _at(trace: Trace, step: Stabilization, replicas: int, cutoff: int) -> str:
 
 
 def _stabilized(trace: Trace, step: Stabilization) -> str:
-    """The result of the windows: `8, recommended 2 minutes ago, instead of 3`."""
+    """The result of the windows: `8, recommended 2 min ago, instead of 3`."""
     if step.result == step.proposal:
         return f"{step.result}, as proposed"
     held = hold_reasons.holder(step)

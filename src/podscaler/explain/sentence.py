@@ -182,7 +182,7 @@ def _status_failure(trace: Trace) -> str:
 
 
 def _until(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: TraceSource) -> str:
-    """The clause about the next change: `; change in 4m at the latest, to 2`."""
+    """The clause about the next change: `; change in 4 min at the latest, to 2`."""
     if outlook is None:
         return ""
     kind = "next step" if verdict.is_change else "earliest change" if source.is_past else "change"

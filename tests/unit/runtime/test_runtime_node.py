@@ -188,7 +188,14 @@ def shown(opened: OpenRegistry) -> tuple[str, str, str]:
 
 @pytest.mark.parametrize(
     ("annotation", "at_0", "at_5"),
-    [(None, "True", "True"), ("5", "False", "True"), ("5.5", "False", "False"), ("soon", "True", "True")],
+    [
+        (None, "True", "True"),
+        ("5", "False", "True"),
+        ("5.5", "False", "False"),
+        ("soon", "True", "True"),
+        ("inf", "True", "True"),
+        ("nan", "True", "True"),
+    ],
 )
 async def test_simulated_pods_become_ready(
     opened: OpenRegistry, clock: VirtualClock, tmp_path: Path, annotation: str | None, at_0: str, at_5: str

@@ -6,6 +6,7 @@ restart of the node does not change it. The resource metrics read its usage from
 """
 
 import logging
+import math
 from dataclasses import replace
 from typing import Final
 
@@ -103,7 +104,10 @@ class SimulatedPod:
     def _startup_s(self) -> float:
         text = (self._pod["metadata"].get("annotations") or {}).get(STARTUP_ANNOTATION, "0")
         try:
-            return max(0.0, float(text))
+            startup_s = float(text)
+            if not math.isfinite(startup_s):
+                raise ValueError
+            return max(0.0, startup_s)
         except ValueError:
             message = f"the annotation {STARTUP_ANNOTATION} is not a number of seconds: {text!r}; taken as 0"
             self._events.of_pod("Warning", "InvalidAnnotation", message)
