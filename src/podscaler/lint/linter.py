@@ -65,6 +65,7 @@ def _is_about_cluster_only(finding: RuleFinding) -> bool:
 
 
 def _finding(rule: Rule, finding: RuleFinding, lines: dict[tuple[str, int], FieldLines]) -> Finding:
+    """The finding of a rule with the line of its field."""
     item = finding.item
     return Finding(
         rule,

@@ -29,6 +29,7 @@ from podscaler.lint.rules import (
     "PSL022", "unknown-rule", Severity.WARNING, f"The annotation {IGNORE_ANNOTATION} names a rule that does not exist."
 )
 def unknown_rule(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL022: an annotation that switches off a rule that does not exist."""
     known = {rule.id for rule in RULES}
     for item in context.items:
         for name in item.ignored:

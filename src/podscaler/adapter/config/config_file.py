@@ -58,6 +58,7 @@ def parse(text: str, file: str) -> AdapterConfig:
 
 
 def _rule(node: YamlNode) -> DiscoveryRule:
+    """A rule for discovered metrics."""
     fields = node.fields("seriesQuery", "seriesFilters", "resources", "name", "metricsQuery")
     name = fields["name"].fields("matches", "as")
     return DiscoveryRule(
@@ -97,6 +98,7 @@ def _resource_rules(node: YamlNode) -> ResourceRules:
 
 
 def _resource_rule(node: YamlNode) -> ResourceRule:
+    """The rule for CPU or memory."""
     fields = node.fields("containerQuery", "nodeQuery", "resources", "containerLabel")
     return ResourceRule(
         place=node.place,

@@ -109,6 +109,8 @@ def _last_of(*values: Any, stops_at: bool) -> Any:
 
 
 def _compare(operation: Callable[[Any, Any], bool]) -> Callable[..., bool]:
+    """A comparison of two values of the same type."""
+
     def compare(first: Any, second: Any) -> bool:
         if type(first) is not type(second):
             raise TemplateError("incompatible types for comparison")

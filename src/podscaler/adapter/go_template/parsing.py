@@ -201,6 +201,7 @@ class _TokenReader:
         return first
 
     def _operand(self) -> Operand:
+        """The next operand: a constant, a field, a variable, a function, or a pipeline in parentheses."""
         token = self._tokens.pop() if self._tokens else None
         if token is None:
             raise TemplateError("missing value for command")

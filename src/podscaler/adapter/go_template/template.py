@@ -87,6 +87,7 @@ class _Execution:
         return text
 
     def _node(self, node: Node, cursor: Any) -> str:
+        """The text of a node; an assignment has none."""
         if isinstance(node, str):
             return node
         if isinstance(node, Block):
@@ -95,6 +96,7 @@ class _Execution:
         return "" if node.variables else functions.shown(value)
 
     def _conditional(self, block: Block, cursor: Any) -> str:
+        """The text of `if` or `with`; variables declared inside end with it."""
         outer = dict(self._variables)
         value = self._value(block.pipeline, cursor)
         inner = value if block.keyword == "with" else cursor
@@ -104,6 +106,7 @@ class _Execution:
         return text
 
     def _range(self, block: Block, cursor: Any) -> str:
+        """The text of `range`, over the elements of a list or the values of a map by their keys."""
         values = self._evaluate(block.pipeline.commands, cursor)
         if isinstance(values, Mapping):
             pairs = [(key, values[key]) for key in sorted(values)]
@@ -126,6 +129,7 @@ class _Execution:
         self._variables = {name: value for name, value in self._variables.items() if name in outer}
 
     def _value(self, pipeline: Pipeline, cursor: Any) -> Any:
+        """The value of a pipeline, which may declare or assign a variable."""
         value = self._evaluate(pipeline.commands, cursor)
         for name in pipeline.variables[:1]:
             if not pipeline.declares and name not in self._variables:
@@ -134,6 +138,7 @@ class _Execution:
         return value
 
     def _evaluate(self, commands: Sequence[Operand], cursor: Any) -> Any:
+        """The value of commands, each of which gets that of the one before as its last argument."""
         first, *later_commands = commands
         value = self._operand(first, cursor)
         for command in later_commands:
@@ -142,6 +147,7 @@ class _Execution:
         return value
 
     def _operand(self, operand: Operand, cursor: Any) -> Any:
+        """The value of an operand. Raises TemplateError for an undefined variable or field."""
         match operand:
             case TemplateConstant(value):
                 return value

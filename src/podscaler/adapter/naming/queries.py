@@ -137,6 +137,7 @@ class QueryTemplate:
         return BatchQuery(self._render(target.series, [*matchers, f'{label}!=""'], {}, group_by), "", label)
 
     def _is_partitioned(self, series: str, group_by: Sequence[str], keys: tuple[str, ...]) -> bool:
+        """Whether a query for several objects has the same values as queries for one; remembered by its form."""
         cache_key = (series, *group_by, *keys)
         if cache_key not in self._partitioned:
             # the mark stands for the matchers of objects, whose place in the expression decides
@@ -145,6 +146,7 @@ class QueryTemplate:
         return self._partitioned[cache_key]
 
     def _render(self, series: str, matchers: Sequence[str], values: dict[str, str], group_by: Sequence[str]) -> str:
+        """The PromQL of the template. Raises RuleError."""
         data = {
             "Series": series,
             "LabelMatchers": ",".join(matchers),

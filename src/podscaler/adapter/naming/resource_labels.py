@@ -66,6 +66,7 @@ class ResourceLabels:
         return self._labels[resource]
 
     def _resource_of_form(self, label: str) -> GroupResource | None:
+        """The resource of a label that has the form of the template; None if there is none."""
         groups = None if self._pattern is None else self._pattern.find_groups(label)
         if self._pattern is None or groups is None:
             return None
@@ -75,6 +76,7 @@ class ResourceLabels:
         return None if mapped_resource is None else mapped_resource.resource
 
     def _label_of_form(self, resource: GroupResource) -> str:
+        """The label of a resource by the template. Raises RuleError."""
         if self._template is None:
             raise RuleError(f"resources: no label of {resource} is known, and there is no template")
         mapped_resource = self._served.find(GroupResource("", resource.resource))

@@ -72,6 +72,7 @@ class KubeletClient:
         await self.keep(())
 
     async def _scrape(self, target: KubeletTarget) -> NodePoints:
+        """The points of one kubelet. Raises KubeletError, TransportError."""
         transport = self._transports.get(target.server)
         if transport is None:
             transport = self._transports[target.server] = await self._open(target.server)

@@ -72,6 +72,7 @@ class AdapterServer:
             await self._runner.cleanup()
 
     async def _respond(self, request: web.BaseRequest) -> web.Response:
+        """The response to a request, which is counted."""
         began_s = self._telemetry.now_s()
         response, group = await self._answered(request), ""
         segments = request.path.split("/", 3)
@@ -81,6 +82,7 @@ class AdapterServer:
         return response
 
     async def _answered(self, request: web.BaseRequest) -> web.Response:
+        """The response to a request; errors become a Status."""
         try:
             info = request_info.parse(request.method, request.rel_url.raw_path, request.rel_url.raw_query_string)
             rejection = await self._access.check(request, info)

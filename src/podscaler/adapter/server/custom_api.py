@@ -128,6 +128,7 @@ def _expression(requirement: Requirement) -> Object:
 
 
 def _described(value: ObjectValue) -> Mapping[str, str]:
+    """The reference to the object that a value describes."""
     namespace_field = {"namespace": value.namespace} if value.namespace else {}
     return {
         "kind": value.resource.kind,
@@ -138,6 +139,7 @@ def _described(value: ObjectValue) -> Mapping[str, str]:
 
 
 def _item_v1beta1(value: ObjectValue, metric: str, selector: Object | None) -> Object:
+    """An item in v1beta1."""
     return {
         "describedObject": _described(value),
         "metricName": metric,
@@ -148,6 +150,7 @@ def _item_v1beta1(value: ObjectValue, metric: str, selector: Object | None) -> O
 
 
 def _item_v1beta2(value: ObjectValue, metric: str, selector: Object | None) -> Object:
+    """An item in v1beta2."""
     return {
         "describedObject": _described(value),
         "metric": {"name": metric, "selector": selector},

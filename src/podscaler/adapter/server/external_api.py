@@ -56,6 +56,7 @@ class ExternalMetricsApi:
 
 
 def _item(metric: str, value: ExternalValue) -> Object:
+    """An item in v1beta1."""
     return {
         "metricName": metric,
         "metricLabels": dict(value.labels) or None,

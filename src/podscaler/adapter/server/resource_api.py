@@ -62,6 +62,7 @@ class ResourceMetricsApi:
         return await self._several(resource, attributes.namespace, request.parameters)
 
     async def _one(self, resource: GroupResource, namespace: str, name: str) -> Object:
+        """The usage of one pod or node. Raises StatusError 404."""
         described = await self._metrics.find_object(resource, namespace, name)
         if described is None:
             raise _not_found("node" if resource == NODES else "pods", "", name)
@@ -72,6 +73,7 @@ class ResourceMetricsApi:
         return {"kind": _KINDS[resource], "apiVersion": f"{GROUP}/{VERSION}", **self._item(resource, usage)}
 
     async def _several(self, resource: GroupResource, namespace: str, parameters: Mapping[str, str]) -> Object:
+        """The usage of the pods or nodes that the selectors match."""
         selector = custom_api.parse_selector(parameters.get("labelSelector", ""), custom_api.bad_selector)
         fields = _fields(parameters.get("fieldSelector", ""))
         if resource == PODS:
@@ -83,6 +85,7 @@ class ResourceMetricsApi:
         return {"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items}
 
     def _item(self, resource: GroupResource, usage: Usage) -> Object:
+        """An item: of a node its usage, of a pod that of its containers."""
         meta = usage.described.metadata
         metadata = {"name": meta.name, **({"namespace": meta.namespace} if meta.namespace else {})}
         metadata["creationTimestamp"] = rfc3339(self._clock.now_ns())

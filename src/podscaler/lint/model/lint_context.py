@@ -152,6 +152,7 @@ class LintContext:
         return self._by_kind_and_namespace.get((group, kind.lower(), namespace), ())
 
     def _autoscaler(self, item: Item) -> LintedAutoscaler:
+        """An autoscaler with its target, without the metrics that an API server rejects."""
         item = _without_rejected(item)
         reference = item.spec.get("scaleTargetRef") or {}
         key = Key(

@@ -78,6 +78,7 @@ def _of_list(value: Object, kind: str, origin: DocumentOrigin, namespace: str) -
 
 
 def _item(value: Object, origin: DocumentOrigin, namespace: str) -> Item:
+    """The item of an object, with the errors by which an API server would reject it."""
     api_version, kind = value["apiVersion"], value["kind"]
     meta = mapping(value.get("metadata"))
     known = manifest_objects.find_record(api_version, kind)

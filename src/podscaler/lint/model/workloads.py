@@ -93,6 +93,7 @@ def read(item: Item, context: LintContext) -> Workload | None:
 
 
 def _read(item: Item, limit_ranges: Iterable[Object]) -> Workload:
+    """A workload with the defaults of its template, and those of the namespace's LimitRanges."""
     template = semantics.copied(item.spec.get("template") or {})
     template["metadata"] = template.get("metadata") or {}
     pod_defaults.set_pod_defaults(template)

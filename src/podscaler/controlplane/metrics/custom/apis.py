@@ -116,6 +116,7 @@ class MetricValues:
         return self._custom(query, query.name, selector, subject=NAMESPACES, values=[value])
 
     def _of_objects(self, query: MetricsRequest, selector: Selector) -> Object:
+        """The values of one object, or of all that the selector matches."""
         namespace, subject, metric = query.namespace, query.resource, query.subresource
         object_selector = _selector(query.label_selector)
         if all(resource.key != subject for resource in self._resources):  # unknown, or a custom kind that was removed
@@ -130,6 +131,7 @@ class MetricValues:
     def _custom(
         self, query: MetricsRequest, metric: str, selector: Selector, *, subject: str, values: Sequence[Value]
     ) -> Object:
+        """The list of values, in the version that was asked for."""
         resource = next(candidate for candidate in self._resources if candidate.stored and candidate.key == subject)
         described = [(metric_lists.reference(resource, query.namespace, value.name), value) for value in values]
         now_ns = self._clock.now_ns()

@@ -76,6 +76,7 @@ class PodAssociation:
         return {object_name: pods for object_name, pods in pods_by_object.items() if pods}
 
     def _of_service(self, service: Object) -> PodNames:
+        """The names of the running pods that a Service selects."""
         labels = service["spec"].get("selector")
         if not labels:
             return frozenset()

@@ -63,6 +63,7 @@ class ConfigMaps:
         self._reported.pop(owner, None)
 
     async def _apply(self, event: ObjectEvent) -> None:
+        """Read a changed ConfigMap again, or forget it if it has no label any more."""
         metadata = event.object["metadata"]
         owner = (metadata["namespace"], metadata["name"])
         api = (metadata.get("labels") or {}).get(LABEL)
@@ -74,6 +75,7 @@ class ConfigMaps:
         self._report(event.object, owner, problems)
 
     async def _read_metrics(self, config_map: Object, api: str) -> tuple[Sequence[Series], Sequence[EntryProblem]]:
+        """The series of a ConfigMap, and what is wrong with its other entries."""
         if api not in APIS:
             reason = f"{shown(api)} is no metrics API: it must be {' or '.join(APIS)}"
             return (), [EntryProblem(f"metadata.labels[{LABEL}]", reason)]

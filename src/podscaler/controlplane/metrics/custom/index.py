@@ -62,6 +62,7 @@ class MetricIndex:
         return [series for name in sorted(by_owner) for series in by_owner[name]]
 
     def _add(self, owner: Owner, series: Sequence[Series]) -> None:
+        """Add the series of a ConfigMap."""
         namespace, name = owner
         self._by_owner[owner] = series
         for one_series in series:
@@ -70,6 +71,7 @@ class MetricIndex:
             self._series_counts[listed] += 1
 
     def _remove(self, owner: Owner) -> None:
+        """Remove the series of a ConfigMap."""
         namespace, name = owner
         for one_series in self._by_owner.pop(owner, ()):
             listed = _listed(one_series)

@@ -73,6 +73,7 @@ def _list(group: str, version: str, items: Sequence[Object]) -> Object:
 
 
 def _item_v1beta1(described: Object, value: Value, metric: Object, timestamp: str) -> Object:
+    """An item in v1beta1."""
     return {
         "describedObject": described,
         "metricName": metric["name"],
@@ -84,6 +85,7 @@ def _item_v1beta1(described: Object, value: Value, metric: Object, timestamp: st
 
 
 def _item_v1beta2(described: Object, value: Value, metric: Object, timestamp: str) -> Object:
+    """An item in v1beta2."""
     return {
         "describedObject": described,
         "metric": metric,

@@ -95,6 +95,7 @@ def _parse_items(text: str) -> list[tuple[str, Any]]:
 
 
 def _parse_series(key: str, items: Iterable[tuple[str, Any]], context: EntryContext) -> ParsedEntry:
+    """The series of the items of one key, and what is wrong with others."""
     series, problems = [], []
     for path, item in items:
         try:
@@ -119,6 +120,7 @@ def _series(key: str, item: Any, context: EntryContext) -> Series:
 
 
 def _metric(value: Any) -> str:
+    """The name of the metric. Raises EntryError."""
     name = fields.text(value, "metric")
     if not name:
         raise EntryError("metric must not be empty")
@@ -128,6 +130,7 @@ def _metric(value: Any) -> str:
 
 
 def _subject(entry: Fields, context: EntryContext) -> Subject:
+    """What an entry describes: pods, an object, or nothing in the cluster. Raises EntryError."""
     if context.api == "external":
         return Outside()
     match [name for name in SUBJECTS if name in entry]:
@@ -140,6 +143,7 @@ def _subject(entry: Fields, context: EntryContext) -> Subject:
 
 
 def _schedule(entry: Fields, start_ns: int) -> Schedule:
+    """The values of an entry over time: constant, in steps, or a ramp. Raises EntryError."""
     if "start" in entry:
         start_ns = fields.instant_ns(entry["start"], "start")
     match [name for name in SCHEDULES if name in entry]:
@@ -158,6 +162,7 @@ def _schedule(entry: Fields, start_ns: int) -> Schedule:
 
 
 def _step(item: Any, path: str, start_ns: int) -> ValueStep:
+    """A step, at an instant or so long after the start. Raises EntryError."""
     entry = fields.mapping(item, path, ("after", "at", "value"))
     if ("after" in entry) == ("at" in entry):
         raise EntryError(f"{path} must have either `after` or `at`")
@@ -168,6 +173,7 @@ def _step(item: Any, path: str, start_ns: int) -> ValueStep:
 
 
 def _ramp(item: Any, start_ns: int) -> Ramp:
+    """A ramp from one value to another. Raises EntryError."""
     entry = fields.mapping(item, "ramp", ("from", "to", "over", "after"))
     span_ns = fields.span_ns(fields.required(entry, "over", "ramp"), "ramp.over")
     if not span_ns:

@@ -97,6 +97,7 @@ class HeapsterModel:
         raise HeapsterError(404, "404: Page Not Found")
 
     def _metrics_api(self, parts: Sequence[str], parameters: Mapping[str, str]) -> Any:
+        """The response of the API in the form of metrics.k8s.io. Raises HeapsterError."""
         match parts:
             case ["nodes"]:
                 return _list("NodeMetricsList", self._nodes.list(""), parameters)

@@ -51,6 +51,7 @@ def _is_own(obj: Object) -> bool:
 
 
 def _service() -> Object:
+    """The Service, which has no selector."""
     labels = {"kubernetes.io/name": "Heapster", "k8s-app": NAME, OWN_LABEL: NAME}
     metadata = {"namespace": NAMESPACE, "name": NAME, "labels": labels}
     return {
@@ -62,6 +63,7 @@ def _service() -> Object:
 
 
 def _slice(address: str, port: int) -> Object:
+    """Its only EndpointSlice."""
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
