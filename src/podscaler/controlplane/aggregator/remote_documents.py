@@ -106,6 +106,7 @@ class RemoteDocuments(Reconciler[str]):
         return READ_PERIOD_S if remote is not None else None
 
     def _store(self, key: str, documents: RemoteDiscovery | None) -> None:
+        """Replace the documents of a server; a new generation begins if they differ."""
         if self._documents.get(key) == documents:
             return
         if documents is None:
@@ -115,6 +116,7 @@ class RemoteDocuments(Reconciler[str]):
         self.generation += 1
 
     async def _read_version(self, remote: Remote) -> RemoteDiscovery:
+        """The documents of a server; if it does not respond, those that it had before, marked stale."""
         before = self.of(remote)
         stale = RemoteDiscovery(before.resources, openapi_url=before.openapi_url)
         if not remote.is_available:
@@ -128,6 +130,7 @@ class RemoteDocuments(Reconciler[str]):
             return stale
 
     async def _read_resources(self, remote: Remote) -> Sequence[Object]:
+        """The resources of a server, in the aggregated form or in that of older servers."""
         try:
             body = await self._read_body(remote, "/apis", proxy_headers.AGGREGATOR_USER, AGGREGATED_DISCOVERY_TYPE)
             resources = await asyncio.to_thread(discovery_parsing.find_in_discovery, body, remote.group, remote.version)
@@ -139,6 +142,7 @@ class RemoteDocuments(Reconciler[str]):
         return await asyncio.to_thread(discovery_parsing.from_resource_list, body)
 
     async def _read_openapi_url(self, remote: Remote) -> str:
+        """The URL of the server's OpenAPI document; empty if it has none."""
         try:
             body = await self._read_body(remote, "/openapi/v3", proxy_headers.OPENAPI_USER, "application/json")
             paths = (await asyncio.to_thread(msgspec.json.decode, body, type=_OpenApiIndex)).paths

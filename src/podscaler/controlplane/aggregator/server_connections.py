@@ -101,6 +101,7 @@ class APIServerConnections:
         await self.keep_only(())
 
     async def _session_for(self, remote: Remote) -> aiohttp.ClientSession:
+        """The connections to servers that are verified in the same way."""
         key = _verification_of(remote)
         session = self._sessions.get(key)
         if session is None:
@@ -123,6 +124,7 @@ def _verification_of(remote: Remote) -> TLSVerification:
 
 
 def _new_session(context: ssl.SSLContext) -> aiohttp.ClientSession:
+    """Connections without cookies, with limits for heads and for connecting."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=context, limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE_S),
         cookie_jar=aiohttp.DummyCookieJar(),

@@ -79,6 +79,7 @@ def ready_endpoints(slices: Sequence[Object], port_name: str) -> Iterator[tuple[
 
 
 def _resolve_endpoints(registry: Registry, service: Object, number: int) -> Sequence[Address]:
+    """The ready addresses of a Service's port. Raises Unreachable."""
     name, port = service["metadata"]["name"], find_port(service, number)
     if port is None:
         raise Unreachable(f'no service port {number} found for service "{name}"')

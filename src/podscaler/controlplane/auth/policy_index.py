@@ -110,6 +110,7 @@ class PolicyIndex:
         return rules, list(errors)
 
     def _add_binding(self, entry: Entry) -> None:
+        """Index the grants of a binding by its namespace and subjects."""
         binding = entry.decode()
         reference = binding.get("roleRef") or {}
         role = (entry.namespace if reference.get("kind") == "Role" else "", reference.get("name", ""))

@@ -50,6 +50,7 @@ def _lines(path: Path, content: bytes) -> list[str]:
 
 
 def _user(row: Sequence[str], location: str) -> tuple[str, User]:
+    """The token and user of a row. Raises UsageError."""
     if len(row) < COLUMNS_MIN:
         raise UsageError(f"{location}: expected a token, a user name and a uid, separated by commas")
     token, name, uid = (cell.strip() for cell in row[:COLUMNS_MIN])

@@ -269,6 +269,7 @@ def _subject(name: str, groups: Sequence[str]) -> x509.Name:
 
 
 def _new_authority(now: datetime) -> SigningKeyPair:
+    """A new key with its self-signed certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(f"podscaler-{x509.random_serial_number() % 16**8:08x}")
     builder = _builder(name, name, key, now=now, life=AUTHORITY_LIFE)
@@ -294,6 +295,7 @@ def _new_server(
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, *, now: datetime, life: timedelta
 ) -> x509.CertificateBuilder:
+    """A certificate of a key, with a random number and a life that begins a little before now."""
     builder = x509.CertificateBuilder(subject_name=subject, issuer_name=issuer, public_key=key.public_key())
     builder = builder.serial_number(x509.random_serial_number())
     builder = builder.not_valid_before(now - CLOCK_SKEW).not_valid_after(now + life)
@@ -311,6 +313,7 @@ def _name(common_name: str) -> x509.Name:
 
 
 def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    """What a key may be used for: signatures, and those of an authority also certificates."""
     return x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,

@@ -35,6 +35,7 @@ def certificate_document(*, server_url: str, authority_pem: bytes, pair: ClientP
 
 
 def _document(server_url: str, authority_pem: bytes, user: dict[str, Any]) -> dict[str, Any]:
+    """A kubeconfig with one cluster, one user and one context."""
     cluster = {"server": server_url, "certificate-authority-data": _base64(authority_pem)}
     context = {"cluster": ENTRY_NAME, "user": ENTRY_NAME, "namespace": "default"}
     return {

@@ -132,6 +132,7 @@ def _alternative_names(request: x509.CertificateSigningRequest) -> list[x509.Gen
 
 
 def _key_usage(usages: Sequence[str]) -> x509.KeyUsage:
+    """What the key of a signed request may be used for."""
     return x509.KeyUsage(
         digital_signature=SIGNATURE in usages,
         content_commitment=False,

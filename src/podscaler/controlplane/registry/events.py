@@ -78,6 +78,7 @@ class EventRecorder:
             await self._writer
 
     async def _write_buffered(self) -> None:
+        """Write the buffered events in batches; similar events of a batch become one."""
         while self._buffer:
             self._has_dropped = False
             batch: dict[str, Object] = {}
@@ -117,6 +118,7 @@ class EventRecorder:
         await self._registry.create("events", event)
 
     def _body(self, obj: Object, field_path: str, event: EventDraft) -> Object:
+        """The Event of a draft about an object, or about a field of it."""
         metadata = obj["metadata"]
         involved = {
             "kind": obj.get("kind", ""),

@@ -134,6 +134,7 @@ def _message_of(resource: Resource) -> str:
 
 
 def _prepare_update(resource: Resource, new: Object, old: Object, subresource: str) -> None:
+    """Call the hook of the kind for an update of the object or of a subresource."""
     strategy = resource.strategy
     if not subresource:
         strategy.prepare_update(new, old)

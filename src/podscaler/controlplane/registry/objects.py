@@ -174,6 +174,8 @@ class Objects:
         return await self._create(kind, author, obj, "", dry_run)
 
     async def _create(self, kind: Resource, author: Author | None, obj: Object, uid: str, dry_run: bool) -> Entry:
+        """Create an object in a transaction, which is repeated after the objects are converted by a webhook."""
+
         def create(transaction: Transaction) -> Entry:
             if kind.strategy.convert is None:
                 return self._writer.create(transaction, kind, obj, author, uid)
@@ -200,6 +202,7 @@ class Objects:
         return await remote_conversion.settled(self.converter, run)
 
     async def _create_admitted(self, kind: Resource, obj: Object, author: Author | None, dry_run: bool) -> Entry:
+        """Create an object after all admission, that of webhooks included."""
         self._writer.admit(kind, obj, None)
         metadata = obj.setdefault("metadata", {})
         namespace = metadata.get("namespace", "") if kind.namespaced else ""
@@ -290,6 +293,7 @@ class Objects:
         )
 
     async def _admit_delete(self, kind: Resource, entry: Entry, options: DeleteOptions) -> None:
+        """Let webhooks review a deletion. Raises StatusError if one denies it."""
         old = entry.decode()
         write = AdmittedWrite(
             kind, "DELETE", "", entry.namespace, entry.name, new=None, old=old, is_dry=options.dry_run

@@ -156,6 +156,7 @@ def open_journal(directory: Path, *, is_synced: bool = True, is_new_cluster: boo
 
 
 def _open_claimed(directory: Path, lock: int, *, is_synced: bool, is_new_cluster: bool) -> Journal:
+    """The journal of a directory whose lock is held. Raises UsageError if the database cannot be used, or is lost."""
     path = directory / data_directory.DATABASE
     marker = None if is_new_cluster else data_directory.read_marker(directory)
     reserve = Reserve(directory, is_wanted=is_synced)

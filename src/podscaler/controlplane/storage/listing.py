@@ -106,6 +106,7 @@ def parse_revision(text: str) -> int:
 
 
 def _check_options(options: ListOptions) -> None:
+    """Raise StatusError 422 for options that exclude each other."""
     match, version = options.resource_version_match, options.resource_version
     errors: list[FieldError] = []
     if match:
@@ -117,6 +118,7 @@ def _check_options(options: ListOptions) -> None:
 
 
 def _match_errors(match: str, version: str, continue_token: str) -> list[FieldError]:
+    """Errors of resourceVersionMatch, which needs a resourceVersion and excludes a continue token."""
     parameter = "resourceVersionMatch"
     errors = []
     if not version:
@@ -138,6 +140,7 @@ def _is_exact(options: ListOptions) -> bool:
 
 
 def _next_page(store: Store, selection: SelectionPredicate, options: ListOptions) -> ListPage:
+    """The page that follows a continue token. Raises ContinueExpired if its revision is compacted."""
     revision, start = _parse_token(options.continue_token)
     if options.resource_version not in ("", "0"):
         raise api_errors.bad_request("specifying resource version is not allowed when using continue")

@@ -66,6 +66,7 @@ class Table:
             self._keys_by_owner.setdefault(uid, {})[entry.key] = None
 
     def _unindex_owners(self, entry: Entry) -> None:
+        """Remove an object from the index of owners."""
         for uid in entry.owner_uids:
             owned = self._keys_by_owner.get(uid)
             if owned is not None:

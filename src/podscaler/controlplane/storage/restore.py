@@ -98,6 +98,7 @@ def _convert(copy: sqlite3.Connection, path: Path, marker: ClusterMarker | None)
 
 
 def _move_aside(directory: Path, names: Iterable[str]) -> Path:
+    """Move files into a new folder of the directory; returns the folder."""
     number = 1
     while (aside := directory / f"before-restore-{number}").exists():
         number += 1

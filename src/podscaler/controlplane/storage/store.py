@@ -209,6 +209,7 @@ class Store:
         return event.entry if event else self.table(resource).find(key)
 
     def _accept(self, transaction: Transaction) -> None:
+        """Take the events of a transaction into the batch that is committed next."""
         batch = self._pending_batch()
         batch.events += transaction.events
         batch.transactions.append(transaction)
@@ -398,6 +399,7 @@ async def open_store(
 
 
 def _row(event: StoreEvent) -> Row:
+    """The row of an event in the database."""
     subject = event.subject
     return Row(
         revision=event.revision,

@@ -93,6 +93,7 @@ class Watchers:
         store.listen(self._wake)
 
     def _wake(self, events: list[StoreEvent]) -> None:
+        """Wake the subscriptions that wait for changes of these kinds and namespaces."""
         changed: dict[str, set[str]] = {}
         for event in events:
             changed.setdefault(event.subject.resource, set()).add(event.subject.namespace)
@@ -195,6 +196,7 @@ class Subscription:
             self._waiter.set_result(None)
 
     def _initial_batch(self, entries: list[Entry]) -> EventBatch:
+        """The next of the objects that are there at the start."""
         chunk = entries[self._initial_sent : self._initial_sent + BATCH_SIZE]
         self._initial_sent += len(chunk)
         done = self._initial_sent >= len(entries)
@@ -259,6 +261,7 @@ def too_old(revision: int, compacted_revision: int) -> StatusError:
 
 
 def _check_options(options: ListOptions) -> None:
+    """Raise StatusError 422 for options that exclude each other in a watch."""
     parameter, match = "resourceVersionMatch", options.resource_version_match
     errors = []
     if options.send_initial_events is not None and match != "NotOlderThan":

@@ -93,6 +93,7 @@ class GarbageCollector(Reconciler[Key]):
         return None
 
     def _keys_of(self, resource: str, event: ObjectEvent) -> Iterator[Key]:
+        """Note the owners of a changed object; yields the objects that may have to be collected now."""
         obj, key = event.object, (resource, *selection.key_of(event.object))
         uid = obj["metadata"]["uid"]
         before, now = self._owners.pop(uid, ()), _owner_facts(obj)
@@ -156,6 +157,7 @@ class GarbageCollector(Reconciler[Key]):
                 await write_errors.ignoring_gone(self._registry.mutate(resource, *selection.key_of(dependent), unblock))
 
     async def _delete_dependents(self, key: Key, obj: Object) -> float | None:
+        """Delete the dependents that block a deletion in the foreground, then remove its finalizer."""
         uid = obj["metadata"]["uid"]
         blocking = [(resource, one) for resource, one in self._dependents(uid) if owners.blocks(one, uid)]
         if not blocking:

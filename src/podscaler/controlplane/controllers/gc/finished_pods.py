@@ -56,6 +56,7 @@ class FinishedPods(Reconciler[str]):
         return None
 
     def _keys_of_pod(self, event: ObjectEvent) -> Iterable[str]:
+        """Note a finished pod; something is to do if there are too many."""
         key = selection.key_of(event.object)
         if event.type == "DELETED" or not pods.is_finished(event.object):
             self._finished.pop(key, None)

@@ -107,6 +107,7 @@ class NamespaceDeletion(Reconciler[str]):
         )
 
     async def _write_conditions(self, namespace: Object, left: Mapping[str, Sequence[Object]]) -> None:
+        """Write what is left in the namespace, if that has changed."""
         new = _conditions(namespace, left, self._clock)
         if new == (namespace.get("status") or {}).get("conditions"):
             return
@@ -117,6 +118,8 @@ class NamespaceDeletion(Reconciler[str]):
         await self._registry.mutate(NAMESPACES, "", namespace["metadata"]["name"], change, subresource="status")
 
     async def _finalize(self, namespace: Object) -> None:
+        """Remove the finalizer, with which the namespace is gone."""
+
         def change(newest: Object) -> None:
             finalizers = newest["spec"].get("finalizers") or []
             newest["spec"]["finalizers"] = [finalizer for finalizer in finalizers if finalizer != FINALIZER]

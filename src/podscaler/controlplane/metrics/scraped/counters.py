@@ -69,6 +69,7 @@ class CounterRates(Generic[K]):
 
 
 def _advance(counter: _Counter, value: float, at_s: float) -> CounterRate | None:
+    """Add a reading; the rate over the window, None before there are two. A smaller value is a restart from zero."""
     counter.increase += value if value < counter.last else value - counter.last
     counter.last = value
     counter.readings.append((at_s, counter.increase))
