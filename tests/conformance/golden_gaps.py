@@ -31,6 +31,8 @@ _RULES: dict[str, str] = {
 WEBHOOK_GAPS: dict[str, str] = {
     "a patch": "upstream computes managedFields before webhooks change the object, so that nobody owns their fields",
     "a patch that does not apply": "the error does not say which operation failed",
+    "a patch sets a deletion timestamp": "upstream stores an object that is being deleted from the start",
+    "an update: a patch removes the uid": "the error does not say which operation failed",
 }
 """The reason by case of `webhook_cases`."""
 

@@ -378,6 +378,82 @@ CASES = [
         _responds(lambda _: patch_response({"op": "replace", "path": "/metadata/name", "value": "other"})),
         "mutating",
     ),
+    _admission(
+        "a patch changes the namespace",
+        _responds(lambda _: patch_response({"op": "replace", "path": "/metadata/namespace", "value": "kube-system"})),
+        "mutating",
+    ),
+    _admission(
+        "a patch removes the namespace",
+        _responds(lambda _: patch_response({"op": "remove", "path": "/metadata/namespace"})),
+        "mutating",
+    ),
+    _admission(
+        "a patch removes the metadata",
+        _responds(lambda _: patch_response({"op": "remove", "path": "/metadata"})),
+        "mutating",
+    ),
+    _admission(
+        "a patch removes the name",
+        _responds(lambda _: patch_response({"op": "remove", "path": "/metadata/name"})),
+        "mutating",
+    ),
+    _admission(
+        "a patch sets the uid",
+        _responds(
+            lambda _: patch_response(
+                {"op": "add", "path": "/metadata/uid", "value": "11111111-2222-3333-4444-555555555555"}
+            )
+        ),
+        "mutating",
+    ),
+    _admission(
+        "a patch sets the resource version",
+        _responds(lambda _: patch_response({"op": "add", "path": "/metadata/resourceVersion", "value": "7"})),
+        "mutating",
+    ),
+    _admission(
+        "a patch sets a deletion timestamp",
+        _responds(
+            lambda _: patch_response(
+                {"op": "add", "path": "/metadata/deletionTimestamp", "value": "2026-01-01T00:00:00Z"}
+            )
+        ),
+        "mutating",
+    ),
+    _admission(
+        "a patch changes the kind",
+        _responds(lambda _: patch_response({"op": "replace", "path": "/kind", "value": "ServiceAccount"})),
+        "mutating",
+    ),
+    _admission(
+        "a patch changes the version",
+        _responds(lambda _: patch_response({"op": "replace", "path": "/apiVersion", "value": "v2"})),
+        "mutating",
+    ),
+    *(
+        Case(
+            f"an update: a patch {name}",
+            "mutating",
+            [("POST", MAPS, config_map()), ("PUT", f"{MAPS}/a", config_map()), ("GET", f"{MAPS}/a", None)],
+            _responds(lambda _, operation=operation: patch_response(operation)),
+            prepared_at=1,
+        )
+        for name, operation in {
+            "changes the name": {"op": "replace", "path": "/metadata/name", "value": "other"},
+            "removes the name": {"op": "remove", "path": "/metadata/name"},
+            "changes the namespace": {"op": "replace", "path": "/metadata/namespace", "value": "kube-system"},
+            "removes the namespace": {"op": "remove", "path": "/metadata/namespace"},
+            "changes the uid": {"op": "replace", "path": "/metadata/uid", "value": "x"},
+            "removes the uid": {"op": "remove", "path": "/metadata/uid"},
+            "removes the metadata": {"op": "remove", "path": "/metadata"},
+            "changes the creation timestamp": {
+                "op": "replace",
+                "path": "/metadata/creationTimestamp",
+                "value": "2026-01-01T00:00:00Z",
+            },
+        }.items()
+    ),
     Case(
         "updates and deletes",
         "validating",

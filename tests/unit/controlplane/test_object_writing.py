@@ -71,7 +71,7 @@ async def test_created_objects_are_complete(objects: Objects) -> None:
             "managedFields": [
                 entry_of(
                     {
-                        "f:metadata": {"f:deletionTimestamp": {}, "f:labels": {}},
+                        "f:metadata": {"f:labels": {}},
                         "f:spec": {".": {}, "f:size": {}},
                     }
                 )

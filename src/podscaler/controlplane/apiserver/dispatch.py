@@ -39,7 +39,6 @@ from podscaler.controlplane.apiserver.handlers.remote_proxy import ProxiedReques
 from podscaler.controlplane.apiserver.handlers.reviews import REVIEWS, Review, ReviewContext
 from podscaler.controlplane.apiserver.http import (
     http_errors,
-    name_checks,
     negotiation,
     query_options,
     request_bodies,
@@ -58,7 +57,7 @@ from podscaler.controlplane.apiserver.streaming import pod_logs, pod_ports, pod_
 from podscaler.controlplane.apiserver.streaming.watch_streams import OpenStreams
 from podscaler.controlplane.apiserver.webhooks import matching
 from podscaler.controlplane.auth.authorizer import Attributes
-from podscaler.controlplane.registry import remote_admission
+from podscaler.controlplane.registry import object_preparation, remote_admission
 from podscaler.controlplane.registry.remote_admission import CONNECTED_SUBRESOURCES, WriteContext
 from podscaler.controlplane.registry.users import User
 from podscaler.controlplane.storage import field_selectors
@@ -263,7 +262,7 @@ class Dispatcher:
         context.warnings.extend(received.warnings)
         obj, auth = received.obj, self._auth_filter
         obj.setdefault("metadata", {})
-        name_checks.set_namespace(obj, target.namespace)
+        object_preparation.set_namespace(obj, target.namespace)
         review_context = ReviewContext(user, auth.authenticator, auth.authorizer, self._server.clock.now_ns())
         status = review.evaluate(obj, review_context)
         encoded = json_text.encode({**obj, "status": status})

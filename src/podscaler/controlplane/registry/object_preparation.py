@@ -21,13 +21,31 @@ _OMITTED_WHEN_EMPTY = ("labels", "annotations", "ownerReferences", "finalizers",
 _KEPT_IF_MISSING = ("name", "namespace", "uid")
 
 
+def set_namespace(obj: Object, namespace: str) -> None:
+    """Set the namespace of a request in `obj`, in place; empty for cluster-scoped objects.
+
+    Handlers call it with what a client sent, and admission with what webhooks made of it. Raises StatusError 400 if
+    `obj` names another namespace.
+    """
+    metadata = obj.setdefault("metadata", {})
+    named = metadata.get("namespace", "")
+    if namespace and named and named != namespace:
+        raise api_errors.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    if namespace:
+        metadata["namespace"] = namespace
+    else:
+        metadata.pop("namespace", None)
+
+
 def complete_new(resource: Resource, obj: Object, *, uid: str, now_ns: int) -> None:
     """Set the metadata of a new object that has a name, and apply the kind's create strategy.
 
     `now_ns` is the time of the create, nanoseconds since the epoch.
     """
     metadata = obj["metadata"]
-    for name in ("managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+    for name in ("managedFields", "selfLink", "generation"):
         metadata.pop(name, None)
     if not resource.namespaced:
         metadata.pop("namespace", None)

@@ -112,6 +112,8 @@ class ObjectWriter:
         self._check_namespace(transaction, resource, metadata)
         self._set_type(resource, obj)
         sent = managed_fields = metadata.get("managedFields")
+        for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):  # of a webhook; nobody manages them
+            metadata.pop(name, None)
         if author is not None:
             managed_fields = self.field_managers.entries_of_new(resource, obj, author, transaction.now_ns)
         self.admit(resource, obj, None)

@@ -14,8 +14,11 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from podscaler.api.machinery.field import invalid, invalid_object, required
+from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object, Resource
 from podscaler.base.errors import StatusError
+from podscaler.controlplane.registry import object_preparation
 from podscaler.controlplane.storage.entries import Entry
 
 ATTEMPTS_MAX = 10
@@ -144,9 +147,10 @@ async def admitted_create(
         create: stores an object (changed in place) with a uid (empty: a new one); a dry run if the third argument is
             true.
 
-    Raises StatusError as `create`, and for a rejected write.
+    Raises StatusError as `create`, 400 if admission changed the namespace, and for a rejected write.
     """
     new = await admission.mutate(write) or {}
+    object_preparation.set_namespace(new, write.namespace)
     preview = (await create(copied(new), "", True)).decode()
     metadata = preview["metadata"]
     await admission.validate(replace(write, new=preview, name=metadata["name"]))
@@ -157,12 +161,14 @@ async def admitted_create(
 async def admitted_update(admission: AsyncAdmission, write: AdmittedWrite, steps: UpdateSteps) -> Entry:
     """The entry of a changed object; `write` lacks the objects.
 
-    Raises StatusError as the steps, and for a rejected write.
+    Raises StatusError as the steps, 400 if admission changed the namespace, and for a rejected write.
     """
     for attempt in range(1, ATTEMPTS_MAX + 1):
         stored = steps.read()
         old, changed = await steps.change(stored)
         new = await admission.mutate(replace(write, new=changed, old=copied(old))) or {}
+        object_preparation.set_namespace(new, write.namespace)
+        _check_named(new, write.resource)
         try:
             entry, preview = await steps.store(copied(new), stored.revision, True)
             await admission.validate(replace(write, new=preview, old=old))
@@ -171,6 +177,14 @@ async def admitted_update(admission: AsyncAdmission, write: AdmittedWrite, steps
             if error.code != _CONFLICT or attempt == ATTEMPTS_MAX or steps.read().revision == stored.revision:
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def _check_named(new: Object, resource: Resource) -> None:
+    """Raise StatusError 422 if admission removed the name of an object that is updated."""
+    if not new["metadata"].get("name"):
+        path = "metadata.name"
+        errors = [required(path, "name or generateName is required"), invalid(path, "", checks.IMMUTABLE)]
+        raise invalid_object(group=resource.group, kind=resource.kind, name="", errors=errors)
 
 
 async def admit_connection(

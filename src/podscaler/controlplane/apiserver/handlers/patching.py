@@ -37,6 +37,7 @@ from podscaler.controlplane.apiserver.http.query_options import FieldValidation
 from podscaler.controlplane.apiserver.http.request_bodies import BodyKind, Kinds
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
+from podscaler.controlplane.registry import object_preparation
 from podscaler.controlplane.storage.options import UpdateOptions
 
 PatchType = Literal["json", "merge", "strategic"]
@@ -178,7 +179,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
         before.update(stored)
         obj, kind = patcher.decoded(request.served.version.from_storage(stored))
         name_checks.check_name(obj, path.name)
-        name_checks.set_namespace(obj, path.namespace)
+        object_preparation.set_namespace(obj, path.namespace)
         writes.remove_duplicate_owners(obj, request.warnings, is_patched=True)
         return writes.to_storage(_version(request, kind), obj)
 
@@ -204,7 +205,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
         if not stored:
             _check_new(server, request, obj)
         name_checks.check_name(obj, path.name)
-        name_checks.set_namespace(obj, path.namespace)
+        object_preparation.set_namespace(obj, path.namespace)
         writes.remove_duplicate_owners(obj, request.warnings, is_patched=True)
         return writes.to_storage(version, obj)
 

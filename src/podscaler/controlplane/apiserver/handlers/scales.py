@@ -19,7 +19,7 @@ from podscaler.controlplane.apiserver.http.query_options import WriteOptions
 from podscaler.controlplane.apiserver.http.request_bodies import GO_SCHEME, BodyKind
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
-from podscaler.controlplane.registry import field_managers, scale_field_managers
+from podscaler.controlplane.registry import field_managers, object_preparation, scale_field_managers
 from podscaler.controlplane.storage.options import UpdateOptions
 
 SCALE = BodyKind("autoscaling/v1", "Scale", "autoscaling/v1.Scale")
@@ -46,7 +46,7 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
     name_checks.check_path_name(path.name)
     options = query_options.write_options(request.query, "UpdateOptions")
     new = await _receive_scale(server, request, options)
-    name_checks.set_namespace(new, path.namespace)
+    object_preparation.set_namespace(new, path.namespace)
     name_checks.check_name(new, path.name)
     update = UpdateOptions("", writes.preconditions_of(new), options.dry_run, request.author(options))
     scale = await server.objects.update_scale(
@@ -108,7 +108,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
         if request.served.resource.is_custom:
             _check_custom(live, new)
         name_checks.check_name(new, path.name)
-        name_checks.set_namespace(new, path.namespace)
+        object_preparation.set_namespace(new, path.namespace)
         return new
 
     update = UpdateOptions(dry_run=application.options.dry_run, author=None)

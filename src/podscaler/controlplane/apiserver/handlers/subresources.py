@@ -24,7 +24,7 @@ from podscaler.controlplane.apiserver.http.request_bodies import BodyKind
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.auth import authorizer
-from podscaler.controlplane.registry import evictions
+from podscaler.controlplane.registry import evictions, object_preparation
 from podscaler.controlplane.storage.options import Preconditions, UpdateOptions
 
 BINDING = BodyKind("v1", "Binding", "core/v1.Binding")
@@ -43,7 +43,7 @@ async def bind(server: ServerContext, request: ResourceRequest) -> EncodedRespon
     body = await request_bodies.read(request.http)
     validation = options.field_validation
     binding = request_bodies.decode(body, request.content_type, BINDING, server.kinds, validation=validation).obj
-    name_checks.set_namespace(binding, request.path.namespace)
+    object_preparation.set_namespace(binding, request.path.namespace)
     name = request.path.name or binding["metadata"].get("name", "")
     if binding["metadata"].get("name", "") != name:
         raise http_errors.bad_request("name in URL does not match name in Binding object")
@@ -106,7 +106,7 @@ async def evict(server: ServerContext, request: ResourceRequest) -> EncodedRespo
     if received.kind != OLD_EVICTION:
         request_bodies.check_version(received, EVICTION)
     eviction = received.obj
-    name_checks.set_namespace(eviction, path.namespace)
+    object_preparation.set_namespace(eviction, path.namespace)
     if eviction["metadata"].get("name", "") != path.name:
         raise http_errors.bad_request("name in URL does not match name in Eviction object")
     delete = query_options.delete_options(query_options.EMPTY_QUERY, eviction.get("deleteOptions") or {})
@@ -124,7 +124,7 @@ async def finalize(server: ServerContext, request: ResourceRequest) -> EncodedRe
     path = request.path
     options = query_options.write_options(request.query, "UpdateOptions")
     received = await request.receive(request.kind, server.kinds, options)
-    name_checks.set_namespace(received.obj, "")
+    object_preparation.set_namespace(received.obj, "")
     name_checks.check_name(received.obj, path.name)
     new = writes.to_storage(request.served.version, received.obj)
     update = UpdateOptions("finalize", writes.preconditions_of(new), options.dry_run, request.author(options))

@@ -12,11 +12,12 @@ from podscaler.api.machinery.field import FieldError
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import NANOSECONDS, rfc3339
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.apiserver.http import http_errors, name_checks, query_options, responses
+from podscaler.controlplane.apiserver.http import http_errors, query_options, responses
 from podscaler.controlplane.apiserver.http.request_bodies import BodyKind
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 from podscaler.controlplane.auth.account_tokens import DEFAULT_AUDIENCES, AccountTokens, TokenTerms
+from podscaler.controlplane.registry import object_preparation
 
 TOKEN_REQUEST = BodyKind("authentication.k8s.io/v1", "TokenRequest", "authentication/v1.TokenRequest")
 _GROUP = "authentication.k8s.io"
@@ -36,7 +37,7 @@ async def create(server: ServerContext, request: ResourceRequest) -> EncodedResp
         raise http_errors.no_such_path()
     options = query_options.write_options(request.query, "CreateOptions")
     token_request = (await request.receive(TOKEN_REQUEST, server.kinds, options)).obj
-    name_checks.set_namespace(token_request, request.path.namespace)
+    object_preparation.set_namespace(token_request, request.path.namespace)
     _check_name(token_request["metadata"].get("name"), request.path.name)
     account = server.objects.get("serviceaccounts", request.path.namespace, request.path.name).decode()
     issued = _issue(server, tokens, token_request, account)

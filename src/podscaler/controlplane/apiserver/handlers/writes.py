@@ -10,6 +10,7 @@ from podscaler.controlplane.apiserver.http import http_errors, name_checks, obje
 from podscaler.controlplane.apiserver.http.query_options import WriteOptions
 from podscaler.controlplane.apiserver.http.resource_request import ResourceRequest, ServerContext
 from podscaler.controlplane.apiserver.http.responses import EncodedResponse
+from podscaler.controlplane.registry import object_preparation
 from podscaler.controlplane.registry.object_writer import Replacement
 from podscaler.controlplane.storage.options import Preconditions, UpdateOptions
 
@@ -22,7 +23,7 @@ async def create(server: ServerContext, request: ResourceRequest) -> EncodedResp
     """Create an object. Raises StatusError 400, 403, 404, 406, 408, 409, 413, 415, 422, 500."""
     options = query_options.write_options(request.query, "CreateOptions")
     received = await request.receive(request.kind, server.kinds, options)
-    name_checks.set_namespace(received.obj, request.path.namespace)
+    object_preparation.set_namespace(received.obj, request.path.namespace)
     remove_duplicate_owners(received.obj, request.warnings)
     return await _create(server, request, to_storage(request.served.version, received.obj), options)
 
@@ -36,7 +37,7 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
     name_checks.check_path_name(path.name)
     options = query_options.write_options(request.query, "UpdateOptions")
     received = await request.receive(request.kind, server.kinds, options)
-    name_checks.set_namespace(received.obj, path.namespace)
+    object_preparation.set_namespace(received.obj, path.namespace)
     remove_duplicate_owners(received.obj, request.warnings)
     name_checks.check_name(received.obj, path.name)
     new = to_storage(request.served.version, received.obj)

@@ -1,7 +1,7 @@
-"""Checks that name and namespace of a body match those of the path.
+"""Checks that the name of a body matches that of the path.
 
-The handlers of writes call it. PUT .../namespaces/a/pods/x with a body that has metadata.name `y` is an error 400; a
-body without namespace gets `a`.
+The handlers of writes call it. PUT .../namespaces/a/pods/x with a body that has metadata.name `y` is an error 400.
+`registry.object_preparation.set_namespace` checks the namespace.
 
 Source: kube-apiserver's checks before an object reaches its kind's validation.
 """
@@ -16,20 +16,6 @@ def check_path_name(name: str) -> None:
     errors = name_rules.path_segment_errors(name)
     if errors:
         raise http_errors.bad_request(f'Name parameter invalid: "{name}": {", ".join(errors)}')
-
-
-def set_namespace(obj: Object, namespace: str) -> None:
-    """Set the namespace of the path in `obj`, in place. Raises StatusError 400 if `obj` names another one."""
-    metadata = obj.setdefault("metadata", {})
-    named = metadata.get("namespace", "")
-    if namespace and named and named != namespace:
-        raise http_errors.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    if namespace:
-        metadata["namespace"] = namespace
-    else:
-        metadata.pop("namespace", None)
 
 
 def check_name(obj: Object, name: str) -> None:

@@ -9,14 +9,16 @@ Source: kube-apiserver's mutating and validating dispatchers.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 
 from podscaler.api.kinds.policy import webhookconfiguration
 from podscaler.api.resource import api_errors
 from podscaler.api.resource.resources import Object, Resource
+from podscaler.api.schema import schema
 from podscaler.api.text.json_text import DecodeError
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.handlers import json_patch
@@ -165,6 +167,23 @@ class WebhookAdmission:
             raise CallError(f"received invalid webhook response: {error}") from error
 
 
+def _check_kind(patched: Mapping[str, Any], before: Object, resource: Resource) -> None:
+    """Raise StatusError 500 if a patch has changed the kind or the version of an object of that resource."""
+    api_version, kind = str(patched.get("apiVersion") or ""), str(patched.get("kind") or "")
+    if (api_version, kind) == (before["apiVersion"], before["kind"]):
+        return
+    if schema.find_kind(api_version, kind) is None:
+        text = f'no kind "{kind}" is registered for version "{api_version}" {request_bodies.GO_SCHEME}'
+        raise api_errors.internal_error(text)
+    types = f"({api_version.rpartition('/')[2]}.{kind}) to ({_go_package(resource)}.{resource.kind})"
+    raise api_errors.error_without_reason(f"converting {types}: unknown conversion")
+
+
+def _go_package(resource: Resource) -> str:
+    """The name of the Go package with the internal types of a group."""
+    return resource.group.partition(".")[0] or "core"
+
+
 def _patched(operations: Sequence[Object], write: AdmittedWrite, sent: ServedVersion) -> Object:
     """The object with a JSON patch that was made for its version `sent`, in the storage version.
 
@@ -177,8 +196,13 @@ def _patched(operations: Sequence[Object], write: AdmittedWrite, sent: ServedVer
         kind = BodyKind("autoscaling/v1", "Scale", SCALE_MESSAGE)
     try:
         patched = json_patch.apply_patch(before, operations)
+    except StatusError as error:
+        raise api_errors.internal_error(str(error)) from error
+    if isinstance(patched, Mapping) and before is not None:
+        _check_kind(patched, before, sent.resource)
+    try:
         obj = request_bodies.with_type_meta(kind.decoded(patched), kind)
-    except (StatusError, DecodeError) as error:
+    except DecodeError as error:
         raise api_errors.internal_error(str(error)) from error
     if write.subresource == "scale":
         return obj
