@@ -11,7 +11,7 @@ import pytest
 from aiohttp.client_reqrep import ConnectionKey
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from podscaler.controlplane.aggregator import network_errors, proxy_headers
+from podscaler.controlplane.aggregator import connection_messages, proxy_headers
 from podscaler.controlplane.registry.users import User
 
 KEY = cast("ConnectionKey", SimpleNamespace(host="h", port=1, is_ssl=True, ssl=True))
@@ -80,7 +80,7 @@ def unverified(code: int) -> Exception:
 )
 def test_words(error: Exception, words: str) -> None:
     """A failure is told as users of Kubernetes know it."""
-    assert network_errors.go_message(error, "127.5.0.1", 443, "s.n.svc") == words
+    assert connection_messages.go_message(error, "127.5.0.1", 443, "s.n.svc") == words
 
 
 def test_headers_of_a_user() -> None:

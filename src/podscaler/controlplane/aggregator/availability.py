@@ -15,7 +15,7 @@ import aiohttp
 from podscaler.api.resource.resources import Object
 from podscaler.base.clock import Clock, rfc3339
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.aggregator import network_errors, proxy_headers, remote_versions, service_resolver
+from podscaler.controlplane.aggregator import connection_messages, proxy_headers, remote_versions, service_resolver
 from podscaler.controlplane.aggregator.remote_versions import API_SERVICES, Remote, RemoteVersions
 from podscaler.controlplane.aggregator.server_connections import APIServerConnections, UnusableBundle
 from podscaler.controlplane.aggregator.service_resolver import SERVICES, Address, Unreachable
@@ -137,7 +137,7 @@ class Availability(Reconciler[str]):
             problem = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
             return f'failing or missing response from {url}: Get "{url}": {problem}'
         except (aiohttp.ClientError, OSError) as error:
-            problem = network_errors.go_message(error, *address, remote.server_name)
+            problem = connection_messages.go_message(error, *address, remote.server_name)
             return f'failing or missing response from {url}: Get "{url}": {problem}'
         if not 200 <= response.status < 300:
             return f"failing or missing response from {url}: bad status from {url}: {response.status}"

@@ -1,6 +1,7 @@
 """Builds the headers of proxied requests: X-Remote-User and others name the user, client headers are filtered.
 
-`apiserver.handlers.proxy`, `availability` and `remote_documents` call it for every request to another API server.
+`remote_proxy`, `availability` and `remote_documents` call it for every request to another API server, `endpoint_proxy`
+for requests to pods and kubelets.
 X-Remote-*, Authorization and Impersonate-* headers of clients are removed, so that a client cannot claim to be another
 user, and the other server gets no credentials. A new header to remove: add it to `_REMOVED_NAMES`.
 

@@ -19,7 +19,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.aggregator import network_errors, proxy_headers
+from podscaler.controlplane.aggregator import connection_messages, proxy_headers
 from podscaler.controlplane.apiserver.handlers import proxied_response, proxy_targets
 from podscaler.controlplane.apiserver.handlers.proxy_targets import ProxyTarget
 from podscaler.controlplane.apiserver.http import http_errors, request_paths, responses, websockets
@@ -116,7 +116,7 @@ async def _send(
             skip_auto_headers=_OWN_HEADERS,
         )
     except (aiohttp.ClientError, OSError) as error:  # a timeout while connecting is one
-        reason = network_errors.go_message(error, target.host, target.port, target.host)
+        reason = connection_messages.go_message(error, target.host, target.port, target.host)
         text = f"error trying to reach service: {reason}"
         raise StatusError(text, code=503, reason="ServiceUnavailable") from None
 

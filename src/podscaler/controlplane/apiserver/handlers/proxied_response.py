@@ -72,6 +72,8 @@ async def relay_body(
                     await response.write(chunk)
         await response.write_eof()
     except (aiohttp.ClientError, OSError) as error:
-        _log.info("%s %s broke off: %r", request.method, request.path, error)
+        is_late = isinstance(error, TimeoutError)
+        cause = "it took too long, or the client did not read" if is_late else repr(error)
+        _log.info("%s %s broke off: %s", request.method, request.path, cause)
         if request.transport is not None:
             request.transport.abort()

@@ -18,7 +18,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.aggregator import network_errors, proxy_headers
+from podscaler.controlplane.aggregator import connection_messages, proxy_headers
 from podscaler.controlplane.aggregator.aggregation_layer import Aggregation
 from podscaler.controlplane.aggregator.remote_versions import Remote
 from podscaler.controlplane.aggregator.server_connections import UnusableBundle
@@ -84,7 +84,7 @@ async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequ
     except UnusableBundle as error:
         return _failure(str(error), 500)
     except (aiohttp.ClientError, OSError) as error:
-        message = network_errors.go_message(error, *address, remote.server_name)
+        message = connection_messages.go_message(error, *address, remote.server_name)
         return _failure(f"error trying to reach service: {message}")
     try:
         if 300 <= received.status < 400 and "Location" in received.headers:

@@ -18,7 +18,7 @@ from yarl import URL
 from podscaler.api.resource.resources import Object
 from podscaler.api.text import quoting
 from podscaler.base.errors import PodscalerError
-from podscaler.controlplane.aggregator import network_errors, service_resolver
+from podscaler.controlplane.aggregator import connection_messages, service_resolver
 from podscaler.controlplane.aggregator.service_resolver import Address, Unreachable
 from podscaler.controlplane.registry.registry import Registry
 
@@ -89,7 +89,7 @@ class WebhookClient:
         except TimeoutError as error:
             raise CallError(f'Post "{shown}": context deadline exceeded') from error
         except (aiohttp.ClientError, OSError, ssl.SSLError) as error:
-            problem = network_errors.go_message(error, *address, server_name)
+            problem = connection_messages.go_message(error, *address, server_name)
             raise CallError(f'Post "{shown}": {problem}') from error
 
     def _address(self, client: Object, target: URL) -> Address:
