@@ -1,16 +1,20 @@
 """Admission webhooks are called for writes, may change objects, and reject them in upstream's words."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from podscaler.api.kinds import catalog
 from podscaler.base.clock import SystemClock
 from podscaler.base.errors import StatusError
+from podscaler.controlplane.apiserver.webhooks import webhook_client
 from podscaler.controlplane.apiserver.webhooks.webhook_admission import WebhookAdmission
+from podscaler.controlplane.apiserver.webhooks.webhook_client import WebhookClient
 from podscaler.controlplane.registry import acting_user, remote_admission, users
 from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.remote_admission import WriteContext
@@ -161,6 +165,29 @@ async def test_this_api_server_is_never_called(tmp_path: Path) -> None:
         with pytest.raises(StatusError, match="the webhook is this API server"):
             await registry.create("configmaps", CONFIG_MAP)
     assert server.requests == []
+
+
+async def test_connections_in_use_are_not_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the limit of pools a call that waits for its response keeps its own."""
+    monkeypatch.setattr(webhook_client, "POOLS_MAX", 1)
+    async with plane(tmp_path, "localhost") as (registry, server):
+        client, is_called, goes_on = WebhookClient(registry), asyncio.Event(), asyncio.Event()
+
+        async def wait() -> None:
+            is_called.set()
+            await goes_on.wait()
+
+        review = msgspec.json.encode({"request": {"uid": "1"}})
+        urls = [f"https://{host}:{server.port}/" for host in ("127.0.0.1", "localhost")]
+        server.delay = wait
+        first = asyncio.ensure_future(client.post({"url": urls[0]}, server.authority, review, 60))
+        await is_called.wait()
+        server.delay = None
+        second = await client.post({"url": urls[1]}, server.authority, review, 60)
+        goes_on.set()
+        answers = [msgspec.json.decode(body)["response"]["uid"] for body in (await first, second)]
+        await client.close()
+    assert answers == ["1", "1"]
 
 
 async def test_a_webhook_is_called_again_after_a_later_one_changed_the_object(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ Source: kube-apiserver's webhook clients and their errors.
 import asyncio
 import ssl
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import aiohttp
 import msgspec
@@ -23,7 +25,7 @@ from podscaler.controlplane.aggregator.service_resolver import Address, Unreacha
 from podscaler.controlplane.registry.registry import Registry
 
 RESPONSE_MAX_BYTES = 8 * 1024 * 1024
-SESSIONS_MAX = 64
+POOLS_MAX = 64
 """How many connection pools are kept, one for each authority and server name."""
 CONNECTIONS_MAX = 100
 HTTPS_PORT = 443
@@ -48,6 +50,19 @@ class CallError(PodscalerError):
     """A webhook could not be called; the text says why."""
 
 
+@dataclass
+class _Pool:
+    """The connections that verify servers by one authority and one name.
+
+    Attributes:
+        session: the connections.
+        calls: how many calls use them now.
+    """
+
+    session: aiohttp.ClientSession
+    calls: int = 0
+
+
 class WebhookClient:
     """The connections to webhooks.
 
@@ -61,7 +76,7 @@ class WebhookClient:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self.own_addresses: set[Address] = set()
-        self._sessions: OrderedDict[tuple[bytes, str], aiohttp.ClientSession] = OrderedDict()
+        self._pools: OrderedDict[tuple[bytes, str], _Pool] = OrderedDict()
         self._calls = 0
 
     async def post(self, client: Object, authority: bytes, body: bytes, timeout_s: int) -> bytes:
@@ -109,7 +124,6 @@ class WebhookClient:
 
     async def _post(self, target: URL, address: Address, identity: tuple[bytes, str], body: bytes) -> bytes:
         """The body of the response. Raises CallError for one that is too large, or not successful."""
-        session = await self._session(identity)
         url = URL.build(
             scheme="https",
             host=address[0],
@@ -121,9 +135,12 @@ class WebhookClient:
         own_port = target.port or HTTPS_PORT
         host = identity[1] if own_port == HTTPS_PORT else f"{identity[1]}:{own_port}"
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Host": host}
-        async with session.post(
-            url, data=body, headers=headers, allow_redirects=False, server_hostname=identity[1]
-        ) as response:
+        async with (
+            self._connections(identity) as session,
+            session.post(
+                url, data=body, headers=headers, allow_redirects=False, server_hostname=identity[1]
+            ) as response,
+        ):
             content = await response.content.read(RESPONSE_MAX_BYTES + 1)
             while not response.content.at_eof() and len(content) <= RESPONSE_MAX_BYTES:
                 content += await response.content.read(RESPONSE_MAX_BYTES + 1 - len(content))
@@ -133,22 +150,35 @@ class WebhookClient:
             raise CallError(_status_text(response.status, content, response.content_type))
         return content
 
-    async def _session(self, identity: tuple[bytes, str]) -> aiohttp.ClientSession:
-        """The connections that verify servers by an authority and a name; the least used ones are closed."""
-        if identity not in self._sessions:
+    @asynccontextmanager
+    async def _connections(self, identity: tuple[bytes, str]) -> AsyncIterator[aiohttp.ClientSession]:
+        """The connections that verify servers by an authority and a name, for one call.
+
+        Beyond POOLS_MAX those are closed that no call uses and that were used longest ago.
+        """
+        if identity not in self._pools:
             context = await asyncio.to_thread(_ssl_context, identity[0])
-            if identity not in self._sessions:  # another call may have opened it meanwhile
-                self._sessions[identity] = _new_session(context)
-        session = self._sessions[identity]
-        self._sessions.move_to_end(identity)
-        if len(self._sessions) > SESSIONS_MAX:
-            await self._sessions.popitem(last=False)[1].close()
-        return session
+            if identity not in self._pools:  # another call may have opened them meanwhile
+                self._pools[identity] = _Pool(_new_session(context))
+        pool = self._pools[identity]
+        self._pools.move_to_end(identity)
+        pool.calls += 1
+        try:
+            await self._close_surplus()
+            yield pool.session
+        finally:
+            pool.calls -= 1
+
+    async def _close_surplus(self) -> None:
+        unused = [identity for identity, pool in self._pools.items() if not pool.calls]
+        surplus = [self._pools.pop(identity) for identity in unused[: max(len(self._pools) - POOLS_MAX, 0)]]
+        for pool in surplus:
+            await pool.session.close()
 
     async def close(self) -> None:
         """Close all connections."""
-        while self._sessions:
-            await self._sessions.popitem()[1].close()
+        while self._pools:
+            await self._pools.popitem()[1].session.close()
 
 
 def _target(client: Object, timeout_s: int) -> tuple[URL, str, str]:
