@@ -28,8 +28,11 @@ _RULES: dict[str, str] = {
 }
 """Cases of the family `rules`."""
 
+_OWNED = "upstream computes managedFields before webhooks change the object, so that nobody owns their fields"
 WEBHOOK_GAPS: dict[str, str] = {
-    "a patch": "upstream computes managedFields before webhooks change the object, so that nobody owns their fields",
+    "a patch": _OWNED,
+    "a status: a patch adds a label": _OWNED,
+    "a scale: a patch removes the metadata": "upstream forgets with them who owns the replicas",
     "a patch that does not apply": "the error does not say which operation failed",
     "a patch sets a deletion timestamp": "upstream stores an object that is being deleted from the start",
     "an update: a patch removes the uid": "the error does not say which operation failed",

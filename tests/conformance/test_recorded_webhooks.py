@@ -10,6 +10,7 @@ import golden_gaps
 import golden_server
 import pytest
 import webhook_cases
+import webhook_play
 from differential import record_webhooks
 
 from podscaler.testing import webhook_server
@@ -32,7 +33,7 @@ async def _play(url: str, folder: Path, selected: set[str]) -> dict[str, Any]:
     cases = [case for case in webhook_cases.CASES if case.name in selected]
     async with aiohttp.ClientSession(headers=HEADERS) as session, webhook_server.serve_webhook(folder) as server:
         send = record_webhooks.sender(session, url)
-        return {case.name: await webhook_cases.play(case, send, server) for case in cases}
+        return {case.name: await webhook_play.play(case, send, server) for case in cases}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, id=name) for name in NAMES])

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import webhook_cases
+import webhook_play
 from benchmarks import cluster_plane
 
 from podscaler.testing import webhook_server
@@ -27,7 +28,7 @@ RECORDED = Path(__file__).parents[1] / "recorded_webhooks.json"
 MEDIA_TYPE = "application/json"
 
 
-def sender(session: aiohttp.ClientSession, url: str) -> webhook_cases.Send:
+def sender(session: aiohttp.ClientSession, url: str) -> webhook_play.Send:
     """Sends requests; the media type of a body follows `#` in the path."""
 
     async def send(method: str, path: str, body: Any) -> tuple[int, Any, list[str]]:
@@ -60,7 +61,7 @@ async def record(plane: cluster_plane.Plane, folder: Path, names: list[str]) -> 
     ):
         send = sender(session, plane.url)
         cases = [case for case in webhook_cases.CASES if not names or case.name in names]
-        return {case.name: await webhook_cases.play(case, send, server) for case in cases}
+        return {case.name: await webhook_play.play(case, send, server) for case in cases}
 
 
 def main() -> None:

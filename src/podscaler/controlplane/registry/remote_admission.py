@@ -167,8 +167,9 @@ async def admitted_update(admission: AsyncAdmission, write: AdmittedWrite, steps
         stored = steps.read()
         old, changed = await steps.change(stored)
         new = await admission.mutate(replace(write, new=changed, old=copied(old))) or {}
-        object_preparation.set_namespace(new, write.namespace)
-        _check_named(new, write.resource)
+        if write.subresource != "scale":  # whose metadata are read for the name and the version alone
+            object_preparation.set_namespace(new, write.namespace)
+            _check_named(new, write.resource)
         try:
             entry, preview = await steps.store(copied(new), stored.revision, True)
             await admission.validate(replace(write, new=preview, old=old))
