@@ -120,5 +120,5 @@ class Leadership:
         """The elector, after it took the record that the lease informer observed last."""
         elector, observed_lease = self._holder.elector, self._leases.find(self._election.name)
         if observed_lease is not None and not elector.is_leader:
-            elector.observe(observed_lease.lease.record, observed_lease.at_s)
+            elector.observe(observed_lease.lease.record, observed_lease.first_observed_s)
         return elector

@@ -121,7 +121,7 @@ def expired_members(leases: LeaseInformer, election: Election, *, now_s: float) 
         for observed_lease in leases
         if election.is_member(observed_lease.lease.metadata.name)
         and not observed_lease.is_live(now_s)
-        and now_s - observed_lease.at_s > EXPIRED_AFTER_DURATIONS * election.timing.lease_duration_s
+        and now_s - observed_lease.first_observed_s > EXPIRED_AFTER_DURATIONS * election.timing.lease_duration_s
     ]
 
 
@@ -134,4 +134,4 @@ def _is_member(observed_lease: ObservedLease, election: Election, now_s: float) 
 
 def _free_since_s(observed_lease: ObservedLease) -> float:
     record = observed_lease.lease.record
-    return observed_lease.at_s + (record.duration_s if record.holder else 0)
+    return observed_lease.first_observed_s + (record.duration_s if record.holder else 0)

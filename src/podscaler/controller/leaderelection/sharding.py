@@ -188,7 +188,7 @@ class Sharding:
     def _claim(self, shard: int, callbacks: LeaderCallbacks) -> None:
         holder, observed_lease = self._holders[shard], self._leases.find(self._election.shard_name(shard))
         if observed_lease is not None:
-            holder.elector.observe(observed_lease.lease.record, observed_lease.at_s)
+            holder.elector.observe(observed_lease.lease.record, observed_lease.first_observed_s)
         task = asyncio.get_running_loop().create_task(holder.serve(callbacks))
         self._serving[shard] = task
         task.add_done_callback(partial(self._on_serving_done, shard))

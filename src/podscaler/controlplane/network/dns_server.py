@@ -147,15 +147,21 @@ class NameServer:
         return self._zone.find(question.name, question.type) or _NO_SUCH_NAME
 
     async def _aliased(self, question: Question, alias: str, forward: ForwardQuery) -> bytes:
-        """A CNAME record and the addresses of its target, as clients do not query for them."""
-        records = [dns_messages.canonical(alias)]
+        """A CNAME record and the addresses of its target, as clients do not query for them.
+
+        A server failure for a target that DNS cannot encode: the API allows labels of more than 63 bytes.
+        """
+        try:
+            records = [dns_messages.cname_record(alias)]
+            alias_query = dns_messages.encode_query(alias, question.type, question.query_id)
+        except Malformed:
+            return _failure(question)
         if question.type in (dns_messages.A, dns_messages.AAAA):
-            asked = dns_messages.encode_query(alias, question.type, question.number)
             if self._zone.contains(alias):
                 own = self._zone.find(alias, question.type) or NameAnswer()
                 records += [replace(record, owner=alias) for record in own.records]
             else:
-                answer = await forward(asked, self._forward_to, port=self._forward_port)
+                answer = await forward(alias_query, self._forward_to, port=self._forward_port)
                 records += [ResourceRecord(question.type, data, alias) for data in _record_data(answer, question.type)]
         return dns_messages.encode_response(question, records, ttl_s=TTL_S)
 
@@ -197,17 +203,20 @@ class _Datagrams(asyncio.DatagramProtocol):
 
 
 def _zone_answer(question: Question, own: NameAnswer) -> bytes:
-    status = dns_messages.NO_SUCH_NAME if own is _NO_SUCH_NAME else dns_messages.NO_ERROR
-    return dns_messages.encode_response(question, own.records, ttl_s=TTL_S, status=status)
+    """The response with the zone's records; NXDOMAIN for a name that the zone does not have."""
+    response_code = dns_messages.NO_SUCH_NAME if own is _NO_SUCH_NAME else dns_messages.NO_ERROR
+    return dns_messages.encode_response(question, own.records, ttl_s=TTL_S, response_code=response_code)
 
 
 def _failure(question: Question) -> bytes:
-    return dns_messages.encode_response(question, (), ttl_s=0, status=dns_messages.SERVER_FAILURE)
+    """The response SERVFAIL."""
+    return dns_messages.encode_response(question, (), ttl_s=0, response_code=dns_messages.SERVER_FAILURE)
 
 
-def _record_data(answer: bytes, kind: int) -> list[bytes]:
+def _record_data(answer: bytes, record_type: int) -> list[bytes]:
+    """The data of a response's records of a type; empty for a response that is empty or malformed."""
     try:
-        return dns_messages.read_records(answer, kind) if answer else []
+        return dns_messages.read_records(answer, record_type) if answer else []
     except Malformed:
         return []
 

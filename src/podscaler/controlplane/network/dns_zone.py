@@ -129,7 +129,7 @@ class Zone:
         base = f"{meta['name']}.{meta['namespace']}.svc.{ZONE}"
         hosts = [f"{host}.{base}" if host else base for _, host in self._hosts(service)]
         number = moved.get(ports[0]["port"], ports[0]["port"])
-        return NameAnswer(tuple(dns_messages.service(host, number) for host in hosts))
+        return NameAnswer(tuple(dns_messages.srv_record(host, number) for host in hosts))
 
     def _find_pod(self, namespace: str, dashed: str, kind: int) -> NameAnswer | None:
         address = dashed.replace("-", ".")
@@ -142,7 +142,7 @@ class Zone:
         if not names:
             return None
         wanted = kind in (dns_messages.PTR, dns_messages.ANY)
-        return NameAnswer(tuple(map(dns_messages.pointer, names)) if wanted else ())
+        return NameAnswer(tuple(map(dns_messages.ptr_record, names)) if wanted else ())
 
     def _names_of(self, address: str) -> Iterator[str]:
         """The names that an address has: of a Service, or of endpoints of headless ones."""
@@ -158,7 +158,7 @@ class Zone:
 def _addresses(addresses: list[str], kind: int) -> NameAnswer:
     if kind not in (dns_messages.A, dns_messages.ANY):
         return NameAnswer()
-    return NameAnswer(tuple(map(dns_messages.address, filter(_is_address, addresses))))
+    return NameAnswer(tuple(map(dns_messages.a_record, filter(_is_address, addresses))))
 
 
 def _is_address(text: str) -> bool:
