@@ -9,6 +9,7 @@ decoded once, in bounded caches.
 Source: the format of the decision vectors (docs/recordings.md).
 """
 
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -103,7 +104,7 @@ def decisions(
                 yield _decision_line(*decided, with_trace=with_trace)
     except RecordingError as error:
         raise RecordingError(f"line {number}: {error}") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:  # of a compressed file that is damaged
         raise RecordingError(f"after line {number}: {error}") from None
     if replay is None:
         raise RecordingError("line 1: the recording is empty; its first line must be a header")

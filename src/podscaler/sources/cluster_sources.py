@@ -47,7 +47,7 @@ class ClusterSources:
     ) -> None:
         self._informer = MetricSourceInformer(client, clock, rng)
         self._open_sources = OpenSources(client, clock, folder=folder)
-        self._statuses = SourceStatusWriter(client, clock, may_write=may_write)
+        self._statuses = SourceStatusWriter(client, may_write=may_write)
         self.direct = DirectSources(
             self._informer, self._open_sources, clock, fresh_s=fresh_s, on_read=self._statuses.note
         )

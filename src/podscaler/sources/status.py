@@ -19,10 +19,10 @@ from typing import Any
 
 import msgspec
 
-from podscaler.base.clock import NANOSECONDS, Clock, rfc3339
-from podscaler.base.errors import PodscalerError
+from podscaler.base.clock import NANOSECONDS, rfc3339
+from podscaler.base.errors import PodscalerError, StatusError
 from podscaler.kube.client import urls
-from podscaler.kube.client.client import Client
+from podscaler.kube.client.client import Client, is_not_found
 from podscaler.kube.informers.cache import Key, key_of
 from podscaler.sources import metric_numbers, metric_source
 from podscaler.sources.metric_source import MetricSource
@@ -63,13 +63,11 @@ class SourceStatusWriter:
 
     Args:
         client: sends the patches.
-        clock: for times.
         may_write: whether statuses may be written now; while it returns False, reads are ignored.
     """
 
-    def __init__(self, client: Client, clock: Clock, *, may_write: Callable[[], bool]) -> None:
+    def __init__(self, client: Client, *, may_write: Callable[[], bool]) -> None:
         self._client = client
-        self._clock = clock
         self._may_write = may_write
         self._status_states: dict[Key, _Written] = {}
         self._pending: dict[Key, tuple[MetricSource, Mapping[str, Any]]] = {}
@@ -114,6 +112,8 @@ class SourceStatusWriter:
         except PodscalerError as error:  # also a lost leadership
             log.info("the status of the MetricSource %s/%s is not written: %s", namespace, name, error)
             is_written = False
+            if isinstance(error, StatusError) and is_not_found(error):
+                self.forget(key_of(source))  # a read can end after the object was deleted
         written_status = self._status_states.get(key_of(source))
         if written_status is not None and written_status.uid == source.metadata.uid:
             self._status_states[key_of(source)] = replace(

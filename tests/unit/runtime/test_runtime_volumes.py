@@ -172,6 +172,26 @@ async def test_a_pipe_of_the_machine_is_not_opened(tmp_path: Path, threads: Thre
     assert (found, (tmp_path / "new").read_bytes()) == ({"v": str(tmp_path / "new")}, b"")
 
 
+async def test_a_file_in_the_place_of_a_directory_is_named(tmp_path: Path, threads: ThreadPool) -> None:
+    """DirectoryOrCreate does not end with an error of the operating system."""
+    (tmp_path / "file").touch()
+    source = {"path": str(tmp_path / "file"), "type": "DirectoryOrCreate"}
+    with pytest.raises(ContainerConfigError, match="file is not a directory"):
+        await prepared(tmp_path, threads, {"name": "v", "hostPath": source})
+
+
+def test_a_mount_of_the_root_comes_first(tmp_path: Path) -> None:
+    """The mounts below it would be hidden."""
+    mounts = [{"name": "data", "mountPath": path} for path in ("/a/b", "/a", "/")]
+    found = volumes.mounts(
+        pod({"name": "data", "emptyDir": {}}, mounts=mounts),
+        {"volumeMounts": mounts},
+        {"data": str(tmp_path)},
+        {},
+    )
+    assert [mount.target for mount in found] == ["/", "/a", "/a/b"]
+
+
 def test_mounts_of_a_container(tmp_path: Path) -> None:
     """Parents first; objects are read-only; subPath and subPathExpr lead into the volume."""
     (tmp_path / "data").mkdir(mode=0o777)

@@ -43,7 +43,7 @@ def status(deployment: Object, sets: Sequence[Object], new: Object | None, now_n
     before = deployment.get("status") or {}
     counts = {name: replica_sets.total(sets, field) for name, field in _COUNTS.items()}
     counts["updatedReplicas"] = replica_sets.total([new] if new else [], "replicas")
-    counts["unavailableReplicas"] = max(counts["replicas"] - counts["availableReplicas"], 0)
+    counts["unavailableReplicas"] = max(replica_sets.total_size(sets) - counts["availableReplicas"], 0)
     counts["observedGeneration"] = deployment["metadata"].get("generation", 0)
     result: Object = {name: count for name, count in counts.items() if count or name == "terminatingReplicas"}
     if before.get("collisionCount"):

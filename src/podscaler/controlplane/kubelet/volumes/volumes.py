@@ -8,6 +8,7 @@ Differs: a change of a ConfigMap or Secret reaches a volume at once, file by fil
 symbolic link to a folder; a change of labels or annotations does not reach downwardAPI volumes.
 """
 
+import contextlib
 import errno
 import os
 import stat
@@ -107,9 +108,10 @@ def _host_path(source: Mapping[str, Any]) -> str:
     if "\0" in path:
         raise volume_files.mount_error("hostPath holds a NUL byte, which no path can have")
     if kind == "DirectoryOrCreate":
-        os.makedirs(path, mode=volume_files.FOLDER_MODE, exist_ok=True)
+        with contextlib.suppress(FileExistsError):  # a file: the check of the type below names it
+            os.makedirs(path, mode=volume_files.FOLDER_MODE, exist_ok=True)
     elif kind == "FileOrCreate":
-        if not os.path.exists(path):  # an existing file is not opened: opening a FIFO would block
+        with contextlib.suppress(FileExistsError):  # an existing file is not opened: opening a FIFO would block
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
     elif kind not in ("", "Directory", "File"):
         raise volume_files.mount_error(f"hostPath type {kind} is not supported")
@@ -153,7 +155,7 @@ def mounts(
         if sub_path:
             _make_sub_path(source, sub_path)
         mounts_of_pod.append(Mount(source, os.path.normpath(entry["mountPath"]), read_only, sub_path))
-    return tuple(sorted(mounts_of_pod, key=lambda mount: mount.target.count("/")))
+    return tuple(sorted(mounts_of_pod, key=lambda mount: len(Path(mount.target).parts)))
 
 
 def _sub_path(entry: Mapping[str, Any], env: Mapping[str, str]) -> str:
