@@ -33,12 +33,14 @@ def components(schema: Schema, gvk: Mapping[str, str], *, plural: str, list_kind
         plural: of the resource.
         list_kind: of its lists.
     """
-    schema_name = openapi_schemas.name(message(gvk["group"], gvk["version"], gvk["kind"]))
+    schema_name, list_name = (
+        openapi_schemas.name(message(gvk["group"], gvk["version"], kind)) for kind in (gvk["kind"], list_kind)
+    )
     published = _published(schema)
     properties = {**(published.get("properties") or {}), **_object_properties()}
     return {
         schema_name: published | {"properties": _by_name(properties), "x-kubernetes-group-version-kind": [dict(gvk)]},
-        f"{schema_name}List": _list(schema_name, dict(gvk), plural=plural, list_kind=list_kind),
+        list_name: _list(schema_name, dict(gvk), plural=plural, list_kind=list_kind),
     }
 
 

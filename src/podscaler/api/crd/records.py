@@ -176,6 +176,7 @@ def _record(definition: _Definition, stored_version: _Definition) -> Resource:
         plural=names["plural"],
         singular=names.get("singular", ""),
         kind=names["kind"],
+        list_kind=names.get("listKind", ""),
         versions=(_version(definition),),
         storage_version=stored_version.version["name"],
         printer=columns.printer(definition.version.get("additionalPrinterColumns") or (), as_served),

@@ -216,16 +216,17 @@ def _subject(kind: Resource | CreateOnly, version: str, message: str) -> Operati
         gvk=_gvk(kind.group, version, kind.kind),
         namespaced=kind.namespaced,
         patch_types=openapi_paths.CUSTOM_PATCH_TYPES if is_custom else openapi_paths.PATCH_TYPES,
+        list_kind=kind.list_kind if isinstance(kind, Resource) else "",
     )
 
 
 def _subresource_subject(owner: OperationSubject, message: str, gvk: Json) -> OperationSubject:
     """The subject of a subresource that has another kind than its owner."""
-    return replace(owner, kind=gvk["kind"], message=message, gvk=gvk)
+    return replace(owner, kind=gvk["kind"], message=message, gvk=gvk, list_kind="")
 
 
 def _kinds(target: OperationSubject) -> dict[str, list[Json]]:
-    of_list = target.gvk | {"kind": f"{target.kind}List"}
+    of_list = target.gvk | {"kind": target.list_kind or f"{target.kind}List"}
     return {target.message: [target.gvk], target.list_message: [of_list]}
 
 

@@ -54,6 +54,7 @@ class OperationSubject:
         gvk: {group, kind, version} of the objects that the operations read and write.
         namespaced: whether the objects live in a namespace.
         patch_types: the content types of patches.
+        list_kind: the kind of lists; by default the kind with the ending List.
     """
 
     root: str
@@ -65,11 +66,12 @@ class OperationSubject:
     gvk: Json
     namespaced: bool
     patch_types: tuple[str, ...] = PATCH_TYPES
+    list_kind: str = ""
 
     @property
     def list_message(self) -> str:
         """The message of its lists."""
-        return f"{self.message}List"
+        return self.message.removesuffix(self.kind) + (self.list_kind or f"{self.kind}List")
 
     @property
     def scope(self) -> str:
