@@ -1,6 +1,8 @@
 """Resource definition of HorizontalPodAutoscaler: the versions autoscaling/v2 (stored) and v1, with their hooks.
 
-`api.kinds.catalog` lists it for the API server. Source: docs/spec/api.md.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: docs/spec/api.md.
 """
 
 from collections.abc import Callable

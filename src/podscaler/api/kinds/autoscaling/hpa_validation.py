@@ -73,8 +73,8 @@ def _metrics_errors(spec: Object, old_spec: Object) -> list[FieldError]:
         path = f"spec.metrics[{index}]"
         errors += _metric_errors(metric, path, trusts_object_versions=trusts_versions)
     if spec.get("minReplicas") == 0 and not any(metric.get("type") in _TYPES_FOR_ZERO_REPLICAS for metric in metrics):
-        text = "must specify at least one Object or External metric to support scaling to zero replicas"
-        errors.append(forbidden("spec.metrics", text))
+        message = "must specify at least one Object or External metric to support scaling to zero replicas"
+        errors.append(forbidden("spec.metrics", message))
     return errors
 
 
@@ -206,11 +206,11 @@ def _external_errors(source: Object, path: str) -> list[FieldError]:
     errors = _metric_name_errors(source, path) + _metric_target_errors(target, f"{path}.target")
     has_value, has_average = _is_set(target, "value"), _is_set(target, "averageValue")
     if not has_value and not has_average:
-        text = "must set either a target value for metric or a per-pod target"
-        errors.append(required(f"{path}.target.averageValue", text))
+        message = "must set either a target value for metric or a per-pod target"
+        errors.append(required(f"{path}.target.averageValue", message))
     if has_value and has_average:
-        text = "may not set both a target value for metric and a per-pod target"
-        errors.append(forbidden(f"{path}.target.value", text))
+        message = "may not set both a target value for metric and a per-pod target"
+        errors.append(forbidden(f"{path}.target.value", message))
     return errors
 
 
@@ -239,11 +239,11 @@ def _resource_errors(source: Object, path: str) -> list[FieldError]:
     errors = _metric_target_errors(target, f"{path}.target")
     has_share, has_average = _is_set(target, "averageUtilization"), _is_set(target, "averageValue")
     if not has_share and not has_average:
-        text = "must set either a target raw value or a target utilization"
-        errors.append(required(f"{path}.target.averageUtilization", text))
+        message = "must set either a target raw value or a target utilization"
+        errors.append(required(f"{path}.target.averageUtilization", message))
     if has_share and has_average:
-        text = "may not set both a target raw value and a target utilization"
-        errors.append(forbidden(f"{path}.target.averageValue", text))
+        message = "may not set both a target raw value and a target utilization"
+        errors.append(forbidden(f"{path}.target.averageValue", message))
     return errors
 
 

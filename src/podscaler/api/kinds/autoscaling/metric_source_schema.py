@@ -355,5 +355,7 @@ def root() -> Json:
         "spec": _spec(),
         "status": _status(),
     }
-    text = "A system from which podscaler reads the external metric of the same name, for autoscalers of the namespace."
-    return _object(text, ("spec",), properties)
+    message = (
+        "A system from which podscaler reads the external metric of the same name, for autoscalers of the namespace."
+    )
+    return _object(message, ("spec",), properties)

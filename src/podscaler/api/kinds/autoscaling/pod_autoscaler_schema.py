@@ -183,11 +183,11 @@ def root() -> Json:
         "spec": spec,
         "status": _object(f"{V2}HorizontalPodAutoscalerStatus"),
     }
-    text = (
+    message = (
         "The configuration of an autoscaler, with the spec and the status of an autoscaling/v2 "
         "HorizontalPodAutoscaler, and what happens when metrics fail."
     )
-    return copy.deepcopy({"type": "object", "description": text, "required": ["spec"], "properties": properties})
+    return copy.deepcopy({"type": "object", "description": message, "required": ["spec"], "properties": properties})
 
 
 def _object(message: str) -> Json:

@@ -1,8 +1,8 @@
 """Resource definition of CertificateSigningRequest (certificates.k8s.io/v1): validation, approval, and table.
 
-`api.kinds.catalog` lists it for the API server. Admission fills in the user and the times of
-conditions (`controlplane.admission.certificate_admission`); a controller signs. Requests are parsed with the package
-cryptography, which is imported when the first one is validated.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. Admission fills
+in the user and the times of conditions (`controlplane.admission.certificate_admission`); a controller signs. Requests
+are parsed with the package cryptography, which is imported when the first one is validated.
 
 Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37. Differs: the messages about ASN.1 that
 cannot be parsed, and what the message about a changed condition shows of it.
@@ -134,8 +134,8 @@ def _spec_errors(spec: Object) -> list[FieldError]:
     ]
     errors += _signer_errors(spec.get("signerName") or "", "spec.signerName")
     if life_s is not None and life_s < MIN_LIFE_S:
-        text = "may not specify a duration less than 600 seconds (10 minutes)"
-        errors.append(invalid("spec.expirationSeconds", life_s, text))
+        message = "may not specify a duration less than 600 seconds (10 minutes)"
+        errors.append(invalid("spec.expirationSeconds", life_s, message))
     return errors
 
 
@@ -178,8 +178,8 @@ def _certificate_errors(request: Object) -> list[FieldError]:
     try:
         x509.load_pem_x509_certificates(base64.b64decode(encoded))
     except ValueError:
-        text = "must contain at least one CERTIFICATE PEM block"
-        return [invalid("status.certificate", "<certificate data>", text)]
+        message = "must contain at least one CERTIFICATE PEM block"
+        return [invalid("status.certificate", "<certificate data>", message)]
     return []
 
 

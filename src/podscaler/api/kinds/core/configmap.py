@@ -1,7 +1,8 @@
 """Resource definition of ConfigMap (core/v1), and the checks of keys, size and immutability that Secrets share.
 
-`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
-of core/v1.
+CONFIG_MAP, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: golden captures; the API reference of core/v1.
 """
 
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, too_long

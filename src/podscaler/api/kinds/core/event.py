@@ -4,8 +4,9 @@ The two differ in field names (`involvedObject`/`regarding`, `message`/`note`, .
 requires the time, the reporter and the action. Events are validated in their stored form, so that field errors name
 fields of core/v1 in both.
 
-`api.kinds.catalog` lists them, and the API server serves the listed records. Source: golden captures; the API reference
-of core/v1 and events.k8s.io/v1; kube-apiserver's messages.
+RESOURCE and EVENTS_V1 register the functions of this module; `api.kinds.catalog` lists them for the API server.
+
+Source: golden captures; the API reference of core/v1 and events.k8s.io/v1; kube-apiserver's messages.
 """
 
 from typing import Any

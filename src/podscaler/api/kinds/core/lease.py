@@ -1,7 +1,8 @@
 """Resource definition of Lease (coordination.k8s.io/v1).
 
-`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
-of coordination.k8s.io/v1.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: golden captures; the API reference of coordination.k8s.io/v1.
 """
 
 from podscaler.api.machinery.field import FieldError

@@ -1,7 +1,8 @@
 """The records of Namespace and ServiceAccount (core/v1).
 
-`api.kinds.catalog` lists them, and the API server serves the listed records. Source: golden captures; the API reference
-of core/v1.
+RESOURCE and SERVICE_ACCOUNT register the functions of this module; `api.kinds.catalog` lists them for the API server.
+
+Source: golden captures; the API reference of core/v1.
 """
 
 from podscaler.api.machinery.field import FieldError, invalid

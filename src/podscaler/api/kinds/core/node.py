@@ -1,7 +1,8 @@
 """Resource definition of Node (core/v1): defaults, the taint of a new node, the columns of `kubectl get nodes`.
 
-`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
-of core/v1.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: golden captures; the API reference of core/v1.
 """
 
 from typing import Any

@@ -3,8 +3,10 @@
 Reading order: SECRET at the end ties the functions together. A new type of Secret with required keys: add it to
 `_REQUIRED_KEYS`.
 
-`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
-of core/v1; messages of Go's crypto/tls, which kube-apiserver returns as the warning.
+SECRET, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: golden captures; the API reference of core/v1; messages of Go's crypto/tls, which kube-apiserver returns as the
+warning.
 """
 
 import base64

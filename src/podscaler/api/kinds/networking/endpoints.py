@@ -1,7 +1,8 @@
 """Resource definition of Endpoints (core/v1), which Kubernetes has deprecated in favour of EndpointSlice.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of core/v1;
-kube-apiserver's messages, as recorded.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of core/v1; kube-apiserver's messages, as recorded.
 Differs: Endpoints of the control plane may have loopback addresses, since pods and API server have no others here.
 """
 
@@ -72,7 +73,9 @@ def _subset_errors(subset: Object, path: str) -> list[FieldError]:
         errors += checks.each(subset.get(field), f"{path}.{field}", _address_errors)
     subset_ports = subset.get("ports") or []
     return errors + checks.each(
-        subset_ports, f"{path}.ports", lambda port, at: _port_errors(port, at, is_alone=len(subset_ports) == 1)
+        subset_ports,
+        f"{path}.ports",
+        lambda port, item_path: _port_errors(port, item_path, is_alone=len(subset_ports) == 1),
     )
 
 

@@ -1,7 +1,8 @@
 """Resource definition of EndpointSlice (discovery.k8s.io/v1).
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of
-discovery.k8s.io/v1.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of discovery.k8s.io/v1.
 """
 
 from functools import partial
@@ -66,9 +67,9 @@ def _port_errors(slice_ports: list[Object]) -> list[FieldError]:
     return checks.each(
         slice_ports,
         "ports",
-        lambda port, at: [
-            *checks.not_repeated(port.get("name", ""), f"{at}.name", seen),
-            *checks.one_of(port.get("protocol", ""), f"{at}.protocol", ports.PROTOCOLS),
+        lambda port, item_path: [
+            *checks.not_repeated(port.get("name", ""), f"{item_path}.name", seen),
+            *checks.one_of(port.get("protocol", ""), f"{item_path}.protocol", ports.PROTOCOLS),
         ],
     )
 

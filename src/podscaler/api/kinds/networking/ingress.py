@@ -1,7 +1,8 @@
 """Resource definition of Ingress (networking.k8s.io/v1): defaults, validation, table; no controller here serves it.
 
-`api.kinds.catalog` lists it for the API server. In the functions here, `path` is the path of a field
-(`spec.rules[0].host`); `http_path` and `url_path` are those of an Ingress.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. In the
+functions here, `path` is the path of a field (`spec.rules[0].host`); `http_path` and `url_path` are those of an
+Ingress.
 
 Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """
@@ -61,8 +62,8 @@ def _annotation_errors(new: Object) -> list[FieldError]:
     class_name = new["spec"].get("ingressClassName")
     if annotated is None or class_name is None or annotated == class_name:
         return []
-    text = "must match `ingressClassName` when both are specified"
-    return [invalid(f"annotations.{_CLASS_ANNOTATION}", annotated, text)]
+    message = "must match `ingressClassName` when both are specified"
+    return [invalid(f"annotations.{_CLASS_ANNOTATION}", annotated, message)]
 
 
 def _rule_errors(rule: Object, path: str) -> list[FieldError]:

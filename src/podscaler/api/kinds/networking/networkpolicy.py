@@ -1,7 +1,8 @@
 """Resource definition of NetworkPolicy (networking.k8s.io/v1): defaults, validation, table; nothing is filtered here.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of
-networking.k8s.io/v1; kube-apiserver's validation messages.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from functools import partial
@@ -39,7 +40,7 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
 def _type_errors(types: list[str], path: str) -> list[FieldError]:
     if len(types) > len(_TYPES):
         return [invalid(path, types, "may not specify more than two policyTypes")]
-    return checks.each(types, path, lambda policy_type, at: checks.one_of(policy_type, at, _TYPES))
+    return checks.each(types, path, lambda policy_type, item_path: checks.one_of(policy_type, item_path, _TYPES))
 
 
 def _rule_errors(rule: Object, path: str, *, peers: str) -> list[FieldError]:

@@ -46,7 +46,9 @@ def _name_errors(spec: Object) -> list[FieldError]:
     errors = checks.each(
         spec.get("ipFamilies"),
         "spec.ipFamilies",
-        lambda family, at: checks.one_of(family, at, _FAMILIES) + checks.not_repeated(family, at, seen),
+        lambda family, item_path: (
+            checks.one_of(family, item_path, _FAMILIES) + checks.not_repeated(family, item_path, seen)
+        ),
     )
     return errors + checks.optional_one_of(spec.get("ipFamilyPolicy"), _POLICY, _POLICIES)
 
@@ -58,7 +60,9 @@ def _address_errors(cluster_ips: Sequence[str]) -> list[FieldError]:
     return checks.each(
         cluster_ips,
         _IPS,
-        lambda address, at: checks.holds(ip_addresses.find(address), at, address, ip_addresses.INVALID_MESSAGE),
+        lambda address, item_path: checks.holds(
+            ip_addresses.find(address), item_path, address, ip_addresses.INVALID_MESSAGE
+        ),
     )
 
 
@@ -67,8 +71,8 @@ def _match_errors(cluster_ips: Sequence[str], families: Sequence[str]) -> list[F
     errors = []
     for index, (ip, family) in enumerate(zip(cluster_ips, families, strict=False)):
         if ip != "None" and family in _FAMILIES and _family(ip) != family:
-            text = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
-            errors.append(invalid(f"{_IPS}[{index}]", ip, text))
+            message = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
+            errors.append(invalid(f"{_IPS}[{index}]", ip, message))
     return errors
 
 
@@ -93,8 +97,8 @@ def _single_errors(spec: Object, cluster_ips: Sequence[str], families: Sequence[
     if spec.get("ipFamilyPolicy") != "SingleStack":
         return []
     several = [("cluster IPs", cluster_ips), ("IP families", families)]
-    text = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
-    return [invalid(_POLICY, "SingleStack", text.format(noun)) for noun, values in several if len(values) > 1]
+    message = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
+    return [invalid(_POLICY, "SingleStack", message.format(noun)) for noun, values in several if len(values) > 1]
 
 
 def _family(address: str) -> str:

@@ -214,7 +214,7 @@ def allocation_errors(spec: Object, old: Object | None, *, allocates_ports: bool
     if allocates_ports:
         old_node_ports = {port.get("nodePort") for port in (old or {}).get("ports") or []}
         errors += checks.each(
-            spec.get("ports"), "spec.ports", lambda port, at: _node_port_errors(port, at, old_node_ports)
+            spec.get("ports"), "spec.ports", lambda port, item_path: _node_port_errors(port, item_path, old_node_ports)
         )
     number, old_number = spec.get("healthCheckNodePort", 0), (old or {}).get("healthCheckNodePort", 0)
     has_both = service_update.has_health_check(spec) and service_update.has_health_check(old or {})

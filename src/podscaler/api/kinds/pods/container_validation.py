@@ -46,7 +46,9 @@ def validate(spec: Object, path: str, volumes: frozenset[str]) -> list[FieldErro
     seen: set[str] = set()
     check = partial(_container_errors, volumes=volumes, seen=seen)
     errors = checks.each(
-        containers, f"{path}.containers", lambda container, at: check(container, at) + _lifecycle_errors(container, at)
+        containers,
+        f"{path}.containers",
+        lambda container, item_path: check(container, item_path) + _lifecycle_errors(container, item_path),
     )
     errors += _host_port_errors(containers, f"{path}.containers")
     has_host_users = spec.get("hostUsers") is not False
@@ -57,7 +59,7 @@ def validate(spec: Object, path: str, volumes: frozenset[str]) -> list[FieldErro
     return errors + checks.each(
         init_containers,
         f"{path}.initContainers",
-        lambda container, at: check(container, at) + _init_errors(container, at),
+        lambda container, item_path: check(container, item_path) + _init_errors(container, item_path),
     )
 
 

@@ -1,7 +1,8 @@
 """Resource definition of Pod (core/v1): hooks of writes, fields that an update may change, deletion, selectable fields.
 
-`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
-of core/v1; kube-apiserver's messages.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: golden captures; the API reference of core/v1; kube-apiserver's messages.
 """
 
 from podscaler.api.kinds.pods import pod_admission, pod_defaults, pod_table, pod_validation, pod_warnings

@@ -136,7 +136,7 @@ def _ratio_violations(kind: str, ratios: Mapping[str, Any], requests: Amounts, l
     """Messages for limits that are more than `ratios` times the requests, or that one of both lacks."""
     for name in sorted(ratios):
         ratio_max = Quantity.parse(str(ratios[name]))
-        text = f"{name} max limit to request ratio per {kind} is {ratios[name]}"
+        message = f"{name} max limit to request ratio per {kind} is {ratios[name]}"
         missing = next(
             (
                 description
@@ -146,11 +146,11 @@ def _ratio_violations(kind: str, ratios: Mapping[str, Any], requests: Amounts, l
             "",
         )
         if missing:
-            yield f"{text}, but no {missing} is specified or {missing} is 0"
+            yield f"{message}, but no {missing} is specified or {missing} is 0"
             continue
         ratio = limits[name].approximate_float() / requests[name].approximate_float()
         if ratio > ratio_max.approximate_float():
-            yield f"{text}, but provided ratio is {ratio:f}"
+            yield f"{message}, but provided ratio is {ratio:f}"
 
 
 def _is_set(amounts: Amounts, name: str) -> bool:

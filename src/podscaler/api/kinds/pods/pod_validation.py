@@ -159,7 +159,7 @@ def _dns_config_errors(spec: Object, path: str) -> list[FieldError]:
     return errors + checks.each(
         config.get("options"),
         f"{path}.options",
-        lambda option, at: checks.present(option.get("name"), at, "must not be empty"),
+        lambda option, item_path: checks.present(option.get("name"), item_path, "must not be empty"),
     )
 
 
@@ -171,5 +171,7 @@ def _search_errors(searches: list[str], path: str) -> list[FieldError]:
     errors += checks.holds(len(" ".join(searches)) <= _SEARCHES_MAX_CHARACTERS, path, searches, message)
     domains = [search.removesuffix(".") for search in searches]
     return errors + checks.each(
-        domains, path, lambda name, at: checks.holds(not name or _SEARCH.fullmatch(name), at, name, _SEARCH_MESSAGE)
+        domains,
+        path,
+        lambda name, item_path: checks.holds(not name or _SEARCH.fullmatch(name), item_path, name, _SEARCH_MESSAGE),
     )

@@ -54,8 +54,8 @@ def container_errors(container: Object, path: str, *, has_host_users: bool) -> l
     if context.get("allowPrivilegeEscalation") is False:
         printed = go_struct.printed(context, "core/v1.SecurityContext")
         escalations = list(_escalations(context))
-        text = "cannot set `allowPrivilegeEscalation` to false and"
-        errors += [invalid(field_path, printed, f"{text} {escalation}") for escalation in escalations]
+        message = "cannot set `allowPrivilegeEscalation` to false and"
+        errors += [invalid(field_path, printed, f"{message} {escalation}") for escalation in escalations]
     return errors + _profile_errors(context, field_path)
 
 
@@ -78,8 +78,8 @@ def _host_errors(spec: Object, path: str) -> list[FieldError]:
     """Errors of namespaces of the host that exclude each other."""
     errors = []
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        text = "ShareProcessNamespace and HostPID cannot both be enabled"
-        errors.append(invalid(f"{path}.shareProcessNamespace", value=True, detail=text))
+        message = "ShareProcessNamespace and HostPID cannot both be enabled"
+        errors.append(invalid(f"{path}.shareProcessNamespace", value=True, detail=message))
     if spec.get("hostUsers") is False:
         shared = [name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)]
         errors += [forbidden(f"{path}.{name}", "when `hostUsers` is false") for name in shared]

@@ -1,9 +1,9 @@
 """Resource definition of PodDisruptionBudget (policy/v1): defaults, validation, table.
 
-The disruption controller writes its status; an eviction reduces `disruptionsAllowed`.
+The disruption controller writes its status; an eviction reduces `disruptionsAllowed`. RESOURCE, at the end, registers
+the functions above it; `api.kinds.catalog` lists it for the API server.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of policy/v1;
-kube-apiserver's validation messages.
+Source: the API reference of policy/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any
@@ -51,9 +51,10 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _cells(budget: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: minAvailable, maxUnavailable (`N/A` if not set), allowed disruptions."""
     spec, status = budget["spec"], budget.get("status") or {}
-    bounds = [spec.get(name) for name in ("minAvailable", "maxUnavailable")]
-    bound_texts = [_NOT_SET if bound is None else str(bound) for bound in bounds]
+    pod_bounds = [spec.get(name) for name in ("minAvailable", "maxUnavailable")]
+    bound_texts = [_NOT_SET if bound is None else str(bound) for bound in pod_bounds]
     return [*bound_texts, status.get("disruptionsAllowed", 0)]
 
 

@@ -1,7 +1,8 @@
 """Measures what objects use of quotas: counts, requests and limits of pods, ports of Services, storage of claims.
 
-`controlplane.admission.resource_quotas` asks for each write, and the resource quota controller for the sum over a
-namespace. Each kind has one `QuotaEvaluator`; `evaluator_of` returns it. Pure.
+`controlplane.admission.resource_quotas` measures the object of each write; the resource quota controller sums up all
+objects of a namespace. Each kind has one `QuotaEvaluator`; `evaluator_of` returns it. A kind of which more than the
+count is limited: a subclass, and an entry of _EVALUATORS. Objects are JSON objects of the API; nothing is changed.
 
 Source: kube-apiserver's quota evaluators (pods, services, persistentvolumeclaims, generic object counts) in Kubernetes
 v1.37 and their messages. Differs: pods are charged by their spec (no resize in place); the scope VolumeAttributesClass
@@ -36,7 +37,7 @@ _POD_NAMES: Final = frozenset(
 )
 _HUGE_PAGES: Final = "hugepages-"
 _CLASS_SUFFIX: Final = ".storageclass.storage.k8s.io/"
-_CLAIMS: Final = ("persistentvolumeclaims", "requests.storage")
+_CLAIM_NAMES: Final = ("persistentvolumeclaims", "requests.storage")
 
 
 class QuotaEvaluator:
@@ -68,7 +69,7 @@ class QuotaEvaluator:
         return False
 
     def missing(self, required: Iterable[str], obj: Object) -> str:
-        """Why an object cannot be measured for the names of a quota; empty if it can."""
+        """A message about amounts of a quota that the object does not declare but must; empty if there are none."""
         del required, obj
         return ""
 
@@ -85,11 +86,11 @@ class _PodEvaluator(QuotaEvaluator):
         return frozenset(name for name in hard if name in _POD_NAMES or _is_extended(name))
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
-        counted = {"count/pods": ONE}
+        count_usage = {"count/pods": ONE}
         if not is_charged(obj, now_ns):
-            return counted
+            return count_usage
         spec = obj.get("spec") or {}
-        return counted | _compute(pod_amounts(spec, "requests"), pod_amounts(spec, "limits"))
+        return count_usage | _compute_usage(pod_amounts(spec, "requests"), pod_amounts(spec, "limits"))
 
     def is_in_scope(self, requirement: Object, obj: Object) -> bool:
         """Whether a pod is in the scope of a requirement."""
@@ -111,17 +112,19 @@ class _PodEvaluator(QuotaEvaluator):
                 return False
 
     def missing(self, required: Iterable[str], obj: Object) -> str:
-        """A message if a container lacks an amount that a quota limits; empty if none does."""
-        spec, wanted = obj.get("spec") or {}, _REQUIRED & frozenset(required)
+        """A message with the containers that lack an amount which a quota limits; empty if none does."""
+        spec, required_names = obj.get("spec") or {}, _REQUIRED & frozenset(required)
         if spec.get("resources"):
             return ""
-        lacking: dict[str, list[str]] = {}
+        containers_by_name: dict[str, list[str]] = {}
         for container in [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]:
-            given = _compute(_amounts(container, "requests"), _amounts(container, "limits"))
-            for name in wanted - given.keys():
-                lacking.setdefault(name, []).append(container.get("name", ""))
-        texts = [f"{name} for: {','.join(sorted(set(lacking[name])))}" for name in sorted(lacking)]
-        return f"must specify {'; '.join(texts)}" if texts else ""
+            container_amounts = _compute_usage(_amounts(container, "requests"), _amounts(container, "limits"))
+            for name in required_names - container_amounts.keys():
+                containers_by_name.setdefault(name, []).append(container.get("name", ""))
+        missing_texts = [
+            f"{name} for: {','.join(sorted(set(containers_by_name[name])))}" for name in sorted(containers_by_name)
+        ]
+        return f"must specify {'; '.join(missing_texts)}" if missing_texts else ""
 
     def charges_update(self, new: Object, old: Object) -> bool:
         return is_terminating(new) != is_terminating(old)
@@ -138,12 +141,12 @@ class _ServiceEvaluator(QuotaEvaluator):
         """What a Service uses: itself, its node ports, its load balancer."""
         del now_ns
         spec = obj.get("spec") or {}
-        type_, ports = spec.get("type", ""), spec.get("ports") or []
-        if type_ == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
+        service_type, ports = spec.get("type", ""), spec.get("ports") or []
+        if service_type == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
             ports = [port for port in ports if port.get("nodePort")]
-        node_ports = len(ports) if type_ in ("NodePort", "LoadBalancer") else 0
-        balancers = int(type_ == "LoadBalancer")
-        counts = {"services.nodeports": Quantity(node_ports), "services.loadbalancers": Quantity(balancers)}
+        node_ports = len(ports) if service_type in ("NodePort", "LoadBalancer") else 0
+        load_balancers = int(service_type == "LoadBalancer")
+        counts = {"services.nodeports": Quantity(node_ports), "services.loadbalancers": Quantity(load_balancers)}
         return {"count/services": ONE, "services": ONE, **counts}
 
     def charges_update(self, new: Object, old: Object) -> bool:
@@ -154,8 +157,8 @@ class _ClaimEvaluator(QuotaEvaluator):
     """Counts PersistentVolumeClaims and their storage, also for each storage class."""
 
     def tracked(self, hard: Iterable[str]) -> frozenset[str]:
-        plain_names = ("count/persistentvolumeclaims", *_CLAIMS)
-        suffixes = tuple(f"{_CLASS_SUFFIX}{name}" for name in _CLAIMS)
+        plain_names = ("count/persistentvolumeclaims", *_CLAIM_NAMES)
+        suffixes = tuple(f"{_CLASS_SUFFIX}{name}" for name in _CLAIM_NAMES)
         return frozenset(name for name in hard if name in plain_names or name.endswith(suffixes))
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
@@ -167,8 +170,8 @@ class _ClaimEvaluator(QuotaEvaluator):
             amounts["requests.storage"] = storage
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
         class_name = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName") or ""
-        of_class = {f"{class_name}{_CLASS_SUFFIX}{name}": amount for name, amount in amounts.items() if class_name}
-        return {"count/persistentvolumeclaims": ONE, **amounts, **of_class}
+        class_amounts = {f"{class_name}{_CLASS_SUFFIX}{name}": amount for name, amount in amounts.items() if class_name}
+        return {"count/persistentvolumeclaims": ONE, **amounts, **class_amounts}
 
     def charges_update(self, new: Object, old: Object) -> bool:
         return self.usage(new, 0) != self.usage(old, 0)
@@ -189,13 +192,13 @@ def evaluator_of(resource: str) -> QuotaEvaluator:
 def requirements(quota: Object) -> list[Object]:
     """The scopes of a quota, all as items of scopeSelector.matchExpressions."""
     spec = quota.get("spec") or {}
-    plain = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or []]
-    return plain + list((spec.get("scopeSelector") or {}).get("matchExpressions") or [])
+    scope_requirements = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or []]
+    return scope_requirements + list((spec.get("scopeSelector") or {}).get("matchExpressions") or [])
 
 
-def amounts_of(listed: Object | None) -> dict[str, Quantity]:
-    """The quantities of a ResourceList."""
-    return {name: Quantity.parse(str(amount)) for name, amount in (listed or {}).items()}
+def amounts_of(resource_list: Object | None) -> dict[str, Quantity]:
+    """The quantities of a ResourceList (resource name -> amount as text or number), by the same names."""
+    return {name: Quantity.parse(str(amount)) for name, amount in (resource_list or {}).items()}
 
 
 def added(first: Amounts, second: Amounts) -> dict[str, Quantity]:
@@ -207,7 +210,7 @@ def added(first: Amounts, second: Amounts) -> dict[str, Quantity]:
 
 
 def increase(after: Amounts, before: Amounts) -> dict[str, Quantity]:
-    """By how much amounts are larger than before, for those that are."""
+    """The amounts by which `after` exceeds `before`, only for names whose amount is larger."""
     return {
         name: amount + Quantity(-before[name].unscaled, before[name].scale) if name in before else amount
         for name, amount in after.items()
@@ -225,30 +228,30 @@ def calculate(
         objects_of: the objects of a kind in the quota's namespace.
         now_ns: the wall clock.
     """
-    hard, scopes = (quota.get("spec") or {}).get("hard") or {}, requirements(quota)
-    total: dict[str, Quantity] = {}
+    hard, scope_requirements = (quota.get("spec") or {}).get("hard") or {}, requirements(quota)
+    totals: dict[str, Quantity] = {}
     for resource in resources:
         evaluator = evaluator_of(resource)
         tracked = evaluator.tracked(hard)
         if not tracked:
             continue
-        total = added(total, dict.fromkeys(tracked, ZERO))
+        totals = added(totals, dict.fromkeys(tracked, ZERO))
         for obj in objects_of(resource):
-            if all(evaluator.is_in_scope(scope, obj) for scope in scopes):
+            if all(evaluator.is_in_scope(requirement, obj) for requirement in scope_requirements):
                 used = evaluator.usage(obj, now_ns)
-                total = added(total, {name: used[name] for name in tracked & used.keys()})
-    return {name: str(total[name]) for name in hard if name in total}
+                totals = added(totals, {name: used[name] for name in tracked & used.keys()})
+    return {name: str(totals[name]) for name in hard if name in totals}
 
 
 def is_charged(pod: Object, now_ns: int) -> bool:
-    """Whether a pod uses more than its count: it is not finished, and its grace period is not over."""
+    """Whether a pod uses more than its count: it has not finished, and its deletion grace period has not ended."""
     if (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
         return False
     metadata = pod.get("metadata") or {}
-    deleted, grace_s = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
-    if deleted is None or grace_s is None:
+    deletion_time, grace_s = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
+    if deletion_time is None or grace_s is None:
         return True
-    return now_ns <= instants.parse(deleted) + int(grace_s) * _NANOSECONDS
+    return now_ns <= instants.parse(deletion_time) + int(grace_s) * _NANOSECONDS
 
 
 def is_terminating(pod: Object) -> bool:
@@ -258,9 +261,13 @@ def is_terminating(pod: Object) -> bool:
 
 
 def pod_amounts(spec: Object, part: str) -> dict[str, Quantity]:
-    """The requests (or limits) of a whole pod with its overhead.
+    """The requests or limits of a whole pod with its overhead, by resource name.
+
+    Init containers run one after another, each beside the sidecars (restartPolicy Always) that started before it. The
+    pod needs the larger of this peak and the sum of the containers that run together.
 
     Args:
+        spec: the spec of a pod.
         part: `requests` or `limits`.
     """
     total: dict[str, Quantity] = {}
@@ -269,30 +276,33 @@ def pod_amounts(spec: Object, part: str) -> dict[str, Quantity]:
     sidecars: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for container in spec.get("initContainers") or []:
-        own = _amounts(container, part)
+        needed = _amounts(container, part)
         if container.get("restartPolicy") == "Always":
-            total, sidecars = added(total, own), added(sidecars, own)
-            own = sidecars
+            total, sidecars = added(total, needed), added(sidecars, needed)
+            needed = sidecars
         else:
-            own = added(own, sidecars)
-        peak = _larger(peak, own)
-    total = _larger(total, peak) | _amounts(spec, part)
+            needed = added(needed, sidecars)
+        peak = _larger_by_name(peak, needed)
+    total = _larger_by_name(total, peak) | _amounts(spec, part)
     overhead = amounts_of(spec.get("overhead"))
-    return added(
-        total, overhead if part == "requests" else {name: overhead[name] for name in overhead.keys() & total.keys()}
-    )
+    if part == "limits":  # a resource without a limit stays unlimited
+        overhead = {name: overhead[name] for name in overhead.keys() & total.keys()}
+    return added(total, overhead)
 
 
-def _larger(first: Amounts, second: Amounts) -> dict[str, Quantity]:
+def _larger_by_name(first: Amounts, second: Amounts) -> dict[str, Quantity]:
     return {**first, **{name: amount for name, amount in second.items() if name not in first or first[name] < amount}}
 
 
-def _amounts(holder: Object, part: str) -> dict[str, Quantity]:
-    return amounts_of((holder.get("resources") or {}).get(part))
+def _amounts(container_or_spec: Object, part: str) -> dict[str, Quantity]:
+    return amounts_of((container_or_spec.get("resources") or {}).get(part))
 
 
-def _compute(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
-    """What requests and limits use: `cpu` and `requests.cpu` are the same, `limits.cpu` is another."""
+def _compute_usage(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
+    """The usage by names of a quota, from requests and limits by resource name.
+
+    `cpu` and `requests.cpu` of a quota are the same request; `limits.cpu` is the limit.
+    """
     usage = {"pods": ONE}
     for name, amount in requests.items():
         if name in _COMPUTE_RESOURCES or name.startswith(_HUGE_PAGES):
@@ -309,7 +319,7 @@ def _is_extended(name: str) -> bool:
 
 
 def _selects(requirement: Object, value: str) -> bool:
-    """Whether a requirement selects a value; the empty value is missing."""
+    """Whether a requirement of a scope selector selects a value; an empty value counts as not set."""
     values = requirement.get("values") or []
     match requirement.get("operator"):
         case "Exists":
@@ -325,12 +335,13 @@ def _selects(requirement: Object, value: str) -> bool:
 
 
 def _crosses_namespaces(affinity: Object) -> bool:
-    """Whether an affinity term names other namespaces."""
-    for kind in ("podAffinity", "podAntiAffinity"):
-        rules = affinity.get(kind) or {}
-        required = rules.get("requiredDuringSchedulingIgnoredDuringExecution") or []
-        preferred = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or []
-        for term in [*required, *(weighted.get("podAffinityTerm") or {} for weighted in preferred)]:
+    """Whether a term of the pod affinity or anti-affinity selects pods of other namespaces."""
+    for field in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(field) or {}
+        required_terms = terms.get("requiredDuringSchedulingIgnoredDuringExecution") or []
+        weighted_terms = terms.get("preferredDuringSchedulingIgnoredDuringExecution") or []
+        preferred_terms = [weighted.get("podAffinityTerm") or {} for weighted in weighted_terms]
+        for term in [*required_terms, *preferred_terms]:
             if term.get("namespaces") or term.get("namespaceSelector") is not None:
                 return True
     return False

@@ -43,8 +43,8 @@ def _mode_errors(spec: Object, path: str) -> list[FieldError]:
         return [required(f"{path}.accessModes", "at least 1 access mode is required")]
     errors = [not_supported(f"{path}.accessModes", mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
     if "ReadWriteOncePod" in modes and len(modes) > 1:
-        text = "may not use ReadWriteOncePod with other access modes"
-        errors.append(forbidden(f"{path}.accessModes", text))
+        message = "may not use ReadWriteOncePod with other access modes"
+        errors.append(forbidden(f"{path}.accessModes", message))
     return errors
 
 

@@ -42,23 +42,23 @@ def field_errors(source: Object, path: str, fields: tuple[str, ...]) -> list[Fie
     if not field:
         return [required(f"{path}.fieldPath")]
     if source["apiVersion"] != "v1":
-        text = f"error converting fieldPath: unsupported pod version: {source['apiVersion']}"
-        return [invalid(f"{path}.fieldPath", field, text)]
+        message = f"error converting fieldPath: unsupported pod version: {source['apiVersion']}"
+        return [invalid(f"{path}.fieldPath", field, message)]
     if match := _SUBSCRIPT.fullmatch(field):
         return _subscript_errors(match, path)
     if field in _FIELD_LABELS:
         converted_field = _FIELD_LABELS[field]
         return checks.one_of(converted_field, f"{path}.fieldPath", fields)
-    text = f"error converting fieldPath: field label not supported: {field}"
-    return [invalid(f"{path}.fieldPath", field, text)]
+    message = f"error converting fieldPath: field label not supported: {field}"
+    return [invalid(f"{path}.fieldPath", field, message)]
 
 
 def _subscript_errors(match: re.Match[str], path: str) -> list[FieldError]:
     """The errors of a reference to one label or annotation, such as `metadata.labels['app']`."""
     name, key = match["name"], match["key"]
     if name not in ("metadata.labels", "metadata.annotations"):
-        text = f"error converting fieldPath: field label does not support subscript: {match[0]}"
-        return [invalid(f"{path}.fieldPath", match[0], text)]
+        message = f"error converting fieldPath: field label does not support subscript: {match[0]}"
+        return [invalid(f"{path}.fieldPath", match[0], message)]
     key = key.lower() if name == "metadata.annotations" else key
     return checks.well_formed(key, path, names.label_key_errors)
 
@@ -78,8 +78,8 @@ def file_errors(item: Object, path: str) -> list[FieldError]:
     if field is not None:
         errors += field_errors(field, f"{path}.fieldRef", _FILE_FIELDS)
         if resource is not None:
-            text = "fieldRef and resourceFieldRef can not be specified simultaneously"
-            errors.append(invalid(path, "resource", text))
+            message = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            errors.append(invalid(path, "resource", message))
     elif resource is None:
         errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
     elif resource.get("containerName"):

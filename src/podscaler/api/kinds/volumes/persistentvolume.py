@@ -1,8 +1,9 @@
 """Resource definition of PersistentVolume (core/v1): defaults, validation, table; nothing here binds one.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of core/v1;
-kube-apiserver's validation messages. Differs: of the sources of a volume, hostPath, local, nfs and csi are validated;
-the terms of a node affinity are not.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of core/v1; kube-apiserver's validation messages. Differs: of the sources of a volume,
+hostPath, local, nfs and csi are validated; the terms of a node affinity are not.
 """
 
 from typing import Any, Final
@@ -45,8 +46,8 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     errors += checks.one_of(spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy", _POLICIES)
     affinity = spec.get("nodeAffinity")
     if affinity is not None:
-        text = "must specify required node constraints"
-        errors += checks.present(affinity.get("required") is not None, "spec.nodeAffinity.required", text)
+        message = "must specify required node constraints"
+        errors += checks.present(affinity.get("required") is not None, "spec.nodeAffinity.required", message)
     errors += _source_errors(spec)
     errors += checks.well_formed_if_set(
         spec.get("storageClassName"), "spec.storageClassName", names.dns_subdomain_errors
@@ -123,8 +124,8 @@ def _attributes_class_errors(spec: Object) -> list[FieldError]:
     if name is None:
         return []
     errors = checks.required_form(name, path, names.dns_subdomain_errors, "an empty string is disallowed")
-    text = "has to be specified when using volumeAttributesClassName"
-    return errors + checks.present(spec.get("csi") is not None, "spec.csi", text)
+    message = "has to be specified when using volumeAttributesClassName"
+    return errors + checks.present(spec.get("csi") is not None, "spec.csi", message)
 
 
 def _change_errors(spec: Object, old_spec: Object) -> list[FieldError]:
@@ -132,8 +133,8 @@ def _change_errors(spec: Object, old_spec: Object) -> list[FieldError]:
     errors, old_sources, new_sources = [], _sources(old_spec), _sources(spec)
     if not semantics.same(old_sources, new_sources):
         lines = go_struct.difference(old_sources, new_sources, _SOURCE)
-        text = f"spec.persistentvolumesource is immutable after creation\n{lines}"
-        errors.append(forbidden("spec.persistentvolumesource", text))
+        message = f"spec.persistentvolumesource is immutable after creation\n{lines}"
+        errors.append(forbidden("spec.persistentvolumesource", message))
     return errors + checks.unchanged(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
 
 

@@ -1,7 +1,8 @@
 """Resource definition of PersistentVolumeClaim (core/v1): defaults, hooks of writes, table; none is bound here.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of core/v1;
-kube-apiserver's validation messages.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of core/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any

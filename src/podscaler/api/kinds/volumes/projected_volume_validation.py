@@ -97,8 +97,8 @@ def _keys_errors(projection: Object, path: str, used_paths: _Paths) -> list[Fiel
     return checks.present(name, f"{path}.name") + checks.each(
         projection.get("items"),
         f"{path}.items",
-        lambda item, at: [
-            *volume_paths.key_to_path_errors(item, at),
+        lambda item, item_path: [
+            *volume_paths.key_to_path_errors(item, item_path),
             *(used_paths.take(item["path"], name) if item.get("path") else []),
         ],
     )
@@ -149,8 +149,8 @@ def _bundle_choice_errors(projection: Object, path: str) -> list[FieldError]:
             for message in signers.bundle_name_messages(name, signer_in_name)
         ]
         if selector is not None:
-            text = "labelSelector must be unset if name is specified"
-            errors.append(invalid(f"{path}.labelSelector", selector, text))
+            detail = "labelSelector must be unset if name is specified"
+            errors.append(invalid(f"{path}.labelSelector", selector, detail))
         return errors
     if signer is not None:
         errors = checks.present(signer, f"{path}.signerName", "must be a valid signer name")
