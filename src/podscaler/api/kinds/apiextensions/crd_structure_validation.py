@@ -121,7 +121,7 @@ def _is_plain_metadata(metadata: Schema) -> bool:
 
 
 def _combined_schemas(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
-    """Yields path and schema of the parts of allOf, anyOf, oneOf and not, without the two notations of int-or-string."""
+    """Yields path and schema of parts of allOf, anyOf, oneOf and not, without the two notations of int-or-string."""
     is_int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
     for keyword in ("allOf", "anyOf", "oneOf"):
         subschemas = schema.get(keyword) or []

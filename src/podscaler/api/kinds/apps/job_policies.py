@@ -60,8 +60,8 @@ def index_limit_errors(spec: Object) -> list[FieldError]:
     if max_failed is None:
         errors.append(required(max_failed_path, f"must be specified when completions is above {MANY_COMPLETIONS}"))
     message = (
-        f"must be less than or equal to {LIMIT_WITH_MANY} when completions are above {MANY_COMPLETIONS} and used with backoff "
-        "limit per index"
+        f"must be less than or equal to {LIMIT_WITH_MANY} when completions are above {MANY_COMPLETIONS} and used with "
+        "backoff limit per index"
     )
     for path, value in (("spec.parallelism", parallelism), (max_failed_path, max_failed)):
         errors += checks.holds(value is None or value <= LIMIT_WITH_MANY, path, value, message)
