@@ -2,7 +2,7 @@
 
 Called by `podscaler convert`. The API server converts by the same records; only the list of losses is made here.
 
-    converted = conversion.convert(obj, "autoscaling/v1")
+    converted = conversion.convert(autoscaler, "autoscaling/v1")
     converted.obj        {"kind": ..., "apiVersion": "autoscaling/v1", ...}
     converted.losses     (Loss("spec.metrics[2]", "autoscaling/v1 has no place for it"),)
 
@@ -59,6 +59,7 @@ _WITH_ALPHA_METRICS = frozenset({"autoscaling/v1", hpa_extensions_v1beta1.API_VE
 """The versions of the releases that had custom metrics in annotations, which become metrics."""
 _STATUS_ANNOTATIONS = frozenset({hpa_annotations.CURRENT_METRICS, hpa_annotations.CONDITIONS})
 _METRIC_LISTS = (("spec", "metrics"), ("status", "currentMetrics"))
+"""(part of an autoscaler, its field with a list of metrics)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,26 +97,29 @@ def convert(obj: Object, to: str) -> Converted:
         KeyError: `to` or the object's version is not in VERSIONS.
         DecodeError: a tolerance annotation of v2beta2 is no quantity.
     """
-    source = obj["apiVersion"]
-    expanded = alpha_custom_metrics.expand(obj) if source in _WITH_ALPHA_METRICS else Expanded(obj, {})
+    source_version = obj["apiVersion"]
+    has_alpha_metrics = source_version in _WITH_ALPHA_METRICS
+    expanded = alpha_custom_metrics.expand(obj) if has_alpha_metrics else Expanded(obj, {})
     obj = expanded.obj
-    internal = _stored(obj, source)
-    target = VERSIONS[to].from_storage(semantics.copied(internal))
-    returned = _stored(target, to)
+    stored = _stored_form(obj, source_version)
+    target = VERSIONS[to].from_storage(semantics.copied(stored))
+    returned = _stored_form(target, to)
     if not _has_status(obj):
-        for converted in (internal, target, returned):
+        for converted in (stored, target, returned):
             converted.pop("status", None)
-    unread = [Loss(f'metadata.annotations["{key}"]', f"{text}; it stays") for key, text in expanded.errors.items()]
-    losses = [*unread, *_losses_on_reading(obj), *_losses_between(internal, returned, to)]
+    annotation_losses = [
+        Loss(f'metadata.annotations["{key}"]', f"{message}; it stays") for key, message in expanded.errors.items()
+    ]
+    losses = [*annotation_losses, *_losses_on_reading(obj), *_losses_between(stored, returned, to)]
     return Converted(target, tuple(losses))
 
 
-def _stored(obj: Object, api_version: str) -> Object:
+def _stored_form(obj: Object, api_version: str) -> Object:
     """The stored form of an object in `api_version`: v2 with its defaults, in canonical form."""
     version = VERSIONS[api_version]
-    internal = semantics.copied(obj)
-    version.default(internal)
-    return canonical.canonical(hpa.complete(version.to_storage(internal)), hpa.RESOURCE.versions[0].message)
+    stored = semantics.copied(obj)
+    version.default(stored)
+    return canonical.canonical(hpa.complete(version.to_storage(stored)), hpa.RESOURCE.versions[0].message)
 
 
 def _has_status(obj: Object) -> bool:
@@ -129,7 +133,7 @@ def _has_status(obj: Object) -> bool:
 
 
 def _losses_on_reading(obj: Object) -> Iterator[Loss]:
-    """The losses from the given object to the stored form."""
+    """Yields what is lost between the given object and its stored form."""
     api_version = obj["apiVersion"]
     annotations = hpa_annotations.annotations_of(obj)
     for key in sorted(hpa_annotations.RESERVED & set(annotations)):
@@ -143,9 +147,9 @@ def _losses_on_reading(obj: Object) -> Iterator[Loss]:
 
 
 def _reference_losses(obj: Object) -> Iterator[Loss]:
-    """Parts of a reference of extensions/v1beta1 that no other version has."""
-    reference = (obj.get("spec") or {}).get("scaleRef") or {}
-    namespace, subresource = reference.get("namespace", ""), reference.get("subresource", "")
+    """Yields the parts of `spec.scaleRef` of extensions/v1beta1 that no other version has."""
+    scale_ref = (obj.get("spec") or {}).get("scaleRef") or {}
+    namespace, subresource = scale_ref.get("namespace", ""), scale_ref.get("subresource", "")
     if namespace and namespace != (obj.get("metadata") or {}).get("namespace"):
         yield Loss("spec.scaleRef.namespace", "an autoscaler scales what is in its own namespace")
     if subresource not in ("", hpa_extensions_v1beta1.SUBRESOURCE):
@@ -153,43 +157,48 @@ def _reference_losses(obj: Object) -> Iterator[Loss]:
 
 
 def _losses_between(before: Object, after: Object, version: str) -> list[Loss]:
-    """The losses between `before` and `after`, which was converted to `version` and back."""
+    """The losses between two stored forms; `after` is `before` converted to `version` and back."""
     losses: list[Loss] = []
-    for part, name in _METRIC_LISTS:
-        old, new = {**before.get(part, {})}, {**after.get(part, {})}
-        metrics, returned = (spec.pop(name, None) or [] for spec in (old, new))
-        losses += _metric_losses(metrics, returned, f"{part}.{name}", version)
-        losses += _differences(old, new, part, version)
+    for part, list_field in _METRIC_LISTS:
+        old_part, new_part = {**before.get(part, {})}, {**after.get(part, {})}
+        metrics = old_part.pop(list_field, None) or []
+        returned_metrics = new_part.pop(list_field, None) or []
+        losses += _metric_losses(metrics, returned_metrics, f"{part}.{list_field}", version)
+        losses += _differences(old_part, new_part, part, version)
     return losses
 
 
 def _metric_losses(old: list[Object], new: list[Object], path: str, version: str) -> Iterator[Loss]:
     """What is lost of a list of metrics: whole metrics, fields of metrics, their order."""
-    positions = _new_positions(old, new)
-    for index, position in enumerate(positions):
-        if position is None:
+    new_positions = _match_metrics(old, new)
+    for index, new_position in enumerate(new_positions):
+        if new_position is None:
             yield Loss(f"{path}[{index}]", f"{version} has no place for it")
         else:
-            yield from _differences(old[index], new[position], f"{path}[{index}]", version)
-    positions_found = [position for position in positions if position is not None]
-    if positions_found != sorted(positions_found):
-        order = sorted((position, index) for index, position in enumerate(positions) if position is not None)
-        yield Loss(path, f"the order: what was {', '.join(f'[{index}]' for _, index in order)} now stands so")
+            yield from _differences(old[index], new[new_position], f"{path}[{index}]", version)
+    kept_positions = [new_position for new_position in new_positions if new_position is not None]
+    if kept_positions != sorted(kept_positions):
+        old_indexes = [index for index, new_position in enumerate(new_positions) if new_position is not None]
+        old_indexes.sort(key=lambda index: new_positions[index] or 0)
+        yield Loss(path, f"the order: what was {', '.join(f'[{index}]' for index in old_indexes)} now stands so")
 
 
-def _new_positions(old: list[Object], new: list[Object]) -> list[int | None]:
-    """The position of each old metric in `new`, None for a lost one: by equal content first, then by equal type."""
-    positions: list[int | None] = [None] * len(old)
-    free = set(range(len(new)))
-    for key_of in (_value_text, _metric_type):
+def _match_metrics(old: list[Object], new: list[Object]) -> list[int | None]:
+    """The position of each old metric in `new`, None for a lost one.
+
+    A metric is matched with one of equal content; the rest by equal type, the first of a type with the first.
+    """
+    new_positions: list[int | None] = [None] * len(old)
+    unmatched = set(range(len(new)))
+    for metric_key in (_value_text, _metric_type):
         candidates: dict[str, list[int]] = defaultdict(list)
-        for position in sorted(free, reverse=True):
-            candidates[key_of(new[position])].append(position)
+        for position in sorted(unmatched, reverse=True):
+            candidates[metric_key(new[position])].append(position)
         for index, metric in enumerate(old):
-            if positions[index] is None and (candidate := candidates[key_of(metric)]):
-                positions[index] = candidate.pop()
-        free -= {position for position in positions if position is not None}
-    return positions
+            if new_positions[index] is None and (positions_of_key := candidates[metric_key(metric)]):
+                new_positions[index] = positions_of_key.pop()
+        unmatched -= {position for position in new_positions if position is not None}
+    return new_positions
 
 
 def _metric_type(metric: Object) -> str:
@@ -197,7 +206,14 @@ def _metric_type(metric: Object) -> str:
 
 
 def _differences(old: Any, new: Any, path: str, version: str) -> Iterator[Loss]:
-    """The losses of everything in `old` that is missing or different in `new`."""
+    """Yields the losses of everything in `old` that is missing or different in `new`.
+
+    Args:
+        old: a JSON value before the conversion to `version` and back.
+        new: the value after it; None if it is missing.
+        path: the path of the value.
+        version: the apiVersion, for the reason.
+    """
     if isinstance(old, dict) and isinstance(new, dict):
         for key, value in old.items():
             yield from _differences(value, new.get(key), f"{path}.{key}", version)

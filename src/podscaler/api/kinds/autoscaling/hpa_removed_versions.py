@@ -25,8 +25,8 @@ from podscaler.api.resource.resources import Object, Resource, Version
 def _deprecation(api_version: str, since: str, removed_in: str) -> str:
     """The warning of kube-apiserver about a version."""
     kind = hpa.RESOURCE.kind
-    replaced = f"use autoscaling/v2 {kind}"
-    return f"{api_version} {kind} is deprecated in v{since}+, unavailable in v{removed_in}+; {replaced}"
+    replacement = f"use autoscaling/v2 {kind}"
+    return f"{api_version} {kind} is deprecated in v{since}+, unavailable in v{removed_in}+; {replacement}"
 
 
 def _version(module: Any, default: Callable[[Object], None], *, since: str, removed_in: str) -> Version:

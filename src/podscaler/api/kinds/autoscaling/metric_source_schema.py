@@ -1,8 +1,8 @@
-"""The structural schema of a MetricSource: one section of the spec for each system, and exactly one of them is set.
+"""Makes the structural schema of a MetricSource: one section of the spec for each system, exactly one of which is set.
 
 `metric_source.definition` includes it. The types of fields, their bounds and the rule "exactly one of" are checked by
 every API server; what a schema cannot say (a query in JSONPath, a cron expression) is checked when the source is
-opened. Only CEL of Kubernetes 1.28 and older is used.
+opened. Only CEL of Kubernetes 1.28 and older is used. A new system: a function for its section, in `_sections`.
 """
 
 from typing import Any
@@ -14,6 +14,7 @@ DEFAULT_TIMEOUT_S = 5
 
 
 def _text(description: str, **limits: Any) -> Json:
+    """The schema of a text that is not empty; `limits` are further keywords."""
     return {"type": "string", "description": description, "minLength": 1, "maxLength": 1024} | limits
 
 
@@ -26,6 +27,13 @@ def _number(description: str) -> Json:
 
 
 def _object(description: str, required: tuple[str, ...], properties: Json, *rules: tuple[str, str]) -> Json:
+    """The schema of an object.
+
+    Args:
+        required: the names of required members.
+        properties: member -> schema.
+        rules: (CEL rule, message if it is false).
+    """
     schema: Json = {"type": "object", "description": description, "properties": properties}
     if required:
         schema["required"] = list(required)
@@ -282,8 +290,10 @@ def _spec() -> Json:
         ),
         **_sections(),
     }
-    one_of = "[" + ", ".join(f"has(self.{type_name})" for type_name in TYPES) + "].filter(x, x).size() == 1"
-    return _object("What is read, and how.", (), properties, (one_of, f"must have exactly one of {', '.join(TYPES)}"))
+    exactly_one_rule = "[" + ", ".join(f"has(self.{type_name})" for type_name in TYPES) + "].filter(x, x).size() == 1"
+    return _object(
+        "What is read, and how.", (), properties, (exactly_one_rule, f"must have exactly one of {', '.join(TYPES)}")
+    )
 
 
 def _credentials() -> Json:
@@ -293,7 +303,7 @@ def _credentials() -> Json:
         ("name", "key"),
         {"name": _text("The name of the Secret.", maxLength=253), "key": _text("The key.", maxLength=253)},
     )
-    item = _object(
+    credential = _object(
         "One credential.",
         ("name", "secretKeyRef"),
         {
@@ -305,7 +315,7 @@ def _credentials() -> Json:
         "type": "array",
         "description": "What the system wants to know of us, from Secrets.",
         "maxItems": 8,
-        "items": item,
+        "items": credential,
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["name"],
     }

@@ -1,8 +1,8 @@
 """Validates pod specs, alone (Pod) or in the template of a workload.
 
 Called by the record of Pod and by those of the workloads. Other modules of this package validate containers, scheduling
-and security contexts, `api.kinds.volumes` volumes; `validate_spec` calls them all. The check of a new field of the spec:
-a call in `validate_spec`, in the order in which kube-apiserver reports errors.
+and security contexts, `api.kinds.volumes` volumes; `validate_spec` calls them all. The check of a new field of the spec
+is a call in `validate_spec`, in the order in which kube-apiserver reports errors.
 
 Source: kube-apiserver's messages (golden captures; the API reference of core/v1).
 """
@@ -81,7 +81,7 @@ def validate_spec(spec: Object, path: str, *, is_template: bool, old_spec: Objec
     """
     volume_names = volume_validation.names_of(spec)
     errors = volume_validation.validate(
-        spec.get("volumes") or [], f"{path}.volumes", old=(old_spec or {}).get("volumes")
+        spec.get("volumes") or [], f"{path}.volumes", old_volumes=(old_spec or {}).get("volumes")
     )
     errors += container_validation.validate(spec, path, volume_names)
     errors += checks.required_one_of(spec.get("restartPolicy"), f"{path}.restartPolicy", _RESTART_POLICIES)

@@ -149,7 +149,8 @@ def _ports_warnings(containers: list[tuple[str, Object]]) -> Iterator[str]:
             earlier_ports.append((path, port))
             if name and name in path_by_port_name:
                 effect = "services and probes that select ports by name will use"
-                yield f'{path}: duplicate port name "{name}" with {path_by_port_name[name]}, {effect} {path_by_port_name[name]}'
+                earlier_path = path_by_port_name[name]
+                yield f'{path}: duplicate port name "{name}" with {earlier_path}, {effect} {earlier_path}'
             path_by_port_name.setdefault(name, path)
 
 
