@@ -60,15 +60,15 @@ class Selector(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """The canonical text: requirements sorted by key; empty for everything and for NOTHING."""
-        return ",".join(map(str, sorted(self.requirements, key=lambda each: each.key)))
+        return ",".join(map(str, sorted(self.requirements, key=lambda requirement: requirement.key)))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether an object with these labels matches."""
         for key, value in self.equalities:
             if labels.get(key) != value:
                 return False
-        for other in self.others:
-            if not other.matches(labels):
+        for condition in self.others:
+            if not condition.matches(labels):
                 return False
         return not self.matches_nothing
 
@@ -81,8 +81,8 @@ def of(requirements: Sequence[Requirement]) -> Selector:
     """The selector with these requirements; EVERYTHING without any."""
     return Selector(
         tuple(requirements),
-        tuple((each.key, each.values[0]) for each in requirements if _is_equality(each)),
-        tuple(each for each in requirements if not _is_equality(each)),
+        tuple((condition.key, condition.values[0]) for condition in requirements if _is_equality(condition)),
+        tuple(condition for condition in requirements if not _is_equality(condition)),
     )
 
 
@@ -115,10 +115,11 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> Selector:
 
 
 def _from_expression(expression: Mapping[str, Any]) -> Requirement:
-    name = expression.get("operator") or ""
-    operator = _OBJECT_OPERATORS.get(name)
+    """The requirement of an item of matchExpressions. Raises SelectorError."""
+    operator_name = expression.get("operator") or ""
+    operator = _OBJECT_OPERATORS.get(operator_name)
     if operator is None:
-        raise SelectorError(f"{quoted(name)} is not a valid label selector operator")
+        raise SelectorError(f"{quoted(operator_name)} is not a valid label selector operator")
     return requirement(expression.get("key") or "", operator, expression.get("values") or [])
 
 

@@ -61,60 +61,62 @@ _MICROS = (
 @lru_cache(maxsize=4096)
 def seconds(text: str) -> str:
     """A Time as the API server prints it: UTC, whole seconds. Raises ValueError with Go's message."""
-    return _formatted(_instant(text, RFC3339, _SECONDS), "seconds")
+    return _format(_parse_instant(text, RFC3339, _SECONDS), "seconds")
 
 
 @lru_cache(maxsize=4096)
 def micros(text: str) -> str:
     """A MicroTime as the API server prints it: UTC, six digits. Raises ValueError with Go's message."""
-    return _formatted(_instant(text, RFC3339_MICRO, _MICROS), "microseconds")
+    return _format(_parse_instant(text, RFC3339_MICRO, _MICROS), "microseconds")
 
 
-def _formatted(at: datetime, timespec: str) -> str:
-    return at.isoformat(timespec=timespec).replace("+00:00", "Z")
+def _format(instant: datetime, timespec: str) -> str:
+    return instant.isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
-def _instant(text: str, layout: str, elements: tuple[_Element, ...]) -> datetime:
+def _parse_instant(text: str, layout: str, elements: tuple[_Element, ...]) -> datetime:
     """The instant of a text by the elements of a layout. Raises ValueError with the message of Go's time.Parse."""
     numbers: dict[str, int] = {}
-    rest = text
+    remaining = text
     for element in elements:
-        match = element.pattern.match(rest)
+        match = element.pattern.match(remaining)
         if match is None:
-            raise _mismatch(text, layout, rest, element.text)
+            raise _mismatch(text, layout, remaining, element.text)
         if element.name:
-            numbers[element.name] = _number(text, element, match)
-        rest = rest[match.end() :]
-    offset, rest = _zone(text, layout, rest)
-    if rest:
-        raise ValueError(f"parsing time {_quoted(text)}: extra text: {_quoted(rest)}")
-    return _utc(text, numbers, offset)
+            numbers[element.name] = _element_number(text, element, match)
+        remaining = remaining[match.end() :]
+    offset, remaining = _parse_zone(text, layout, remaining)
+    if remaining:
+        raise ValueError(f"parsing time {_quoted(text)}: extra text: {_quoted(remaining)}")
+    return _to_utc(text, numbers, offset)
 
 
-def _number(text: str, element: _Element, match: re.Match[str]) -> int:
+def _element_number(text: str, element: _Element, match: re.Match[str]) -> int:
+    """The number of an element; `text` is the whole time, for errors. Raises ValueError if it is out of range."""
     number = int(match[match.lastindex or 0])
     if not element.lowest <= number <= element.highest:
         raise ValueError(f"parsing time {_quoted(text)}: {element.name} out of range")
     return number
 
 
-def _zone(text: str, layout: str, rest: str) -> tuple[timedelta, str]:
-    """The offset from UTC at the beginning of `rest`, and what follows it."""
-    match = _ZONE.match(rest)
+def _parse_zone(text: str, layout: str, remaining: str) -> tuple[timedelta, str]:
+    """The offset from UTC at the beginning of `remaining`, and the text after it. Raises ValueError."""
+    match = _ZONE.match(remaining)
     if match is None:
-        raise _mismatch(text, layout, rest, "Z07:00")
+        raise _mismatch(text, layout, remaining, "Z07:00")
     zone = match[0]
     if zone == "Z":
-        return timedelta(), rest[1:]
+        return timedelta(), remaining[1:]
     hours, minutes = int(zone[1:3]), int(zone[4:6])
     if hours > 24 or minutes > 60:
-        part = "hour" if hours > 24 else "minute"
-        raise ValueError(f"parsing time {_quoted(text)}: time zone offset {part} out of range")
-    span = timedelta(hours=hours, minutes=minutes)
-    return (-span if zone[0] == "-" else span), rest[match.end() :]
+        unit = "hour" if hours > 24 else "minute"
+        raise ValueError(f"parsing time {_quoted(text)}: time zone offset {unit} out of range")
+    offset = timedelta(hours=hours, minutes=minutes)
+    return (-offset if zone[0] == "-" else offset), remaining[match.end() :]
 
 
-def _utc(text: str, numbers: dict[str, int], offset: timedelta) -> datetime:
+def _to_utc(text: str, numbers: dict[str, int], offset: timedelta) -> datetime:
+    """The instant of the numbers of the elements. Raises ValueError for a day that the month does not have."""
     year, month, day, hour, minute, second = (numbers[element.name] for element in _SECONDS if element.name)
     try:
         return datetime(year, month, day, hour, minute, second, numbers.get("micro", 0), UTC) - offset
@@ -122,17 +124,19 @@ def _utc(text: str, numbers: dict[str, int], offset: timedelta) -> datetime:
         raise ValueError(f"parsing time {_quoted(text)}: day out of range") from None
 
 
-def _mismatch(text: str, layout: str, rest: str, expected: str) -> ValueError:
-    return ValueError(f'parsing time {_quoted(text)} as "{layout}": cannot parse {_quoted(rest)} as "{expected}"')
+def _mismatch(text: str, layout: str, remaining: str, expected: str) -> ValueError:
+    """The error that `remaining`, the end of `text`, does not begin with the element `expected` of the layout."""
+    return ValueError(f'parsing time {_quoted(text)} as "{layout}": cannot parse {_quoted(remaining)} as "{expected}"')
 
 
 def _quoted(text: str) -> str:
-    escaped = "".join(
-        f"\\{character}" if character in '"\\' else character if " " <= character < "\x7f" else _bytes(character)
-        for character in text
-    )
-    return f'"{escaped}"'
+    """A text in quotes as Go's package time quotes it: bytes outside of printable ASCII are escaped."""
+    return f'"{"".join(map(_escaped, text))}"'
 
 
-def _bytes(character: str) -> str:
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if " " <= character < "\x7f":
+        return character
     return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", errors="surrogateescape"))
