@@ -30,8 +30,8 @@ def _nothing_of(new: Object, old: Object) -> None:
     del new, old
 
 
-def _as_stored(sent: Object) -> Callable[[Object], Object]:
-    del sent
+def _as_stored(sent_object: Object) -> Callable[[Object], Object]:
+    del sent_object
     return _same
 
 
@@ -94,7 +94,8 @@ class Strategy:
     has_generation: bool = False
     spec_of: Callable[[Object], Any] = lambda obj: obj.get("spec")
     grace_period_s: Callable[[Object, int | None], int] | None = None
-    """For kinds that are deleted gracefully (Pod): the grace period for what a delete asks for, None for nothing."""
+    """For kinds that are deleted gracefully (Pod): from an object and the requested grace period (None: none is
+    requested) to the grace period of the delete."""
     prepare_delete: Callable[[Object], None] = _nothing
     """Changes, in place, an object that a delete marks with a deletionTimestamp instead of removing it."""
     is_held: Callable[[Object], bool] = lambda _obj: False
