@@ -36,9 +36,13 @@ def names_in_use(others: Iterable[Object]) -> NamesInUse:
     resources: set[str] = set()
     kinds: set[str] = set()
     for crd in others:
-        names = (crd.get("status") or {}).get("acceptedNames") or {}
-        resources |= {names.get("plural", ""), names.get("singular", ""), *(names.get("shortNames") or ())}
-        kinds |= {names.get("kind", ""), names.get("listKind", "")}
+        accepted_names = (crd.get("status") or {}).get("acceptedNames") or {}
+        resources |= {
+            accepted_names.get("plural", ""),
+            accepted_names.get("singular", ""),
+            *(accepted_names.get("shortNames") or ()),
+        }
+        kinds |= {accepted_names.get("kind", ""), accepted_names.get("listKind", "")}
     return NamesInUse(resources - {""}, kinds - {""})
 
 
@@ -57,8 +61,8 @@ def set_names_and_conditions(crd: Object, in_use: NamesInUse, now: str) -> None:
         now: the present time, RFC 3339, for lastTransitionTime.
     """
     status = crd.setdefault("status", {})
-    names, reason, message = _accept_names(crd, in_use)
-    status["acceptedNames"] = names
+    accepted_names, reason, message = _accept_names(crd, in_use)
+    status["acceptedNames"] = accepted_names
     is_accepted = reason == "NoConflicts"
     _set_condition(crd, NAMES_ACCEPTED, ("True" if is_accepted else "False", reason, message), now)
     if is_true(crd, ESTABLISHED):

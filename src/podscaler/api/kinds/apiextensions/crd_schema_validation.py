@@ -138,13 +138,13 @@ def _root_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldEr
     """Field errors of keywords that the root of a schema may not have; a status subresource allows fewer."""
     errors = []
     if has_status:
-        kind = schema.get("type", "")
+        schema_type = schema.get("type", "")
         unexpected_keywords = [name for name in schema if name not in _ROOT_KEYWORDS_WITH_STATUS and schema[name]]
-        if kind and kind != "object":
+        if schema_type and schema_type != "object":
             message = (
                 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
             )
-            errors.append(invalid(f"{path}.type", kind, message))
+            errors.append(invalid(f"{path}.type", schema_type, message))
         elif unexpected_keywords:
             allowed = " ".join(_ROOT_KEYWORDS_WITH_STATUS.values())
             message = (
@@ -185,11 +185,11 @@ def _own_errors(schema: Schema, path: str) -> list[FieldError]:
     errors = [
         forbidden(f"{path}.{name}", f"{name} is not supported") for name in _UNSUPPORTED_KEYWORDS if schema.get(name)
     ]
-    kind = schema.get("type", "")
-    if kind == "null":
+    schema_type = schema.get("type", "")
+    if schema_type == "null":
         errors.append(forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative"))
-    if kind and kind not in TYPES:
-        errors.append(not_supported(f"{path}.type", kind, TYPES))
+    if schema_type and schema_type not in TYPES:
+        errors.append(not_supported(f"{path}.type", schema_type, TYPES))
     pattern = schema.get("pattern", "")
     pattern_error = re2_patterns.find_error(pattern)
     if pattern_error:
@@ -211,13 +211,15 @@ def _own_errors(schema: Schema, path: str) -> list[FieldError]:
 
 def _map_type_errors(schema: Schema, path: str) -> list[FieldError]:
     """Errors of `x-kubernetes-map-type`."""
-    map_type, kind = schema.get("x-kubernetes-map-type"), schema.get("type", "")
+    map_type, schema_type = schema.get("x-kubernetes-map-type"), schema.get("type", "")
     if map_type is None:
         return []
     errors = []
     message = "must be object if x-kubernetes-map-type is specified"
-    if kind != "object":
-        errors.append(invalid(f"{path}.type", kind, message) if kind else required(f"{path}.type", message))
+    if schema_type != "object":
+        errors.append(
+            invalid(f"{path}.type", schema_type, message) if schema_type else required(f"{path}.type", message)
+        )
     if map_type not in ("atomic", "granular"):
         errors.append(not_supported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular")))
     return errors
@@ -285,21 +287,23 @@ def _list_type_errors(schema: Schema, path: str) -> list[FieldError]:
 def _node_set_warnings(schema: Schema) -> list[str]:
     """The warning about a set (one node) of objects or lists."""
     items = schema.get("items")
-    kind = items.get("type") if isinstance(items, dict) and schema.get(_LIST_TYPE) == "set" else None
-    if kind not in ("array", "object"):
+    items_type = items.get("type") if isinstance(items, dict) and schema.get(_LIST_TYPE) == "set" else None
+    if items_type not in ("array", "object"):
         return []
     return [
-        f'{_LIST_TYPE}: set for items of type "{kind}" is not supported by server-side apply or CEL validation rules'
+        f'{_LIST_TYPE}: set for items of type "{items_type}" is not supported by server-side apply or CEL validation rules'
     ]
 
 
 def _typed_list_errors(schema: Schema, list_type: str, path: str) -> list[FieldError]:
     """Field errors of a node with a list type: it must be an array, and the list type must be a known one."""
-    kind = schema.get("type", "")
+    schema_type = schema.get("type", "")
     errors = []
-    if kind != "array":
+    if schema_type != "array":
         message = f"must be array if {_LIST_TYPE} is specified"
-        errors.append(invalid(f"{path}.type", kind, message) if kind else required(f"{path}.type", message))
+        errors.append(
+            invalid(f"{path}.type", schema_type, message) if schema_type else required(f"{path}.type", message)
+        )
     elif list_type == "set" and isinstance(schema.get("items"), dict):
         errors += _set_errors(schema["items"], f"{path}.items")
     return errors + checks.one_of(list_type, f"{path}.{_LIST_TYPE}", LIST_TYPES)
@@ -309,12 +313,16 @@ def _set_errors(items: Schema, path: str) -> list[FieldError]:
     """The errors of the elements of a set, which must be atomic and not nullable."""
     if items.get("nullable"):
         return [forbidden(f"{path}.nullable", f"cannot be nullable when {_LIST_TYPE} is set")]
-    kind = items.get("type")
-    type_keyword = {"array": _LIST_TYPE, "object": "x-kubernetes-map-type"}.get(str(kind), "")
-    if not type_keyword or items.get(type_keyword) == "atomic" or (kind == "array" and items.get(type_keyword) is None):
+    items_type = items.get("type")
+    type_keyword = {"array": _LIST_TYPE, "object": "x-kubernetes-map-type"}.get(str(items_type), "")
+    if (
+        not type_keyword
+        or items.get(type_keyword) == "atomic"
+        or (items_type == "array" and items.get(type_keyword) is None)
+    ):
         return []
     message = f"must be atomic as item of a list with {_LIST_TYPE}=set"
-    return [invalid(f"{path}.{type_keyword}", None if kind == "object" else items[type_keyword], message)]
+    return [invalid(f"{path}.{type_keyword}", None if items_type == "object" else items[type_keyword], message)]
 
 
 def _list_map_errors(schema: Schema, keys: list[str], path: str) -> list[FieldError]:

@@ -58,18 +58,18 @@ def _node_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
 
 def _type_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
     """Errors of a missing type, and of a type that cannot be where the schema is."""
-    kind = schema.get("type", "")
+    schema_type = schema.get("type", "")
     may_lack_type = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
-    if schema.get("x-kubernetes-embedded-resource") and kind != "object":
+    if schema.get("x-kubernetes-embedded-resource") and schema_type != "object":
         message = "must be object if x-kubernetes-embedded-resource is true"
-        return [invalid(f"{path}.type", kind, message) if kind else required(f"{path}.type", message)]
-    if not kind and not may_lack_type:
+        return [invalid(f"{path}.type", schema_type, message) if schema_type else required(f"{path}.type", message)]
+    if not schema_type and not may_lack_type:
         return [required(f"{path}.type", f"must not be empty {level}")]
     errors = []
-    if kind == "array" and "items" not in schema:
+    if schema_type == "array" and "items" not in schema:
         errors.append(required(f"{path}.items", "must be specified"))
-    if level == "at the root" and kind and kind != "object":
-        errors.append(invalid(f"{path}.type", kind, "must be object at the root"))
+    if level == "at the root" and schema_type and schema_type != "object":
+        errors.append(invalid(f"{path}.type", schema_type, "must be object at the root"))
     return errors
 
 
@@ -90,7 +90,7 @@ def _extension_errors(schema: Schema, path: str) -> list[FieldError]:
 
 
 def _metadata_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
-    """Field errors of `apiVersion`, `kind` and `metadata` in the schema of a whole object (root or embedded).
+    """Field errors of `apiVersion`, `required_type` and `metadata` in the schema of a whole object (root or embedded).
 
     The first two must be strings, the third an object; the root may restrict only the names in its metadata.
     """
@@ -99,10 +99,10 @@ def _metadata_errors(schema: Schema, path: str, level: Level) -> list[FieldError
     if not is_whole_object:
         return []
     errors = []
-    for name, kind in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
-        if name in properties and properties[name].get("type", "") != kind:
+    for name, required_type in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
+        if name in properties and properties[name].get("type", "") != required_type:
             type_path = f"{path}.properties[{name}].type"
-            errors.append(invalid(type_path, properties[name].get("type", ""), f"must be {kind}"))
+            errors.append(invalid(type_path, properties[name].get("type", ""), f"must be {required_type}"))
     metadata = properties.get("metadata")
     if metadata is not None and level == "at the root" and not _is_plain_metadata(metadata):
         message = "must not specify anything other than name and generateName, but metadata is implicitly specified"

@@ -135,8 +135,8 @@ def _is_shared(versions: list[Object], name: str) -> bool:
 def _set_of_versions_errors(versions: list[Object]) -> list[FieldError]:
     """Errors of the versions together: unique names, exactly one of them stored."""
     errors = []
-    names = [version.get("name", "") for version in versions]
-    if len(set(names)) < len(names):
+    version_names = [version.get("name", "") for version in versions]
+    if len(set(version_names)) < len(version_names):
         errors.append(invalid("spec.versions", _internal_form(versions), "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
         message = "must have exactly one version marked as storage version"
@@ -328,6 +328,7 @@ def _stored_version_errors(stored_versions: list[str], versions: list[Object]) -
 
 
 def _removed_version_message(name: str) -> str:
+    """The message about a version that was removed from the spec while objects may still be stored in it."""
     return (
         f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until "
         f"a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"

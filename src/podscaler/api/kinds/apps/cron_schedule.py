@@ -24,7 +24,7 @@ _MACROS = {
 }
 _FIELD_COUNT = 5
 """Minute, hour, day of the month, month, day of the week."""
-_ZONE_PART = re.compile(r"[A-Za-z._0-9+][A-Za-z._0-9+-]{0,13}", re.ASCII)
+_ZONE_SEGMENT = re.compile(r"[A-Za-z._0-9+][A-Za-z._0-9+-]{0,13}", re.ASCII)
 
 
 class ScheduleError(PodscalerError):
@@ -32,9 +32,9 @@ class ScheduleError(PodscalerError):
 
 
 def parse_zone(name: str) -> ZoneInfo:
-    """The time zone of an IANA name. Raises ScheduleError."""
-    parts = name.split("/")
-    if not all(_ZONE_PART.fullmatch(part) for part in parts) or not {".", ".."}.isdisjoint(parts):
+    """The time zone of a name of the IANA database (`Europe/Berlin`). Raises ScheduleError for an unknown one."""
+    segments = name.split("/")
+    if not all(_ZONE_SEGMENT.fullmatch(segment) for segment in segments) or not {".", ".."}.isdisjoint(segments):
         raise ScheduleError(f"unknown time zone {name}")
     try:
         return ZoneInfo(name)

@@ -63,8 +63,8 @@ def index_limit_errors(spec: Object) -> list[FieldError]:
         f"must be less than or equal to {LIMIT_WITH_MANY} when completions are above {MANY_COMPLETIONS} and used with "
         "backoff limit per index"
     )
-    for path, value in (("spec.parallelism", parallelism), (max_failed_path, max_failed)):
-        errors += checks.holds(value is None or value <= LIMIT_WITH_MANY, path, value, message)
+    for path, limited_value in (("spec.parallelism", parallelism), (max_failed_path, max_failed)):
+        errors += checks.holds(limited_value is None or limited_value <= LIMIT_WITH_MANY, path, limited_value, message)
     return errors
 
 
@@ -230,23 +230,23 @@ def count_indexes(index_list: str, completions: int) -> int:
 
 def _parse_interval(interval: str, completions: int) -> tuple[int, int]:
     """The first and last index of `3` or `3-5`. Raises IndexesError."""
-    parts = interval.split("-")
-    if len(parts) > 2:
+    bound_texts = interval.split("-")
+    if len(bound_texts) > 2:
         raise IndexesError(
             f'the fragment "{interval}" violates the requirement that an index interval can have at most two parts '
             "separated by '-'"
         )
-    bounds = [_parse_index(part, completions) for part in parts]
+    bounds = [_parse_index(bound_text, completions) for bound_text in bound_texts]
     if len(bounds) == 2 and bounds[0] >= bounds[1]:
         raise IndexesError(f"non-increasing order, previous: {bounds[0]}, current: {bounds[1]}")
     return bounds[0], bounds[-1]
 
 
-def _parse_index(text: str, completions: int) -> int:
+def _parse_index(index_text: str, completions: int) -> int:
     """An index below `completions`. Raises IndexesError."""
-    digits = text.removeprefix("+")
+    digits = index_text.removeprefix("+")
     if not (digits.isascii() and digits.isdigit()):
-        raise IndexesError(f'cannot convert string to integer for index: "{text}"')
+        raise IndexesError(f'cannot convert string to integer for index: "{index_text}"')
     if int(digits) >= completions:
-        raise IndexesError(f'too large index: "{text}"')
+        raise IndexesError(f'too large index: "{index_text}"')
     return int(digits)

@@ -30,8 +30,8 @@ def _warnings(new: Object, old: Object | None) -> list[str]:
 def _cells(pod_template: Object, _now_ns: int) -> list[Any]:
     """The cells of a table row: names and images of the containers, labels of the pods."""
     template = pod_template.get("template") or {}
-    names, images = printing.containers(template.get("spec") or {})
-    return [names, images, printing.labels((template.get("metadata") or {}).get("labels"))]
+    container_names, images = printing.containers(template.get("spec") or {})
+    return [container_names, images, printing.labels((template.get("metadata") or {}).get("labels"))]
 
 
 RESOURCE = Resource(

@@ -44,12 +44,14 @@ def set_defaults(stateful_set: Object) -> None:
 
 
 def _set_claim_defaults(claim: Object) -> None:
+    """Sets the defaults of a claim template, in place."""
     claim.update(apiVersion="v1", kind="PersistentVolumeClaim")
     claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
     claim.setdefault("status", {}).setdefault("phase", "Pending")
 
 
 def _set_update_strategy_defaults(strategy: Object) -> None:
+    """Sets the defaults of the update strategy, in place."""
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
     if strategy["type"] == "RollingUpdate":
@@ -200,8 +202,8 @@ def _controller(revision: Object) -> str:
     if owner is None:
         return printing.NONE
     group = owner["apiVersion"].rpartition("/")[0]
-    kind = owner["kind"].lower()
-    return f"{kind}.{group}/{owner['name']}" if group else f"{kind}/{owner['name']}"
+    owner_kind = owner["kind"].lower()
+    return f"{owner_kind}.{group}/{owner['name']}" if group else f"{owner_kind}/{owner['name']}"
 
 
 CONTROLLER_REVISION = Resource(

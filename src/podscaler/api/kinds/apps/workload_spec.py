@@ -14,9 +14,9 @@ from podscaler.api.resource import checks, label_selector, semantics
 from podscaler.api.resource.resources import Column, Object
 
 
-def count_errors(spec: Object, *names: str) -> list[FieldError]:
+def count_errors(spec: Object, *fields: str) -> list[FieldError]:
     """The errors of the named fields of `spec` that are below zero."""
-    return [error for name in names for error in checks.not_negative(spec.get(name), f"spec.{name}")]
+    return [error for field in fields for error in checks.not_negative(spec.get(field), f"spec.{field}")]
 
 
 def selector_errors(spec: Object, kind: str, *, is_valid: bool = False) -> list[FieldError]:
@@ -93,9 +93,9 @@ def immutable_errors(field: str, new: Object, old: Object) -> list[FieldError]:
     return checks.holds(is_same, f"spec.{field}", new_value, checks.IMMUTABLE)
 
 
-def status_count_errors(status: Object, *names: str) -> list[FieldError]:
+def status_count_errors(status: Object, *fields: str) -> list[FieldError]:
     """The errors of the named fields of `status` that are below zero."""
-    return [error for name in names for error in checks.not_negative(status.get(name), f"status.{name}")]
+    return [error for field in fields for error in checks.not_negative(status.get(field), f"status.{field}")]
 
 
 def replica_count_errors(status: Object, *names: str) -> list[FieldError]:

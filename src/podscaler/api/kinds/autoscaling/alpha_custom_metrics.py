@@ -46,15 +46,15 @@ def _parse_item(item: Any, path: str) -> AnnotatedMetric:
     """A metric of the annotation. Raises ValueError with the path of what is wrong."""
     if not isinstance(item, dict):
         raise ValueError(f"{path} must be an object")
-    name, value = item.get("name"), item.get("value")
+    name, amount = item.get("name"), item.get("value")
     if not isinstance(name, str) or not name:
         raise ValueError(f"{path}.name must be the name of a metric")
     if errors := names.path_segment_errors(name):
         raise ValueError(f"{path}.name {errors[0]}")
-    if isinstance(value, bool) or not isinstance(value, str | int | json_text.Number):
+    if isinstance(amount, bool) or not isinstance(amount, str | int | json_text.Number):
         raise ValueError(f"{path}.value must be a quantity")
     try:
-        quantity = Quantity.parse(value.text if isinstance(value, json_text.Number) else str(value))
+        quantity = Quantity.parse(amount.text if isinstance(amount, json_text.Number) else str(amount))
     except ValueError as error:
         raise ValueError(f"{path}.value must be a quantity: {error}") from error
     return AnnotatedMetric(name, str(quantity))
@@ -67,7 +67,7 @@ class Expanded(NamedTuple):
     errors: dict[str, str]
 
 
-def expand(obj: Object) -> Expanded:
+def expand(autoscaler: Object) -> Expanded:
     """An object of autoscaling/v1 or extensions/v1beta1 whose custom metrics are in the annotations of v1.
 
     The annotations TARGETS and STATUSES are removed; one that cannot be read stays. The argument is not changed.
@@ -77,7 +77,7 @@ def expand(obj: Object) -> Expanded:
         (TARGETS, hpa_annotations.METRICS, "targetAverageValue"),
         (STATUSES, hpa_annotations.CURRENT_METRICS, "currentAverageValue"),
     ):
-        annotations = hpa_annotations.annotations_of(obj)
+        annotations = hpa_annotations.annotations_of(autoscaler)
         if key not in annotations:
             continue
         try:
@@ -92,7 +92,7 @@ def expand(obj: Object) -> Expanded:
         other_annotations = {
             name: value for name, value in annotations.items() if name not in (key, metrics_annotation)
         }
-        if metrics := [*(hpa_annotations.find_value(obj, metrics_annotation) or []), *pods_metrics]:
+        if metrics := [*(hpa_annotations.find_value(autoscaler, metrics_annotation) or []), *pods_metrics]:
             other_annotations[metrics_annotation] = hpa_annotations.encode(metrics)
-        obj = {**obj, "metadata": {**obj["metadata"], "annotations": other_annotations}}
-    return Expanded(obj, errors)
+        autoscaler = {**autoscaler, "metadata": {**autoscaler["metadata"], "annotations": other_annotations}}
+    return Expanded(autoscaler, errors)

@@ -86,71 +86,73 @@ class Converted:
     losses: tuple[Loss, ...]
 
 
-def convert(obj: Object, to: str) -> Converted:
-    """The object in the version `to`, with a status only where `obj` has one, in fields or annotations.
+def convert(autoscaler: Object, to: str) -> Converted:
+    """The autoscaler in the version `to`, with a status only where it has one, in fields or annotations.
 
     Args:
-        obj: an object decoded by `api.schema.decoding`, in any of VERSIONS; need not be valid.
+        autoscaler: an object decoded by `api.schema.decoding`, in any of VERSIONS; need not be valid.
         to: an apiVersion, one of VERSIONS.
 
     Raises:
-        KeyError: `to` or the object's version is not in VERSIONS.
+        KeyError: `to` or the autoscaler's version is not in VERSIONS.
         DecodeError: a tolerance annotation of v2beta2 is no quantity.
     """
-    source_version = obj["apiVersion"]
+    source_version = autoscaler["apiVersion"]
     has_alpha_metrics = source_version in _WITH_ALPHA_METRICS
-    expanded = alpha_custom_metrics.expand(obj) if has_alpha_metrics else Expanded(obj, {})
-    obj = expanded.obj
-    stored = _stored_form(obj, source_version)
+    expanded = alpha_custom_metrics.expand(autoscaler) if has_alpha_metrics else Expanded(autoscaler, {})
+    autoscaler = expanded.obj
+    stored = _stored_form(autoscaler, source_version)
     target = VERSIONS[to].from_storage(semantics.copied(stored))
     returned = _stored_form(target, to)
-    if not _has_status(obj):
+    if not _has_status(autoscaler):
         for converted in (stored, target, returned):
             converted.pop("status", None)
     annotation_losses = [
         Loss(f'metadata.annotations["{key}"]', f"{message}; it stays") for key, message in expanded.errors.items()
     ]
-    losses = [*annotation_losses, *_losses_on_reading(obj), *_losses_between(stored, returned, to)]
+    losses = [*annotation_losses, *_losses_on_reading(autoscaler), *_losses_between(stored, returned, to)]
     return Converted(target, tuple(losses))
 
 
-def _stored_form(obj: Object, api_version: str) -> Object:
+def _stored_form(autoscaler: Object, api_version: str) -> Object:
     """The stored form of an object in `api_version`: v2 with its defaults, in canonical form."""
     version = VERSIONS[api_version]
-    stored = semantics.copied(obj)
+    stored = semantics.copied(autoscaler)
     version.default(stored)
     return canonical.canonical(hpa.complete(version.to_storage(stored)), hpa.RESOURCE.versions[0].message)
 
 
-def _has_status(obj: Object) -> bool:
+def _has_status(autoscaler: Object) -> bool:
     """Whether there is a status, in its field or in annotations of the object's version."""
-    if obj.get("status"):
+    if autoscaler.get("status"):
         return True
-    annotations = _ANNOTATIONS_READ[obj["apiVersion"]] & _STATUS_ANNOTATIONS
+    annotations = _ANNOTATIONS_READ[autoscaler["apiVersion"]] & _STATUS_ANNOTATIONS
     return any(
-        hpa_annotations.find_value(obj, key) for key in annotations if key in hpa_annotations.annotations_of(obj)
+        hpa_annotations.find_value(autoscaler, key)
+        for key in annotations
+        if key in hpa_annotations.annotations_of(autoscaler)
     )
 
 
-def _losses_on_reading(obj: Object) -> Iterator[Loss]:
+def _losses_on_reading(autoscaler: Object) -> Iterator[Loss]:
     """Yields what is lost between the given object and its stored form."""
-    api_version = obj["apiVersion"]
-    annotations = hpa_annotations.annotations_of(obj)
+    api_version = autoscaler["apiVersion"]
+    annotations = hpa_annotations.annotations_of(autoscaler)
     for key in sorted(hpa_annotations.RESERVED & set(annotations)):
         field = f'metadata.annotations["{key}"]'
         if key not in _ANNOTATIONS_READ[api_version]:
             yield Loss(field, f"reserved for conversions, and not read in {api_version}")
-        elif key in hpa_annotations.MESSAGES and hpa_annotations.find_value(obj, key) is None:
+        elif key in hpa_annotations.MESSAGES and hpa_annotations.find_value(autoscaler, key) is None:
             yield Loss(field, "cannot be read, so it counts as not there")
     if api_version == hpa_extensions_v1beta1.API_VERSION:
-        yield from _reference_losses(obj)
+        yield from _reference_losses(autoscaler)
 
 
-def _reference_losses(obj: Object) -> Iterator[Loss]:
+def _reference_losses(autoscaler: Object) -> Iterator[Loss]:
     """Yields the parts of `spec.scaleRef` of extensions/v1beta1 that no other version has."""
-    scale_ref = (obj.get("spec") or {}).get("scaleRef") or {}
+    scale_ref = (autoscaler.get("spec") or {}).get("scaleRef") or {}
     namespace, subresource = scale_ref.get("namespace", ""), scale_ref.get("subresource", "")
-    if namespace and namespace != (obj.get("metadata") or {}).get("namespace"):
+    if namespace and namespace != (autoscaler.get("metadata") or {}).get("namespace"):
         yield Loss("spec.scaleRef.namespace", "an autoscaler scales what is in its own namespace")
     if subresource not in ("", hpa_extensions_v1beta1.SUBRESOURCE):
         yield Loss("spec.scaleRef.subresource", f"it is always {hpa_extensions_v1beta1.SUBRESOURCE}")

@@ -52,13 +52,13 @@ def annotations_of(hpa: Object) -> dict[str, str]:
 def find_value(hpa: Object, annotation: str) -> Any | None:
     """The parsed value of a JSON annotation (a key of MESSAGES); None if it is missing or invalid."""
     try:
-        value = json_text.parse(annotations_of(hpa).get(annotation, "").encode())
-        if value is None:
+        parsed = json_text.parse(annotations_of(hpa).get(annotation, "").encode())
+        if parsed is None:
             return None
         return (
-            _read_struct(value, MESSAGES[annotation])
+            _read_struct(parsed, MESSAGES[annotation])
             if annotation == BEHAVIOR
-            else read_list(value, MESSAGES[annotation])
+            else read_list(parsed, MESSAGES[annotation])
         )
     except ValueError:
         return None
@@ -68,7 +68,7 @@ def read_list(value: Any, message: str) -> list[Any]:
     """The elements of a JSON list as complete values of `message`. Raises ValueError for a value of the wrong type."""
     if not isinstance(value, list):
         raise ValueError(f"no list: {value!r}")
-    return [_read(element, message) for element in value]
+    return [_read_single(element, message) for element in value]
 
 
 def _read_struct(value: Any, message: str) -> Object:
@@ -83,7 +83,7 @@ def _read_struct(value: Any, message: str) -> Object:
             struct_fields[name] = _read_field(member, fields[name])
     for name in always_present:
         if name not in struct_fields:
-            struct_fields[name] = _read(None, fields[name].type)
+            struct_fields[name] = _read_single(None, fields[name].type)
     return {name: struct_fields[name] for name in fields if name in struct_fields}
 
 
@@ -105,32 +105,32 @@ def _read_field(value: Any, field: Field) -> Any:
     if field.repeated:
         return read_list(value, field.type)
     if not field.map:
-        return _read(value, field.type)
+        return _read_single(value, field.type)
     if not isinstance(value, dict):
         raise ValueError(f"no object: {value!r}")
-    return {key: _read(member, field.type) for key, member in value.items()}
+    return {key: _read_single(member, field.type) for key, member in value.items()}
 
 
-def _read(value: Any, type_name: str) -> Any:
-    """A single value of a scalar type or a message; null is Go's zero."""
+def _read_single(value: Any, type_name: str) -> Any:
+    """A single value of a scalar type or a message; null is Go's zero. Raises ValueError for a wrong type."""
     if type_name not in _READERS:
         return _read_struct({} if value is None else value, type_name)
     return ZERO_VALUES[type_name] if value is None else _READERS[type_name](value)
 
 
-def _string(value: Any) -> str:
+def _read_string(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"no string: {value!r}")
     return value
 
 
-def _integer(value: Any, bits: int) -> int:
+def _read_integer(value: Any, bits: int) -> int:
     if type(value) is not int or not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         raise ValueError(f"no int{bits}: {value!r}")
     return value
 
 
-def _quantity(value: Any) -> str:
+def _read_quantity(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | json_text.Number):
         raise ValueError(f"no quantity: {value!r}")
     return str(Quantity.parse(value.text if isinstance(value, json_text.Number) else str(value)))
@@ -138,11 +138,11 @@ def _quantity(value: Any) -> str:
 
 # Scalar type -> the function that reads a JSON value of it.
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "string": _string,
-    "int32": lambda value: _integer(value, 32),
-    "int64": lambda value: _integer(value, 64),
-    schema.QUANTITY: _quantity,
-    schema.TIME: lambda value: timestamps.seconds(_string(value)),
+    "string": _read_string,
+    "int32": lambda value: _read_integer(value, 32),
+    "int64": lambda value: _read_integer(value, 64),
+    schema.QUANTITY: _read_quantity,
+    schema.TIME: lambda value: timestamps.seconds(_read_string(value)),
 }
 
 

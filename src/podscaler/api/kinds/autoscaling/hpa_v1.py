@@ -114,7 +114,7 @@ def _annotations(spec: Object, status: Object) -> dict[str, str]:
         ],
         hpa_annotations.CONDITIONS: [_condition(condition) for condition in status.get("conditions") or []],
     }
-    annotations = {key: hpa_annotations.encode(value) for key, value in lists_by_annotation.items() if value}
+    annotations = {key: hpa_annotations.encode(members) for key, members in lists_by_annotation.items() if members}
     return annotations | hpa_annotations.behavior_annotation(spec)
 
 

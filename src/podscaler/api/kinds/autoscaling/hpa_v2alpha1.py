@@ -23,17 +23,17 @@ _METRIC_LISTS = (
     ("spec", "metrics", hpa_annotations.METRICS),
     ("status", "currentMetrics", hpa_annotations.CURRENT_METRICS),
 )
-"""(part of the object, its list of metrics, the annotation with the metrics that v2alpha1 cannot express)."""
+"""(section of the object, its list of metrics, the annotation with the metrics that v2alpha1 cannot express)."""
 
 
 def to_v2(hpa: Object) -> Object:
     """The v2 form of a v2alpha1 object."""
     converted: Object = {**hpa}
-    for part, list_field, annotation in _METRIC_LISTS:
+    for section, list_field, annotation in _METRIC_LISTS:
         annotated_metrics: list[Any] = hpa_annotations.find_value(hpa, annotation) or []
         if annotated_metrics:
-            content = hpa.get(part) or {}
-            converted[part] = {**content, list_field: annotated_metrics + (content.get(list_field) or [])}
+            content = hpa.get(section) or {}
+            converted[section] = {**content, list_field: annotated_metrics + (content.get(list_field) or [])}
     converted["spec"] = {**(converted.get("spec") or {})}
     hpa_v2beta1.set_defaults(converted)
     return hpa_v2beta1.to_v2(converted)
@@ -43,16 +43,16 @@ def from_v2(hpa: Object) -> Object:
     """The v2alpha1 form of a v2 object, which has its defaults."""
     converted = {**hpa_v2beta1.from_v2(hpa), "apiVersion": API_VERSION}
     annotations = {
-        annotation: value
-        for annotation, value in hpa_annotations.annotations_of(converted).items()
+        annotation: annotation_value
+        for annotation, annotation_value in hpa_annotations.annotations_of(converted).items()
         if annotation in hpa_annotations.RESERVED
     }
-    for part, list_field, annotation in _METRIC_LISTS:
-        metrics = converted[part].get(list_field) or []
+    for section, list_field, annotation in _METRIC_LISTS:
+        metrics = converted[section].get(list_field) or []
         later_metrics = [metric for metric in metrics if not _is_v2alpha1(metric)]
         if later_metrics:
             kept_metrics = [metric for metric in metrics if _is_v2alpha1(metric)]
-            converted[part] = _with_metrics(converted[part], list_field, kept_metrics)
+            converted[section] = _with_metrics(converted[section], list_field, kept_metrics)
             annotations[annotation] = hpa_annotations.encode(later_metrics)
     hpa_annotations.set_reserved(converted, annotations)
     return converted

@@ -148,9 +148,9 @@ def _window_errors(window_s: int | None, path: str) -> list[FieldError]:
 
 def _policy_errors(policy: Object, path: str) -> list[FieldError]:
     """Errors of a scaling policy."""
-    policy_type, value, period_s = policy.get("type", ""), policy.get("value", 0), policy.get("periodSeconds", 0)
+    policy_type, policy_value, period_s = policy.get("type", ""), policy.get("value", 0), policy.get("periodSeconds", 0)
     errors = checks.one_of(policy_type, f"{path}.type", _POLICY_TYPES)
-    errors += checks.holds(value > 0, f"{path}.value", value, "must be greater than zero")
+    errors += checks.holds(policy_value > 0, f"{path}.value", policy_value, "must be greater than zero")
     errors += checks.holds(period_s > 0, f"{path}.periodSeconds", period_s, "must be greater than zero")
     if period_s > MAX_PERIOD_S:
         errors.append(invalid(f"{path}.periodSeconds", period_s, f"must be less than or equal to {MAX_PERIOD_S}"))
@@ -273,6 +273,7 @@ def _resource_errors(source: Object, path: str) -> list[FieldError]:
 
 
 def _metric_name_errors(source: Object, path: str) -> list[FieldError]:
+    """Field errors of the name of the metric of a source."""
     name = (source.get("metric") or {}).get("name", "")
     if not name:
         return [required(f"{path}.metric.name", "must specify a metric name")]

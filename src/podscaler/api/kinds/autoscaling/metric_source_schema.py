@@ -43,6 +43,7 @@ def _object(description: str, required: tuple[str, ...], properties: Json, *rule
 
 
 def _url() -> Json:
+    """The schema of a URL."""
     return _text(
         "An http or https URL without user and password. Link-local addresses are refused.",
         pattern="^https?://[^@]+$",
@@ -63,6 +64,7 @@ def _port(default: int) -> Json:
 
 
 def _headers() -> Json:
+    """The schema of HTTP headers that are not secret."""
     return {
         "type": "object",
         "description": "Further headers of the request that are not secret, as X-Scope-OrgID.",
@@ -75,6 +77,7 @@ _JSON_PATH = "A JSONPath query (RFC 9535) that selects one number; absent: the w
 
 
 def _prometheus() -> Json:
+    """The section of a Prometheus query."""
     return _object(
         "The result of an instant query: a scalar, or a vector with one sample.",
         ("url", "query"),
@@ -88,7 +91,7 @@ def _prometheus() -> Json:
 
 
 def _redis() -> Json:
-    """The schema of a length in Redis: of a list, or of a stream."""
+    """The section of the length of a list or stream of Redis."""
     return _object(
         "The length of a list, or a figure of a stream.",
         ("address",),
@@ -104,6 +107,7 @@ def _redis() -> Json:
 
 
 def _postgresql() -> Json:
+    """The section of an SQL query."""
     return _object(
         "The one number of a query, which runs in a read-only transaction.",
         ("host", "database", "query"),
@@ -118,6 +122,7 @@ def _postgresql() -> Json:
 
 
 def _rabbitmq() -> Json:
+    """The section of a queue of RabbitMQ."""
     return _object(
         "The number of messages of a queue that are ready for delivery.",
         ("host", "queue"),
@@ -132,6 +137,7 @@ def _rabbitmq() -> Json:
 
 
 def _nats() -> Json:
+    """The section of a JetStream stream or consumer."""
     return _object(
         "The messages of a JetStream stream, or those that a consumer has not received yet.",
         ("address", "stream"),
@@ -149,6 +155,7 @@ def _nats() -> Json:
 
 
 def _kafka() -> Json:
+    """The section of the lag of a consumer group."""
     return _object(
         "The messages of a topic that a consumer group has not committed yet, over all partitions.",
         ("bootstrapServers", "consumerGroup", "topic"),
@@ -180,6 +187,7 @@ def _kafka() -> Json:
 
 
 def _http() -> Json:
+    """The section of a number in an HTTP response."""
     return _object(
         "A number in the response to a GET request. Redirects are not followed.",
         ("url",),
@@ -188,6 +196,7 @@ def _http() -> Json:
 
 
 def _file() -> Json:
+    """The section of a number in a file."""
     return _object(
         "A number in a file of the controller's machine, below the folder of --metric-source-folder.",
         ("path",),
@@ -200,6 +209,7 @@ def _file() -> Json:
 
 
 def _cron() -> Json:
+    """The section of a value by schedule."""
     return _object(
         "One value between a start and the next end, and another one at other times.",
         ("start", "end", "insideValue"),
@@ -214,6 +224,7 @@ def _cron() -> Json:
 
 
 def _custom() -> Json:
+    """The section of a source of another distribution."""
     return _object(
         "A source of another distribution, which the entry point group podscaler.metric_sources names.",
         ("type",),
@@ -229,6 +240,7 @@ def _custom() -> Json:
 
 
 def _redis_stream() -> Json:
+    """The schema of a stream in the section of Redis."""
     return _object(
         "A stream.",
         ("key",),

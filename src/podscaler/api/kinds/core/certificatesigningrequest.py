@@ -151,6 +151,7 @@ def _spec_errors(spec: Object) -> list[FieldError]:
 
 
 def _request_errors(pem_base64: str) -> list[FieldError]:
+    """The error of a request (base64 of PEM) that cannot be parsed or has an invalid signature."""
     try:
         parse_request(pem_base64)
     except ValueError as error:
@@ -195,6 +196,7 @@ def _certificate_errors(request: Object) -> list[FieldError]:
 
 
 def _conditions_of_type(request: Object, condition_type: str) -> list[Object]:
+    """The conditions of a request with that type, in order."""
     return [
         condition
         for condition in (request.get("status") or {}).get("conditions") or []

@@ -139,11 +139,11 @@ def _update_errors(new: Object, old: Object) -> list[FieldError]:
     errors = []
     for field in _IMMUTABLE_FIELDS:
         stored_name = stored_names.get(field, field)
-        value, old_value = new.get(stored_name) or None, old.get(stored_name) or None
-        if value != old_value:
-            shown_value = value
-            if value and field in _REFERENCE_FIELDS:
-                shown_value = go_struct.printed(value, "core/v1.ObjectReference")
+        new_value, old_value = new.get(stored_name) or None, old.get(stored_name) or None
+        if new_value != old_value:
+            shown_value = new_value
+            if new_value and field in _REFERENCE_FIELDS:
+                shown_value = go_struct.printed(new_value, "core/v1.ObjectReference")
             errors.append(invalid(field, shown_value, checks.IMMUTABLE))
     return errors
 
@@ -179,12 +179,12 @@ def _row(event: Object, now_ns: int) -> list[Any]:
     count = event.get("count")
     if series:
         last_seen, count = printing.age(series.get("lastObservedTime"), now_ns), series.get("count", 0)
-    kind, name = involved_object.get("kind", "").lower(), involved_object.get("name", "")
+    object_kind, object_name = involved_object.get("kind", "").lower(), involved_object.get("name", "")
     return [
         last_seen,
         event.get("type", ""),
         event.get("reason", ""),
-        f"{kind}/{name}" if name else kind,
+        f"{object_kind}/{object_name}" if object_name else object_kind,
         involved_object.get("fieldPath", ""),
         _source_text(event),
         (event.get("message") or "").strip(),
@@ -197,7 +197,7 @@ def _row(event: Object, now_ns: int) -> list[Any]:
 def _source_text(event: Object) -> str:
     """The column SOURCE: the reporter, and its host or instance if there is one."""
     host = (event.get("source") or {}).get("host") or event.get("reportingInstance", "")
-    return ", ".join(part for part in (_reporter(event), host) if part)
+    return ", ".join(filter(None, (_reporter(event), host)))
 
 
 _PRINTER = Printer(

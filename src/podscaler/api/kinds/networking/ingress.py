@@ -113,7 +113,9 @@ def _http_path_errors(http_path: Object, path: str) -> list[FieldError]:
 def _url_path_messages(url_path: str) -> list[str]:
     """The messages about the path of a URL that is relative, or has parts that proxies resolve differently."""
     messages = [] if url_path.startswith("/") else ["must be an absolute path"]
-    messages += [f"must not contain '{part}'" for part in _FORBIDDEN_PATH_PARTS if part in url_path]
+    messages += [
+        f"must not contain '{forbidden_part}'" for forbidden_part in _FORBIDDEN_PATH_PARTS if forbidden_part in url_path
+    ]
     return messages + [f"cannot end with '{end}'" for end in _FORBIDDEN_PATH_ENDS if url_path.endswith(end)]
 
 

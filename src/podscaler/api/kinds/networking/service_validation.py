@@ -236,7 +236,7 @@ def allocation_errors(spec: Object, old_spec: Object | None, *, allocates_ports:
 
 def _node_port_errors(port: Object, path: str, old_node_ports: Collection[int | None]) -> list[FieldError]:
     """The error of a node port out of range; a stored port (`old_node_ports`) may stay."""
-    first, last = NODE_PORTS
-    number = port.get("nodePort") or first
-    message = f"provided port is not in the valid range. The range of valid ports is {first}-{last}"
-    return checks.holds(first <= number <= last or number in old_node_ports, f"{path}.nodePort", number, message)
+    lowest, highest = NODE_PORTS
+    number = port.get("nodePort") or lowest
+    message = f"provided port is not in the valid range. The range of valid ports is {lowest}-{highest}"
+    return checks.holds(lowest <= number <= highest or number in old_node_ports, f"{path}.nodePort", number, message)

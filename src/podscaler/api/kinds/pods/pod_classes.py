@@ -78,9 +78,9 @@ def _set_scheduling(spec: Object, scheduling: Object) -> str:
     return ""
 
 
-def merge_tolerations(first: Sequence[Object], second: Sequence[Object]) -> list[Object]:
+def merge_tolerations(pod_tolerations: Sequence[Object], class_tolerations: Sequence[Object]) -> list[Object]:
     """All tolerations of both lists, without those that another one covers; of equal ones the first is kept."""
-    tolerations = [*first, *second]
+    tolerations = [*pod_tolerations, *class_tolerations]
     merged: list[Object] = []
     for index, toleration in enumerate(tolerations):
         later_tolerations = [other for other in tolerations[index + 1 :] if other != toleration]

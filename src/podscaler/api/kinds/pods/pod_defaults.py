@@ -89,6 +89,7 @@ def _pull_policy(image: str) -> str:
 
 
 def _set_source_defaults(source: Object) -> None:
+    """Sets the defaults of the source of a variable or of a file of the downward API, in place."""
     if field_ref := source.get("fieldRef"):
         field_ref.setdefault("apiVersion", "v1")
     if file_key_ref := source.get("fileKeyRef"):

@@ -37,16 +37,16 @@ def complete(pod: Object, limit_range: Object) -> None:
 def _defaults(limit_range: Object, amount_field: str) -> dict[str, str]:
     """The default limits (`default`) or requests (`defaultRequest`) of containers, by resource name."""
     defaults: dict[str, str] = {}
-    for item in _items(limit_range, "Container"):
-        defaults |= item.get(amount_field) or {}
+    for limit_item in _items(limit_range, "Container"):
+        defaults |= limit_item.get(amount_field) or {}
     return defaults
 
 
 def _items(limit_range: Object, limit_type: str) -> Iterator[Object]:
     """Yields the items of a LimitRange that have the type."""
-    for item in (limit_range.get("spec") or {}).get("limits") or []:
-        if item.get("type") == limit_type:
-            yield item
+    for limit_item in (limit_range.get("spec") or {}).get("limits") or []:
+        if limit_item.get("type") == limit_type:
+            yield limit_item
 
 
 def _complete_container(
@@ -73,13 +73,15 @@ def _complete_container(
 def violations(pod: Object, limit_range: Object) -> list[str]:
     """The messages about requests and limits of a pod that the range does not allow; empty if it allows all."""
     spec, messages = pod["spec"], []
-    for item in (limit_range.get("spec") or {}).get("limits") or []:
-        if item.get("type") == "Container":
+    for limit_item in (limit_range.get("spec") or {}).get("limits") or []:
+        if limit_item.get("type") == "Container":
             for field, _ in _CONTAINER_FIELDS:
                 for container in spec.get(field) or []:
-                    messages += _item_violations(item, _amounts(container, "requests"), _amounts(container, "limits"))
-        elif item.get("type") == "Pod":
-            messages += _item_violations(item, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
+                    messages += _item_violations(
+                        limit_item, _amounts(container, "requests"), _amounts(container, "limits")
+                    )
+        elif limit_item.get("type") == "Pod":
+            messages += _item_violations(limit_item, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
     return messages
 
 
@@ -87,10 +89,10 @@ def claim_violations(claim: Object, limit_range: Object) -> list[str]:
     """The messages about requests of a PersistentVolumeClaim that the range does not allow; empty if it allows all."""
     requests = _amounts(claim.get("spec") or {}, "requests")
     messages: list[str] = []
-    for item in _items(limit_range, "PersistentVolumeClaim"):
+    for limit_item in _items(limit_range, "PersistentVolumeClaim"):
         checked_amounts: tuple[tuple[str, Amounts], ...] = (("request", requests), ("limit", {}))
-        for bound_name, bounds in (("minimum", item.get("min")), ("maximum", item.get("max"))):
-            messages += _bound_violations(bound_name, item["type"], bounds or {}, checked_amounts)
+        for bound_name, bounds in (("minimum", limit_item.get("min")), ("maximum", limit_item.get("max"))):
+            messages += _bound_violations(bound_name, limit_item["type"], bounds or {}, checked_amounts)
     return messages
 
 
@@ -120,13 +122,17 @@ def _pod_amounts(spec: Object, field: str) -> dict[str, Quantity]:
     return totals
 
 
-def _item_violations(item: Object, requests: Amounts, limits: Amounts) -> list[str]:
+def _item_violations(limit_item: Object, requests: Amounts, limits: Amounts) -> list[str]:
     """The messages about requests and limits that one item forbids: too small, too large, too large a ratio."""
-    limit_type = item["type"]
+    limit_type = limit_item["type"]
     return [
-        *_bound_violations("minimum", limit_type, item.get("min") or {}, (("request", requests), ("limit", limits))),
-        *_bound_violations("maximum", limit_type, item.get("max") or {}, (("limit", limits), ("request", requests))),
-        *_ratio_violations(limit_type, item.get("maxLimitRequestRatio") or {}, requests, limits),
+        *_bound_violations(
+            "minimum", limit_type, limit_item.get("min") or {}, (("request", requests), ("limit", limits))
+        ),
+        *_bound_violations(
+            "maximum", limit_type, limit_item.get("max") or {}, (("limit", limits), ("request", requests))
+        ),
+        *_ratio_violations(limit_type, limit_item.get("maxLimitRequestRatio") or {}, requests, limits),
     ]
 
 

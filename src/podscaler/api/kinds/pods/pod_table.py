@@ -200,6 +200,7 @@ def _readiness_gates_text(spec: Object, status: Object) -> str:
 
 
 def _sidecar_names(spec: Object) -> set[str]:
+    """The names of the init containers that run beside the containers."""
     return {
         container.get("name", "")
         for container in spec.get("initContainers") or []

@@ -111,10 +111,10 @@ def _duplicate_warnings(items: list[Object], field: str, path: str) -> Iterator[
     """Yields warnings about items whose field `field` has the value of an earlier item."""
     earlier_values: set[str] = set()
     for index, item in enumerate(items):
-        value = item.get(field, "")
-        if value in earlier_values:
-            yield f'{path}[{index}].{field}: duplicate {field} "{value}"'
-        earlier_values.add(value)
+        field_value = item.get(field, "")
+        if field_value in earlier_values:
+            yield f'{path}[{index}].{field}: duplicate {field} "{field_value}"'
+        earlier_values.add(field_value)
 
 
 def _containers_with_paths(spec: Object, path: str) -> Iterator[tuple[str, Object]]:

@@ -134,7 +134,8 @@ def _constraint_errors(constraint: Object, path: str) -> list[FieldError]:
 
 def toleration_errors(toleration: Object, path: str) -> list[FieldError]:
     """The field errors of the toleration at `path`."""
-    key, operator, effect, value = (toleration.get(name, "") for name in ("key", "operator", "effect", "value"))
+    key, operator = toleration.get("key", ""), toleration.get("operator", "")
+    effect, taint_value = toleration.get("effect", ""), toleration.get("value", "")
     field_path = f"{path}.operator"
     errors = checks.well_formed(key, f"{path}.key", names.label_key_errors) if key else []
     if not key and operator != "Exists":
@@ -144,10 +145,10 @@ def toleration_errors(toleration: Object, path: str) -> list[FieldError]:
         message = "effect must be 'NoExecute' when `tolerationSeconds` is set"
         errors.append(invalid(f"{path}.effect", effect, message))
     if operator in ("", "Equal"):
-        errors += checks.well_formed(value, field_path, names.label_value_errors)
+        errors += checks.well_formed(taint_value, field_path, names.label_value_errors)
     elif operator == "Exists":
-        if value:
-            errors.append(invalid(field_path, value, "value must be empty when `operator` is 'Exists'"))
+        if taint_value:
+            errors.append(invalid(field_path, taint_value, "value must be empty when `operator` is 'Exists'"))
     else:
         operators = ("Equal", "Exists", "Lt", "Gt") if operator in _GATED_OPERATORS else ("Equal", "Exists")
         errors.append(not_supported(field_path, operator, operators))

@@ -109,6 +109,7 @@ def _sysctl_messages(name: str) -> list[str]:
 
 
 def _profile_errors(context: Object, path: str) -> list[FieldError]:
+    """Field errors of the seccomp and AppArmor profiles of a security context."""
     errors = []
     for field, technology in (("seccompProfile", "seccomp"), ("appArmorProfile", "AppArmor")):
         errors += checks.optional(context.get(field), f"{path}.{field}", partial(_one_profile_errors, technology))

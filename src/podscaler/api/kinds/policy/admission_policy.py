@@ -44,6 +44,7 @@ def set_match_defaults(match_resources: Object | None) -> None:
 
 
 def _set_policy_defaults(policy: Object) -> None:
+    """API defaults of a policy, in place."""
     spec = policy.setdefault("spec", {})
     spec.setdefault("failurePolicy", "Fail")
     set_match_defaults(spec.get("matchConstraints"))
@@ -73,18 +74,18 @@ def _validate_policy(new: Object, old: Object | None) -> list[FieldError]:
 
 def _param_kind_errors(param_kind: Object, path: str) -> list[FieldError]:
     """Errors of the apiVersion and kind of a policy's parameters."""
-    api_version, kind = param_kind.get("apiVersion", ""), param_kind.get("kind", "")
+    api_version, kind_name = param_kind.get("apiVersion", ""), param_kind.get("kind", "")
     if not api_version:
         errors = [required(f"{path}.apiVersion")]
     else:
         group, _, version = api_version.rpartition("/")
         errors = checks.well_formed_if_set(group, f"{path}.apiVersion", names.dns_subdomain_errors)
         errors += checks.well_formed(version, f"{path}.apiVersion", names.dns_1035_label_errors)
-    if not kind:
+    if not kind_name:
         return [*errors, required(f"{path}.kind")]
-    messages = names.dns_1035_label_errors(kind.lower())
+    messages = names.dns_1035_label_errors(kind_name.lower())
     message = "may have mixed case, but should otherwise match: " + ",".join(messages)
-    return [*errors, invalid(f"{path}.kind", kind, message)] if messages else errors
+    return [*errors, invalid(f"{path}.kind", kind_name, message)] if messages else errors
 
 
 def _match_errors(match_resources: Object, path: str) -> list[FieldError]:

@@ -34,15 +34,19 @@ _SHOWN_AMOUNT_FIELDS = {("min", "default"): "min", ("default", "max"): "max"}
 def set_defaults(limit_range: Object) -> None:
     """API defaults, in place: default limits and requests of containers follow from maximum and minimum."""
     spec = limit_range.setdefault("spec", {})
-    for item in spec.get("limits") or []:
-        if item.get("type") != "Container":
+    for limit_item in spec.get("limits") or []:
+        if limit_item.get("type") != "Container":
             continue
-        default_limits = {**(item.get("max") or {}), **(item.get("default") or {})}
-        default_requests = {**(item.get("min") or {}), **default_limits, **(item.get("defaultRequest") or {})}
+        default_limits = {**(limit_item.get("max") or {}), **(limit_item.get("default") or {})}
+        default_requests = {
+            **(limit_item.get("min") or {}),
+            **default_limits,
+            **(limit_item.get("defaultRequest") or {}),
+        }
         if default_limits:
-            item["default"] = default_limits
+            limit_item["default"] = default_limits
         if default_requests:
-            item["defaultRequest"] = default_requests
+            limit_item["defaultRequest"] = default_requests
     spec.setdefault("limits", None)
 
 
@@ -54,13 +58,13 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
     )
 
 
-def _item_errors(item: Object, path: str, earlier_types: set[str]) -> list[FieldError]:
+def _item_errors(limit_item: Object, path: str, earlier_types: set[str]) -> list[FieldError]:
     """Field errors of one of `spec.limits`; adds its type to `earlier_types`, which must not repeat."""
-    limit_type, field_path = item.get("type", ""), f"{path}.type"
+    limit_type, field_path = limit_item.get("type", ""), f"{path}.type"
     errors = checks.well_formed(limit_type, field_path, _type_messages) + checks.not_repeated(
         limit_type, field_path, earlier_types
     )
-    return errors + _name_errors(item, limit_type, path) + _amount_errors(item, path)
+    return errors + _name_errors(limit_item, limit_type, path) + _amount_errors(limit_item, path)
 
 
 def _type_messages(limit_type: str) -> list[str]:
@@ -71,7 +75,7 @@ def _type_messages(limit_type: str) -> list[str]:
     )
 
 
-def _name_errors(item: Object, limit_type: str, path: str) -> list[FieldError]:
+def _name_errors(limit_item: Object, limit_type: str, path: str) -> list[FieldError]:
     """Field errors of the resource names of an item, and of fields that items of its type must not have."""
     name_rule = (
         names.container_resource_name_errors if limit_type in ("Pod", "Container") else names.resource_name_errors
@@ -79,24 +83,24 @@ def _name_errors(item: Object, limit_type: str, path: str) -> list[FieldError]:
     errors = []
     for field in _LIMIT_FIELDS:
         if limit_type == "Pod" and field in ("default", "defaultRequest"):
-            if item.get(field):
+            if limit_item.get(field):
                 errors.append(forbidden(f"{path}.{field}", "may not be specified when `type` is 'Pod'"))
             continue
-        for name in sorted(item.get(field) or {}):
+        for name in sorted(limit_item.get(field) or {}):
             errors += checks.well_formed(name, f"{path}.{field}[{name}]", name_rule)
-    bounds = {**(item.get("min") or {}), **(item.get("max") or {})}
+    bounds = {**(limit_item.get("min") or {}), **(limit_item.get("max") or {})}
     if limit_type == "PersistentVolumeClaim" and "storage" not in bounds:
         message = "either minimum or maximum storage value is required, but neither was provided"
         errors.append(required(f"{path}.limits", message))
     return errors
 
 
-def _amount_errors(item: Object, path: str) -> list[FieldError]:
+def _amount_errors(limit_item: Object, path: str) -> list[FieldError]:
     """Field errors of the amounts of an item, compared with each other for each resource."""
     amounts_by_field = {
-        field: {resource: Quantity.parse(str(amount)) for resource, amount in (item.get(field) or {}).items()}
+        field: {resource: Quantity.parse(str(amount)) for resource, amount in (limit_item.get(field) or {}).items()}
         for field in _LIMIT_FIELDS
-        if item.get("type") != "Pod" or field not in ("default", "defaultRequest")
+        if limit_item.get("type") != "Pod" or field not in ("default", "defaultRequest")
     }
     errors = []
     for resource in sorted({resource for amounts in amounts_by_field.values() for resource in amounts}):

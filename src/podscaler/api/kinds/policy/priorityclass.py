@@ -59,6 +59,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _immutable_error(name: str, value: Any) -> FieldError:
+    """The error of a changed field; `value` is the new value, which kube-apiserver does not show for the priority."""
     if name == "value":
         return forbidden("value", "may not be changed in an update.")
     return invalid(name, value, checks.IMMUTABLE)
@@ -70,6 +71,7 @@ def _content(priority_class: Object) -> Any:
 
 
 def _cells(priority_class: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: priority, whether it is the default, preemption policy."""
     return [
         priority_class.get("value", 0),
         bool(priority_class.get("globalDefault")),

@@ -201,20 +201,20 @@ def amounts_of(resource_list: Object | None) -> dict[str, Quantity]:
     return {name: Quantity.parse(str(amount)) for name, amount in (resource_list or {}).items()}
 
 
-def added(first: Amounts, second: Amounts) -> dict[str, Quantity]:
+def added(amounts: Amounts, added_amounts: Amounts) -> dict[str, Quantity]:
     """The sums by name; a name that only one of the two has keeps its amount."""
-    total = dict(first)
-    for name, amount in second.items():
+    total = dict(amounts)
+    for name, amount in added_amounts.items():
         total[name] = total[name] + amount if name in total else amount
     return total
 
 
-def increase(after: Amounts, before: Amounts) -> dict[str, Quantity]:
-    """The amounts by which `after` exceeds `before`, only for names whose amount is larger."""
+def increase(new_amounts: Amounts, old_amounts: Amounts) -> dict[str, Quantity]:
+    """The amounts by which `new_amounts` exceeds `old_amounts`, only for names whose amount is larger."""
     return {
-        name: amount + Quantity(-before[name].unscaled, before[name].scale) if name in before else amount
-        for name, amount in after.items()
-        if name not in before or before[name] < amount
+        name: amount + Quantity(-old_amounts[name].unscaled, old_amounts[name].scale) if name in old_amounts else amount
+        for name, amount in new_amounts.items()
+        if name not in old_amounts or old_amounts[name] < amount
     }
 
 
@@ -260,7 +260,7 @@ def is_terminating(pod: Object) -> bool:
     return deadline_s is not None and deadline_s >= 0
 
 
-def pod_amounts(spec: Object, part: str) -> dict[str, Quantity]:
+def pod_amounts(spec: Object, field: str) -> dict[str, Quantity]:
     """The requests or limits of a whole pod with its overhead, by resource name.
 
     Init containers run one after another, each beside the sidecars (restartPolicy Always) that started before it. The
@@ -268,34 +268,37 @@ def pod_amounts(spec: Object, part: str) -> dict[str, Quantity]:
 
     Args:
         spec: the spec of a pod.
-        part: `requests` or `limits`.
+        field: `requests` or `limits`.
     """
     total: dict[str, Quantity] = {}
     for container in spec.get("containers") or []:
-        total = added(total, _amounts(container, part))
+        total = added(total, _amounts(container, field))
     sidecars: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for container in spec.get("initContainers") or []:
-        needed = _amounts(container, part)
+        needed = _amounts(container, field)
         if container.get("restartPolicy") == "Always":
             total, sidecars = added(total, needed), added(sidecars, needed)
             needed = sidecars
         else:
             needed = added(needed, sidecars)
         peak = _larger_by_name(peak, needed)
-    total = _larger_by_name(total, peak) | _amounts(spec, part)
+    total = _larger_by_name(total, peak) | _amounts(spec, field)
     overhead = amounts_of(spec.get("overhead"))
-    if part == "limits":  # a resource without a limit stays unlimited
+    if field == "limits":  # a resource without a limit stays unlimited
         overhead = {name: overhead[name] for name in overhead.keys() & total.keys()}
     return added(total, overhead)
 
 
-def _larger_by_name(first: Amounts, second: Amounts) -> dict[str, Quantity]:
-    return {**first, **{name: amount for name, amount in second.items() if name not in first or first[name] < amount}}
+def _larger_by_name(amounts: Amounts, other_amounts: Amounts) -> dict[str, Quantity]:
+    """The larger amount of each name; a name that only one of the two has keeps its amount."""
+    larger = {name: amount for name, amount in other_amounts.items() if name not in amounts or amounts[name] < amount}
+    return {**amounts, **larger}
 
 
-def _amounts(container_or_spec: Object, part: str) -> dict[str, Quantity]:
-    return amounts_of((container_or_spec.get("resources") or {}).get(part))
+def _amounts(container_or_spec: Object, field: str) -> dict[str, Quantity]:
+    """The `requests` or `limits` (`field`) in the resources of a container, pod spec or claim spec."""
+    return amounts_of((container_or_spec.get("resources") or {}).get(field))
 
 
 def _compute_usage(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:

@@ -57,14 +57,14 @@ def _role_ref_errors(role_ref: Object, supported_kinds: tuple[str, ...]) -> list
 
 def _subject_errors(subject: Object, path: str, *, namespaced: bool) -> list[FieldError]:
     """Errors of a subject; ServiceAccounts have no group, users and groups have one."""
-    kind, name, group = (subject.get(key, "") for key in ("kind", "name", "apiGroup"))
+    subject_kind, name, group = (subject.get(key, "") for key in ("kind", "name", "apiGroup"))
     errors = checks.present(name, f"{path}.name")
-    if kind == "ServiceAccount":
+    if subject_kind == "ServiceAccount":
         errors += checks.well_formed_if_set(name, f"{path}.name", names.dns_subdomain_errors)
         errors += checks.one_of(group, f"{path}.apiGroup", ("",))
         return errors + checks.present(namespaced or subject.get("namespace"), f"{path}.namespace")
-    if kind not in _SUBJECT_KINDS:
-        return [*errors, not_supported(f"{path}.kind", kind, _SUBJECT_KINDS)]
+    if subject_kind not in _SUBJECT_KINDS:
+        return [*errors, not_supported(f"{path}.kind", subject_kind, _SUBJECT_KINDS)]
     return errors + checks.one_of(group, f"{path}.apiGroup", (GROUP,))
 
 
