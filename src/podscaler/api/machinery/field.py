@@ -46,9 +46,11 @@ def invalid(field: str, value: Any, detail: str) -> FieldError:
 
 def not_supported(field: str, value: Any, supported: Sequence[str]) -> FieldError:
     """The value is not one of `supported`, which the message lists in this order."""
-    names = ", ".join(f'"{name}"' for name in supported)
+    supported_text = ", ".join(f'"{name}"' for name in supported)
     return FieldError(
-        "FieldValueNotSupported", field, f"Unsupported value: {_printed_value(value)}: supported values: {names}"
+        "FieldValueNotSupported",
+        field,
+        f"Unsupported value: {_printed_value(value)}: supported values: {supported_text}",
     )
 
 

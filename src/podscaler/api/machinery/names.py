@@ -111,11 +111,11 @@ def wildcard_subdomain_errors(name: str) -> list[str]:
 
 def label_key_errors(key: str) -> list[str]:
     """The errors of `key` as a label key, annotation key or any other qualified name."""
-    parts = key.split("/")
-    if len(parts) > 2:
+    prefix_and_name = key.split("/")
+    if len(prefix_and_name) > 2:
         return [_TOO_MANY_SLASHES_MESSAGE]
-    errors = _prefix_errors(parts[0]) if len(parts) == 2 else []
-    return errors + [f"name part {error}" for error in _name_part_errors(parts[-1])]
+    errors = _prefix_errors(prefix_and_name[0]) if len(prefix_and_name) == 2 else []
+    return errors + [f"name part {error}" for error in _name_part_errors(prefix_and_name[-1])]
 
 
 def label_value_errors(value: str) -> list[str]:
@@ -163,9 +163,9 @@ def is_extended_resource(name: str) -> bool:
     return not is_native_resource(name) and not _extended_resource_errors(name)
 
 
-def _too_long_name(text: str, limit_bytes: int) -> list[str]:
+def _too_long_name(name: str, limit_bytes: int) -> list[str]:
     """The message about a name that is too long; kube-apiserver counts bytes and calls them characters."""
-    return [f"must be no more than {limit_bytes} characters"] if len(text.encode()) > limit_bytes else []
+    return [f"must be no more than {limit_bytes} characters"] if len(name.encode()) > limit_bytes else []
 
 
 def _too_long(name: str, limit_bytes: int) -> list[str]:
@@ -174,6 +174,7 @@ def _too_long(name: str, limit_bytes: int) -> list[str]:
 
 
 def _prefix_errors(prefix: str) -> list[str]:
+    """The errors of the part of a label key before the slash, a DNS subdomain."""
     if not prefix:
         return ["prefix part must be non-empty"]
     errors = _too_long(prefix, _SUBDOMAIN_MAX_BYTES) + ([] if _SUBDOMAIN.fullmatch(prefix) else [_SUBDOMAIN_MESSAGE])
@@ -181,6 +182,7 @@ def _prefix_errors(prefix: str) -> list[str]:
 
 
 def _name_part_errors(name: str) -> list[str]:
+    """The errors of the part of a label key after the slash."""
     errors = _too_long(name, _LABEL_MAX_BYTES) if name else ["must be non-empty"]
     return errors + ([] if _QUALIFIED.fullmatch(name) else [_QUALIFIED_MESSAGE])
 

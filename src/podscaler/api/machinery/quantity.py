@@ -112,8 +112,8 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         """The number if it is an integer, else None."""
         if self.scale >= 0:
             return self.unscaled * _power_of_ten(self.scale)
-        whole, rest = divmod(self.unscaled, _power_of_ten(-self.scale))
-        return None if rest else whole
+        whole, remainder = divmod(self.unscaled, _power_of_ten(-self.scale))
+        return None if remainder else whole
 
     def value(self) -> int:
         """The number rounded up to an integer, as int64 (overflow as in Go)."""

@@ -128,13 +128,13 @@ def _aggregate(errors: Sequence[str]) -> str:
     return unique_errors[0] if len(unique_errors) == 1 else f"[{', '.join(unique_errors)}]"
 
 
-def _find_int64(text: str) -> int | None:
+def _find_int64(number_text: str) -> int | None:
     """The number, None if the text is no int64."""
-    digits = text[1:] if text[:1] in {"+", "-"} else text
+    digits = number_text[1:] if number_text[:1] in {"+", "-"} else number_text
     if not (digits.isascii() and digits.isdigit()):
         return None
     significant = digits.lstrip("0") or "0"
     if len(significant) > 19:
         return None
-    number = -int(significant) if text[0] == "-" else int(significant)
+    number = -int(significant) if number_text[0] == "-" else int(significant)
     return number if numbers.INT64_MIN <= number <= numbers.INT64_MAX else None

@@ -63,6 +63,7 @@ def _is_date(text: str) -> bool:
 
 
 def _is_uri(text: str) -> bool:
+    """Whether the text is a URI with a scheme, or an absolute path."""
     try:
         url = urlsplit(text)
     except ValueError:

@@ -59,74 +59,76 @@ _MICROS = (
 
 
 @lru_cache(maxsize=4096)
-def seconds(text: str) -> str:
+def seconds(time_text: str) -> str:
     """A Time as the API server prints it: UTC, whole seconds. Raises ValueError with Go's message."""
-    return _format(_parse_instant(text, RFC3339, _SECONDS), "seconds")
+    return _format(_parse_instant(time_text, RFC3339, _SECONDS), "seconds")
 
 
 @lru_cache(maxsize=4096)
-def micros(text: str) -> str:
+def micros(time_text: str) -> str:
     """A MicroTime as the API server prints it: UTC, six digits. Raises ValueError with Go's message."""
-    return _format(_parse_instant(text, RFC3339_MICRO, _MICROS), "microseconds")
+    return _format(_parse_instant(time_text, RFC3339_MICRO, _MICROS), "microseconds")
 
 
 def _format(instant: datetime, timespec: str) -> str:
     return instant.isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
-def _parse_instant(text: str, layout: str, elements: tuple[_Element, ...]) -> datetime:
+def _parse_instant(time_text: str, layout: str, elements: tuple[_Element, ...]) -> datetime:
     """The instant of a text by the elements of a layout. Raises ValueError with the message of Go's time.Parse."""
     numbers: dict[str, int] = {}
-    remaining = text
+    remaining = time_text
     for element in elements:
         match = element.pattern.match(remaining)
         if match is None:
-            raise _mismatch(text, layout, remaining, element.text)
+            raise _mismatch(time_text, layout, remaining, element.text)
         if element.name:
-            numbers[element.name] = _element_number(text, element, match)
+            numbers[element.name] = _element_number(time_text, element, match)
         remaining = remaining[match.end() :]
-    offset, remaining = _parse_zone(text, layout, remaining)
+    offset, remaining = _parse_zone(time_text, layout, remaining)
     if remaining:
-        raise ValueError(f"parsing time {_quoted(text)}: extra text: {_quoted(remaining)}")
-    return _to_utc(text, numbers, offset)
+        raise ValueError(f"parsing time {_quoted(time_text)}: extra text: {_quoted(remaining)}")
+    return _to_utc(time_text, numbers, offset)
 
 
-def _element_number(text: str, element: _Element, match: re.Match[str]) -> int:
-    """The number of an element; `text` is the whole time, for errors. Raises ValueError if it is out of range."""
+def _element_number(time_text: str, element: _Element, match: re.Match[str]) -> int:
+    """The number of an element; `time_text` is the whole time, for errors. Raises ValueError if it is out of range."""
     number = int(match[match.lastindex or 0])
     if not element.lowest <= number <= element.highest:
-        raise ValueError(f"parsing time {_quoted(text)}: {element.name} out of range")
+        raise ValueError(f"parsing time {_quoted(time_text)}: {element.name} out of range")
     return number
 
 
-def _parse_zone(text: str, layout: str, remaining: str) -> tuple[timedelta, str]:
+def _parse_zone(time_text: str, layout: str, remaining: str) -> tuple[timedelta, str]:
     """The offset from UTC at the beginning of `remaining`, and the text after it. Raises ValueError."""
     match = _ZONE.match(remaining)
     if match is None:
-        raise _mismatch(text, layout, remaining, "Z07:00")
+        raise _mismatch(time_text, layout, remaining, "Z07:00")
     zone = match[0]
     if zone == "Z":
         return timedelta(), remaining[1:]
     hours, minutes = int(zone[1:3]), int(zone[4:6])
     if hours > 24 or minutes > 60:
         unit = "hour" if hours > 24 else "minute"
-        raise ValueError(f"parsing time {_quoted(text)}: time zone offset {unit} out of range")
+        raise ValueError(f"parsing time {_quoted(time_text)}: time zone offset {unit} out of range")
     offset = timedelta(hours=hours, minutes=minutes)
     return (-offset if zone[0] == "-" else offset), remaining[match.end() :]
 
 
-def _to_utc(text: str, numbers: dict[str, int], offset: timedelta) -> datetime:
+def _to_utc(time_text: str, numbers: dict[str, int], offset: timedelta) -> datetime:
     """The instant of the numbers of the elements. Raises ValueError for a day that the month does not have."""
     year, month, day, hour, minute, second = (numbers[element.name] for element in _SECONDS if element.name)
     try:
         return datetime(year, month, day, hour, minute, second, numbers.get("micro", 0), UTC) - offset
     except (ValueError, OverflowError):
-        raise ValueError(f"parsing time {_quoted(text)}: day out of range") from None
+        raise ValueError(f"parsing time {_quoted(time_text)}: day out of range") from None
 
 
-def _mismatch(text: str, layout: str, remaining: str, expected: str) -> ValueError:
-    """The error that `remaining`, the end of `text`, does not begin with the element `expected` of the layout."""
-    return ValueError(f'parsing time {_quoted(text)} as "{layout}": cannot parse {_quoted(remaining)} as "{expected}"')
+def _mismatch(time_text: str, layout: str, remaining: str, expected: str) -> ValueError:
+    """The error that `remaining`, the end of `time_text`, does not begin with the element `expected` of the layout."""
+    return ValueError(
+        f'parsing time {_quoted(time_text)} as "{layout}": cannot parse {_quoted(remaining)} as "{expected}"'
+    )
 
 
 def _quoted(text: str) -> str:
@@ -135,6 +137,7 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
+    """A character as Go's package time writes it in quotes."""
     if character in '"\\':
         return f"\\{character}"
     if " " <= character < "\x7f":

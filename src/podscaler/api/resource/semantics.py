@@ -19,9 +19,9 @@ _QUANTITY_MAP_FIELDS = frozenset({"limits", "requests", "overhead", "capacity", 
 _MAP_FIELDS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", *_QUANTITY_MAP_FIELDS})
 
 
-def same(left: Any, right: Any) -> bool:
+def same(first_value: Any, second_value: Any) -> bool:
     """Whether two JSON values have the same meaning."""
-    return bool(left == right) or bool(meaning(left) == meaning(right))
+    return bool(first_value == second_value) or bool(meaning(first_value) == meaning(second_value))
 
 
 def meaning(value: Any, field: str = "") -> Any:

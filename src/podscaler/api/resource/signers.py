@@ -26,10 +26,10 @@ def signer_name_errors(signer: str, path: str) -> list[FieldError]:
     """
     if not signer:
         return [required(path)]
-    parts = signer.split("/")
-    if len(parts) != 2:
+    domain_and_path = signer.split("/")
+    if len(domain_and_path) != 2:
         return [invalid(path, signer, _FORM)]
-    domain, signer_path = parts
+    domain, signer_path = domain_and_path
     errors = [too_long(path, _DOMAIN_MAX_BYTES)] if len(domain.encode()) > _DOMAIN_MAX_BYTES else []
     errors += _label_errors(domain, path, names.dns_label_errors)
     errors += checks.holds("." in domain, path, domain, _DOMAIN_FORM)

@@ -77,6 +77,7 @@ def _canonical_value(value: Any, rule: _Rule) -> Any:
 
 
 def _canonical_elements(value: Any, rule: _Rule) -> Any:
+    """The canonical form of the elements of a list or map that is not empty."""
     if not rule.message:
         return value
     if rule.is_list:

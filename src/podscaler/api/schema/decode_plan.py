@@ -59,6 +59,10 @@ class _StructDecoder:
         self.fields: dict[str, _FieldPlan] = {}
 
     def __call__(self, value: Any, state: DecodeState) -> Any:
+        """The decoded object, with known fields only; ABSENT for a value that is no object.
+
+        Unknown fields and type errors are recorded in the state.
+        """
         if not isinstance(value, dict):
             state.mismatch(value, self.go_type)
             return ABSENT
@@ -199,7 +203,13 @@ def _list_decoder(type_name: str, go_type: str, element_go_type: str = "string")
 
 
 def _map_decoder(type_name: str, go_type: str, decode_element: Decode) -> Decode:
-    """The decoder of maps with any keys; repeated keys are reported."""
+    """The decoder of maps with any keys; repeated keys are reported.
+
+    Args:
+        type_name: the type of the elements: a scalar or a message.
+        go_type: the Go type of the map, for errors.
+        decode_element: the decoder of an element.
+    """
 
     def decode(value: Any, state: DecodeState) -> Any:
         if not isinstance(value, dict):
@@ -219,6 +229,7 @@ def _map_decoder(type_name: str, go_type: str, decode_element: Decode) -> Decode
 
 
 def _report_repeated_keys(value: Repeated, state: DecodeState) -> None:
+    """Reports the repeated keys of a map to the state."""
     earlier_keys: set[str] = set()
     for key, _ in value.pairs:
         if key in earlier_keys:

@@ -77,15 +77,15 @@ class DecodeState:
 
     def unknown(self, key: str) -> None:
         """Record the problem that the message has no field `key`."""
-        self._problem("unknown field", key)
+        self._record_problem("unknown field", key)
 
     def duplicate(self, key: str) -> None:
         """Record the problem that the field or key `key` is repeated."""
-        self._problem("duplicate field", key)
+        self._record_problem("duplicate field", key)
 
-    def _problem(self, kind: str, key: str) -> None:
+    def _record_problem(self, problem: str, key: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
-            self.problems[f"{kind} {quoting.quoted(self._path(key))}"] = None
+            self.problems[f"{problem} {quoting.quoted(self._path(key))}"] = None
 
     def _path(self, key: str) -> str:
         """The path of a field as Go's messages print it: `spec.containers[0].name`."""

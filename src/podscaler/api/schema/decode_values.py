@@ -31,7 +31,12 @@ _ZERO_MICRO_TIME = "0001-01-01T00:00:00.000000Z"
 
 
 def scalar_decoder(scalar_type: str, go_type: str) -> Decode:
-    """The decoder of a scalar of the schema whose Go type is called `go_type` (`v1.PodPhase`)."""
+    """The decoder of a scalar.
+
+    Args:
+        scalar_type: one of `schema.SCALARS`.
+        go_type: the Go type, for errors: `v1.PodPhase`.
+    """
     if scalar_type in _INTEGER_RANGES:
         return _integer_decoder(go_type, *_INTEGER_RANGES[scalar_type])
     if scalar_type == "bytes":
@@ -175,6 +180,7 @@ def _parse_text(value: Any, state: DecodeState, parse: Callable[[str], str]) -> 
 
 
 def _decode_int_or_string(value: Any, state: DecodeState) -> Any:
+    """An int32 or a text as it is; another value ends the decoding."""
     lowest, highest = _INTEGER_RANGES["int32"]
     if type(value) is str or (type(value) is int and lowest <= value <= highest):
         return value

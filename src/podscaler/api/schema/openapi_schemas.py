@@ -128,6 +128,7 @@ def _value_schema(field: Field) -> Json:
 
 
 def _element_schema(field: Field) -> Json:
+    """The schema of a single value of the field's type: a scalar, a list of texts, or a reference."""
     if field.is_scalar:
         return _SCALAR_SCHEMAS[field.type] | ({"enum": list(field.enum)} if field.enum else {})
     if _is_named_list(field.type):

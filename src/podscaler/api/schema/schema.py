@@ -160,6 +160,7 @@ def _prefixes() -> frozenset[str]:
 
 @cache
 def _load_package(prefix: str) -> _Package:
+    """The facts of a package; each message gets its full name."""
     file = resources.files("podscaler.api.schema.data") / "types" / f"{prefix.replace('/', '_')}.json"
     package = msgspec.json.decode(file.read_bytes(), type=_Package)
     for short_name, message in package.messages.items():

@@ -41,7 +41,11 @@ class DecodeError(ValueError):
 
 
 class Number(float):
-    """A JSON number with fraction or exponent (or beyond 64 bits), with its literal text."""
+    """A JSON number with fraction or exponent (or beyond 64 bits).
+
+    Attributes:
+        text: the literal as the client wrote it.
+    """
 
     text: str
 

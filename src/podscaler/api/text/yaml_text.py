@@ -65,7 +65,7 @@ class Document:
 
     def duplicates_text(self) -> str:
         """The repeated keys, as the strict decoder of sigs.k8s.io/yaml reports them in one text."""
-        return "yaml: unmarshal errors:\n" + "\n".join(f"  {text}" for text in self.duplicates)
+        return "yaml: unmarshal errors:\n" + "\n".join(f"  {message}" for message in self.duplicates)
 
 
 def parse(body: bytes) -> Document:
@@ -192,7 +192,7 @@ class _Builder:
         if isinstance(node, yaml.MappingNode):
             return self.build_mapping(node, depth)
         if isinstance(node, yaml.SequenceNode):
-            return [self.build_value(item, depth + 1) for item in node.value]
+            return [self.build_value(element, depth + 1) for element in node.value]
         return self.read_scalar(node) if isinstance(node, yaml.ScalarNode) else None
 
     def count_node(self) -> None:
@@ -252,61 +252,61 @@ def _line(node: yaml.Node) -> int:
 
 
 def _scalar_text(node: yaml.ScalarNode) -> str:
-    text: str = node.value
-    return text
+    scalar_text: str = node.value
+    return scalar_text
 
 
 def _typed_scalar(node: yaml.ScalarNode) -> Any:
     """The value of a scalar by its tag; a plain one has the type that its text looks like."""
-    text: str = node.value
+    scalar_text: str = node.value
     if node.tag == _PLAIN:
-        return _parse_plain(text)
+        return _parse_plain(scalar_text)
     tag_name = node.tag.removeprefix(_TAG_PREFIX)
     if tag_name == "binary":
-        return _decode_binary(text)
+        return _decode_binary(scalar_text)
     tag_type = _TAG_TYPES.get(tag_name)
     if tag_type is None:
-        return text
-    value = _parse_plain(text)
+        return scalar_text
+    value = _parse_plain(scalar_text)
     if not isinstance(value, tag_type):
-        raise DecodeError(f"yaml: cannot decode !!str `{text}` as a !!{tag_name}")
+        raise DecodeError(f"yaml: cannot decode !!str `{scalar_text}` as a !!{tag_name}")
     return value
 
 
-def _parse_plain(text: str) -> Any:
+def _parse_plain(scalar_text: str) -> Any:
     """The value that an unquoted scalar stands for: null, a bool, a number, or the text itself."""
-    if text in _PLAIN_WORDS:
-        return _PLAIN_WORDS[text]
-    number = _find_number(text)
-    return text if number is None else number
+    if scalar_text in _PLAIN_WORDS:
+        return _PLAIN_WORDS[scalar_text]
+    number = _find_number(scalar_text)
+    return scalar_text if number is None else number
 
 
-def _decode_binary(text: str) -> str:
+def _decode_binary(scalar_text: str) -> str:
     """The text that `!!binary` encodes in base64. Raises DecodeError."""
     try:
-        return json_text.decode_utf8(base64.b64decode(text, validate=True))
+        return json_text.decode_utf8(base64.b64decode(scalar_text, validate=True))
     except ValueError:
         raise DecodeError("yaml: !!binary value contains invalid base64 data") from None
 
 
-def _find_number(text: str) -> int | float | None:
+def _find_number(scalar_text: str) -> int | float | None:
     """The number that an unquoted scalar stands for; None if it is a text. Raises DecodeError for infinity and NaN."""
-    if _INTEGER.fullmatch(text):
-        return _find_integer(text.replace("_", ""))
-    if _FLOAT.fullmatch(text.replace("_", "")):
-        number = float(text.replace("_", ""))
+    if _INTEGER.fullmatch(scalar_text):
+        return _find_integer(scalar_text.replace("_", ""))
+    if _FLOAT.fullmatch(scalar_text.replace("_", "")):
+        number = float(scalar_text.replace("_", ""))
         return None if math.isinf(number) else json_text.plain_number(number)  # Go cannot parse it: a text
-    if match := _INFINITY_OR_NAN.fullmatch(text):
-        sign, word = match.groups()
-        printed = "NaN" if word.lower() == "nan" else f"{sign or '+'}Inf"
+    if match := _INFINITY_OR_NAN.fullmatch(scalar_text):
+        sign, special_value = match.groups()
+        printed = "NaN" if special_value.lower() == "nan" else f"{sign or '+'}Inf"
         raise DecodeError(f"json: unsupported value: {printed}")
     return None
 
 
-def _find_integer(text: str) -> int | float | None:
+def _find_integer(scalar_text: str) -> int | float | None:
     """The value of an integer with sign and prefix (`0x`, `0o`, leading 0 for octal); None if Go reads a text."""
-    sign = -1 if text.startswith("-") else 1
-    digits = text.lstrip("+-")
+    sign = -1 if scalar_text.startswith("-") else 1
+    digits = scalar_text.lstrip("+-")
     is_octal = len(digits) > 1 and digits.isdigit() and digits.startswith("0")
     try:
         number = sign * int(digits[:_INTEGER_MAX_DIGITS], 8 if is_octal else 0)

@@ -49,8 +49,8 @@ def _rule_errors(rule: Object, schema: Object, path: str) -> list[FieldError]:
     return errors + _field_path_errors(rule.get("fieldPath", ""), schema, f"{path}.fieldPath")
 
 
-def _has_line_breaks(message: str) -> bool:
-    return "\n" in message or "\r" in message
+def _has_line_breaks(text: str) -> bool:
+    return "\n" in text or "\r" in text
 
 
 def _field_path_errors(json_path: str, schema: Object, path: str) -> list[FieldError]:

@@ -290,9 +290,8 @@ def _node_set_warnings(schema: Schema) -> list[str]:
     items_type = items.get("type") if isinstance(items, dict) and schema.get(_LIST_TYPE) == "set" else None
     if items_type not in ("array", "object"):
         return []
-    return [
-        f'{_LIST_TYPE}: set for items of type "{items_type}" is not supported by server-side apply or CEL validation rules'
-    ]
+    problem = "is not supported by server-side apply or CEL validation rules"
+    return [f'{_LIST_TYPE}: set for items of type "{items_type}" {problem}']
 
 
 def _typed_list_errors(schema: Schema, list_type: str, path: str) -> list[FieldError]:
@@ -315,11 +314,8 @@ def _set_errors(items: Schema, path: str) -> list[FieldError]:
         return [forbidden(f"{path}.nullable", f"cannot be nullable when {_LIST_TYPE} is set")]
     items_type = items.get("type")
     type_keyword = {"array": _LIST_TYPE, "object": "x-kubernetes-map-type"}.get(str(items_type), "")
-    if (
-        not type_keyword
-        or items.get(type_keyword) == "atomic"
-        or (items_type == "array" and items.get(type_keyword) is None)
-    ):
+    is_atomic_by_default = items_type == "array" and items.get(type_keyword) is None
+    if not type_keyword or items.get(type_keyword) == "atomic" or is_atomic_by_default:
         return []
     message = f"must be atomic as item of a list with {_LIST_TYPE}=set"
     return [invalid(f"{path}.{type_keyword}", None if items_type == "object" else items[type_keyword], message)]
