@@ -36,24 +36,26 @@ class _Element(NamedTuple):
     highest: int = 9999
 
 
-_TWO = re.compile(r"[0-9]{2}", re.ASCII)
+_TWO_DIGITS = re.compile(r"[0-9]{2}", re.ASCII)
+_OFFSET_HOURS_MAX, _OFFSET_MINUTES_MAX = 24, 60
+"""The largest offset from UTC that Go accepts."""
 _ZONE = re.compile(r"Z|[+-][0-9]{2}:[0-9]{2}", re.ASCII)
 _DATE = (
     _Element("2006", re.compile(r"[0-9]{4}", re.ASCII), "year"),
     _Element("-", re.compile("-")),
-    _Element("01", _TWO, "month", 1, 12),
+    _Element("01", _TWO_DIGITS, "month", 1, 12),
     _Element("-", re.compile("-")),
-    _Element("02", _TWO, "day"),
+    _Element("02", _TWO_DIGITS, "day"),
     _Element("T", re.compile("T")),
-    _Element("15", _TWO, "hour", 0, 23),
+    _Element("15", _TWO_DIGITS, "hour", 0, 23),
     _Element(":", re.compile(":")),
-    _Element("04", _TWO, "minute", 0, 59),
+    _Element("04", _TWO_DIGITS, "minute", 0, 59),
     _Element(":", re.compile(":")),
 )
 _SECONDS = (*_DATE, _Element("05", re.compile(r"([0-9]{2})(?:[.,][0-9]+)?", re.ASCII), "second", 0, 59))
 _MICROS = (
     *_DATE,
-    _Element("05", _TWO, "second", 0, 59),
+    _Element("05", _TWO_DIGITS, "second", 0, 59),
     _Element(".000000", re.compile(r"[.,]([0-9]{6})", re.ASCII), "micro", 0, 999_999),
 )
 
@@ -108,8 +110,8 @@ def _parse_zone(time_text: str, layout: str, remaining: str) -> tuple[timedelta,
     if zone == "Z":
         return timedelta(), remaining[1:]
     hours, minutes = int(zone[1:3]), int(zone[4:6])
-    if hours > 24 or minutes > 60:
-        unit = "hour" if hours > 24 else "minute"
+    if hours > _OFFSET_HOURS_MAX or minutes > _OFFSET_MINUTES_MAX:
+        unit = "hour" if hours > _OFFSET_HOURS_MAX else "minute"
         raise ValueError(f"parsing time {_quoted(time_text)}: time zone offset {unit} out of range")
     offset = timedelta(hours=hours, minutes=minutes)
     return (-offset if zone[0] == "-" else offset), remaining[match.end() :]

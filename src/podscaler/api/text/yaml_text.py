@@ -43,7 +43,7 @@ _PLAIN_WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
 }
 _INTEGER_MAX_DIGITS = 100
-"""More digits are not read: the number is beyond 64 bits in any case."""
+"""Further digits are not read: a number with so many is beyond 64 bits."""
 _FLOAT_MAX_DIGITS = 300
 """Integers of fewer digits than this fit a float64."""
 _INTEGER = re.compile(r"[-+]?(0b[01_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*)", re.ASCII)

@@ -116,11 +116,9 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 def _server(api_service: Object) -> str:
     """The column SERVICE: `NAMESPACE/NAME`, or `Local` for a group that this API server itself serves."""
     service_reference = (api_service.get("spec") or {}).get("service")
-    return (
-        "Local"
-        if service_reference is None
-        else f"{service_reference.get('namespace', '')}/{service_reference.get('name', '')}"
-    )
+    if service_reference is None:
+        return "Local"
+    return f"{service_reference.get('namespace', '')}/{service_reference.get('name', '')}"
 
 
 def _availability(api_service: Object) -> str:

@@ -47,7 +47,7 @@ def names_in_use(others: Iterable[Object]) -> NamesInUse:
 
 
 def is_true(crd: Object, condition_type: str) -> bool:
-    """Whether the condition of type `condition_type` (such as ESTABLISHED) has the status True."""
+    """Whether the condition of that type (such as ESTABLISHED) has the status True."""
     condition = _find_condition(crd, condition_type)
     return condition is not None and condition.get("status") == "True"
 
@@ -156,9 +156,8 @@ def _set_condition(crd: Object, condition_type: str, status_reason_message: tupl
     """
     status, reason, message = status_reason_message
     old_condition = _find_condition(crd, condition_type)
-    transition_time = (
-        old_condition["lastTransitionTime"] if old_condition and old_condition.get("status") == status else now
-    )
+    is_same_status = old_condition is not None and old_condition.get("status") == status
+    transition_time = old_condition["lastTransitionTime"] if old_condition and is_same_status else now
     new_condition = {
         "type": condition_type,
         "status": status,

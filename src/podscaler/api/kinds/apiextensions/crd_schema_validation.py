@@ -64,9 +64,8 @@ def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[Fiel
 
 def _is_unsupported(schema: Schema) -> bool:
     """Whether any schema in it has a keyword for which kube-apiserver skips the structural validation."""
-    return any(map(schema.get, _UNSUPPORTED_KEYWORDS)) or any(
-        _is_unsupported(child) for _, child in children(schema, "")
-    )
+    has_unsupported_keyword = any(map(schema.get, _UNSUPPORTED_KEYWORDS))
+    return has_unsupported_keyword or any(_is_unsupported(child) for _, child in children(schema, ""))
 
 
 def set_warnings(schema: Schema) -> list[str]:
@@ -173,9 +172,9 @@ def _node_errors(schema: Schema, path: str, *, is_root: bool, no_default: str) -
     errors += crd_rule_validation.validate(rules, schema, f"{path}.x-kubernetes-validations")
     metadata_members = {f"{path}.properties[{name}]": name for name in META_FIELDS} if is_root else {}
     for child_path, child in children(schema, path):
-        child_no_default = (
-            f" in top-level {metadata_members[child_path]}" if child_path in metadata_members else no_default
-        )
+        child_no_default = no_default
+        if child_path in metadata_members:
+            child_no_default = f" in top-level {metadata_members[child_path]}"
         errors += _node_errors(child, child_path, is_root=False, no_default=child_no_default)
     return errors
 

@@ -14,6 +14,7 @@ from podscaler.api.machinery.field import FieldError, forbidden, invalid, requir
 
 Schema = dict[str, Any]
 Level = Literal["at the root", "for specified array items", "for specified object fields"]
+"""Where a schema is, in the words of kube-apiserver's messages."""
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _FORBIDDEN_WHEN_NESTED = (  # a new row: a keyword that allOf, anyOf, oneOf and not must not contain, and the message
@@ -43,9 +44,8 @@ def _node_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
     errors += _metadata_errors(schema, path, level)
     if level == "at the root" and "additionalProperties" in schema:
         errors.append(forbidden(f"{path}.additionalProperties", "must not be used at the root"))
-    errors += [
-        error for child_path, child in _combined_schemas(schema, path) for error in _nested_errors(child, child_path)
-    ]
+    for child_path, child in _combined_schemas(schema, path):
+        errors += _nested_errors(child, child_path)
     for name, member in (schema.get("properties") or {}).items():
         errors += _node_errors(member, f"{path}.properties[{name}]", "for specified object fields")
     if isinstance(schema.get("items"), dict):
@@ -90,7 +90,7 @@ def _extension_errors(schema: Schema, path: str) -> list[FieldError]:
 
 
 def _metadata_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
-    """Field errors of `apiVersion`, `required_type` and `metadata` in the schema of a whole object (root or embedded).
+    """Field errors of `apiVersion`, `kind` and `metadata` in the schema of a whole object (root or embedded).
 
     The first two must be strings, the third an object; the root may restrict only the names in its metadata.
     """
@@ -111,7 +111,7 @@ def _metadata_errors(schema: Schema, path: str, level: Level) -> list[FieldError
 
 
 def _is_plain_metadata(metadata: Schema) -> bool:
-    """Whether the schema of `metadata` restricts nothing but `keyword` and `generateName`."""
+    """Whether the schema of `metadata` restricts nothing but `name` and `generateName`."""
     other_keywords = [
         keyword
         for keyword, value in metadata.items()

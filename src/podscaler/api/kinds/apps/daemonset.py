@@ -65,11 +65,9 @@ def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
     if strategy_type != "RollingUpdate":
         printed = go_struct.printed(strategy, "apps/v1.DaemonSetUpdateStrategy")
         return [not_supported(path, printed, ("RollingUpdate", "OnDelete"))]
-    return (
-        _rolling_errors(rolling_update, f"{path}.rollingUpdate")
-        if rolling_update
-        else [required(f"{path}.rollingUpdate")]
-    )
+    if not rolling_update:
+        return [required(f"{path}.rollingUpdate")]
+    return _rolling_errors(rolling_update, f"{path}.rollingUpdate")
 
 
 def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:

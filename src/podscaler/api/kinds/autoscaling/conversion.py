@@ -59,7 +59,7 @@ _WITH_ALPHA_METRICS = frozenset({"autoscaling/v1", hpa_extensions_v1beta1.API_VE
 """The versions of the releases that had custom metrics in annotations, which become metrics."""
 _STATUS_ANNOTATIONS = frozenset({hpa_annotations.CURRENT_METRICS, hpa_annotations.CONDITIONS})
 _METRIC_LISTS = (("spec", "metrics"), ("status", "currentMetrics"))
-"""(part of an autoscaler, its field with a list of metrics)."""
+"""(section of an autoscaler, its field with a list of metrics)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +158,15 @@ def _reference_losses(autoscaler: Object) -> Iterator[Loss]:
         yield Loss("spec.scaleRef.subresource", f"it is always {hpa_extensions_v1beta1.SUBRESOURCE}")
 
 
-def _losses_between(before: Object, after: Object, version: str) -> list[Loss]:
-    """The losses between two stored forms; `after` is `before` converted to `version` and back."""
+def _losses_between(old_form: Object, new_form: Object, version: str) -> list[Loss]:
+    """The losses between two stored forms; `new_form` is `old_form` converted to `version` and back."""
     losses: list[Loss] = []
-    for part, list_field in _METRIC_LISTS:
-        old_part, new_part = {**before.get(part, {})}, {**after.get(part, {})}
+    for section, list_field in _METRIC_LISTS:
+        old_part, new_part = {**old_form.get(section, {})}, {**new_form.get(section, {})}
         metrics = old_part.pop(list_field, None) or []
         returned_metrics = new_part.pop(list_field, None) or []
-        losses += _metric_losses(metrics, returned_metrics, f"{part}.{list_field}", version)
-        losses += _differences(old_part, new_part, part, version)
+        losses += _metric_losses(metrics, returned_metrics, f"{section}.{list_field}", version)
+        losses += _differences(old_part, new_part, section, version)
     return losses
 
 

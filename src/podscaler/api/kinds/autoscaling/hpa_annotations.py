@@ -55,11 +55,8 @@ def find_value(hpa: Object, annotation: str) -> Any | None:
         parsed = json_text.parse(annotations_of(hpa).get(annotation, "").encode())
         if parsed is None:
             return None
-        return (
-            _read_struct(parsed, MESSAGES[annotation])
-            if annotation == BEHAVIOR
-            else read_list(parsed, MESSAGES[annotation])
-        )
+        read_value = _read_struct if annotation == BEHAVIOR else read_list
+        return read_value(parsed, MESSAGES[annotation])
     except ValueError:
         return None
 

@@ -107,9 +107,8 @@ def _common_errors(event: Object, reporter_field: str) -> list[FieldError]:
 def _reporter_errors(event: Object, reporter_field: str) -> list[FieldError]:
     """Field errors of the reporter and of the fields that an event with an `eventTime` must have."""
     controller = event.get("reportingComponent", "")
-    errors = checks.present(controller, reporter_field) + checks.well_formed(
-        controller, reporter_field, names.label_key_errors
-    )
+    errors = checks.present(controller, reporter_field)
+    errors += checks.well_formed(controller, reporter_field, names.label_key_errors)
     for field in ("reportingInstance", "action", "reason"):
         value = event.get(field)
         errors += checks.present(value, field) + _length_errors(field, value, _TEXT_MAX_BYTES)

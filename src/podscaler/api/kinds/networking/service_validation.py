@@ -24,15 +24,15 @@ _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _IP_MODES = ("Proxy", "VIP")
 _ONLY_LOAD_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
 _DAY_S = 86_400
+"""The longest time for which a client may stay at one endpoint."""
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Service to be stored."""
     spec, old_spec = new["spec"], old["spec"] if old else None
     errors = _missing_ports_errors(spec)
-    errors += _port_errors(
-        spec.get("ports") or [], has_node_ports=spec.get("type") in service_update.TYPES_WITH_NODE_PORTS
-    )
+    has_node_ports = spec.get("type") in service_update.TYPES_WITH_NODE_PORTS
+    errors += _port_errors(spec.get("ports") or [], has_node_ports=has_node_ports)
     errors += metadata.label_errors(spec.get("selector") or {}, "spec.selector")
     errors += _affinity_errors(spec)
     errors += checks.one_of(spec.get("type", ""), "spec.type", _TYPES)
@@ -84,7 +84,7 @@ def _status_ingress_errors(ingress_item: Object, path: str) -> list[FieldError]:
 
 
 def _missing_ports_errors(spec: Object) -> list[FieldError]:
-    """The error of missing ports, which only Services without an address of their own may lack."""
+    """The error of missing ports; headless Services and those of type ExternalName need none."""
     if spec.get("ports") or spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None":
         return []
     return [required("spec.ports")]
@@ -191,6 +191,7 @@ def _load_balancer_errors(spec: Object, old_spec: Object) -> list[FieldError]:
 
 
 def _range_messages(source_range: str) -> list[str]:
+    """The messages about an invalid source range, which is a CIDR; leading zeros are no error here."""
     return [] if ip_addresses.find_network(source_range) else ip_addresses.network_errors(source_range)
 
 
@@ -224,10 +225,8 @@ def allocation_errors(spec: Object, old_spec: Object | None, *, allocates_ports:
         errors += checks.each(
             spec.get("ports"), "spec.ports", lambda port, item_path: _node_port_errors(port, item_path, old_node_ports)
         )
-    health_check_port, old_health_check_port = (
-        spec.get("healthCheckNodePort", 0),
-        (old_spec or {}).get("healthCheckNodePort", 0),
-    )
+    health_check_port = spec.get("healthCheckNodePort", 0)
+    old_health_check_port = (old_spec or {}).get("healthCheckNodePort", 0)
     has_both = service_update.has_health_check(spec) and service_update.has_health_check(old_spec or {})
     if has_both and health_check_port != old_health_check_port:
         errors.append(forbidden("spec.healthCheckNodePort", checks.IMMUTABLE))

@@ -188,14 +188,11 @@ def _resource_errors(resources: Object, path: str) -> list[FieldError]:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     limit_quantities = {name: Quantity.parse(str(limits[name])) for name in sorted(limits)}
     request_quantities = {name: Quantity.parse(str(requests[name])) for name in sorted(requests)}
-    errors = [
-        error for name in limit_quantities for error in _amount_errors(name, limits, limit_quantities, f"{path}.limits")
-    ]
-    errors += [
-        error
-        for name in request_quantities
-        for error in _amount_errors(name, requests, request_quantities, f"{path}.requests")
-    ]
+    errors = []
+    for name in limit_quantities:
+        errors += _amount_errors(name, limits, limit_quantities, f"{path}.limits")
+    for name in request_quantities:
+        errors += _amount_errors(name, requests, request_quantities, f"{path}.requests")
     for name, amount in request_quantities.items():
         errors += _limit_errors(name, amount, limit_quantities.get(name), path)
     return errors

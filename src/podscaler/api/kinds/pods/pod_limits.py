@@ -77,9 +77,8 @@ def violations(pod: Object, limit_range: Object) -> list[str]:
         if limit_item.get("type") == "Container":
             for field, _ in _CONTAINER_FIELDS:
                 for container in spec.get(field) or []:
-                    messages += _item_violations(
-                        limit_item, _amounts(container, "requests"), _amounts(container, "limits")
-                    )
+                    requests, limits = _amounts(container, "requests"), _amounts(container, "limits")
+                    messages += _item_violations(limit_item, requests, limits)
         elif limit_item.get("type") == "Pod":
             messages += _item_violations(limit_item, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
     return messages
@@ -125,13 +124,10 @@ def _pod_amounts(spec: Object, field: str) -> dict[str, Quantity]:
 def _item_violations(limit_item: Object, requests: Amounts, limits: Amounts) -> list[str]:
     """The messages about requests and limits that one item forbids: too small, too large, too large a ratio."""
     limit_type = limit_item["type"]
+    named_requests, named_limits = ("request", requests), ("limit", limits)
     return [
-        *_bound_violations(
-            "minimum", limit_type, limit_item.get("min") or {}, (("request", requests), ("limit", limits))
-        ),
-        *_bound_violations(
-            "maximum", limit_type, limit_item.get("max") or {}, (("limit", limits), ("request", requests))
-        ),
+        *_bound_violations("minimum", limit_type, limit_item.get("min") or {}, (named_requests, named_limits)),
+        *_bound_violations("maximum", limit_type, limit_item.get("max") or {}, (named_limits, named_requests)),
         *_ratio_violations(limit_type, limit_item.get("maxLimitRequestRatio") or {}, requests, limits),
     ]
 
@@ -150,10 +146,8 @@ def _bound_violations(
     """
     (required_description, required_amounts), _ = checked_amounts
     for name in sorted(bounds):
-        bound_text, bound = (
-            f"{bound_name} {name} usage per {limit_type} is {bounds[name]}",
-            Quantity.parse(str(bounds[name])),
-        )
+        bound = Quantity.parse(str(bounds[name]))
+        bound_text = f"{bound_name} {name} usage per {limit_type} is {bounds[name]}"
         if name not in required_amounts:
             yield f"{bound_text}.  No {required_description} is specified"
             continue

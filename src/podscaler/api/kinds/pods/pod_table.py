@@ -100,8 +100,8 @@ def _summarize(pod: Object, spec: Object, status: Object) -> _Summary:
     summary = _Summary(status.get("reason") or status.get("phase", ""))
     if any(condition.get("reason") == "SchedulingGated" for condition in _conditions(status, "PodScheduled")):
         summary.status = "SchedulingGated"
-    initializing = _summarize_init_containers(summary, spec, status)
-    if not initializing or _is_true(status, "Initialized"):
+    is_initializing = _summarize_init_containers(summary, spec, status)
+    if not is_initializing or _is_true(status, "Initialized"):
         _summarize_containers(summary, status)
     if pod["metadata"].get("deletionTimestamp"):
         if status.get("reason") == "NodeLost":
@@ -186,6 +186,7 @@ def _restarts_text(summary: _Summary, now_ns: int) -> str:
 
 
 def _pod_ip(status: Object) -> str:
+    """The first IP address of a pod; empty before it has one."""
     pod_ips = status.get("podIPs") or []
     return str(pod_ips[0].get("ip", "") if pod_ips else status.get("podIP", ""))
 

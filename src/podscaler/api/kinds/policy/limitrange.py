@@ -97,15 +97,18 @@ def _name_errors(limit_item: Object, limit_type: str, path: str) -> list[FieldEr
 
 def _amount_errors(limit_item: Object, path: str) -> list[FieldError]:
     """Field errors of the amounts of an item, compared with each other for each resource."""
-    amounts_by_field = {
-        field: {resource: Quantity.parse(str(amount)) for resource, amount in (limit_item.get(field) or {}).items()}
-        for field in _LIMIT_FIELDS
-        if limit_item.get("type") != "Pod" or field not in ("default", "defaultRequest")
-    }
+    amounts_by_field: dict[str, dict[str, Quantity]] = {}
+    for field in _LIMIT_FIELDS:
+        if limit_item.get("type") == "Pod" and field in ("default", "defaultRequest"):
+            continue  # forbidden for pods: reported by `_name_errors`
+        amounts = limit_item.get(field) or {}
+        amounts_by_field[field] = {resource: Quantity.parse(str(amount)) for resource, amount in amounts.items()}
     errors = []
-    for resource in sorted({resource for amounts in amounts_by_field.values() for resource in amounts}):
+    for resource in sorted({resource for field_amounts in amounts_by_field.values() for resource in field_amounts}):
         resource_amounts = {
-            field: amounts[resource] for field, amounts in amounts_by_field.items() if resource in amounts
+            field: field_amounts[resource]
+            for field, field_amounts in amounts_by_field.items()
+            if resource in field_amounts
         }
         errors += _order_errors(resource_amounts, resource, path)
         errors += _ratio_errors(resource_amounts, f"{path}.maxLimitRequestRatio[{resource}]")

@@ -26,8 +26,12 @@ ONE: Final = Quantity(1)
 ZERO: Final = Quantity(0)
 _NANOSECONDS: Final = 1_000_000_000
 _NAMES_WITHOUT_COUNT_PREFIX: Final = frozenset({"configmaps", "resourcequotas", "replicationcontrollers", "secrets"})
+"""Kinds whose number also has the name of the kind alone, without `count/`."""
 _COMPUTE_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
-_REQUIRED: Final = frozenset(f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in ("cpu", "memory"))
+_MUST_BE_DECLARED: Final = frozenset(
+    f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in ("cpu", "memory")
+)
+"""Names of amounts that every container must declare if a quota limits them."""
 _POD_NAMES: Final = frozenset(
     {
         "count/pods",
@@ -35,8 +39,10 @@ _POD_NAMES: Final = frozenset(
         *(f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in _COMPUTE_RESOURCES),
     }
 )
+"""Names that pods use, besides those of huge pages and extended resources."""
 _HUGE_PAGES: Final = "hugepages-"
 _CLASS_SUFFIX: Final = ".storageclass.storage.k8s.io/"
+"""Between a storage class and a name of _CLAIM_NAMES: the use of this class."""
 _CLAIM_NAMES: Final = ("persistentvolumeclaims", "requests.storage")
 
 
@@ -50,15 +56,15 @@ class QuotaEvaluator:
     def __init__(self, resource: str) -> None:
         self._names = frozenset({f"count/{resource}", *({resource} & _NAMES_WITHOUT_COUNT_PREFIX)})
 
-    def tracked(self, hard: Iterable[str]) -> frozenset[str]:
-        """Those of the names in a quota's spec.hard that objects of this kind use."""
+    def tracked_names(self, hard: Iterable[str]) -> frozenset[str]:
+        """Those of the names in `hard` (spec.hard of a quota) that objects of this kind use."""
         return self._names & frozenset(hard)
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
-        """What an object uses.
+        """What an object uses, by names of a quota.
 
         Args:
-            now_ns: the present time, since the epoch: pods whose grace period is over use nothing but their count.
+            now_ns: the present time since the epoch: a pod whose deletion grace period has ended uses only its count.
         """
         del obj, now_ns
         return dict.fromkeys(self._names, ONE)
@@ -68,8 +74,12 @@ class QuotaEvaluator:
         del requirement, obj
         return False
 
-    def missing(self, required: Iterable[str], obj: Object) -> str:
-        """A message about amounts of a quota that the object does not declare but must; empty if there are none."""
+    def missing_message(self, required: Iterable[str], obj: Object) -> str:
+        """A message about amounts that the object must declare, and does not; empty if there are none.
+
+        Args:
+            required: names in spec.hard of a quota.
+        """
         del required, obj
         return ""
 
@@ -82,10 +92,11 @@ class QuotaEvaluator:
 class _PodEvaluator(QuotaEvaluator):
     """Measures pods by requests and limits; finished pods use nothing but their count."""
 
-    def tracked(self, hard: Iterable[str]) -> frozenset[str]:
+    def tracked_names(self, hard: Iterable[str]) -> frozenset[str]:
         return frozenset(name for name in hard if name in _POD_NAMES or _is_extended(name))
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
+        """What a pod uses: its count, and its requests and limits while it is charged for them."""
         count_usage = {"count/pods": ONE}
         if not is_charged(obj, now_ns):
             return count_usage
@@ -111,9 +122,9 @@ class _PodEvaluator(QuotaEvaluator):
             case _:
                 return False
 
-    def missing(self, required: Iterable[str], obj: Object) -> str:
+    def missing_message(self, required: Iterable[str], obj: Object) -> str:
         """A message with the containers that lack an amount which a quota limits; empty if none does."""
-        spec, required_names = obj.get("spec") or {}, _REQUIRED & frozenset(required)
+        spec, required_names = obj.get("spec") or {}, _MUST_BE_DECLARED & frozenset(required)
         if spec.get("resources"):
             return ""
         containers_by_name: dict[str, list[str]] = {}
@@ -121,9 +132,9 @@ class _PodEvaluator(QuotaEvaluator):
             container_amounts = _compute_usage(_amounts(container, "requests"), _amounts(container, "limits"))
             for name in required_names - container_amounts.keys():
                 containers_by_name.setdefault(name, []).append(container.get("name", ""))
-        missing_texts = [
-            f"{name} for: {','.join(sorted(set(containers_by_name[name])))}" for name in sorted(containers_by_name)
-        ]
+        missing_texts = []
+        for name, containers in sorted(containers_by_name.items()):
+            missing_texts.append(f"{name} for: {','.join(sorted(set(containers)))}")
         return f"must specify {'; '.join(missing_texts)}" if missing_texts else ""
 
     def charges_update(self, new: Object, old: Object) -> bool:
@@ -156,7 +167,7 @@ class _ServiceEvaluator(QuotaEvaluator):
 class _ClaimEvaluator(QuotaEvaluator):
     """Counts PersistentVolumeClaims and their storage, also for each storage class."""
 
-    def tracked(self, hard: Iterable[str]) -> frozenset[str]:
+    def tracked_names(self, hard: Iterable[str]) -> frozenset[str]:
         plain_names = ("count/persistentvolumeclaims", *_CLAIM_NAMES)
         suffixes = tuple(f"{_CLASS_SUFFIX}{name}" for name in _CLAIM_NAMES)
         return frozenset(name for name in hard if name in plain_names or name.endswith(suffixes))
@@ -189,11 +200,11 @@ def evaluator_of(resource: str) -> QuotaEvaluator:
     return _EVALUATORS.get(resource) or QuotaEvaluator(resource)
 
 
-def requirements(quota: Object) -> list[Object]:
+def scope_requirements(quota: Object) -> list[Object]:
     """The scopes of a quota, all as items of scopeSelector.matchExpressions."""
     spec = quota.get("spec") or {}
-    scope_requirements = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or []]
-    return scope_requirements + list((spec.get("scopeSelector") or {}).get("matchExpressions") or [])
+    requirements = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or []]
+    return requirements + list((spec.get("scopeSelector") or {}).get("matchExpressions") or [])
 
 
 def amounts_of(resource_list: Object | None) -> dict[str, Quantity]:
@@ -201,7 +212,7 @@ def amounts_of(resource_list: Object | None) -> dict[str, Quantity]:
     return {name: Quantity.parse(str(amount)) for name, amount in (resource_list or {}).items()}
 
 
-def added(amounts: Amounts, added_amounts: Amounts) -> dict[str, Quantity]:
+def add_amounts(amounts: Amounts, added_amounts: Amounts) -> dict[str, Quantity]:
     """The sums by name; a name that only one of the two has keeps its amount."""
     total = dict(amounts)
     for name, amount in added_amounts.items():
@@ -209,8 +220,8 @@ def added(amounts: Amounts, added_amounts: Amounts) -> dict[str, Quantity]:
     return total
 
 
-def increase(new_amounts: Amounts, old_amounts: Amounts) -> dict[str, Quantity]:
-    """The amounts by which `new_amounts` exceeds `old_amounts`, only for names whose amount is larger."""
+def increased_amounts(new_amounts: Amounts, old_amounts: Amounts) -> dict[str, Quantity]:
+    """The amounts by which `new_amounts` exceed `old_amounts`, only for names whose amount is larger."""
     return {
         name: amount + Quantity(-old_amounts[name].unscaled, old_amounts[name].scale) if name in old_amounts else amount
         for name, amount in new_amounts.items()
@@ -218,7 +229,7 @@ def increase(new_amounts: Amounts, old_amounts: Amounts) -> dict[str, Quantity]:
     }
 
 
-def calculate(
+def calculate_used(
     quota: Object, resources: Iterable[str], objects_of: Callable[[str], Iterable[Object]], now_ns: int
 ) -> dict[str, str]:
     """The status.used of a quota, as the sum over all objects of its namespace.
@@ -228,18 +239,18 @@ def calculate(
         objects_of: the objects of a kind in the quota's namespace.
         now_ns: the wall clock.
     """
-    hard, scope_requirements = (quota.get("spec") or {}).get("hard") or {}, requirements(quota)
+    hard, requirements = (quota.get("spec") or {}).get("hard") or {}, scope_requirements(quota)
     totals: dict[str, Quantity] = {}
     for resource in resources:
         evaluator = evaluator_of(resource)
-        tracked = evaluator.tracked(hard)
-        if not tracked:
+        tracked_names = evaluator.tracked_names(hard)
+        if not tracked_names:
             continue
-        totals = added(totals, dict.fromkeys(tracked, ZERO))
+        totals = add_amounts(totals, dict.fromkeys(tracked_names, ZERO))
         for obj in objects_of(resource):
-            if all(evaluator.is_in_scope(requirement, obj) for requirement in scope_requirements):
+            if all(evaluator.is_in_scope(requirement, obj) for requirement in requirements):
                 used = evaluator.usage(obj, now_ns)
-                totals = added(totals, {name: used[name] for name in tracked & used.keys()})
+                totals = add_amounts(totals, {name: used[name] for name in tracked_names & used.keys()})
     return {name: str(totals[name]) for name in hard if name in totals}
 
 
@@ -272,22 +283,22 @@ def pod_amounts(spec: Object, field: str) -> dict[str, Quantity]:
     """
     total: dict[str, Quantity] = {}
     for container in spec.get("containers") or []:
-        total = added(total, _amounts(container, field))
+        total = add_amounts(total, _amounts(container, field))
     sidecars: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for container in spec.get("initContainers") or []:
         needed = _amounts(container, field)
         if container.get("restartPolicy") == "Always":
-            total, sidecars = added(total, needed), added(sidecars, needed)
+            total, sidecars = add_amounts(total, needed), add_amounts(sidecars, needed)
             needed = sidecars
         else:
-            needed = added(needed, sidecars)
+            needed = add_amounts(needed, sidecars)
         peak = _larger_by_name(peak, needed)
     total = _larger_by_name(total, peak) | _amounts(spec, field)
     overhead = amounts_of(spec.get("overhead"))
     if field == "limits":  # a resource without a limit stays unlimited
         overhead = {name: overhead[name] for name in overhead.keys() & total.keys()}
-    return added(total, overhead)
+    return add_amounts(total, overhead)
 
 
 def _larger_by_name(amounts: Amounts, other_amounts: Amounts) -> dict[str, Quantity]:

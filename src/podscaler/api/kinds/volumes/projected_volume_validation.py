@@ -96,22 +96,21 @@ def _keys_errors(projection: Object, path: str, used_paths: _UsedPaths) -> list[
         used_paths: the file paths of all sources of the volume so far; those of this source are added.
     """
     name = projection.get("name", "")
-    return checks.present(name, f"{path}.name") + checks.each(
-        projection.get("items"),
-        f"{path}.items",
-        lambda item, item_path: [
-            *volume_paths.key_to_path_errors(item, item_path),
-            *(used_paths.add(item["path"], name) if item.get("path") else []),
-        ],
-    )
+    errors = checks.present(name, f"{path}.name")
+    for index, key_to_path in enumerate(projection.get("items") or []):
+        errors += volume_paths.key_to_path_errors(key_to_path, f"{path}.items[{index}]")
+        if key_to_path.get("path"):
+            errors += used_paths.add(key_to_path["path"], name)
+    return errors
 
 
 def _downward_errors(projection: Object, path: str, used_paths: _UsedPaths) -> list[FieldError]:
     """Field errors of the files of the downward API; their paths are added to `used_paths`."""
     errors = []
-    for item in projection.get("items") or []:
-        errors += downward_validation.file_errors(item, path)
-        errors += used_paths.add(item["path"], item["path"]) if item.get("path") else []
+    for file in projection.get("items") or []:
+        errors += downward_validation.file_errors(file, path)
+        if file.get("path"):
+            errors += used_paths.add(file["path"], file["path"])
     return errors
 
 

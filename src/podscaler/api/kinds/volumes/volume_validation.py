@@ -71,8 +71,8 @@ def _source_type_errors(source_type: str, source: Object, path: str) -> list[Fie
         return errors
     if source_type == "downwardAPI":
         errors = _mode_errors(source, path)
-        for item in source.get("items") or []:
-            errors += downward_validation.file_errors(item, path)
+        for file in source.get("items") or []:
+            errors += downward_validation.file_errors(file, path)
         return errors
     if source_type == "hostPath":
         return host_path_errors(source, path)
