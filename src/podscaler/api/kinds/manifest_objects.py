@@ -28,7 +28,7 @@ def find_record(api_version: str, kind: str) -> tuple[Resource, Version] | None:
 def _records() -> dict[tuple[str, str], tuple[Resource, Version]]:
     """(apiVersion, kind) -> the record and the version, for all stored kinds and the old versions of autoscalers."""
     records = {}
-    for resource in hpa_removed_versions.served_among(catalog.RESOURCES):
+    for resource in hpa_removed_versions.with_removed_versions(catalog.RESOURCES):
         for version in resource.versions if resource.stored else ():
             name = f"{resource.group}/{version.version}" if resource.group else version.version
             records[name, resource.kind] = (resource, version)

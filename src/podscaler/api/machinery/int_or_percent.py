@@ -18,7 +18,7 @@ _PERCENT_MESSAGE = (
 )
 
 
-def errors(amount: Amount, path: str) -> list[FieldError]:
+def amount_errors(amount: Amount, path: str) -> list[FieldError]:
     """The field errors of an amount: a text that is no percentage, a negative number."""
     if isinstance(amount, str):
         return [] if _PERCENT.fullmatch(amount) else [invalid(path, amount, _PERCENT_MESSAGE)]

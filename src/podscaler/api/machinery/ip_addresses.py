@@ -1,7 +1,8 @@
 """Validates IP addresses (`10.1.2.3`) and networks (`10.0.0.0/8`) in fields of API objects.
 
 Called by the validation of pods, services, network policies and endpoint slices. Functions that return errors return
-kube-apiserver's messages, without a path; `resource.checks` makes field errors of them.
+kube-apiserver's messages, without a path; `resource.checks` makes field errors of them. A `find_*` function returns
+None for an invalid text.
 
 Source: kube-apiserver's messages; the standard library's `ipaddress`.
 """
@@ -17,7 +18,7 @@ _LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F:])0+(?=\d)")
 """The `0` of `10.01.2.3` and of `10.0.0.0/08`."""
 
 
-def find(address_text: str) -> IPv4Address | IPv6Address | None:
+def find_address(address_text: str) -> IPv4Address | IPv6Address | None:
     """The parsed address; None where `address_text` is no IP address."""
     try:
         return ip_address(address_text)
@@ -33,7 +34,7 @@ def without_leading_zeros(address_text: str) -> str:
 
 def endpoint_errors(address_text: str) -> list[str]:
     """The messages about the address of an endpoint: it is invalid, or in a range that no endpoint may have."""
-    address = find(address_text)
+    address = find_address(address_text)
     if address is None:
         return [INVALID_MESSAGE]
     messages = [f"may not be unspecified ({address_text})"] if address.is_unspecified else []
@@ -56,7 +57,7 @@ def find_network(network_text: str) -> IPv4Network | IPv6Network | None:
         return None
 
 
-def is_part(subnet: IPv4Network | IPv6Network, network: IPv4Network | IPv6Network) -> bool:
+def is_subnet(subnet: IPv4Network | IPv6Network, network: IPv4Network | IPv6Network) -> bool:
     """Whether `subnet` is a proper subnet of `network`."""
     return (
         subnet.version == network.version and subnet.prefixlen > network.prefixlen and subnet.network_address in network

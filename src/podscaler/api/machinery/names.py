@@ -4,7 +4,8 @@
     dns_label_errors("web.1")       ["must not contain dots"]
 
 Called by the validation of served kinds and by label selectors. Each `*_errors` function returns kube-apiserver's
-messages, an empty list for a valid text; the caller makes field errors of them. Lengths are in bytes.
+messages, an empty list for a valid text; the caller makes field errors of them. Lengths are in bytes. A new kind of
+name: a pattern, its message and an `*_errors` function.
 
 Source: Kubernetes v1.37.0, object names and label syntax (docs/spec/api.md 2.5 (Name rules), docs/spec/decision.md 12.3
 (Parsing scale.status.selector)).

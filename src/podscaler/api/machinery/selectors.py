@@ -30,9 +30,9 @@ __all__ = [
     "SelectorError",
     "from_label_selector",
     "from_labels",
-    "of",
+    "from_requirements",
+    "go_text",
     "parse",
-    "shown",
 ]
 
 _OBJECT_OPERATORS = {
@@ -77,7 +77,7 @@ EVERYTHING = Selector()
 NOTHING = Selector(matches_nothing=True)
 
 
-def of(requirements: Sequence[Requirement]) -> Selector:
+def from_requirements(requirements: Sequence[Requirement]) -> Selector:
     """The selector with these requirements; EVERYTHING without any."""
     return Selector(
         tuple(requirements),
@@ -96,7 +96,7 @@ def parse(text: str) -> Selector:
 
     Raises SelectorError.
     """
-    return of(selector_text.parse(text))
+    return from_requirements(selector_text.parse(text))
 
 
 def from_label_selector(selector: Mapping[str, Any] | None) -> Selector:
@@ -108,7 +108,7 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> Selector:
     if selector is None:
         return NOTHING
     labels = selector.get("matchLabels") or {}
-    return of(
+    return from_requirements(
         [requirement(key, Operator.EQUALS, [labels[key]]) for key in sorted(labels)]
         + [_from_expression(expression) for expression in selector.get("matchExpressions") or ()]
     )
@@ -125,10 +125,10 @@ def _from_expression(expression: Mapping[str, Any]) -> Requirement:
 
 def from_labels(labels: Mapping[str, str]) -> Selector:
     """The selector of a map of labels (of a Service or ReplicationController), which is not validated."""
-    return of([Requirement(key, Operator.EQUALS, (labels[key],)) for key in sorted(labels)])
+    return from_requirements([Requirement(key, Operator.EQUALS, (labels[key],)) for key in sorted(labels)])
 
 
-def shown(selector: Mapping[str, Any] | None) -> str:
+def go_text(selector: Mapping[str, Any] | None) -> str:
     """A LabelSelector object as Go prints it in messages (`&LabelSelector{...}`, `nil`).
 
     Source: docs/spec/decision.md 12.1.

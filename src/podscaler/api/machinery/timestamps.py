@@ -1,6 +1,6 @@
 """Normalizes times in requests: meta/v1 Time (whole seconds) and MicroTime (six digits), with the errors of Go.
 
-    seconds("2026-01-31T13:00:00.5+01:00")      "2026-01-31T12:00:00Z"
+    normalize_time("2026-01-31T13:00:00.5+01:00")      "2026-01-31T12:00:00Z"
 
 Called by the decoding of request bodies; `instants` converts times to numbers instead.
 
@@ -61,13 +61,13 @@ _MICROS = (
 
 
 @lru_cache(maxsize=4096)
-def seconds(time_text: str) -> str:
+def normalize_time(time_text: str) -> str:
     """A Time as the API server prints it: UTC, whole seconds. Raises ValueError with Go's message."""
     return _format(_parse_instant(time_text, RFC3339, _SECONDS), "seconds")
 
 
 @lru_cache(maxsize=4096)
-def micros(time_text: str) -> str:
+def normalize_micro_time(time_text: str) -> str:
     """A MicroTime as the API server prints it: UTC, six digits. Raises ValueError with Go's message."""
     return _format(_parse_instant(time_text, RFC3339_MICRO, _MICROS), "microseconds")
 

@@ -1,7 +1,8 @@
 """Validates `metadata`, by rules that all kinds share: names, labels, annotations, owner references, finalizers.
 
 The API server calls `validate_metadata` before a kind's own validation; kinds whose specs carry labels or annotations
-call `label_errors` and `annotation_errors`.
+call `label_errors` and `annotation_errors`. A kind whose names have another rule than DNS subdomains: an entry of
+_NAME_RULES.
 
 Source: docs/spec/api.md 2.7 (metadata); golden captures of rejected objects.
 """

@@ -1,8 +1,9 @@
 """Defines the record of a served kind: `Resource`, with its versions, strategy (hooks of writes), table and scale.
 
 `podscaler.api.kinds.catalog` lists the records; `podscaler.controlplane` serves every listed kind. A new kind is a new
-record, never a new branch in the server; `api.kinds.core.lease` is a short example. Objects are JSON-ready dicts;
-functions in records neither read the clock nor make random values (the server sets uid, creationTimestamp,
+record, never a new branch in the server; `api.kinds.core.lease` is a short example. A new hook is an attribute of
+Strategy, with a default that does nothing, and a call in `podscaler.controlplane.registry`. Objects are JSON-ready
+dicts; functions in records neither read the clock nor make random values (the server sets uid, creationTimestamp,
 resourceVersion and generated names).
 """
 

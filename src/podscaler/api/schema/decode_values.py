@@ -1,7 +1,8 @@
 """Decoders of single values: scalars, and messages with a JSON form of their own (quantities, times, IntOrString, ...).
 
 Called by `decode_plan` with a value that is not null and the DecodeState. A decoder returns the value as the API server
-prints it (`0.1` cpu is `100m`), or ABSENT where the server prints none; errors go to the state, or are raised.
+prints it (`0.1` cpu is `100m`), or ABSENT where the server prints none; errors go to the state, or are raised. A
+message with a JSON form of its own has an entry in OWN_FORMS and one in ZERO_VALUES.
 
 Source: the behaviour of the Go types' UnmarshalJSON and MarshalJSON.
 """
@@ -156,12 +157,12 @@ def _decode_quantity(value: Any, state: DecodeState) -> Any:
 
 
 def _decode_time(value: Any, state: DecodeState) -> Any:
-    time_text = _parse_text(value, state, timestamps.seconds)
+    time_text = _parse_text(value, state, timestamps.normalize_time)
     return ABSENT if time_text == _ZERO_TIME else time_text
 
 
 def _decode_micro_time(value: Any, state: DecodeState) -> Any:
-    time_text = _parse_text(value, state, timestamps.micros)
+    time_text = _parse_text(value, state, timestamps.normalize_micro_time)
     return ABSENT if time_text == _ZERO_MICRO_TIME else time_text
 
 

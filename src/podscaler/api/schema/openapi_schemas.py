@@ -1,7 +1,7 @@
 """Makes the `components.schemas` of OpenAPI v3 documents from the facts about the API types.
 
     name("autoscaling/v2.MetricSpec")                      "io.k8s.api.autoscaling.v2.MetricSpec"
-    of(["autoscaling/v2.MetricSpec"], {})[that name]       {"type": "object", "properties": {"type": ...}, ...}
+    schemas_of(["autoscaling/v2.MetricSpec"], {})[that name]       {"type": "object", "properties": {"type": ...}, ...}
 
 Called by `openapi` and for custom resources.
 
@@ -63,7 +63,7 @@ def reference(message: str) -> Json:
     return {"$ref": f"#/components/schemas/{name(message)}"}
 
 
-def of(messages: Iterable[str], kinds: dict[str, list[Json]]) -> Json:
+def schemas_of(messages: Iterable[str], kinds: dict[str, list[Json]]) -> Json:
     """The schemas of messages and of all messages to which they refer, by name, sorted.
 
     Args:

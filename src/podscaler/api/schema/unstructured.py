@@ -1,6 +1,6 @@
 """Decodes unstructured data (the result of a strategic merge patch or apply) to an object, as Go's FromUnstructured.
 
-    restored({"spec": {"priority": 2**32 + 1}}, "core/v1.Pod")      {"spec": {"priority": 1}}
+    restore({"spec": {"priority": 2**32 + 1}}, "core/v1.Pod")      {"spec": {"priority": 1}}
 
 Called by the API server after patches and applies, and where managed fields need an object in another version. It
 differs from `decoding`, which runs after it, in two ways: its own messages about values of the wrong type, and integers
@@ -23,12 +23,12 @@ _NUMBER_KINDS = ("int64", "float64")
 _TRUNCATIONS = {"int32": numbers.wrap32, "int64": numbers.wrap64, "uint32": numbers.wrap_unsigned32}
 
 
-def decoded(value: Any, message: str) -> Decoded:
+def decode(value: Any, message: str) -> Decoded:
     """The decoded object of unstructured data. Raises DecodeError; KeyError for an unknown message."""
-    return decoding.decode_value(restored(value, message), message)
+    return decoding.decode_value(restore(value, message), message)
 
 
-def restored(value: Any, message: str) -> Any:
+def restore(value: Any, message: str) -> Any:
     """The data with every integer truncated to the bits of its field.
 
     Raises:
@@ -65,7 +65,7 @@ def _restore_field(value: Any, field: Field) -> Any:
 def _restore_element(value: Any, field: Field) -> Any:
     if value is None:
         return None
-    return _restore_scalar(value, field) if field.is_scalar else restored(value, field.type)
+    return _restore_scalar(value, field) if field.is_scalar else restore(value, field.type)
 
 
 def _restore_scalar(value: Any, field: Field) -> Any:

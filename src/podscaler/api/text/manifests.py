@@ -61,7 +61,7 @@ def format_of(content: bytes) -> Format:
     return "json" if _JSON_START.match(content) and not _BOUNDARY.search(content) else "yaml"
 
 
-def documents(content: bytes) -> list[ManifestDocument]:
+def parse_documents(content: bytes) -> list[ManifestDocument]:
     """All parts of a file in order; their texts together are the file.
 
     Raises:
@@ -69,21 +69,21 @@ def documents(content: bytes) -> list[ManifestDocument]:
     """
     parts: list[ManifestDocument] = []
     number = 1
-    for part_bytes in texts(content):
-        document = read(number, part_bytes, format_of(content))
+    for part_bytes in split_parts(content):
+        document = parse_part(number, part_bytes, format_of(content))
         parts.append(document)
         if document.number > 0:
             number += 1
     return parts
 
 
-def texts(content: bytes) -> Iterator[bytes]:
+def split_parts(content: bytes) -> Iterator[bytes]:
     """The parts of a file; joined they are the file."""
     return _json_texts(content) if format_of(content) == "json" else _yaml_texts(content)
 
 
-def read(number: int, part_bytes: bytes, file_format: Format) -> ManifestDocument:
-    """One part of a file. Raises UsageError, as `documents`.
+def parse_part(number: int, part_bytes: bytes, file_format: Format) -> ManifestDocument:
+    """One part of a file. Raises UsageError, as `parse_documents`.
 
     Args:
         number: the number of the document, if the part has one.

@@ -74,7 +74,7 @@ def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:
     """Errors of maxUnavailable and maxSurge, exactly one of which is not zero."""
     errors = []
     for name in ("maxUnavailable", "maxSurge"):
-        errors += int_or_percent.errors(rolling_update.get(name, 0), f"{path}.{name}")
+        errors += int_or_percent.amount_errors(rolling_update.get(name, 0), f"{path}.{name}")
     for name in ("maxUnavailable", "maxSurge"):
         errors += int_or_percent.over_100_percent_errors(rolling_update.get(name, 0), f"{path}.{name}")
     surge, unavailable = rolling_update.get("maxSurge", 0), rolling_update.get("maxUnavailable", 0)

@@ -65,8 +65,8 @@ def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:
     """Errors of maxUnavailable and maxSurge, which may not both be zero."""
     unavailable, surge = rolling_update.get("maxUnavailable", 0), rolling_update.get("maxSurge", 0)
     field_path = f"{path}.rollingUpdate"
-    errors = int_or_percent.errors(unavailable, f"{field_path}.maxUnavailable")
-    errors += int_or_percent.errors(surge, f"{field_path}.maxSurge")
+    errors = int_or_percent.amount_errors(unavailable, f"{field_path}.maxUnavailable")
+    errors += int_or_percent.amount_errors(surge, f"{field_path}.maxSurge")
     if int_or_percent.is_zero(unavailable) and int_or_percent.is_zero(surge):
         errors.append(invalid(f"{field_path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
     return errors + int_or_percent.over_100_percent_errors(unavailable, f"{field_path}.maxUnavailable")

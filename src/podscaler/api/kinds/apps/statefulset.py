@@ -127,7 +127,7 @@ def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:
     """Errors of the partition and of maxUnavailable, which is not zero."""
     partition, unavailable = rolling_update.get("partition", 0), rolling_update.get("maxUnavailable", 1)
     errors = checks.not_negative(partition, f"{path}.partition")
-    errors += int_or_percent.errors(unavailable, f"{path}.maxUnavailable")
+    errors += int_or_percent.amount_errors(unavailable, f"{path}.maxUnavailable")
     errors += checks.holds(
         not int_or_percent.is_zero(unavailable), f"{path}.maxUnavailable", unavailable, "cannot be 0"
     )

@@ -139,7 +139,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "int32": lambda value: _read_integer(value, 32),
     "int64": lambda value: _read_integer(value, 64),
     schema.QUANTITY: _read_quantity,
-    schema.TIME: lambda value: timestamps.seconds(_read_string(value)),
+    schema.TIME: lambda value: timestamps.normalize_time(_read_string(value)),
 }
 
 

@@ -74,7 +74,7 @@ AUTOSCALING = replace(
 """The kind in the group autoscaling, with all its versions."""
 
 
-def served_among(resources: Iterable[Resource]) -> tuple[Resource, ...]:
+def with_removed_versions(resources: Iterable[Resource]) -> tuple[Resource, ...]:
     """`resources` with AUTOSCALING and EXTENSIONS in place of the record in `hpa`."""
     served_resources: list[Resource] = []
     for resource in resources:

@@ -1,8 +1,8 @@
 """The records of PodMetrics and NodeMetrics (metrics.k8s.io), which are served without being stored.
 
 The node's sampler provides the objects, as v1beta1, which is their storage version here. An API server without a node
-may store them like other objects (`stored_among`), so that tests can create them. POD_METRICS and NODE_METRICS are the
-records; `api.kinds.catalog` lists them for the API server.
+may store them like other objects (`with_stored_metrics`), so that tests can create them. POD_METRICS and NODE_METRICS
+are the records; `api.kinds.catalog` lists them for the API server.
 
 Source: the resource metrics API; the tables of metrics-server.
 """
@@ -70,11 +70,11 @@ POD_METRICS = _record("pod", "PodMetrics", namespaced=True)
 NODE_METRICS = _record("node", "NodeMetrics", namespaced=False)
 
 
-def stored_among(resources: Iterable[Resource]) -> tuple[Resource, ...]:
+def with_stored_metrics(resources: Iterable[Resource]) -> tuple[Resource, ...]:
     """`resources`, with those of metrics.k8s.io as kinds whose objects clients create and the server stores."""
     return tuple(replace(resource, stored=True) if resource.group == GROUP else resource for resource in resources)
 
 
-def left_out_of(resources: Iterable[Resource]) -> tuple[Resource, ...]:
+def without_metrics(resources: Iterable[Resource]) -> tuple[Resource, ...]:
     """`resources` without those of metrics.k8s.io."""
     return tuple(resource for resource in resources if resource.group != GROUP)

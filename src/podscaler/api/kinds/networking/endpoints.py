@@ -63,7 +63,7 @@ def warnings(new: Object, _old: Object | None) -> list[str]:
 
 def _notation_warnings(ip: str, path: str) -> list[str]:
     """The warning about an IPv6 address whose text is not the canonical one."""
-    address = ip_addresses.find(ip)
+    address = ip_addresses.find_address(ip)
     if address is None or address.version == 4 or str(address) == ip:
         return []
     return [f'{path}: IPv6 address "{ip}" should be in RFC 5952 canonical format ("{address}")']
@@ -118,7 +118,7 @@ def _range_messages(ip: str) -> tuple[str, ...]:
 
 def _find_address(ip: str) -> IPv4Address | IPv6Address | None:
     """The address; None if it is invalid. One with a zone (`fe80::1%eth0`), which Python allows, is invalid."""
-    return None if "%" in ip else ip_addresses.find(ip)
+    return None if "%" in ip else ip_addresses.find_address(ip)
 
 
 def _port_errors(port: Object, path: str, *, is_alone: bool) -> list[FieldError]:

@@ -53,7 +53,7 @@ def _endpoint_errors(address_type: str, endpoint: Object, path: str) -> list[Fie
 
 def _ip_messages(address_type: str, address: str) -> list[str]:
     """The messages about an address that is invalid or of another family than `address_type`."""
-    parsed_address = ip_addresses.find(address)
+    parsed_address = ip_addresses.find_address(address)
     if parsed_address is None:
         return [ip_addresses.INVALID_MESSAGE]
     is_other_family = address_type in ("IPv4", "IPv6") and address_type != f"IPv{parsed_address.version}"

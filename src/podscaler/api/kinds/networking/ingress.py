@@ -50,7 +50,7 @@ def _status_ingress_errors(ingress_item: Object, path: str) -> list[FieldError]:
     """Field errors of one of `status.loadBalancer.ingress`: an IP address, a host name, or both."""
     address, host = ingress_item.get("ip", ""), ingress_item.get("hostname", "")
     errors = checks.holds(
-        not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE
+        not address or ip_addresses.find_address(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE
     )
     errors += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_errors)
     return errors + _ip_address_errors(host, f"{path}.hostname")
@@ -78,8 +78,9 @@ def _rule_errors(rule: Object, path: str) -> list[FieldError]:
 
 
 def _ip_address_errors(host: str, path: str) -> list[FieldError]:
-    """An error if the host is an IP address."""
-    return [] if ip_addresses.find(host) is None else [invalid(path, host, "must be a DNS name, not an IP address")]
+    """The error of a host that is an IP address."""
+    is_no_address = ip_addresses.find_address(host) is None
+    return checks.holds(is_no_address, path, host, "must be a DNS name, not an IP address")
 
 
 def _host_errors(host: str, path: str) -> list[FieldError]:

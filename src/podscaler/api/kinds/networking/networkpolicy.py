@@ -99,7 +99,7 @@ def _exception_errors(block_network: IPv4Network | IPv6Network, excepted_cidr: s
     """Field errors of a CIDR that is excepted from a block, within which it must be."""
     errors = checks.well_formed(excepted_cidr, path, ip_addresses.network_errors)
     network = ip_addresses.find_network(excepted_cidr)
-    is_within = network is None or ip_addresses.is_part(network, block_network)
+    is_within = network is None or ip_addresses.is_subnet(network, block_network)
     return errors + checks.holds(is_within, path, excepted_cidr, "must be a strict subset of `cidr`")
 
 

@@ -67,7 +67,7 @@ def _set_family_defaults(spec: Object) -> None:
 
 def _prepare_create(new: Object) -> None:
     new["status"] = {"loadBalancer": {}}
-    service_update.link_created(new["spec"])
+    service_update.copy_cluster_ip(new["spec"])
     _set_family_defaults(new["spec"])
 
 

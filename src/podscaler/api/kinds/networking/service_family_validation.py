@@ -66,7 +66,7 @@ def _address_errors(cluster_ips: Sequence[str]) -> list[FieldError]:
         cluster_ips,
         _CLUSTER_IPS_PATH,
         lambda address, item_path: checks.holds(
-            ip_addresses.find(address), item_path, address, ip_addresses.INVALID_MESSAGE
+            ip_addresses.find_address(address), item_path, address, ip_addresses.INVALID_MESSAGE
         ),
     )
 

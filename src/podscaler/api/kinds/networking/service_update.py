@@ -31,7 +31,7 @@ def has_health_check(spec: Object) -> bool:
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
-def link_created(spec: Object) -> None:
+def copy_cluster_ip(spec: Object) -> None:
     """Copies the `clusterIP` of a new Service to empty `clusterIPs`, in place; the reverse is a field error."""
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]

@@ -72,14 +72,14 @@ def _status_ingress_errors(ingress_item: Object, path: str) -> list[FieldError]:
     """Field errors of one of `status.loadBalancer.ingress`: its IP address with the mode, and its host name."""
     address, host, mode = ingress_item.get("ip", ""), ingress_item.get("hostname", ""), ingress_item.get("ipMode")
     errors = checks.holds(
-        not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE
+        not address or ip_addresses.find_address(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE
     )
     if mode is not None and not address:
         errors.append(forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set"))
     else:
         errors += checks.optional_one_of(mode, f"{path}.ipMode", _IP_MODES)
     errors += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_errors)
-    is_no_address = ip_addresses.find(host) is None
+    is_no_address = ip_addresses.find_address(host) is None
     return errors + checks.holds(is_no_address, f"{path}.hostname", host, "must be a DNS name, not an IP address")
 
 

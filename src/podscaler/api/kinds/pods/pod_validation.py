@@ -50,7 +50,7 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _address_errors(ip: str, path: str) -> list[FieldError]:
-    return checks.holds(ip_addresses.find(ip), path, ip, ip_addresses.INVALID_MESSAGE)
+    return checks.holds(ip_addresses.find_address(ip), path, ip, ip_addresses.INVALID_MESSAGE)
 
 
 def validate_template(template: Object, path: str, *, old: Object | None = None) -> list[FieldError]:

@@ -36,7 +36,7 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
         errors.append(invalid("spec", printed, "minAvailable and maxUnavailable cannot be both set"))
     for name in ("minAvailable", "maxUnavailable"):
         if (amount := spec.get(name)) is not None:
-            errors += int_or_percent.errors(amount, f"spec.{name}")
+            errors += int_or_percent.amount_errors(amount, f"spec.{name}")
             errors += int_or_percent.over_100_percent_errors(amount, f"spec.{name}")
     errors += label_selector.validate(spec.get("selector") or {}, "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
