@@ -45,11 +45,14 @@ _TEXT = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9
 """The groups of `-01.5Gi`: sign (`-`), leading zeros (`0`), digits (`1`), fraction (`5`), suffix (`Gi`)."""
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
 
+_MILLI = -3
 _NANO = -9
-"""The scale of a billionth, the smallest unit of Go's quantities."""
+"""The scales of a thousandth, and of a billionth, which is the smallest unit of Go's quantities."""
 _SMALL_DIGITS = 18
-"""The number of digits that an int64 holds in any case."""
+_BINARY_MAX_DIGITS = 14
+"""The numbers of digits up to which Go makes a small quantity; for binary suffixes less by those of the suffix."""
 _EXPONENT_MAX_CHARACTERS = 10
+_BINARY_BASE = 1024
 _WRAPPING_POWERS = frozenset({1, 2, 3, 6, 9})
 """Powers of ten by which Go multiplies a small quantity without a check for overflow, so that the int64 wraps."""
 
@@ -92,7 +95,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
     @classmethod
     def from_milli(cls, milli: int, format: Format = Format.DECIMAL_SI) -> "Quantity":
         """The quantity of `milli` thousandths."""
-        return cls(milli, -3, format)
+        return cls(milli, _MILLI, format)
 
     def __str__(self) -> str:
         return self.remembered or self.canonical()
@@ -101,7 +104,11 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         """The canonical text, also where another text is remembered."""
         if self.unscaled == 0:
             return "0"
-        if self.format is Format.BINARY_SI and (whole := self._whole_number()) is not None and abs(whole) >= 1024:
+        if (
+            self.format is Format.BINARY_SI
+            and (whole := self._whole_number()) is not None
+            and abs(whole) >= _BINARY_BASE
+        ):
             return _binary_text(whole)
         mantissa, exponent = _mantissa_and_exponent(self.unscaled, self.scale)
         if self.format is Format.DECIMAL_EXPONENT:
@@ -121,15 +128,15 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     def milli_value(self) -> int:
         """The number of thousandths, rounded up, as int64 (overflow as in Go)."""
-        return self._rounded_at(-3)
+        return self._rounded_at(_MILLI)
 
     def milli_value_away_from_zero(self) -> int:
         """As `milli_value`, but big negative numbers are rounded away from zero.
 
         Source: v1.38 alpha (docs/spec/decision.md 13 (Differences of v1.38 alpha)).
         """
-        if self.is_big and self.unscaled < 0 and self.scale < -3:
-            return numbers.wrap64(-_divide_up(-self.unscaled, _power_of_ten(-3 - self.scale)))
+        if self.is_big and self.unscaled < 0 and self.scale < _MILLI:
+            return numbers.wrap64(-_divide_up(-self.unscaled, _power_of_ten(_MILLI - self.scale)))
         return self.milli_value()
 
     def _rounded_at(self, scale: int) -> int:
@@ -267,10 +274,12 @@ def _parse_small_decimal(whole: str, fraction: str, exponent: int, suffix_format
 
 
 def _parse_small_binary(whole: str, fraction: str, exponent2: int) -> Quantity | None:
-    """As `_parse_small_decimal`, for `Ki` to `Ei`."""
-    if fraction or len(whole) > 14 - exponent2 * 3 // 10:
+    """As `_parse_small_decimal`, for `Ki` to `Ei`; `exponent2` is the exponent of two of the suffix."""
+    max_digits = _BINARY_MAX_DIGITS - exponent2 * 3 // 10  # ten binary digits are about three decimal ones
+    if fraction or len(whole) > max_digits:
         return None
     number = int(whole)
+    # Go remembers the text unless the number is a multiple of 8, for which a larger suffix may be canonical.
     return Quantity(number << exponent2, 0, Format.BINARY_SI, remembered=whole if number % 8 else "")
 
 
@@ -335,7 +344,7 @@ def _mantissa_and_exponent(unscaled: int, scale: int) -> tuple[str, int]:
 def _binary_text(whole: int) -> str:
     """An integer with the largest binary suffix that is exact (`1536Mi`)."""
     power_of_1024 = 0
-    while whole % 1024 == 0:
-        whole //= 1024
+    while whole % _BINARY_BASE == 0:
+        whole //= _BINARY_BASE
         power_of_1024 += 1
     return f"{whole}{_BINARY_TEXTS.get(power_of_1024, '')}"

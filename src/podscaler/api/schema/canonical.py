@@ -87,6 +87,7 @@ def _canonical_elements(value: Any, rule: _Rule) -> Any:
 
 @cache
 def _rules(message: str) -> dict[str, _Rule]:
+    """Field of a message -> its rule."""
     return {field.name: _rule(field) for field in schema.get_message(message).json_fields()}
 
 
@@ -96,9 +97,8 @@ def _rule(field: Field) -> _Rule:
     is_struct = target is not None and not _is_own_form(target)
     is_plain = not field.repeated and not field.map and not field.pointer
     is_listed = target is not None and target.list
-    is_always_present = not field.omitempty or (
-        is_plain and target is not None and not is_listed and not field.omitzero
-    )
+    is_embedded_struct = is_plain and target is not None and not is_listed  # which omitempty does not leave out
+    is_always_present = not field.omitempty or (is_embedded_struct and not field.omitzero)
     return _Rule(
         message=field.type if is_struct else "",
         is_list=field.repeated,

@@ -70,9 +70,8 @@ class _StructDecoder:
         steps.append(None)
         decoded_fields: dict[str, Any] = {}
         last_order, is_in_order = -1, True
-        for key, field_value in (
-            value.items() if type(value) is dict else self._report_repeated(cast("Repeated", value), state)
-        ):
+        members = value.items() if type(value) is dict else self._report_repeated(cast("Repeated", value), state)
+        for key, field_value in members:
             plan = self.fields.get(key)
             if plan is None:
                 state.unknown(key)

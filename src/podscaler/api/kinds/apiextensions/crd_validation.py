@@ -9,8 +9,7 @@ errors have paths in `spec.validation`, `spec.subresources`, ... and are reporte
 Source: the API documentation of CustomResourceDefinition; kube-apiserver's validation messages.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from podscaler.api.kinds.apiextensions import crd_conditions, crd_schema_validation
@@ -208,18 +207,21 @@ def _content_errors(version: Object, paths: dict[str, str], *, has_status: bool)
         paths: field of the version (a key of _SHARED_FIELDS) -> the path of its errors.
         has_status: whether the schema is that of a version with a status subresource.
     """
-    check_by_field: dict[str, Callable[[Any, str], list[FieldError]]] = {
-        "schema": lambda value, path: crd_schema_validation.validate(
-            value.get("openAPIV3Schema"), f"{path}.openAPIV3Schema", has_status=has_status
-        ),
-        "subresources": _subresources_errors,
-        "additionalPrinterColumns": lambda value, path: checks.each(value, path, _column_errors),
-        "selectableFields": lambda value, path: _selectable_errors(value, path, version),
-    }
-    errors = []
-    for name, path in paths.items():
-        if version.get(name):
-            errors += check_by_field[name](version[name], path)
+    errors: list[FieldError] = []
+    for field, path in paths.items():
+        content = version.get(field)
+        if not content:
+            continue
+        match field:
+            case "schema":
+                schema, schema_path = content.get("openAPIV3Schema"), f"{path}.openAPIV3Schema"
+                errors += crd_schema_validation.validate(schema, schema_path, has_status=has_status)
+            case "subresources":
+                errors += _subresources_errors(content, path)
+            case "additionalPrinterColumns":
+                errors += checks.each(content, path, _column_errors)
+            case "selectableFields":
+                errors += _selectable_errors(content, path, version)
     return errors
 
 
@@ -338,13 +340,13 @@ def _removed_version_message(name: str) -> str:
 def _change_errors(spec: Object, old: Object) -> list[FieldError]:
     """The errors of changed fields: scope and kind can change until the definition is established."""
     old_spec = old["spec"]
-    # (path, new value, stored value)
-    fixed_fields = [("spec.group", spec.get("group"), old_spec.get("group"))]
-    fixed_fields.append(("spec.names.plural", spec["names"].get("plural"), old_spec["names"].get("plural")))
+    names, old_names = spec["names"], old_spec["names"]
+    errors = checks.unchanged(spec.get("group"), old_spec.get("group"), "spec.group")
+    errors += checks.unchanged(names.get("plural"), old_names.get("plural"), "spec.names.plural")
     if crd_conditions.is_true(old, crd_conditions.ESTABLISHED):
-        fixed_fields.append(("spec.scope", spec.get("scope"), old_spec.get("scope")))
-        fixed_fields.append(("spec.names.kind", spec["names"].get("kind"), old_spec["names"].get("kind")))
-    return [invalid(path, new, checks.IMMUTABLE) for path, new, old_value in fixed_fields if new != old_value]
+        errors += checks.unchanged(spec.get("scope"), old_spec.get("scope"), "spec.scope")
+        errors += checks.unchanged(names.get("kind"), old_names.get("kind"), "spec.names.kind")
+    return errors
 
 
 def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
@@ -361,13 +363,8 @@ def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
     if state == "missing":
         return [required(path, f'protected groups must have approval annotation "{_APPROVAL_ANNOTATION}", {see_also}')]
     value_rule = 'with either a URL or a reason starting with "unapproved"'
-    return [
-        invalid(
-            path,
-            approval,
-            f'protected groups must have approval annotation "{_APPROVAL_ANNOTATION}" {value_rule}, {see_also}',
-        )
-    ]
+    message = f'protected groups must have approval annotation "{_APPROVAL_ANNOTATION}" {value_rule}, {see_also}'
+    return [invalid(path, approval, message)]
 
 
 def _approval(crd: Object) -> str:

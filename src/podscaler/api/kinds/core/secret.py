@@ -24,6 +24,7 @@ _REQUIRED_KEYS = {
 }
 """Secret type -> the keys that `data` must have."""
 _ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105  the name of a type, not a secret
+_BASIC_AUTH = "kubernetes.io/basic-auth"
 _ACCOUNT_NAME_ANNOTATION = "kubernetes.io/service-account.name"
 
 _PEM_BLOCK = re.compile(rb"(?ms)^-----BEGIN ([A-Z0-9 ]+)-----$.*?^-----END \1-----[ \t]*$")
@@ -49,7 +50,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
         errors.append(too_long("data", configmap.MAX_BYTES))
     kind = new.get("type", "")
     errors += [required(f"data[{key}]") for key in _REQUIRED_KEYS.get(kind, ()) if key not in data]
-    if kind == "kubernetes.io/basic-auth" and not {"username", "password"} & set(data):
+    if kind == _BASIC_AUTH and not {"username", "password"} & set(data):
         errors += [required("data[username]"), required("data[password]")]
     if kind == _ACCOUNT_TOKEN and not (new["metadata"].get("annotations") or {}).get(_ACCOUNT_NAME_ANNOTATION):
         errors.append(required(f"metadata.annotations[{_ACCOUNT_NAME_ANNOTATION}]"))
@@ -68,13 +69,9 @@ def _warnings(new: Object, _old: Object | None) -> list[str]:
 
 
 def key_pair_error(certificate: bytes, key: bytes) -> str:
-    """The message of Go's crypto/tls about a certificate that does not fit a private key.
+    """The message of Go's crypto/tls about a certificate that does not fit a private key; both are PEM.
 
     Empty for a valid pair, and for PEM blocks that cannot be parsed.
-
-    Args:
-        certificate: PEM.
-        key: PEM.
     """
     error = _certificate_error(_pem_types(certificate)) or _key_error(_pem_types(key))
     return error or _mismatch_error(certificate, key)

@@ -46,10 +46,11 @@ def _validate_class(new: Object, old: Object | None) -> list[FieldError]:
     errors += checks.one_of(new["reclaimPolicy"], "reclaimPolicy", ("Delete", "Retain"))
     errors += checks.one_of(new["volumeBindingMode"], "volumeBindingMode", ("Immediate", "WaitForFirstConsumer"))
     errors += checks.each(new.get("allowedTopologies"), "allowedTopologies", _topology_errors)
-    for name in _IMMUTABLE_CLASS_FIELDS if old is not None else ():
-        assert old is not None
-        if not semantics.same(new.get(name) or None, old.get(name) or None):
-            errors.append(invalid(name, None, checks.IMMUTABLE))
+    if old is None:
+        return errors
+    for field in _IMMUTABLE_CLASS_FIELDS:
+        if not semantics.same(new.get(field) or None, old.get(field) or None):
+            errors.append(invalid(field, None, checks.IMMUTABLE))
     return errors
 
 
@@ -98,9 +99,8 @@ def _validate_attachment(new: Object, old: Object | None) -> list[FieldError]:
     volume_name, inline_spec = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
     errors: list[FieldError] = []
     if (volume_name is None) == (inline_spec is None):
-        errors.append(
-            required("spec.source", _ONE_SOURCE) if volume_name is None else forbidden("spec.source", _ONE_SOURCE)
-        )
+        make_error = required if volume_name is None else forbidden
+        errors.append(make_error("spec.source", _ONE_SOURCE))
     elif volume_name == "":
         errors.append(required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName"))
     errors += checks.well_formed(node, "spec.nodeName", names.dns_subdomain_errors)
@@ -135,10 +135,11 @@ def _validate_capacity(new: Object, old: Object | None) -> list[FieldError]:
     if new.get("capacity") is not None:
         size = Quantity.parse(str(new["capacity"]))
         errors += checks.holds(size.sign() >= 0, "capacity", str(size), checks.NOT_NEGATIVE)
-    for name in ("nodeTopology", "storageClassName") if old is not None else ():
-        assert old is not None
-        if not semantics.same(new.get(name), old.get(name)):
-            errors.append(invalid(name, new.get(name), checks.IMMUTABLE))
+    if old is None:
+        return errors
+    for field in ("nodeTopology", "storageClassName"):
+        if not semantics.same(new.get(field), old.get(field)):
+            errors.append(invalid(field, new.get(field), checks.IMMUTABLE))
     return errors
 
 
@@ -155,9 +156,7 @@ def _validate_node(new: Object, old: Object | None) -> list[FieldError]:
         path, name = f"spec.drivers[{index}]", driver.get("name", "")
         errors += _driver_name_errors(name, f"{path}.name") + _driver_errors(driver, path)
         errors += checks.not_repeated(name, f"{path}.name", earlier_names)
-    old_fields_by_name = {
-        driver_fields["name"]: driver_fields for driver_fields in map(_immutable_driver_fields, old_drivers)
-    }
+    old_fields_by_name = {driver.get("name", ""): _immutable_driver_fields(driver) for driver in old_drivers}
     for driver_fields in map(_immutable_driver_fields, drivers):
         if not semantics.same(driver_fields, old_fields_by_name.get(driver_fields["name"], driver_fields)):
             printed = go_struct.printed(driver_fields, "storage/v1.CSINodeDriver")
