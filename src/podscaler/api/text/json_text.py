@@ -32,6 +32,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _INFINITE = (float("inf"), float("-inf"))
 _EXPONENT_BELOW = 1e-6
 _EXPONENT_FROM = 1e21
+"""Go writes smaller and larger numbers with an exponent."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
@@ -56,7 +57,11 @@ class Number(float):
 
 
 class Repeated(dict[str, Any]):
-    """An object with repeated keys: the last value of each key; `pairs` has all pairs in order."""
+    """An object with repeated keys, as a dict with the last value of each key.
+
+    Attributes:
+        pairs: all (key, value), in order.
+    """
 
     pairs: list[tuple[str, Any]]
 
@@ -81,6 +86,7 @@ def decode_utf8(text: bytes) -> str:
 
 
 def _replace_byte(error: UnicodeError) -> tuple[str, int]:
+    """The replacement of the first invalid byte, and the position after it: the codec goes on there."""
     assert isinstance(error, UnicodeDecodeError)
     return "\ufffd", error.start + 1
 
@@ -119,11 +125,12 @@ def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return repeated
 
 
-def _integer(digits: str) -> int | Number:
-    return int(digits) if len(digits) <= _INT64_DIGITS else _large_integer(digits)
+def _parse_integer(digits: str) -> int | Number:
+    return int(digits) if len(digits) <= _INT64_DIGITS else _parse_large_integer(digits)
 
 
-def _large_integer(digits: str) -> int | Number:
+def _parse_large_integer(digits: str) -> int | Number:
+    """A number of 20 characters as an integer if it fits 64 bits; else a Number."""
     if len(digits) == _INT64_DIGITS + 1 and -(2**63) <= int(digits) < 2**64:
         return int(digits)
     return Number(digits)
@@ -137,7 +144,7 @@ def _reject_constant(text: str) -> NoReturn:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object_of_pairs,
     parse_float=Number,
-    parse_int=_integer,
+    parse_int=_parse_integer,
     parse_constant=_reject_constant,
     strict=True,
 )
@@ -220,14 +227,14 @@ def encode(value: Any) -> bytes:
     """
     json_bytes = _encode(value)
     if _WHOLE_FLOAT.search(json_bytes) or _WITH_EXPONENT.search(json_bytes):
-        json_bytes = _STRING_OR_NUMBER.sub(_rewritten, json_bytes)
+        json_bytes = _STRING_OR_NUMBER.sub(_rewrite_float, json_bytes)
     for character, escape in _ASCII_ESCAPES if json_bytes.isascii() else _ESCAPES:
         if character in json_bytes:
             json_bytes = json_bytes.replace(character, escape)
     return json_bytes
 
 
-def _rewritten(match: re.Match[bytes]) -> bytes:
+def _rewrite_float(match: re.Match[bytes]) -> bytes:
     """A float as Go writes it; strings, which the pattern matches as well, stay."""
     number = match["float"]
     if number is None or math.isinf(float(number)):

@@ -106,6 +106,7 @@ def _source_from_v2(source: Object, flat_message: str, message: str) -> Object:
 
 @cache
 def _fields(message: str) -> tuple[Field, ...]:
+    """The fields of a message in Go's order."""
     return tuple(schema.get_message(message).json_fields())
 
 

@@ -58,7 +58,7 @@ def _set_traffic_defaults(spec: Object) -> None:
 
 
 def _set_family_defaults(spec: Object) -> None:
-    """Sets IP families and policy; a Service of type ExternalName has none."""
+    """Sets the default IP families and policy, in place; an ExternalName has neither, nor an internalTrafficPolicy."""
     if spec["type"] == "ExternalName":
         spec.pop("internalTrafficPolicy", None)
     else:
@@ -66,6 +66,7 @@ def _set_family_defaults(spec: Object) -> None:
 
 
 def _prepare_create(new: Object) -> None:
+    """Sets the empty status, `clusterIPs` by `clusterIP`, and the IP families, in place."""
     new["status"] = {"loadBalancer": {}}
     service_update.copy_cluster_ip(new["spec"])
     _set_family_defaults(new["spec"])
@@ -74,7 +75,8 @@ def _prepare_create(new: Object) -> None:
 def _prepare_update(new: Object, old: Object) -> None:
     """Keeps the status, and allocated addresses and node ports that the update leaves out; in place."""
     status_subresource.keep_status(new, old)
-    if old["spec"].get("type") == "LoadBalancer" != new["spec"].get("type"):
+    old_type, new_type = old["spec"].get("type"), new["spec"].get("type")
+    if old_type == "LoadBalancer" and new_type != "LoadBalancer":
         new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
     service_update.reconcile(new["spec"], old["spec"])
     _set_family_defaults(new["spec"])

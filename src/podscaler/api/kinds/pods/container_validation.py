@@ -153,13 +153,12 @@ def _probe_errors(probe: Object, path: str) -> list[FieldError]:
 
 def _handler_errors(handler: Object, path: str) -> list[FieldError]:
     """The errors of the action of a probe or hook, which must be exactly one."""
-    set_handlers = [name for name in _HANDLERS if handler.get(name) is not None]
-    if not set_handlers:
+    set_types = [name for name in _HANDLERS if handler.get(name) is not None]
+    if not set_types:
         return [required(path, "must specify a handler type")]
-    errors = _action_errors(set_handlers[0], handler[set_handlers[0]], f"{path}.{set_handlers[0]}")
-    return errors + [
-        forbidden(f"{path}.{name}", "may not specify more than 1 handler type") for name in set_handlers[1:]
-    ]
+    handler_type, *other_types = set_types
+    errors = _action_errors(handler_type, handler[handler_type], f"{path}.{handler_type}")
+    return errors + [forbidden(f"{path}.{name}", "may not specify more than 1 handler type") for name in other_types]
 
 
 def _action_errors(handler_type: str, action: Object, path: str) -> list[FieldError]:
