@@ -41,7 +41,7 @@ from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.users import ADMIN, User
 from podscaler.controlplane.storage.store import open_store, run_inline
 
-RESOURCES = metrics.stored_among(hpa_removed_versions.served_among(catalog.RESOURCES))
+RESOURCES = metrics.with_stored_metrics(hpa_removed_versions.with_removed_versions(catalog.RESOURCES))
 ADMIN_TOKEN = "admin-token"
 READER_TOKEN = "reader-token"
 NOBODY_TOKEN = "nobody-token"

@@ -88,4 +88,4 @@ def test_invalid_patterns(pattern: str, error: str) -> None:
 )
 def test_finds_all(pattern: str, text: str, found: list[str]) -> None:
     """Matches are those of Go's FindAllString."""
-    assert list(re2_patterns.compiled(pattern).find_all(text)) == found
+    assert list(re2_patterns.compile_cached(pattern).find_all(text)) == found

@@ -18,7 +18,7 @@ from podscaler.api.machinery import timestamps
 )
 def test_times_are_shown_in_utc_seconds(text, shown):
     """A Time loses its fraction and its zone."""
-    assert timestamps.seconds(text) == shown
+    assert timestamps.normalize_time(text) == shown
 
 
 LAYOUT = '"2006-01-02T15:04:05Z07:00"'
@@ -49,12 +49,12 @@ LAYOUT = '"2006-01-02T15:04:05Z07:00"'
 def test_bad_times_have_go_s_errors(text, error):
     """What is not RFC 3339 is refused in the words of Go's time.Parse."""
     with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole text is compared below
-        timestamps.seconds(text)
+        timestamps.normalize_time(text)
     assert str(refused.value) == error
 
 
 def test_micro_times_need_exactly_six_digits():
     """A MicroTime keeps its digits, and a text without them is refused."""
-    assert timestamps.micros("2024-01-01T01:00:00.123456+01:00") == "2024-01-01T00:00:00.123456Z"
+    assert timestamps.normalize_micro_time("2024-01-01T01:00:00.123456+01:00") == "2024-01-01T00:00:00.123456Z"
     with pytest.raises(ValueError, match=r'cannot parse "\.12Z" as "\.000000"'):
-        timestamps.micros("2024-01-01T00:00:00.12Z")
+        timestamps.normalize_micro_time("2024-01-01T00:00:00.12Z")

@@ -28,7 +28,7 @@ POD = "core/v1.Pod"
 def test_wrong_types(value: Any, text: str) -> None:
     """The first value of a wrong type is told in the words of Go's conversion."""
     with pytest.raises(DecodeError) as refused:
-        unstructured.restored(value, POD)
+        unstructured.restore(value, POD)
     assert str(refused.value) == text
 
 
@@ -43,7 +43,7 @@ def test_wrong_types(value: Any, text: str) -> None:
 )
 def test_right_types(value: Any) -> None:
     """What fits is let through, and what no field is there for is somebody else's business."""
-    assert unstructured.restored(value, POD) == value
+    assert unstructured.restore(value, POD) == value
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_right_types(value: Any) -> None:
 )
 def test_numbers_are_cut(number: float, held: int) -> None:
     """Of an integer the field keeps the bits that it has; what is beyond 64 bits was a float before."""
-    assert unstructured.restored({"spec": {"priority": number}}, POD) == {"spec": {"priority": held}}
+    assert unstructured.restore({"spec": {"priority": number}}, POD) == {"spec": {"priority": held}}
 
 
 @pytest.mark.parametrize(
@@ -77,11 +77,11 @@ def test_numbers_are_cut(number: float, held: int) -> None:
 def test_long_numbers_are_cut(number: float, held: int) -> None:
     """Fields of 64 bits hold what is beyond them as their lowest value."""
     value = {"spec": {"terminationGracePeriodSeconds": number}}
-    assert unstructured.decoded(value, POD).obj == {"spec": {"terminationGracePeriodSeconds": held}}
+    assert unstructured.decode(value, POD).obj == {"spec": {"terminationGracePeriodSeconds": held}}
 
 
 def test_numbers_of_messages_of_their_own_are_not_cut() -> None:
     """A number or text for a port is decoded as in any body."""
     with pytest.raises(DecodeError) as refused:
-        unstructured.restored({"spec": {"containers": [{"livenessProbe": {"httpGet": {"port": 2**32}}}]}}, POD)
+        unstructured.restore({"spec": {"containers": [{"livenessProbe": {"httpGet": {"port": 2**32}}}]}}, POD)
     assert str(refused.value) == "json: cannot unmarshal number 4294967296 into Go value of type int32"

@@ -47,7 +47,9 @@ TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Running]:
-    async with running_server(tmp_path, resources=hpa_removed_versions.served_among(catalog.RESOURCES)) as running:
+    async with running_server(
+        tmp_path, resources=hpa_removed_versions.with_removed_versions(catalog.RESOURCES)
+    ) as running:
         yield running
 
 

@@ -29,7 +29,7 @@ class MetricNames:
     def __init__(self, rule: DiscoveryRule) -> None:
         self._filters = [_filter(number, series_filter) for number, series_filter in enumerate(rule.filters)]
         try:
-            self._pattern = re2_patterns.compiled_with_groups(rule.name_matches or ".*")
+            self._pattern = re2_patterns.compile_with_groups(rule.name_matches or ".*")
         except PatternError as error:
             raise RuleError(f"name.matches {quoted(rule.name_matches)}: {error}") from error
         self._template = rule.name_as
@@ -54,6 +54,6 @@ def _filter(number: int, series_filter: SeriesFilter) -> tuple[Pattern, bool]:
         raise RuleError(f"{field}: exactly one of `is` and `isNot` is needed")
     text = series_filter.matching or series_filter.not_matching
     try:
-        return re2_patterns.compiled(text), bool(series_filter.matching)
+        return re2_patterns.compile_cached(text), bool(series_filter.matching)
     except PatternError as error:
         raise RuleError(f"{field} {quoted(text)}: {error}") from error

@@ -97,7 +97,7 @@ def _parsed(text: str) -> tuple[Template, CapturingPattern]:
     try:
         template = Template(text)
         form = template.execute({"Group": "(?P<group>.+?)", "Resource": "(?P<resource>.+?)"})
-        pattern = re2_patterns.compiled_with_groups(f"^{form}$")
+        pattern = re2_patterns.compile_with_groups(f"^{form}$")
     except (TemplateError, PatternError) as error:
         raise RuleError(f"resources.template {quoted(text)}: {error}") from error
     if pattern.find_group_number("resource") is None:

@@ -97,6 +97,6 @@ def _age(value: Any, now_ns: int) -> str | None:
     if not value:
         return printing.UNKNOWN
     try:
-        return printing.elapsed((now_ns - instants.parse(timestamps.seconds(value))) // 1_000_000_000)
+        return printing.elapsed((now_ns - instants.parse(timestamps.normalize_time(value))) // 1_000_000_000)
     except ValueError:
         return "<invalid>"

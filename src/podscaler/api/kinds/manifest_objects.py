@@ -1,7 +1,7 @@
-"""What an API server would store of an object of a manifest, and the errors with which it would reject the object.
+"""Computes what an API server would store of an object of a manifest, and the errors if it would reject the object.
 
-Called by `podscaler lint` and by `podscaler.simulation.files`, which have no server. Autoscalers of all versions become
-those of autoscaling/v2.
+Called by `podscaler lint` and by `podscaler.simulation.files`, which have no server: `find_record`, then
+`with_defaults`, then `api_errors`. Autoscalers of all versions become those of autoscaling/v2.
 
 Source: docs/spec/api.md 2 (Validation) and 2.9 (Other errors).
 """
@@ -16,6 +16,7 @@ from podscaler.api.resource.resources import Object, Resource, Version
 
 _GENERATED = "generated"
 _UID = "00000000-0000-0000-0000-000000000000"
+"""Name and uid that the server would generate; validation needs some."""
 
 
 def find_record(api_version: str, kind: str) -> tuple[Resource, Version] | None:
@@ -25,8 +26,9 @@ def find_record(api_version: str, kind: str) -> tuple[Resource, Version] | None:
 
 @cache
 def _records() -> dict[tuple[str, str], tuple[Resource, Version]]:
+    """(apiVersion, kind) -> the record and the version, for all stored kinds and the old versions of autoscalers."""
     records = {}
-    for resource in hpa_removed_versions.served_among(catalog.RESOURCES):
+    for resource in hpa_removed_versions.with_removed_versions(catalog.RESOURCES):
         for version in resource.versions if resource.stored else ():
             name = f"{resource.group}/{version.version}" if resource.group else version.version
             records[name, resource.kind] = (resource, version)
@@ -54,9 +56,9 @@ def api_errors(resource: Resource, obj: Object) -> list[FieldError]:
         obj: of `with_defaults`; it is not changed.
     """
     named_object = semantics.copied(obj)
-    meta = named_object.setdefault("metadata", {})
-    if not meta.get("name") and meta.get("generateName"):
-        meta["name"] = _GENERATED
-    meta.setdefault("uid", _UID)
+    object_metadata = named_object.setdefault("metadata", {})
+    if not object_metadata.get("name") and object_metadata.get("generateName"):
+        object_metadata["name"] = _GENERATED
+    object_metadata.setdefault("uid", _UID)
     resource.strategy.prepare_create(named_object)
     return metadata.validate_metadata(resource, named_object, None) + resource.strategy.validate(named_object, None)

@@ -22,44 +22,47 @@ _UNIT_NS = {
 _TERM = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]*)")
 """The groups of `1.5h`: whole (`1`), fraction (`5`), unit (`h`)."""
 _MAX_NS = 2**63 - 1
+_WHOLE_MAX_DIGITS = 19
+_FRACTION_MAX_DIGITS = 18
+"""Go ignores further digits of a fraction."""
 
 
 @lru_cache(maxsize=4096)
-def parse(text: str) -> int:
+def parse(duration_text: str) -> int:
     """The span in nanoseconds of a text: an optional sign, then terms like `1.5h`, `300ms`; or `0`.
 
     Fractions are truncated to nanoseconds. Raises ValueError with Go's message: `time: missing unit in duration "15"`.
     """
-    unsigned = text[1:] if text[:1] in {"-", "+"} else text
-    if unsigned == "0":
+    unsigned_text = duration_text[1:] if duration_text[:1] in {"-", "+"} else duration_text
+    if unsigned_text == "0":
         return 0
-    if not unsigned:
-        raise _invalid(text)
-    total_ns = sum(_term_ns(text, term) for term in _TERM.finditer(unsigned) if term[0])
-    negative = text[0] == "-"
-    if total_ns > _MAX_NS + negative:
-        raise _invalid(text)
-    return -total_ns if negative else total_ns
+    if not unsigned_text:
+        raise _invalid(duration_text)
+    total_ns = sum(_term_ns(duration_text, term) for term in _TERM.finditer(unsigned_text) if term[0])
+    is_negative = duration_text[0] == "-"
+    if total_ns > _MAX_NS + is_negative:
+        raise _invalid(duration_text)
+    return -total_ns if is_negative else total_ns
 
 
-def _term_ns(text: str, term: re.Match[str]) -> int:
+def _term_ns(duration_text: str, term: re.Match[str]) -> int:
     """The nanoseconds of one term such as `1.5h`. Raises ValueError with Go's message."""
     whole, fraction, unit = term.groups(default="")
     if not (whole or fraction):
-        raise _invalid(text)
+        raise _invalid(duration_text)
     if not unit:
-        raise ValueError(f'time: missing unit in duration "{text}"')
+        raise ValueError(f'time: missing unit in duration "{duration_text}"')
     if unit not in _UNIT_NS:
-        raise ValueError(f'time: unknown unit "{unit}" in duration "{text}"')
-    if len(whole) > 19:
-        raise _invalid(text)
-    digits = fraction[:18]
+        raise ValueError(f'time: unknown unit "{unit}" in duration "{duration_text}"')
+    if len(whole) > _WHOLE_MAX_DIGITS:
+        raise _invalid(duration_text)
+    digits = fraction[:_FRACTION_MAX_DIGITS]
     fraction_ns: int = int(digits or 0) * _UNIT_NS[unit] // 10 ** len(digits)
     return int(whole or 0) * _UNIT_NS[unit] + fraction_ns
 
 
-def _invalid(text: str) -> ValueError:
-    return ValueError(f'time: invalid duration "{text}"')
+def _invalid(duration_text: str) -> ValueError:
+    return ValueError(f'time: invalid duration "{duration_text}"')
 
 
 def text(span_ns: int) -> str:
@@ -67,18 +70,19 @@ def text(span_ns: int) -> str:
     if span_ns == 0:
         return "0s"
     sign = "-" if span_ns < 0 else ""
-    rest_ns = abs(span_ns)
-    if rest_ns < 1_000_000_000:
-        unit, unit_ns = next((unit, _UNIT_NS[unit]) for unit in ("ms", "µs", "ns") if rest_ns >= _UNIT_NS[unit])
-        return f"{sign}{_decimal(rest_ns, unit_ns)}{unit}"
-    minutes, below_minute_ns = divmod(rest_ns, _UNIT_NS["m"])
+    magnitude_ns = abs(span_ns)
+    if magnitude_ns < 1_000_000_000:
+        unit, unit_ns = next((unit, _UNIT_NS[unit]) for unit in ("ms", "µs", "ns") if magnitude_ns >= _UNIT_NS[unit])
+        return f"{sign}{_decimal(magnitude_ns, unit_ns)}{unit}"
+    minutes, below_minute_ns = divmod(magnitude_ns, _UNIT_NS["m"])
     hours, minutes = divmod(minutes, 60)
-    shown_hours = f"{hours}h" if hours else ""
-    shown_minutes = f"{minutes}m" if hours or minutes else ""
-    return f"{sign}{shown_hours}{shown_minutes}{_decimal(below_minute_ns, _UNIT_NS['s'])}s"
+    hours_text = f"{hours}h" if hours else ""
+    minutes_text = f"{minutes}m" if hours or minutes else ""
+    return f"{sign}{hours_text}{minutes_text}{_decimal(below_minute_ns, _UNIT_NS['s'])}s"
 
 
 def _decimal(amount_ns: int, unit_ns: int) -> str:
+    """An amount in a unit, with the digits of its fraction and no zeros at their end: `1.5`."""
     whole, fraction = divmod(amount_ns, unit_ns)
     if not fraction:
         return str(whole)

@@ -40,15 +40,17 @@ def required(field: str, detail: str = "") -> FieldError:
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
-    """The value is invalid. `value` is shown as Go shows it: as JSON, strings quoted."""
+    """The value is invalid. `value` is shown as Go shows it: as JSON, a text quoted."""
     return FieldError("FieldValueInvalid", field, f"Invalid value: {_printed_value(value)}: {detail}")
 
 
 def not_supported(field: str, value: Any, supported: Sequence[str]) -> FieldError:
     """The value is not one of `supported`, which the message lists in this order."""
-    names = ", ".join(f'"{name}"' for name in supported)
+    supported_text = ", ".join(f'"{name}"' for name in supported)
     return FieldError(
-        "FieldValueNotSupported", field, f"Unsupported value: {_printed_value(value)}: supported values: {names}"
+        "FieldValueNotSupported",
+        field,
+        f"Unsupported value: {_printed_value(value)}: supported values: {supported_text}",
     )
 
 
@@ -91,13 +93,13 @@ def invalid_object(*, group: str, kind: str, name: str, errors: Sequence[FieldEr
         name: the name of the object; may be empty.
         errors: at least one.
     """
-    unique = list(dict.fromkeys(errors))
-    texts = [str(error) for error in unique]
-    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    unique_errors = list(dict.fromkeys(errors))
+    messages = [str(error) for error in unique_errors]
+    message = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
     full_kind = f"{kind}.{group}" if group else kind
     details = {"name": name, "group": group, "kind": kind}
     return StatusError(
-        f"{full_kind} {quoting.quoted(name)} is invalid: {text}",
+        f"{full_kind} {quoting.quoted(name)} is invalid: {message}",
         code=422,
         reason="Invalid",
         details={key: value for key, value in details.items() if value},

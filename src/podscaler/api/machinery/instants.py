@@ -20,38 +20,41 @@ ZERO = -62_135_596_800_000_000_000
 
 _TEXT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,18}))?(Z|z|[+-]\d\d:\d\d)", re.ASCII)
 """`2026-01-31T12:00:00.123+02:00`: the groups are date, time, fraction, zone."""
+_USUAL_LENGTH = len("2026-01-31T12:00:00Z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @lru_cache(maxsize=16384)
-def parse(text: str) -> int:
+def parse(time_text: str) -> int:
     """The instant in nanoseconds since the epoch; digits beyond nanoseconds are truncated.
 
     Raises:
         ValueError: not an RFC 3339 time; the message quotes the text.
     """
-    if len(text) == 20 and text[10] == "T" and text[4] == "-" and text.isascii():  # the usual form: `...T12:00:00Z`
-        return _since_epoch_ns(text, text)
-    match = _TEXT.fullmatch(text)
+    if (
+        len(time_text) == _USUAL_LENGTH and time_text[10] == "T" and time_text[4] == "-" and time_text.isascii()
+    ):  # the usual form: `...T12:00:00Z`
+        return _since_epoch_ns(time_text, time_text)
+    match = _TEXT.fullmatch(time_text)
     if match is None:
-        raise ValueError(f"{text!r} is not a time like 2026-01-31T12:00:00Z")
+        raise ValueError(f"{time_text!r} is not a time like 2026-01-31T12:00:00Z")
     date, time, fraction, zone = match.groups(default="")
-    whole = f"{date}T{time}{'+00:00' if zone in 'Zz' else zone}"
-    return _since_epoch_ns(whole, text) + int(fraction[:9].ljust(9, "0"))
+    whole_seconds_text = f"{date}T{time}{'+00:00' if zone in 'Zz' else zone}"
+    return _since_epoch_ns(whole_seconds_text, time_text) + int(fraction[:9].ljust(9, "0"))
 
 
-def _since_epoch_ns(whole: str, text: str) -> int:
-    """The instant of `whole`, a time in whole seconds; errors quote `text`."""
+def _since_epoch_ns(whole_seconds_text: str, time_text: str) -> int:
+    """The instant of `whole_seconds_text`, a time in whole seconds; errors quote `time_text`."""
     try:
-        since_epoch = datetime.fromisoformat(whole) - _EPOCH
+        since_epoch = datetime.fromisoformat(whole_seconds_text) - _EPOCH
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{text!r} is not a time: {error}") from None
+        raise ValueError(f"{time_text!r} is not a time: {error}") from None
     return (since_epoch.days * 86_400 + since_epoch.seconds) * clock.NANOSECONDS
 
 
-def parse_optional(text: str | None) -> int:
+def parse_optional(time_text: str | None) -> int:
     """As `parse`; ZERO for None and for an empty text."""
-    return parse(text) if text else ZERO
+    return parse(time_text) if time_text else ZERO
 
 
 def text(instant_ns: int) -> str:

@@ -18,7 +18,7 @@ _PERCENT_MESSAGE = (
 )
 
 
-def errors(amount: Amount, path: str) -> list[FieldError]:
+def amount_errors(amount: Amount, path: str) -> list[FieldError]:
     """The field errors of an amount: a text that is no percentage, a negative number."""
     if isinstance(amount, str):
         return [] if _PERCENT.fullmatch(amount) else [invalid(path, amount, _PERCENT_MESSAGE)]
@@ -27,8 +27,8 @@ def errors(amount: Amount, path: str) -> list[FieldError]:
 
 def over_100_percent_errors(amount: Amount, path: str) -> list[FieldError]:
     """The field error of a percentage above 100."""
-    share_pct = percent(amount)
-    return [invalid(path, amount, "must not be greater than 100%")] if share_pct and share_pct > 100 else []
+    amount_pct = percent(amount)
+    return [invalid(path, amount, "must not be greater than 100%")] if amount_pct and amount_pct > 100 else []
 
 
 def percent(amount: Amount) -> int | None:

@@ -4,7 +4,8 @@
     dns_label_errors("web.1")       ["must not contain dots"]
 
 Called by the validation of served kinds and by label selectors. Each `*_errors` function returns kube-apiserver's
-messages, an empty list for a valid text; the caller makes field errors of them. Lengths are in bytes.
+messages, an empty list for a valid text; the caller makes field errors of them. Lengths are in bytes. A new kind of
+name: a pattern, its message and an `*_errors` function.
 
 Source: Kubernetes v1.37.0, object names and label syntax (docs/spec/api.md 2.5 (Name rules), docs/spec/decision.md 12.3
 (Parsing scale.status.selector)).
@@ -12,12 +13,14 @@ Source: Kubernetes v1.37.0, object names and label syntax (docs/spec/api.md 2.5 
 
 import re
 
-# The texts of the patterns, which messages quote; `web-1`, `web.example.com`, `My_name.1`.
+# The texts of the patterns, which messages quote. They match `web-1`, `web.example.com`, `My_name.1`.
 _LABEL_TEXT = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN_TEXT = rf"{_LABEL_TEXT}(\.{_LABEL_TEXT})*"
 _QUALIFIED_TEXT = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE_TEXT = f"({_QUALIFIED_TEXT})?"
 
+_LABEL_MAX_BYTES = 63
+_SUBDOMAIN_MAX_BYTES = 253
 _1035_TEXT = "[a-z]([-a-z0-9]*[a-z0-9])?"
 
 _LABEL = re.compile(_LABEL_TEXT)
@@ -62,7 +65,7 @@ _VALUE_MESSAGE = (
 
 _CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 _QUOTA_RESOURCES = frozenset(
-    f"{side}.{resource}" for side in ("requests", "limits") for resource in _CONTAINER_RESOURCES
+    f"{amount}.{resource}" for amount in ("requests", "limits") for resource in _CONTAINER_RESOURCES
 ) | {
     "configmaps",
     "persistentvolumeclaims",
@@ -78,107 +81,110 @@ _QUOTA_RESOURCES = frozenset(
 }
 
 
-def path_segment_errors(text: str) -> list[str]:
-    """The errors of `text` as one segment of a URL path (any object name of any kind)."""
-    if text in {".", ".."}:
-        return [f"may not be '{text}'"]
-    return [f"may not contain '{character}'" for character in "/%" if character in text]
+def path_segment_errors(name: str) -> list[str]:
+    """The errors of `name` as one segment of a URL path (any object name of any kind)."""
+    if name in {".", ".."}:
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{character}'" for character in "/%" if character in name]
 
 
-def dns_label_errors(text: str) -> list[str]:
-    """The errors of `text` as an RFC 1123 label (namespaces, containers)."""
-    if _LABEL.fullmatch(text):
-        return _over(text, 63)
-    return [*_over(text, 63), _DOTS_MESSAGE if _SUBDOMAIN.fullmatch(text) else _LABEL_MESSAGE]
+def dns_label_errors(name: str) -> list[str]:
+    """The errors of `name` as an RFC 1123 label (namespaces, containers)."""
+    if _LABEL.fullmatch(name):
+        return _too_long_name(name, _LABEL_MAX_BYTES)
+    return [*_too_long_name(name, _LABEL_MAX_BYTES), _DOTS_MESSAGE if _SUBDOMAIN.fullmatch(name) else _LABEL_MESSAGE]
 
 
-def dns_1035_label_errors(text: str) -> list[str]:
-    """The errors of `text` as an RFC 1035 label (names and versions of custom resources)."""
-    return _over(text, 63) + ([] if _1035.fullmatch(text) else [_1035_MESSAGE])
+def dns_1035_label_errors(name: str) -> list[str]:
+    """The errors of `name` as an RFC 1035 label (names and versions of custom resources)."""
+    return _too_long_name(name, _LABEL_MAX_BYTES) + ([] if _1035.fullmatch(name) else [_1035_MESSAGE])
 
 
-def dns_subdomain_errors(text: str) -> list[str]:
-    """The errors of `text` as an RFC 1123 subdomain (names of most objects)."""
-    return _over(text, 253) + ([] if _SUBDOMAIN.fullmatch(text) else [_SUBDOMAIN_MESSAGE])
+def dns_subdomain_errors(name: str) -> list[str]:
+    """The errors of `name` as an RFC 1123 subdomain (names of most objects)."""
+    return _too_long_name(name, _SUBDOMAIN_MAX_BYTES) + ([] if _SUBDOMAIN.fullmatch(name) else [_SUBDOMAIN_MESSAGE])
 
 
-def wildcard_subdomain_errors(text: str) -> list[str]:
-    """The errors of `text` as an RFC 1123 subdomain whose first label is `*` (hosts of ingresses)."""
-    return _over(text, 253) + ([] if _WILDCARD.fullmatch(text) else [_WILDCARD_MESSAGE])
+def wildcard_subdomain_errors(name: str) -> list[str]:
+    """The errors of `name` as an RFC 1123 subdomain whose first label is `*` (hosts of ingresses)."""
+    return _too_long_name(name, _SUBDOMAIN_MAX_BYTES) + ([] if _WILDCARD.fullmatch(name) else [_WILDCARD_MESSAGE])
 
 
-def label_key_errors(text: str) -> list[str]:
-    """The errors of `text` as a label key, annotation key or any other qualified name."""
-    parts = text.split("/")
-    if len(parts) > 2:
+def label_key_errors(key: str) -> list[str]:
+    """The errors of `key` as a label key, annotation key or any other qualified name."""
+    prefix_and_name = key.split("/")
+    if len(prefix_and_name) > 2:
         return [_TOO_MANY_SLASHES_MESSAGE]
-    errors = _prefix_errors(parts[0]) if len(parts) == 2 else []
-    return errors + [f"name part {error}" for error in _name_part_errors(parts[-1])]
+    errors = _prefix_errors(prefix_and_name[0]) if len(prefix_and_name) == 2 else []
+    return errors + [f"name part {error}" for error in _name_part_errors(prefix_and_name[-1])]
 
 
-def label_value_errors(text: str) -> list[str]:
-    """The errors of `text` as the value of a label."""
-    return _too_long(text, 63) + ([] if _VALUE.fullmatch(text) else [_VALUE_MESSAGE])
+def label_value_errors(value: str) -> list[str]:
+    """The errors of `value` as the value of a label."""
+    return _too_long(value, _LABEL_MAX_BYTES) + ([] if _VALUE.fullmatch(value) else [_VALUE_MESSAGE])
 
 
-def container_resource_name_errors(text: str) -> list[str]:
-    """The errors of `text` as the name of a resource that a container requests.
+def container_resource_name_errors(name: str) -> list[str]:
+    """The errors of `name` as the name of a resource that a container requests.
 
     Differs: docs/spec/api.md covers names without a slash only; others follow the rule for extended resources.
     """
-    errors = resource_name_errors(text)
-    if "/" in text:
-        return errors + ([] if _is_native(text) else _extended_resource_errors(text))
-    return errors + ([] if _is_container_resource(text) else ["must be a standard resource for containers"])
+    errors = resource_name_errors(name)
+    if "/" in name:
+        return errors + ([] if _is_native(name) else _extended_resource_errors(name))
+    return errors + ([] if _is_container_resource(name) else ["must be a standard resource for containers"])
 
 
-def resource_name_errors(text: str) -> list[str]:
-    """The errors of `text` as the name of any resource: a standard one, or one with a domain."""
-    errors = label_key_errors(text)
-    if not errors and "/" not in text and not _is_standard_resource(text):
+def resource_name_errors(name: str) -> list[str]:
+    """The errors of `name` as the name of any resource: a standard one, or one with a domain."""
+    errors = label_key_errors(name)
+    if not errors and "/" not in name and not _is_standard_resource(name):
         return ["must be a standard resource type or fully qualified"]
     return errors
 
 
-def quota_resource_name_errors(text: str) -> list[str]:
-    """The errors of `text` as the name of a resource of a quota."""
-    is_known = "/" in text or is_standard_quota_resource(text)
-    return resource_name_errors(text) + ([] if is_known else ["must be a standard resource for quota"])
+def quota_resource_name_errors(name: str) -> list[str]:
+    """The errors of `name` as the name of a resource of a quota."""
+    is_allowed = "/" in name or is_standard_quota_resource(name)
+    return resource_name_errors(name) + ([] if is_allowed else ["must be a standard resource for quota"])
 
 
-def is_standard_quota_resource(text: str) -> bool:
-    """Whether `text` is a standard resource of quotas, whose name has no domain."""
-    return text != "storage" and _is_standard_resource(text)
+def is_standard_quota_resource(name: str) -> bool:
+    """Whether `name` is a standard resource of quotas, whose name has no domain."""
+    return name != "storage" and _is_standard_resource(name)
 
 
-def is_native_resource(text: str) -> bool:
+def is_native_resource(name: str) -> bool:
     """Whether Kubernetes defines the resource: its name has no domain, or one of kubernetes.io."""
-    return "/" not in text or _is_native(text)
+    return "/" not in name or _is_native(name)
 
 
-def is_extended_resource(text: str) -> bool:
-    """Whether `text` names an extended resource, which has integer quantities."""
-    return not is_native_resource(text) and not _extended_resource_errors(text)
+def is_extended_resource(name: str) -> bool:
+    """Whether `name` names an extended resource, which has integer quantities."""
+    return not is_native_resource(name) and not _extended_resource_errors(name)
 
 
-def _over(text: str, limit_bytes: int) -> list[str]:
+def _too_long_name(name: str, limit_bytes: int) -> list[str]:
     """The message about a name that is too long; kube-apiserver counts bytes and calls them characters."""
-    return [f"must be no more than {limit_bytes} characters"] if len(text.encode()) > limit_bytes else []
+    return [f"must be no more than {limit_bytes} characters"] if len(name.encode()) > limit_bytes else []
 
 
-def _too_long(text: str, limit_bytes: int) -> list[str]:
-    return [f"must be no more than {limit_bytes} bytes"] if len(text.encode()) > limit_bytes else []
+def _too_long(name: str, limit_bytes: int) -> list[str]:
+    """The message about a part of a label key, or a label value, that is too long."""
+    return [f"must be no more than {limit_bytes} bytes"] if len(name.encode()) > limit_bytes else []
 
 
 def _prefix_errors(prefix: str) -> list[str]:
+    """The errors of the part of a label key before the slash, a DNS subdomain."""
     if not prefix:
         return ["prefix part must be non-empty"]
-    errors = _too_long(prefix, 253) + ([] if _SUBDOMAIN.fullmatch(prefix) else [_SUBDOMAIN_MESSAGE])
+    errors = _too_long(prefix, _SUBDOMAIN_MAX_BYTES) + ([] if _SUBDOMAIN.fullmatch(prefix) else [_SUBDOMAIN_MESSAGE])
     return [f"prefix part {error}" for error in errors]
 
 
 def _name_part_errors(name: str) -> list[str]:
-    errors = _too_long(name, 63) if name else ["must be non-empty"]
+    """The errors of the part of a label key after the slash."""
+    errors = _too_long(name, _LABEL_MAX_BYTES) if name else ["must be non-empty"]
     return errors + ([] if _QUALIFIED.fullmatch(name) else [_QUALIFIED_MESSAGE])
 
 

@@ -30,10 +30,10 @@ def parse_uint(text: str, bits: int) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"strconv.ParseUint: parsing {quoting.quoted(text)}: invalid syntax")
     digits = text.lstrip("0") or "0"
-    value = int(digits) if len(digits) <= _UINT64_DIGITS else 1 << 64
-    if value >> bits:
+    number = int(digits) if len(digits) <= _UINT64_DIGITS else 1 << 64
+    if number >> bits:
         raise ValueError(f"strconv.ParseUint: parsing {quoting.quoted(text)}: value out of range")
-    return value
+    return number
 
 
 def wrap32(value: int) -> int:

@@ -30,27 +30,30 @@ def age(created: str | None, now_ns: int) -> str:
 
 
 def elapsed(seconds: int) -> str:
-    """A span in whole seconds as kubectl shows it: `75s`, `5m30s`, `3h`, `2d4h`, `3y12d`."""
+    """A span in whole seconds as kubectl shows it: `75s`, `5m30s`, `3h`, `2d4h`, `3y12d`.
+
+    The longer the span, the fewer smaller units are shown; the bounds are those of kubectl.
+    """
     if seconds < -1:
         return "<invalid>"
     if seconds < 0:
         return "0s"
     if seconds < 120:
         return f"{seconds}s"
-    minutes, rest_s = divmod(seconds, 60)
+    minutes, left_s = divmod(seconds, 60)
     if minutes < 180:
-        return _two(minutes, "m", rest_s if minutes < 10 else 0, "s")
-    hours, rest_min = divmod(minutes, 60)
+        return _two_units(minutes, "m", left_s if minutes < 10 else 0, "s")
+    hours, left_min = divmod(minutes, 60)
     if hours < 48:
-        return _two(hours, "h", rest_min if hours < 8 else 0, "m")
-    days, rest_h = divmod(hours, 24)
+        return _two_units(hours, "h", left_min if hours < 8 else 0, "m")
+    days, left_h = divmod(hours, 24)
     if hours < 17_520:
-        return _two(days, "d", rest_h if hours < 192 else 0, "h")
-    years, rest_d = divmod(days, 365)
-    return _two(years, "y", rest_d if hours < 70_080 else 0, "d")
+        return _two_units(days, "d", left_h if hours < 192 else 0, "h")
+    years, left_d = divmod(days, 365)
+    return _two_units(years, "y", left_d if hours < 70_080 else 0, "d")
 
 
-def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+def _two_units(large: int, large_unit: str, small: int, small_unit: str) -> str:
     """`5m30s`, or `5m` where the smaller number is 0."""
     return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
 
@@ -63,18 +66,18 @@ def labels(pairs: Mapping[str, str] | None) -> str:
 def containers(pod_spec: Mapping[str, Any]) -> tuple[str, str]:
     """The names and the images of a pod template's containers, each joined by commas."""
     pod_containers = pod_spec.get("containers") or []
-    return ",".join(container.get("name", "") for container in pod_containers), ",".join(
-        container.get("image", "") for container in pod_containers
-    )
+    names = ",".join(container.get("name", "") for container in pod_containers)
+    images = ",".join(container.get("image", "") for container in pod_containers)
+    return names, images
 
 
-def cut_short(items: Iterable[str], most: int) -> str:
-    """At most `most` items joined by commas, then how many more there are; `<unset>` without items."""
+def cut_short(items: Iterable[str], max_items: int) -> str:
+    """At most `max_items` items joined by commas, then how many more there are; `<unset>` without items."""
     all_items = list(items)
-    text = ",".join(all_items[:most])
-    if len(all_items) > most:
-        return f"{text} + {len(all_items) - most} more..."
-    return text or "<unset>"
+    shown_text = ",".join(all_items[:max_items])
+    if len(all_items) > max_items:
+        return f"{shown_text} + {len(all_items) - max_items} more..."
+    return shown_text or "<unset>"
 
 
 def created_age(obj: Mapping[str, Any], now_ns: int) -> str:

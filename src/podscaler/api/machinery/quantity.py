@@ -37,6 +37,7 @@ NO_NUMBER = "unable to parse numeric part of quantity"
 # suffix -> power of ten, or of two
 _DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY_SUFFIXES = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+# The reverse, for printing: power of ten, or of 1024 -> suffix.
 _DECIMAL_TEXTS = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXES.items()}
 _BINARY_TEXTS = {exponent // 10: suffix for suffix, exponent in _BINARY_SUFFIXES.items()}
 
@@ -44,8 +45,14 @@ _TEXT = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9
 """The groups of `-01.5Gi`: sign (`-`), leading zeros (`0`), digits (`1`), fraction (`5`), suffix (`Gi`)."""
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
 
+_MILLI = -3
 _NANO = -9
+"""The scales of a thousandth, and of a billionth, which is the smallest unit of Go's quantities."""
 _SMALL_DIGITS = 18
+_BINARY_MAX_DIGITS = 14
+"""The numbers of digits up to which Go makes a small quantity; for binary suffixes less by those of the suffix."""
+_EXPONENT_MAX_CHARACTERS = 10
+_BINARY_BASE = 1024
 _WRAPPING_POWERS = frozenset({1, 2, 3, 6, 9})
 """Powers of ten by which Go multiplies a small quantity without a check for overflow, so that the int64 wraps."""
 
@@ -81,14 +88,14 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
     remembered: str = ""
 
     @classmethod
-    def parse(cls, text: str) -> "Quantity":
+    def parse(cls, quantity_text: str) -> "Quantity":
         """The quantity of a text. Raises QuantityError."""
-        return parse(text)
+        return parse(quantity_text)
 
     @classmethod
     def from_milli(cls, milli: int, format: Format = Format.DECIMAL_SI) -> "Quantity":
         """The quantity of `milli` thousandths."""
-        return cls(milli, -3, format)
+        return cls(milli, _MILLI, format)
 
     def __str__(self) -> str:
         return self.remembered or self.canonical()
@@ -97,7 +104,11 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         """The canonical text, also where another text is remembered."""
         if self.unscaled == 0:
             return "0"
-        if self.format is Format.BINARY_SI and (whole := self._whole_number()) is not None and abs(whole) >= 1024:
+        if (
+            self.format is Format.BINARY_SI
+            and (whole := self._whole_number()) is not None
+            and abs(whole) >= _BINARY_BASE
+        ):
             return _binary_text(whole)
         mantissa, exponent = _mantissa_and_exponent(self.unscaled, self.scale)
         if self.format is Format.DECIMAL_EXPONENT:
@@ -105,29 +116,31 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         return mantissa + _DECIMAL_TEXTS.get(exponent, "")
 
     def _whole_number(self) -> int | None:
+        """The number if it is an integer, else None."""
         if self.scale >= 0:
             return self.unscaled * _power_of_ten(self.scale)
-        whole, rest = divmod(self.unscaled, _power_of_ten(-self.scale))
-        return None if rest else whole
+        whole, remainder = divmod(self.unscaled, _power_of_ten(-self.scale))
+        return None if remainder else whole
 
     def value(self) -> int:
         """The number rounded up to an integer, as int64 (overflow as in Go)."""
-        return self._scaled(0)
+        return self._rounded_at(0)
 
     def milli_value(self) -> int:
         """The number of thousandths, rounded up, as int64 (overflow as in Go)."""
-        return self._scaled(-3)
+        return self._rounded_at(_MILLI)
 
     def milli_value_away_from_zero(self) -> int:
         """As `milli_value`, but big negative numbers are rounded away from zero.
 
         Source: v1.38 alpha (docs/spec/decision.md 13 (Differences of v1.38 alpha)).
         """
-        if self.is_big and self.unscaled < 0 and self.scale < -3:
-            return numbers.wrap64(-_divide_up(-self.unscaled, _power_of_ten(-3 - self.scale)))
+        if self.is_big and self.unscaled < 0 and self.scale < _MILLI:
+            return numbers.wrap64(-_divide_up(-self.unscaled, _power_of_ten(_MILLI - self.scale)))
         return self.milli_value()
 
-    def _scaled(self, scale: int) -> int:
+    def _rounded_at(self, scale: int) -> int:
+        """The number in units of 10^scale, as int64, rounded as Go rounds the small or the big form."""
         shift = self.scale - scale
         if self.is_big:
             return _shift_big(self.unscaled, shift)
@@ -146,27 +159,28 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
         return (self.unscaled > 0) - (self.unscaled < 0)
 
     def __add__(self, other: "Quantity") -> "Quantity":
-        total, scale = self._sum(other)
+        total, scale = self._add_digits(other)
         is_big = self.is_big or other.is_big or not numbers.INT64_MIN <= total <= numbers.INT64_MAX
         return Quantity(total, scale, self.format if self.unscaled else other.format, is_big)
 
-    def _sum(self, other: "Quantity") -> tuple[int, int]:
+    def _add_digits(self, other: "Quantity") -> tuple[int, int]:
+        """The digits and the scale of the sum."""
         if not other.unscaled:
             return self.unscaled, self.scale
         if not self.unscaled:
             return other.unscaled, other.scale
         scale = min(self.scale, other.scale)
-        return self._at(scale) + other._at(scale), scale
+        return self._digits_at(scale) + other._digits_at(scale), scale
 
-    def _at(self, scale: int) -> int:
-        """The digits for a scale that is not larger than its own."""
+    def _digits_at(self, scale: int) -> int:
+        """The digits for a scale that is not larger than that of the quantity."""
         return self.unscaled * _power_of_ten(self.scale - scale)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Quantity):
             return NotImplemented
         scale = min(self.scale, other.scale)
-        return self._at(scale) == other._at(scale)
+        return self._digits_at(scale) == other._digits_at(scale)
 
     def __ne__(self, other: object) -> bool:
         # msgspec.Struct has a != of its own, which goes by identity.
@@ -174,7 +188,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     def __lt__(self, other: "Quantity") -> bool:
         scale = min(self.scale, other.scale)
-        return self._at(scale) < other._at(scale)
+        return self._digits_at(scale) < other._digits_at(scale)
 
     def __hash__(self) -> int:
         if not self.unscaled:
@@ -187,28 +201,28 @@ class Quantity(msgspec.Struct, frozen=True, eq=False, gc=False):
 ZERO = Quantity(0)
 
 
-def parse(text: str) -> Quantity:
+def parse(quantity_text: str) -> Quantity:
     """The quantity of a text (`100m`). Raises QuantityError."""
-    match = _TEXT.fullmatch(text)
-    if match is None or not text:
+    match = _TEXT.fullmatch(quantity_text)
+    if match is None or not quantity_text:
         raise QuantityError(MALFORMED)
-    sign, zeros, digits, fraction, suffix = match.groups(default="")
-    exponent, form = _suffix(suffix)
+    sign, leading_zeros, digits, fraction, suffix = match.groups(default="")
+    exponent, suffix_format = _parse_suffix(suffix)
     whole = digits or "0"
     if len(whole) + len(fraction) + abs(exponent) > MAX_DIGITS:
         raise QuantityError(NO_NUMBER)
-    if form is Format.BINARY_SI:
-        small = _parse_small_binary(whole, fraction, exponent)
+    if suffix_format is Format.BINARY_SI:
+        quantity = _parse_small_binary(whole, fraction, exponent)
     else:
-        small = _parse_small_decimal(whole, fraction, exponent, form)
-    if small is None:
-        if not (zeros or digits or fraction):
+        quantity = _parse_small_decimal(whole, fraction, exponent, suffix_format)
+    if quantity is None:
+        if not (leading_zeros or digits or fraction):
             raise QuantityError(NO_NUMBER)
-        small = _parse_big(int(whole + fraction), len(fraction), exponent, form)
-    return _finished(small, text, is_negative=sign == "-")
+        quantity = _parse_big(int(whole + fraction), len(fraction), exponent, suffix_format)
+    return _with_sign(quantity, quantity_text, is_negative=sign == "-")
 
 
-_EASY_UNITS = {
+_COMMON_UNITS = {
     "": (15, 1000, 1),
     "m": (18, 1, 1),
     "u": (18, 1, 1000),
@@ -218,19 +232,21 @@ _EASY_UNITS = {
     "Mi": (8, 1_048_576_000, 1),
     "Gi": (5, 1_073_741_824_000, 1),
 }
-"""Suffix -> (number of digits that cannot overflow, multiplier and divisor from the number to thousandths)."""
+"""Suffix -> (most digits that cannot overflow int64, multiplier and divisor from the number to thousandths)."""
 
 
-def milli(text: str) -> int:
+def milli(quantity_text: str) -> int:
     """`parse(text).milli_value()`, faster for common texts. Raises QuantityError."""
-    digits = text.rstrip("kmunKMGi")
-    easy = _EASY_UNITS.get(text[len(digits) :])
-    if easy is not None and len(digits) <= easy[0] and digits.isdigit() and digits.isascii():
-        return -(-int(digits) * easy[1] // easy[2])
-    return parse(text).milli_value()
+    digits = quantity_text.rstrip("kmunKMGi")
+    unit = _COMMON_UNITS.get(quantity_text[len(digits) :])
+    if unit is not None:
+        max_digits, multiplier, divisor = unit
+        if len(digits) <= max_digits and digits.isdigit() and digits.isascii():
+            return -(-int(digits) * multiplier // divisor)
+    return parse(quantity_text).milli_value()
 
 
-def _suffix(suffix: str) -> tuple[int, Format]:
+def _parse_suffix(suffix: str) -> tuple[int, Format]:
     """The exponent (of two for BINARY_SI, else of ten) and the format of a suffix. Raises QuantityError."""
     if suffix in _DECIMAL_SUFFIXES:
         return _DECIMAL_SUFFIXES[suffix], Format.DECIMAL_SI
@@ -239,44 +255,50 @@ def _suffix(suffix: str) -> tuple[int, Format]:
     match = _EXPONENT.fullmatch(suffix)
     if match is None:
         raise QuantityError(UNKNOWN_SUFFIX)
-    if len(match[1]) > 10:
+    if len(match[1]) > _EXPONENT_MAX_CHARACTERS:
         raise QuantityError(NO_NUMBER)
     return int(match[1]), Format.DECIMAL_EXPONENT
 
 
-def _parse_small_decimal(whole: str, fraction: str, exponent: int, form: Format) -> Quantity | None:
-    """The small form, None if it does not fit; `remembered` is not empty if the text is to be remembered."""
+def _parse_small_decimal(whole: str, fraction: str, exponent: int, suffix_format: Format) -> Quantity | None:
+    """The small form, None if it does not fit.
+
+    `remembered` of the result is not empty if the caller is to set it to the whole text, which is then canonical.
+    """
     digits = whole + fraction
     scale = exponent - len(fraction)
     if len(digits) > _SMALL_DIGITS or scale < _NANO:
         return None
     is_canonical = scale % 3 == 0 and not digits.endswith("000") and whole[0] != "0"
-    return Quantity(int(digits), scale, form, remembered=digits if is_canonical else "")
+    return Quantity(int(digits), scale, suffix_format, remembered=digits if is_canonical else "")
 
 
 def _parse_small_binary(whole: str, fraction: str, exponent2: int) -> Quantity | None:
-    """As `_parse_small_decimal`, for `Ki` to `Ei`."""
-    if fraction or len(whole) > 14 - exponent2 * 3 // 10:
+    """As `_parse_small_decimal`, for `Ki` to `Ei`; `exponent2` is the exponent of two of the suffix."""
+    max_digits = _BINARY_MAX_DIGITS - exponent2 * 3 // 10  # ten binary digits are about three decimal ones
+    if fraction or len(whole) > max_digits:
         return None
     number = int(whole)
+    # Go remembers the text unless the number is a multiple of 8, for which a larger suffix may be canonical.
     return Quantity(number << exponent2, 0, Format.BINARY_SI, remembered=whole if number % 8 else "")
 
 
-def _parse_big(digits: int, fraction_digits: int, exponent: int, form: Format) -> Quantity:
+def _parse_big(digits: int, fraction_digits: int, exponent: int, suffix_format: Format) -> Quantity:
     """The quantity of digits that an int64 cannot hold, rounded up to billionths."""
-    if form is not Format.BINARY_SI:
+    if suffix_format is not Format.BINARY_SI:
         shift = exponent - fraction_digits - _NANO
         nanos = digits * _power_of_ten(shift) if shift >= 0 else _divide_up(digits, _power_of_ten(-shift))
-        return Quantity(nanos, _NANO, form, is_big=True)
+        return Quantity(nanos, _NANO, suffix_format, is_big=True)
     nanos = _divide_up((digits << exponent) * 10**9, _power_of_ten(fraction_digits))
     if nanos > numbers.INT64_MAX * 10**9:
-        return Quantity(numbers.INT64_MAX, 0, form, is_big=True)
-    return Quantity(nanos, _NANO, Format.DECIMAL_SI if 0 < nanos < 10**9 else form, is_big=True)
+        return Quantity(numbers.INT64_MAX, 0, suffix_format, is_big=True)
+    return Quantity(nanos, _NANO, Format.DECIMAL_SI if 0 < nanos < 10**9 else suffix_format, is_big=True)
 
 
-def _finished(quantity: Quantity, text: str, *, is_negative: bool) -> Quantity:
+def _with_sign(quantity: Quantity, quantity_text: str, *, is_negative: bool) -> Quantity:
+    """A parsed quantity with its sign; it remembers `quantity_text` if the parser marked it as canonical."""
     unscaled = -quantity.unscaled if is_negative else quantity.unscaled
-    remembered = text if quantity.remembered else ""
+    remembered = quantity_text if quantity.remembered else ""
     return Quantity(unscaled, quantity.scale, quantity.format, quantity.is_big, remembered)
 
 
@@ -296,8 +318,8 @@ def _shift_big(unscaled: int, shift: int) -> int:
         return numbers.wrap64(unscaled * _power_of_ten(shift))
     divisor = _power_of_ten(-shift)
     if unscaled < numbers.INT64_MAX:
-        low = numbers.wrap64(unscaled)
-        return numbers.divide_toward_zero(low, divisor) + (low % divisor != 0)
+        wrapped = numbers.wrap64(unscaled)
+        return numbers.divide_toward_zero(wrapped, divisor) + (wrapped % divisor != 0)
     return numbers.wrap64(_divide_up(unscaled, divisor))
 
 
@@ -320,8 +342,9 @@ def _mantissa_and_exponent(unscaled: int, scale: int) -> tuple[str, int]:
 
 
 def _binary_text(whole: int) -> str:
-    count = 0
-    while whole % 1024 == 0:
-        whole //= 1024
-        count += 1
-    return f"{whole}{_BINARY_TEXTS.get(count, '')}"
+    """An integer with the largest binary suffix that is exact (`1536Mi`)."""
+    power_of_1024 = 0
+    while whole % _BINARY_BASE == 0:
+        whole //= _BINARY_BASE
+        power_of_1024 += 1
+    return f"{whole}{_BINARY_TEXTS.get(power_of_1024, '')}"

@@ -47,15 +47,18 @@ class PatternError(ValueError):
 class Pattern:
     """One compiled pattern.
 
+    Args:
+        re2_expression: the compiled expression of the library.
+
     Attributes:
         program_size: the number of instructions, to which the time of a slow match is proportional.
     """
 
     __slots__ = ("_search", "program_size")
 
-    def __init__(self, expression: Any) -> None:
-        self._search = expression.search
-        self.program_size: int = expression.programsize
+    def __init__(self, re2_expression: Any) -> None:
+        self._search = re2_expression.search
+        self.program_size: int = re2_expression.programsize
 
     def matches(self, text: str) -> bool:
         """Whether the pattern matches anywhere in the text."""
@@ -79,16 +82,19 @@ class Pattern:
 class CapturingPattern:
     """One compiled pattern with its groups.
 
+    Args:
+        re2_expression: the compiled expression of the library.
+
     Attributes:
         group_count: the number of groups.
     """
 
     __slots__ = ("_expression", "_names", "group_count")
 
-    def __init__(self, expression: Any) -> None:
-        self._expression = expression
-        self._names: dict[str, int] = {_decoded(name): number for name, number in expression.groupindex.items()}
-        self.group_count: int = expression.groups
+    def __init__(self, re2_expression: Any) -> None:
+        self._expression = re2_expression
+        self._names: dict[str, int] = {_decoded(name): number for name, number in re2_expression.groupindex.items()}
+        self.group_count: int = re2_expression.groups
 
     def find_groups(self, text: str) -> Sequence[str] | None:
         """The leftmost match, then its groups, empty if a group has no part in it; None if nothing matches."""
@@ -132,18 +138,18 @@ def _next_character(encoded: bytes, position: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def compiled(pattern: str) -> Pattern:
-    """The compiled pattern. Raises PatternError if it is invalid."""
+def compile_cached(pattern: str) -> Pattern:
+    """The compiled pattern, from the cache if it was compiled before. Raises PatternError if it is invalid."""
     return Pattern(_compile(pattern, captures=False))
 
 
-def compiled_with_groups(pattern: str) -> CapturingPattern:
+def compile_with_groups(pattern: str) -> CapturingPattern:
     """The compiled pattern with its groups. Raises PatternError if it is invalid."""
     return CapturingPattern(_compile(pattern, captures=True))
 
 
 def _compile(pattern: str, *, captures: bool) -> Any:
-    """The library's expression. Raises PatternError."""
+    """The library's compiled expression; `captures`: whether it is used for groups. Raises PatternError."""
     if r"\C" in pattern and any(match[1] == "C" for match in _ESCAPES.finditer(pattern)):
         raise PatternError(r"error parsing regexp: invalid escape sequence: `\C`")
     import re2
@@ -152,8 +158,8 @@ def _compile(pattern: str, *, captures: bool) -> Any:
     options.log_errors = False
     options.never_capture = not captures
     message = ""
-    for size in (_PROGRAM_BYTES, _PROGRAM_BYTES_MAX):
-        options.max_mem = size
+    for max_memory_bytes in (_PROGRAM_BYTES, _PROGRAM_BYTES_MAX):
+        options.max_mem = max_memory_bytes
         try:
             return re2.compile(pattern, options)
         except re2.error as error:
@@ -164,20 +170,20 @@ def _compile(pattern: str, *, captures: bool) -> Any:
 
 
 def _go_message(message: str, pattern: str) -> str:
-    """The message of Go's package regexp for the library's message, which is `CODE: PART`."""
-    code, _, part = message.partition(": ")
-    if code.startswith(_TOO_LARGE):
+    """The message of Go's package regexp for the library's message, which is `CODE: PART OF THE PATTERN`."""
+    error_code, _, pattern_part = message.partition(": ")
+    if error_code.startswith(_TOO_LARGE):
         return f"{_GO_ERRORS[_TOO_LARGE]}: `{pattern}`"
-    if part in ("(?<=", "(?<!"):
-        capture, end, _ = pattern[pattern.index(part) :].partition(">")
+    if pattern_part in ("(?<=", "(?<!"):
+        capture, end, _ = pattern[pattern.index(pattern_part) :].partition(">")
         return f"invalid named capture: `{capture}{end}`"
-    return f"{_GO_ERRORS.get(code, code)}: `{part}`"
+    return f"{_GO_ERRORS.get(error_code, error_code)}: `{pattern_part}`"
 
 
 def find_error(pattern: str) -> str:
-    """Why a pattern is invalid: Go's message; empty if it is valid."""
+    """Go's message about an invalid pattern; empty for a valid one."""
     try:
-        compiled(pattern)
+        compile_cached(pattern)
     except PatternError as error:
         return str(error)
     return ""
@@ -185,4 +191,4 @@ def find_error(pattern: str) -> str:
 
 def matches(pattern: str, text: str) -> bool:
     """Whether the pattern matches anywhere in the text. Raises PatternError if the pattern is invalid."""
-    return compiled(pattern).matches(text)
+    return compile_cached(pattern).matches(text)

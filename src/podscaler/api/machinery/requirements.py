@@ -78,9 +78,10 @@ class Requirement(msgspec.Struct, frozen=True):
             return value is not None
         if self.operator is Operator.DOES_NOT_EXIST:
             return value is None
-        return self._compares(value)
+        return self._matches_comparison(value)
 
-    def _compares(self, value: str | None) -> bool:
+    def _matches_comparison(self, value: str | None) -> bool:
+        """Whether the value of the label is an integer that `>` or `<` holds for; None is no integer."""
         number = None if value is None else _find_int64(value)
         if number is None:
             return False
@@ -95,7 +96,7 @@ def requirement(key: str, operator: Operator, values: Sequence[str]) -> Requirem
         if messages := names.label_value_errors(value):
             errors.append(f"values[{index}][{key}]: Invalid value: {quoted(value)}: {'; '.join(messages)}")
     if errors:
-        raise SelectorError(_aggregated(errors))
+        raise SelectorError(_aggregate(errors))
     return Requirement(key, operator, tuple(values))
 
 
@@ -121,18 +122,19 @@ def _values_errors(operator: Operator, values: Sequence[str]) -> list[str]:
     return []
 
 
-def _aggregated(errors: Sequence[str]) -> str:
-    unique = list(dict.fromkeys(errors))
-    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
+def _aggregate(errors: Sequence[str]) -> str:
+    """The messages as one text, each once; in brackets if there are several."""
+    unique_errors = list(dict.fromkeys(errors))
+    return unique_errors[0] if len(unique_errors) == 1 else f"[{', '.join(unique_errors)}]"
 
 
-def _find_int64(text: str) -> int | None:
+def _find_int64(number_text: str) -> int | None:
     """The number, None if the text is no int64."""
-    digits = text[1:] if text[:1] in {"+", "-"} else text
+    digits = number_text[1:] if number_text[:1] in {"+", "-"} else number_text
     if not (digits.isascii() and digits.isdigit()):
         return None
     significant = digits.lstrip("0") or "0"
     if len(significant) > 19:
         return None
-    number = -int(significant) if text[0] == "-" else int(significant)
+    number = -int(significant) if number_text[0] == "-" else int(significant)
     return number if numbers.INT64_MIN <= number <= numbers.INT64_MAX else None

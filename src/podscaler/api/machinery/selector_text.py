@@ -44,44 +44,47 @@ _END = _Token("", False)
 """The token after the last one."""
 
 
-def parse(text: str) -> list[Requirement]:
+def parse(selector_text: str) -> list[Requirement]:
     """The requirements of a selector text, in its order. Raises SelectorError."""
-    return _Parser(text).requirements()
+    return _Parser(selector_text).read_requirements()
 
 
 class _Parser:
     """A recursive-descent parser with one token of lookahead."""
 
-    def __init__(self, text: str) -> None:
-        words = _TOKEN.findall(text)
-        self._tokens = [_Token(word, word not in _SYMBOLS) for word in words]
+    def __init__(self, selector_text: str) -> None:
+        token_texts = _TOKEN.findall(selector_text)
+        self._tokens = [_Token(token_text, token_text not in _SYMBOLS) for token_text in token_texts]
         self._position = 0
 
     def _peek(self) -> _Token:
+        """The next token, which stays the next one."""
         return self._tokens[self._position] if self._position < len(self._tokens) else _END
 
     def _take(self) -> _Token:
+        """The next token, which is consumed."""
         token = self._peek()
         self._position += 1
         return token
 
-    def requirements(self) -> list[Requirement]:
+    def read_requirements(self) -> list[Requirement]:
         """All requirements, which commas separate."""
         token = self._peek()
         if token is _END:
             return []
         if not _starts_requirement(token):
             raise SelectorError(f"found '{token.text}', expected: !, identifier, or 'end of string'")
-        parsed = [self._requirement()]
+        parsed = [self._parse_requirement()]
         while (token := self._take()) is not _END:
             if token.text != ",":
                 raise SelectorError(f"found '{token.text}', expected: ',' or 'end of string'")
             if not _starts_requirement(self._peek()):
                 raise SelectorError(f"found '{self._peek().text}', expected: identifier after ','")
-            parsed.append(self._requirement())
+            parsed.append(self._parse_requirement())
         return parsed
 
-    def _requirement(self) -> Requirement:
+    def _parse_requirement(self) -> Requirement:
+        """One requirement; the message of an error says that it is about a requirement."""
         try:
             return self._read_requirement()
         except SelectorError as error:
@@ -92,19 +95,20 @@ class _Parser:
         is_negated = self._peek().text == "!"
         if is_negated:
             self._take()
-        key = self._key()
+        key = self._read_key()
         if is_negated:
             return requirement(key, Operator.DOES_NOT_EXIST, [])
         if self._at_end_of_requirement():
             return requirement(key, Operator.EXISTS, [])
-        operator = self._operator()
-        values = self._list() if operator in _LISTS else {self._value()}
+        operator = self._read_operator()
+        values = self._read_values() if operator in _LISTS else {self._read_value()}
         return requirement(key, operator, sorted(values))
 
     def _at_end_of_requirement(self) -> bool:
         return self._peek() is _END or self._peek().text == ","
 
-    def _key(self) -> str:
+    def _read_key(self) -> str:
+        """Reads a label key. Raises SelectorError for an invalid one."""
         token = self._take()
         if not token.is_word:
             raise SelectorError(f"found '{token.text}', expected: identifier")
@@ -112,14 +116,16 @@ class _Parser:
             raise SelectorError(message)
         return token.text
 
-    def _operator(self) -> Operator:
+    def _read_operator(self) -> Operator:
+        """Reads an operator. Raises SelectorError."""
         token = self._take()
         operator = _OPERATORS.get(token.text)
         if operator is None:
             raise SelectorError(f"found '{token.text}', expected: in, notin, =, ==, !=, gt, lt")
         return operator
 
-    def _value(self) -> str:
+    def _read_value(self) -> str:
+        """Reads the value after `=` and the like; empty at the end of the requirement."""
         if self._at_end_of_requirement():
             return ""
         token = self._take()
@@ -127,8 +133,8 @@ class _Parser:
             raise SelectorError(f"found '{token.text}', expected: identifier")
         return token.text
 
-    def _list(self) -> set[str]:
-        """The values in parentheses; `()` is the empty value."""
+    def _read_values(self) -> set[str]:
+        """Reads the values in parentheses; `()` is the empty value."""
         token = self._take()
         if token.text != "(":
             raise SelectorError(f"found '{token.text}' expected: '('")
@@ -145,7 +151,7 @@ class _Parser:
         return values
 
     def _add_value(self, values: set[str]) -> None:
-        """Read a value or a comma; a comma without a value beside it adds the empty value."""
+        """Reads a value or a comma; a comma without a value beside it adds the empty value to `values`."""
         token = self._take()
         if token.is_word:
             values.add(token.text)

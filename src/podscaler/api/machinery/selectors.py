@@ -30,9 +30,9 @@ __all__ = [
     "SelectorError",
     "from_label_selector",
     "from_labels",
-    "of",
+    "from_requirements",
+    "go_text",
     "parse",
-    "shown",
 ]
 
 _OBJECT_OPERATORS = {
@@ -60,15 +60,15 @@ class Selector(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """The canonical text: requirements sorted by key; empty for everything and for NOTHING."""
-        return ",".join(map(str, sorted(self.requirements, key=lambda each: each.key)))
+        return ",".join(map(str, sorted(self.requirements, key=lambda requirement: requirement.key)))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether an object with these labels matches."""
         for key, value in self.equalities:
             if labels.get(key) != value:
                 return False
-        for other in self.others:
-            if not other.matches(labels):
+        for condition in self.others:
+            if not condition.matches(labels):
                 return False
         return not self.matches_nothing
 
@@ -77,12 +77,12 @@ EVERYTHING = Selector()
 NOTHING = Selector(matches_nothing=True)
 
 
-def of(requirements: Sequence[Requirement]) -> Selector:
+def from_requirements(requirements: Sequence[Requirement]) -> Selector:
     """The selector with these requirements; EVERYTHING without any."""
     return Selector(
         tuple(requirements),
-        tuple((each.key, each.values[0]) for each in requirements if _is_equality(each)),
-        tuple(each for each in requirements if not _is_equality(each)),
+        tuple((condition.key, condition.values[0]) for condition in requirements if _is_equality(condition)),
+        tuple(condition for condition in requirements if not _is_equality(condition)),
     )
 
 
@@ -96,7 +96,7 @@ def parse(text: str) -> Selector:
 
     Raises SelectorError.
     """
-    return of(selector_text.parse(text))
+    return from_requirements(selector_text.parse(text))
 
 
 def from_label_selector(selector: Mapping[str, Any] | None) -> Selector:
@@ -108,26 +108,27 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> Selector:
     if selector is None:
         return NOTHING
     labels = selector.get("matchLabels") or {}
-    return of(
+    return from_requirements(
         [requirement(key, Operator.EQUALS, [labels[key]]) for key in sorted(labels)]
         + [_from_expression(expression) for expression in selector.get("matchExpressions") or ()]
     )
 
 
 def _from_expression(expression: Mapping[str, Any]) -> Requirement:
-    name = expression.get("operator") or ""
-    operator = _OBJECT_OPERATORS.get(name)
+    """The requirement of an item of matchExpressions. Raises SelectorError."""
+    operator_name = expression.get("operator") or ""
+    operator = _OBJECT_OPERATORS.get(operator_name)
     if operator is None:
-        raise SelectorError(f"{quoted(name)} is not a valid label selector operator")
+        raise SelectorError(f"{quoted(operator_name)} is not a valid label selector operator")
     return requirement(expression.get("key") or "", operator, expression.get("values") or [])
 
 
 def from_labels(labels: Mapping[str, str]) -> Selector:
     """The selector of a map of labels (of a Service or ReplicationController), which is not validated."""
-    return of([Requirement(key, Operator.EQUALS, (labels[key],)) for key in sorted(labels)])
+    return from_requirements([Requirement(key, Operator.EQUALS, (labels[key],)) for key in sorted(labels)])
 
 
-def shown(selector: Mapping[str, Any] | None) -> str:
+def go_text(selector: Mapping[str, Any] | None) -> str:
     """A LabelSelector object as Go prints it in messages (`&LabelSelector{...}`, `nil`).
 
     Source: docs/spec/decision.md 12.1.

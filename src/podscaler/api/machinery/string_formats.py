@@ -1,7 +1,7 @@
 """Checks of the `format` of strings in OpenAPI schemas: `find_check("ipv4")("10.0.0.1")` is True.
 
 Called by the validation of custom objects and by the CEL library of named formats. A format without an entry in CHECKS
-is not validated, as in kube-apiserver.
+is not validated, as in kube-apiserver; a new format is an entry there.
 
 Source: the formats that the API documentation of CustomResourceDefinition lists (OpenAPI v3 validation).
 Differs: Python's libraries decide where Go's disagree on rare texts (dates, unusual mail addresses).
@@ -30,16 +30,18 @@ _CARD = re.compile(
 _BYTE = r"\s*(1?\d?\d|2[0-4]\d|25[0-5])\s*"
 
 
-def _matcher(pattern: str) -> Callable[[str], bool]:
-    compiled = re.compile(pattern)
-    return lambda text: compiled.fullmatch(text) is not None
+def _full_match_check(pattern: str) -> Callable[[str], bool]:
+    """The check that a pattern matches a whole text."""
+    pattern_object = re.compile(pattern)
+    return lambda text: pattern_object.fullmatch(text) is not None
 
 
-def _uuid(version: str = _HEX, variant: str = _HEX) -> Callable[[str], bool]:
-    return _matcher(f"{_HEX}{{8}}-?{_HEX}{{4}}-?{version}{_HEX}{{3}}-?{variant}{_HEX}{{3}}-?{_HEX}{{12}}")
+def _uuid_check(version: str = _HEX, variant: str = _HEX) -> Callable[[str], bool]:
+    """The check of a UUID; `version` and `variant` are patterns of the digits at their positions."""
+    return _full_match_check(f"{_HEX}{{8}}-?{_HEX}{{4}}-?{version}{_HEX}{{3}}-?{variant}{_HEX}{{3}}-?{_HEX}{{12}}")
 
 
-def _is_parsed(parse: Callable[[str], object]) -> Callable[[str], bool]:
+def _parse_check(parse: Callable[[str], object]) -> Callable[[str], bool]:
     """The check that a text can be parsed: `parse` does not raise ValueError for it."""
 
     def check(text: str) -> bool:
@@ -53,27 +55,28 @@ def _is_parsed(parse: Callable[[str], object]) -> Callable[[str], bool]:
 
 
 def _is_date_time(text: str) -> bool:
-    return bool(_DATE_TIME.fullmatch(text)) and _is_parsed(instants.parse)(text)
+    return bool(_DATE_TIME.fullmatch(text)) and _parse_check(instants.parse)(text)
 
 
 def _is_date(text: str) -> bool:
-    return len(text) == 10 and _is_parsed(date.fromisoformat)(text)
+    return len(text) == 10 and _parse_check(date.fromisoformat)(text)
 
 
 def _is_uri(text: str) -> bool:
+    """Whether the text is a URI with a scheme, or an absolute path."""
     try:
-        parts = urlsplit(text)
+        url = urlsplit(text)
     except ValueError:
         return False
-    return bool(parts.scheme) or text.startswith("/")
+    return bool(url.scheme) or text.startswith("/")
 
 
 def _is_duration(text: str) -> bool:
-    return _is_parsed(duration.parse)(text) or _LONG_DURATION.fullmatch(text.strip().lower()) is not None
+    return _parse_check(duration.parse)(text) or _LONG_DURATION.fullmatch(text.strip().lower()) is not None
 
 
 def _is_cidr(text: str) -> bool:
-    return "/" in text and "." not in text.partition("/")[2] and _is_parsed(_network)(text)
+    return "/" in text and "." not in text.partition("/")[2] and _parse_check(_network)(text)
 
 
 def _network(text: str) -> object:
@@ -81,13 +84,16 @@ def _network(text: str) -> object:
 
 
 def _is_isbn10(text: str) -> bool:
+    """Whether the text is an ISBN of ten digits, with the checksum; dashes and spaces are ignored."""
     digits = text.replace("-", "").replace(" ", "")
     if not re.fullmatch(r"\d{9}[\dX]", digits):
         return False
-    return sum((10 - index) * (10 if digit == "X" else int(digit)) for index, digit in enumerate(digits)) % 11 == 0
+    values = [10 if digit == "X" else int(digit) for digit in digits]
+    return sum((10 - index) * value for index, value in enumerate(values)) % 11 == 0
 
 
 def _is_isbn13(text: str) -> bool:
+    """Whether the text is an ISBN of 13 digits, with the checksum; dashes and spaces are ignored."""
     digits = text.replace("-", "").replace(" ", "")
     if not re.fullmatch(r"\d{13}", digits):
         return False
@@ -95,15 +101,16 @@ def _is_isbn13(text: str) -> bool:
 
 
 def _is_card(text: str) -> bool:
+    """Whether the text is the number of a credit card, with the checksum by Luhn; other characters are ignored."""
     digits = re.sub(r"\D", "", text)
     if not _CARD.fullmatch(digits):
         return False
-    doubled = [int(digit) * (index % 2 + 1) for index, digit in enumerate(reversed(digits))]
-    return sum(number // 10 + number % 10 for number in doubled) % 10 == 0
+    weighted_digits = [int(digit) * (index % 2 + 1) for index, digit in enumerate(reversed(digits))]
+    return sum(number // 10 + number % 10 for number in weighted_digits) % 10 == 0
 
 
 def _is_base64(text: str) -> bool:
-    return _is_parsed(lambda value: base64.b64decode(value, validate=True))(text)
+    return _parse_check(lambda value: base64.b64decode(value, validate=True))(text)
 
 
 def _is_hostname(text: str) -> bool:
@@ -111,32 +118,32 @@ def _is_hostname(text: str) -> bool:
 
 
 CHECKS: Mapping[str, Callable[[str], bool]] = {
-    "bsonobjectid": _matcher(f"{_HEX}{{24}}"),
+    "bsonobjectid": _full_match_check(f"{_HEX}{{24}}"),
     "byte": _is_base64,
     "cidr": _is_cidr,
     "creditcard": _is_card,
     "date": _is_date,
     "datetime": _is_date_time,
     "duration": _is_duration,
-    "email": _matcher(r"[^@\s]+@[^@\s]+"),
-    "hexcolor": _matcher(f"#?({_HEX}{{3}}|{_HEX}{{6}})"),
+    "email": _full_match_check(r"[^@\s]+@[^@\s]+"),
+    "hexcolor": _full_match_check(f"#?({_HEX}{{3}}|{_HEX}{{6}})"),
     "hostname": _is_hostname,
-    "ipv4": _is_parsed(ipaddress.IPv4Address),
-    "ipv6": _is_parsed(ipaddress.IPv6Address),
+    "ipv4": _parse_check(ipaddress.IPv4Address),
+    "ipv6": _parse_check(ipaddress.IPv6Address),
     "isbn": lambda text: _is_isbn10(text) or _is_isbn13(text),
     "isbn10": _is_isbn10,
     "isbn13": _is_isbn13,
     "k8slongname": lambda text: not names.dns_subdomain_errors(text),
     "k8sshortname": lambda text: not names.dns_label_errors(text),
-    "mac": _matcher(_MAC),
+    "mac": _full_match_check(_MAC),
     "password": lambda _text: True,
-    "rgbcolor": _matcher(rf"rgb\({_BYTE},{_BYTE},{_BYTE}\)"),
-    "ssn": _matcher(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
+    "rgbcolor": _full_match_check(rf"rgb\({_BYTE},{_BYTE},{_BYTE}\)"),
+    "ssn": _full_match_check(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
     "uri": _is_uri,
-    "uuid": _uuid(),
-    "uuid3": _uuid("3"),
-    "uuid4": _uuid("4", "[89abAB]"),
-    "uuid5": _uuid("5", "[89abAB]"),
+    "uuid": _uuid_check(),
+    "uuid3": _uuid_check("3"),
+    "uuid4": _uuid_check("4", "[89abAB]"),
+    "uuid5": _uuid_check("5", "[89abAB]"),
 }
 """Name of a format without dashes (`date-time` is `datetime`) -> whether a text has the format."""
 

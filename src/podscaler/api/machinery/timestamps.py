@@ -1,6 +1,6 @@
 """Normalizes times in requests: meta/v1 Time (whole seconds) and MicroTime (six digits), with the errors of Go.
 
-    seconds("2026-01-31T13:00:00.5+01:00")      "2026-01-31T12:00:00Z"
+    normalize_time("2026-01-31T13:00:00.5+01:00")      "2026-01-31T12:00:00Z"
 
 Called by the decoding of request bodies; `instants` converts times to numbers instead.
 
@@ -36,103 +36,112 @@ class _Element(NamedTuple):
     highest: int = 9999
 
 
-_TWO = re.compile(r"[0-9]{2}", re.ASCII)
+_TWO_DIGITS = re.compile(r"[0-9]{2}", re.ASCII)
+_OFFSET_HOURS_MAX, _OFFSET_MINUTES_MAX = 24, 60
+"""The largest offset from UTC that Go accepts."""
 _ZONE = re.compile(r"Z|[+-][0-9]{2}:[0-9]{2}", re.ASCII)
 _DATE = (
     _Element("2006", re.compile(r"[0-9]{4}", re.ASCII), "year"),
     _Element("-", re.compile("-")),
-    _Element("01", _TWO, "month", 1, 12),
+    _Element("01", _TWO_DIGITS, "month", 1, 12),
     _Element("-", re.compile("-")),
-    _Element("02", _TWO, "day"),
+    _Element("02", _TWO_DIGITS, "day"),
     _Element("T", re.compile("T")),
-    _Element("15", _TWO, "hour", 0, 23),
+    _Element("15", _TWO_DIGITS, "hour", 0, 23),
     _Element(":", re.compile(":")),
-    _Element("04", _TWO, "minute", 0, 59),
+    _Element("04", _TWO_DIGITS, "minute", 0, 59),
     _Element(":", re.compile(":")),
 )
 _SECONDS = (*_DATE, _Element("05", re.compile(r"([0-9]{2})(?:[.,][0-9]+)?", re.ASCII), "second", 0, 59))
 _MICROS = (
     *_DATE,
-    _Element("05", _TWO, "second", 0, 59),
+    _Element("05", _TWO_DIGITS, "second", 0, 59),
     _Element(".000000", re.compile(r"[.,]([0-9]{6})", re.ASCII), "micro", 0, 999_999),
 )
 
 
 @lru_cache(maxsize=4096)
-def seconds(text: str) -> str:
+def normalize_time(time_text: str) -> str:
     """A Time as the API server prints it: UTC, whole seconds. Raises ValueError with Go's message."""
-    return _formatted(_instant(text, RFC3339, _SECONDS), "seconds")
+    return _format(_parse_instant(time_text, RFC3339, _SECONDS), "seconds")
 
 
 @lru_cache(maxsize=4096)
-def micros(text: str) -> str:
+def normalize_micro_time(time_text: str) -> str:
     """A MicroTime as the API server prints it: UTC, six digits. Raises ValueError with Go's message."""
-    return _formatted(_instant(text, RFC3339_MICRO, _MICROS), "microseconds")
+    return _format(_parse_instant(time_text, RFC3339_MICRO, _MICROS), "microseconds")
 
 
-def _formatted(at: datetime, timespec: str) -> str:
-    return at.isoformat(timespec=timespec).replace("+00:00", "Z")
+def _format(instant: datetime, timespec: str) -> str:
+    return instant.isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
-def _instant(text: str, layout: str, elements: tuple[_Element, ...]) -> datetime:
+def _parse_instant(time_text: str, layout: str, elements: tuple[_Element, ...]) -> datetime:
     """The instant of a text by the elements of a layout. Raises ValueError with the message of Go's time.Parse."""
     numbers: dict[str, int] = {}
-    rest = text
+    remaining = time_text
     for element in elements:
-        match = element.pattern.match(rest)
+        match = element.pattern.match(remaining)
         if match is None:
-            raise _mismatch(text, layout, rest, element.text)
+            raise _mismatch(time_text, layout, remaining, element.text)
         if element.name:
-            numbers[element.name] = _number(text, element, match)
-        rest = rest[match.end() :]
-    offset, rest = _zone(text, layout, rest)
-    if rest:
-        raise ValueError(f"parsing time {_quoted(text)}: extra text: {_quoted(rest)}")
-    return _utc(text, numbers, offset)
+            numbers[element.name] = _element_number(time_text, element, match)
+        remaining = remaining[match.end() :]
+    offset, remaining = _parse_zone(time_text, layout, remaining)
+    if remaining:
+        raise ValueError(f"parsing time {_quoted(time_text)}: extra text: {_quoted(remaining)}")
+    return _to_utc(time_text, numbers, offset)
 
 
-def _number(text: str, element: _Element, match: re.Match[str]) -> int:
+def _element_number(time_text: str, element: _Element, match: re.Match[str]) -> int:
+    """The number of an element; `time_text` is the whole time, for errors. Raises ValueError if it is out of range."""
     number = int(match[match.lastindex or 0])
     if not element.lowest <= number <= element.highest:
-        raise ValueError(f"parsing time {_quoted(text)}: {element.name} out of range")
+        raise ValueError(f"parsing time {_quoted(time_text)}: {element.name} out of range")
     return number
 
 
-def _zone(text: str, layout: str, rest: str) -> tuple[timedelta, str]:
-    """The offset from UTC at the beginning of `rest`, and what follows it."""
-    match = _ZONE.match(rest)
+def _parse_zone(time_text: str, layout: str, remaining: str) -> tuple[timedelta, str]:
+    """The offset from UTC at the beginning of `remaining`, and the text after it. Raises ValueError."""
+    match = _ZONE.match(remaining)
     if match is None:
-        raise _mismatch(text, layout, rest, "Z07:00")
+        raise _mismatch(time_text, layout, remaining, "Z07:00")
     zone = match[0]
     if zone == "Z":
-        return timedelta(), rest[1:]
+        return timedelta(), remaining[1:]
     hours, minutes = int(zone[1:3]), int(zone[4:6])
-    if hours > 24 or minutes > 60:
-        part = "hour" if hours > 24 else "minute"
-        raise ValueError(f"parsing time {_quoted(text)}: time zone offset {part} out of range")
-    span = timedelta(hours=hours, minutes=minutes)
-    return (-span if zone[0] == "-" else span), rest[match.end() :]
+    if hours > _OFFSET_HOURS_MAX or minutes > _OFFSET_MINUTES_MAX:
+        unit = "hour" if hours > _OFFSET_HOURS_MAX else "minute"
+        raise ValueError(f"parsing time {_quoted(time_text)}: time zone offset {unit} out of range")
+    offset = timedelta(hours=hours, minutes=minutes)
+    return (-offset if zone[0] == "-" else offset), remaining[match.end() :]
 
 
-def _utc(text: str, numbers: dict[str, int], offset: timedelta) -> datetime:
+def _to_utc(time_text: str, numbers: dict[str, int], offset: timedelta) -> datetime:
+    """The instant of the numbers of the elements. Raises ValueError for a day that the month does not have."""
     year, month, day, hour, minute, second = (numbers[element.name] for element in _SECONDS if element.name)
     try:
         return datetime(year, month, day, hour, minute, second, numbers.get("micro", 0), UTC) - offset
     except (ValueError, OverflowError):
-        raise ValueError(f"parsing time {_quoted(text)}: day out of range") from None
+        raise ValueError(f"parsing time {_quoted(time_text)}: day out of range") from None
 
 
-def _mismatch(text: str, layout: str, rest: str, expected: str) -> ValueError:
-    return ValueError(f'parsing time {_quoted(text)} as "{layout}": cannot parse {_quoted(rest)} as "{expected}"')
+def _mismatch(time_text: str, layout: str, remaining: str, expected: str) -> ValueError:
+    """The error that `remaining`, the end of `time_text`, does not begin with the element `expected` of the layout."""
+    return ValueError(
+        f'parsing time {_quoted(time_text)} as "{layout}": cannot parse {_quoted(remaining)} as "{expected}"'
+    )
 
 
 def _quoted(text: str) -> str:
-    escaped = "".join(
-        f"\\{character}" if character in '"\\' else character if " " <= character < "\x7f" else _bytes(character)
-        for character in text
-    )
-    return f'"{escaped}"'
+    """A text in quotes as Go's package time quotes it: bytes outside of printable ASCII are escaped."""
+    return f'"{"".join(map(_escaped, text))}"'
 
 
-def _bytes(character: str) -> str:
+def _escaped(character: str) -> str:
+    """A character as Go's package time writes it in quotes."""
+    if character in '"\\':
+        return f"\\{character}"
+    if " " <= character < "\x7f":
+        return character
     return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", errors="surrogateescape"))

@@ -119,7 +119,7 @@ def _metric_document(group: str, version: str, paths: Mapping[str, tuple[str, st
     target = _subject(CreateOnly(group, version, "", list_kind, message, namespaced=True), version, message)
     document_paths = openapi_paths.discovery(target.root, target.id, target.tag) | openapi_paths.metrics(target, paths)
     kinds = _common_kinds(group, version) | {message: [target.gvk]}
-    return _document_of(dict(sorted(document_paths.items())), openapi_schemas.of((*_ALWAYS, message), kinds))
+    return _document_of(dict(sorted(document_paths.items())), openapi_schemas.schemas_of((*_ALWAYS, message), kinds))
 
 
 def document(group_version: str, resources: Iterable[Resource], reviews: Iterable[CreateOnly] = ()) -> Json:
@@ -134,7 +134,7 @@ def document(group_version: str, resources: Iterable[Resource], reviews: Iterabl
         messages += part.messages
         kinds |= _kinds(part.target)
         schemas |= part.schemas
-    schemas |= openapi_schemas.of([*messages, *_REFERRED] if schemas else messages, kinds)
+    schemas |= openapi_schemas.schemas_of([*messages, *_REFERRED] if schemas else messages, kinds)
     return _document_of(dict(sorted(paths.items())), dict(sorted(schemas.items())))
 
 
@@ -282,7 +282,7 @@ def _discovery_document(path: str, message: str) -> Json:
         "responses": openapi_paths.responses(message),
     }
     kinds = {message: [_gvk("", "v1", message.rpartition(".")[2])]}
-    return _document_of({f"/{path}/": {"get": operation}}, openapi_schemas.of([message], kinds))
+    return _document_of({f"/{path}/": {"get": operation}}, openapi_schemas.schemas_of([message], kinds))
 
 
 def _version_document() -> Json:

@@ -3,7 +3,7 @@
     raise not_found(DEPLOYMENTS, "web")      404, `deployments.apps "web" not found`
 
 Each function returns the StatusError to raise; its docstring begins with the HTTP status code. `name` is that of the
-object in question.
+object in question. A new kind of error response is a function here.
 
 Source: k8s.io/apimachinery/pkg/api/errors (documented behaviour), tests/conformance/golden.
 """
@@ -45,8 +45,8 @@ def already_exists(resource: Resource, name: str, *, is_being_deleted: bool = Fa
 
 def no_unique_name(resource: Resource, name: str) -> StatusError:
     """409: every name generated from generateName exists; `name` is the last one tried."""
-    why = "already exists, the server was not able to generate a unique name for the object"
-    message = f'{resource.name_in_messages} "{name}" {why}'
+    problem = "already exists, the server was not able to generate a unique name for the object"
+    message = f'{resource.name_in_messages} "{name}" {problem}'
     details = _details(resource, name) | {"retryAfterSeconds": 1}
     headers = {"Retry-After": "1"}
     return StatusError(message, code=409, reason="AlreadyExists", details=details, headers=headers)
@@ -58,39 +58,40 @@ def conflict(resource: Resource, name: str, reason: str = MODIFIED) -> StatusErr
     return StatusError(message, code=409, reason="Conflict", details=_details(resource, name))
 
 
-def uid_conflict(resource: Resource, key: str, name: str, *, wanted: str, actual: str) -> StatusError:
+def uid_conflict(resource: Resource, key: str, name: str, *, expected_uid: str, actual_uid: str) -> StatusError:
     """409: a PUT for an object that has another uid. `key` is `namespace/name`."""
-    detail = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {actual}"
-    return conflict(resource, name, _storage_error(resource, key, detail))
+    detail = f"Precondition failed: UID in precondition: {expected_uid}, UID in object meta: {actual_uid}"
+    return conflict(resource, name, _storage_error_message(resource, key, detail))
 
 
 def unsafe_delete_conflict(resource: Resource, key: str, name: str) -> StatusError:
     """409: an unsafe delete of an object that can be read. `key` is `namespace/name`."""
     detail = "unsafe deletion is not allowed because the object is decodable from storage"
-    return conflict(resource, name, _storage_error(resource, key, detail))
+    return conflict(resource, name, _storage_error_message(resource, key, detail))
 
 
-def undecodable(resource: Resource, key: str, revision: int, why: str) -> StatusError:
+def undecodable(resource: Resource, key: str, revision: int, problem: str) -> StatusError:
     """500: a stored object that cannot be read in the requested version. `key` is `namespace/name`."""
-    detail = f"object not decodable revision={revision}: {why}"
-    place = f"/{resource.group}/{resource.plural}/{key}"
+    detail = f"object not decodable revision={revision}: {problem}"
+    storage_key = f"/{resource.group}/{resource.plural}/{key}"
     return internal_error(
-        f"StorageError: corrupt object, Code: 7, Key: {place}, ResourceVersion: 0, AdditionalErrorMsg: {detail}"
+        f"StorageError: corrupt object, Code: 7, Key: {storage_key}, ResourceVersion: 0, AdditionalErrorMsg: {detail}"
     )
 
 
-def _storage_error(resource: Resource, key: str, detail: str) -> str:
+def _storage_error_message(resource: Resource, key: str, detail: str) -> str:
+    """The message of etcd3's storage error for an object; `key` is `namespace/name`."""
     resource_name = f"{resource.group}/{resource.plural}" if resource.is_custom else resource.plural
     path = f"/registry/{_STORAGE_PATHS.get(resource.key, resource_name)}/{key.lstrip('/')}"
     return f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: {detail}"
 
 
-def subresource_conflict(resource: Resource, part: str, name: str, reason: str) -> StatusError:
-    """409: a write of the subresource `part` that conflicts with the stored object."""
-    kind = f"{resource.plural}/{part}"
-    full = f"{kind}.{resource.group}" if resource.group else kind
+def subresource_conflict(resource: Resource, subresource: str, name: str, reason: str) -> StatusError:
+    """409: a write of the subresource `subresource` that conflicts with the stored object."""
+    kind = f"{resource.plural}/{subresource}"
+    full_kind = f"{kind}.{resource.group}" if resource.group else kind
     details = _details(resource, name) | {"kind": kind}
-    message = f'Operation cannot be fulfilled on {full} "{name}": {reason}'
+    message = f'Operation cannot be fulfilled on {full_kind} "{name}": {reason}'
     return StatusError(message, code=409, reason="Conflict", details=details)
 
 
@@ -141,9 +142,9 @@ def expired(message: str) -> StatusError:
     return StatusError(message, code=410, reason="Expired")
 
 
-def too_large_resource_version(wanted: int, current: int) -> StatusError:
+def too_large_resource_version(requested_version: int, current_version: int) -> StatusError:
     """504: the resource version is higher than the current one."""
-    message = f"Timeout: Too large resource version: {wanted}, current: {current}"
+    message = f"Timeout: Too large resource version: {requested_version}, current: {current_version}"
     return StatusError(
         message,
         code=504,
@@ -166,8 +167,8 @@ SPACE_EXCEEDED = "etcdserver: mvcc: database space exceeded"
 def internal_error(message: str) -> StatusError:
     """500: an error of the server or of the machine."""
     causes = [Cause(reason="", message=message)]
-    full = f"Internal error occurred: {message}"
-    return StatusError(full, code=500, reason="InternalError", causes=causes)
+    full_message = f"Internal error occurred: {message}"
+    return StatusError(full_message, code=500, reason="InternalError", causes=causes)
 
 
 def unavailable(message: str) -> StatusError:

@@ -18,7 +18,7 @@ Check = Callable[[Any, str], list[FieldError]]
 """A function from a value and its path to its field errors."""
 
 Rule = Callable[[str], Sequence[str]]
-"""From a text to the messages about it, such as `machinery.names.dns_label_errors`; empty for a valid text."""
+"""A function from a text to the messages about it, none for a valid one: `machinery.names.dns_label_errors`."""
 
 IMMUTABLE = "field is immutable"
 NOT_NEGATIVE = "must be greater than or equal to 0"
@@ -37,14 +37,14 @@ def optional(value: Any, path: str, check: Check) -> list[FieldError]:
 
 
 def well_formed(value: str | None, path: str, rule: Rule) -> list[FieldError]:
-    """The errors of a text by a rule; no error for None."""
+    """The error for each message that `rule` has about a text; none for None."""
     messages = () if value is None else rule(value)
     return [invalid(path, value, message) for message in messages] if messages else []
 
 
 def each_well_formed(values: Iterable[str], path: str, rule: Rule) -> list[FieldError]:
     """As `well_formed`, for the elements of a list."""
-    return each(values, path, lambda value, place: well_formed(value, place, rule))
+    return each(values, path, lambda value, item_path: well_formed(value, item_path, rule))
 
 
 def well_formed_if_set(value: str | None, path: str, rule: Rule) -> list[FieldError]:
@@ -94,22 +94,27 @@ def unchanged(new: Any, old: Any, path: str) -> list[FieldError]:
     return [] if new == old else [invalid(path, new, IMMUTABLE)]
 
 
-def not_repeated(value: Any, path: str, seen: set[Any]) -> list[FieldError]:
-    """The error of a value that is in `seen` already; adds the value to `seen`."""
-    if value in seen:
+def not_repeated(value: Any, path: str, earlier_values: set[Any]) -> list[FieldError]:
+    """The error of a value that is in `earlier_values` already; adds the value to `earlier_values`."""
+    if value in earlier_values:
         return [duplicate(path, value)]
-    seen.add(value)
+    earlier_values.add(value)
     return []
 
 
 def fraction_warnings(resources: Mapping[str, Any], path: str) -> list[str]:
-    """The warnings about `limits` and `requests` of memory or storage that are fractions of a byte."""
+    """The warnings about amounts of memory or storage that are fractions of a byte.
+
+    Args:
+        resources: `limits` and `requests`: each is resource name -> amount.
+        path: the path of `resources`.
+    """
     warnings = []
-    for name in ("storage", "memory", "ephemeral-storage"):
-        for part in ("limits", "requests"):
-            amount = Quantity.parse(str((resources.get(part) or {}).get(name, "0")))
+    for resource in ("storage", "memory", "ephemeral-storage"):
+        for field in ("limits", "requests"):
+            amount = Quantity.parse(str((resources.get(field) or {}).get(resource, "0")))
             if amount.milli_value() % 1000:
                 warnings.append(
-                    f'{path}.{part}[{name}]: fractional byte value "{amount}" is invalid, must be an integer'
+                    f'{path}.{field}[{resource}]: fractional byte value "{amount}" is invalid, must be an integer'
                 )
     return warnings

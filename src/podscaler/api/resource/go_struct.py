@@ -29,11 +29,14 @@ _INITIALISMS = re.compile("api|aws|csi|dns|fc|fs|gce|grpc|http|ip|iscsi|nfs|os|r
 
 def difference(old: Object, new: Object, message: str) -> str:
     """The differing lines of two objects of `message` (`core/v1.PodSpec`), as a unified diff without file names."""
-    lines = difflib.unified_diff(_lines(old, message), _lines(new, message), n=_CONTEXT_LINES, lineterm="")
-    return "".join(f"{line}\n" for line in list(lines)[2:])
+    diff_lines = difflib.unified_diff(
+        _json_lines(old, message), _json_lines(new, message), n=_CONTEXT_LINES, lineterm=""
+    )
+    without_file_names = list(diff_lines)[2:]
+    return "".join(f"{line}\n" for line in without_file_names)
 
 
-def _lines(obj: Object, message: str) -> list[str]:
+def _json_lines(obj: Object, message: str) -> list[str]:
     return json.dumps(printed(obj, message), indent=1, ensure_ascii=False).splitlines()
 
 
@@ -43,17 +46,17 @@ def printed(obj: Object, message: str) -> Object:
     for field in schema.get_message(message).json_fields():
         if field.type == _EMBEDDED:
             embedded = obj.get(field.name) or {}
-            fields.update({name: _elements(value, "") for name, value in embedded.items()})
+            fields.update({name: _printed_elements(value, "") for name, value in embedded.items()})
         else:
-            fields[_go_name(field.name)] = _value(obj.get(field.name), field)
+            fields[_go_name(field.name)] = _printed_value(obj.get(field.name), field)
     return fields
 
 
-def _value(value: Any, field: Field) -> Any:
+def _printed_value(value: Any, field: Field) -> Any:
     """The value of a field as Go has it: absent ones are nil, zero or an empty struct."""
     is_struct = not field.is_scalar and field.type not in schema.OPAQUE and not field.type.startswith(_PRINTED_AS_JSON)
     if field.repeated or field.map:
-        return _elements(value, field.type if is_struct else "")
+        return _printed_elements(value, field.type if is_struct else "")
     if value is None:
         if field.pointer:
             return None
@@ -61,20 +64,21 @@ def _value(value: Any, field: Field) -> Any:
     return printed(value, field.type) if is_struct else value
 
 
-def _elements(value: Any, message: str) -> Any:
-    """The printed form of the elements of a list or map."""
+def _printed_elements(value: Any, message: str) -> Any:
+    """The printed form of a list or map; `message` is that of its elements, empty if they are printed as JSON."""
     if not value:
         return value
     if isinstance(value, dict):
-        return {key: printed(part, message) if message else part for key, part in sorted(value.items())}
+        return {key: printed(element, message) if message else element for key, element in sorted(value.items())}
     if not message:
         return value
-    return [printed(part, message) for part in value]
+    return [printed(element, message) for element in value]
 
 
-def _go_name(name: str) -> str:
-    if name in _IRREGULAR_GO_NAMES:
-        return _IRREGULAR_GO_NAMES[name]
-    first = next((index for index, letter in enumerate(name) if letter.isupper()), len(name))
-    word, remainder = name[:first], name[first:]
-    return (word.upper() if _INITIALISMS.fullmatch(word) else word.capitalize()) + remainder
+def _go_name(json_name: str) -> str:
+    """The name of the Go field: `HostIP` of `hostIP`."""
+    if json_name in _IRREGULAR_GO_NAMES:
+        return _IRREGULAR_GO_NAMES[json_name]
+    word_end = next((index for index, letter in enumerate(json_name) if letter.isupper()), len(json_name))
+    first_word, remainder = json_name[:word_end], json_name[word_end:]
+    return (first_word.upper() if _INITIALISMS.fullmatch(first_word) else first_word.capitalize()) + remainder

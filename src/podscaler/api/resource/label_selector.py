@@ -10,13 +10,13 @@ from podscaler.api.machinery.field import FieldError, forbidden, invalid
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
-_WITH_VALUES = ("In", "NotIn")
-_WITHOUT_VALUES = ("Exists", "DoesNotExist")
-_COMPARING = ("Gt", "Lt")
+_OPERATORS_WITH_VALUES = ("In", "NotIn")
+_OPERATORS_WITHOUT_VALUES = ("Exists", "DoesNotExist")
+_COMPARISON_OPERATORS = ("Gt", "Lt")
 
 
 def validate(selector: Object, path: str) -> list[FieldError]:
-    """The field errors of the selector at `path`."""
+    """The field errors of a LabelSelector at `path`: invalid keys, values and operators."""
     errors = []
     for key, value in (selector.get("matchLabels") or {}).items():
         errors += checks.well_formed(key, f"{path}.matchLabels", names.label_key_errors)
@@ -27,19 +27,19 @@ def validate(selector: Object, path: str) -> list[FieldError]:
 def requirement_errors(requirement: Object, path: str, *, is_comparing: bool = False) -> list[FieldError]:
     """The field errors of one requirement; `is_comparing`: whether `Gt` and `Lt` are operators, too (node affinity)."""
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
-    field_path = f"{path}.values"
-    if operator in _WITH_VALUES:
-        errors = checks.present(values, field_path, "must be specified when `operator` is 'In' or 'NotIn'")
-    elif operator in _WITHOUT_VALUES:
+    values_path = f"{path}.values"
+    if operator in _OPERATORS_WITH_VALUES:
+        errors = checks.present(values, values_path, "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in _OPERATORS_WITHOUT_VALUES:
         message = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        errors = [forbidden(field_path, message)] if values else []
-    elif is_comparing and operator in _COMPARING:
+        errors = [forbidden(values_path, message)] if values else []
+    elif is_comparing and operator in _COMPARISON_OPERATORS:
         message = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-        errors = checks.present(len(values) == 1, field_path, message)
+        errors = checks.present(len(values) == 1, values_path, message)
     else:
         errors = [invalid(f"{path}.operator", operator, "not a valid selector operator")]
     errors += checks.well_formed(requirement.get("key", ""), f"{path}.key", names.label_key_errors)
-    return errors + checks.each_well_formed(values, field_path, names.label_value_errors)
+    return errors + checks.each_well_formed(values, values_path, names.label_value_errors)
 
 
 def is_empty(selector: Object) -> bool:

@@ -1,7 +1,8 @@
 """Validates `metadata`, by rules that all kinds share: names, labels, annotations, owner references, finalizers.
 
 The API server calls `validate_metadata` before a kind's own validation; kinds whose specs carry labels or annotations
-call `label_errors` and `annotation_errors`.
+call `label_errors` and `annotation_errors`. A kind whose names have another rule than DNS subdomains: an entry of
+_NAME_RULES.
 
 Source: docs/spec/api.md 2.7 (metadata); golden captures of rejected objects.
 """
@@ -20,14 +21,14 @@ ANNOTATIONS_MAX_BYTES = 256 * 1024
 _NameRule = Callable[[str], list[str]]
 
 _RBAC = "rbac.authorization.k8s.io"
-_KINDS_WITH_ANY_NAME = (
+_KINDS_WITH_PATH_SEGMENT_NAMES = (
     "apiservices.apiregistration.k8s.io",
     "events",
     "poddisruptionbudgets.policy",
     *(f"{plural}.{_RBAC}" for plural in ("clusterrolebindings", "clusterroles", "rolebindings", "roles")),
 )
 _NAME_RULES: Mapping[str, _NameRule] = {
-    **dict.fromkeys(_KINDS_WITH_ANY_NAME, names.path_segment_errors),
+    **dict.fromkeys(_KINDS_WITH_PATH_SEGMENT_NAMES, names.path_segment_errors),
     "clustertrustbundles.certificates.k8s.io": lambda _name: [],
     **dict.fromkeys(("namespaces", "services", "statefulsets.apps"), names.dns_label_errors),
 }
@@ -48,25 +49,31 @@ def validate_metadata(resource: Resource, new: Object, old: Object | None) -> li
         new: the object; a generated name is already in its `metadata.name`.
         old: the stored object; None on create.
     """
-    meta = new.get("metadata") or {}
-    errors = _name_errors(resource, meta) if old is None else _change_errors(meta, old.get("metadata") or {})
-    errors += label_errors(meta.get("labels") or {}, "metadata.labels")
-    errors += annotation_errors(meta.get("annotations") or {}, "metadata.annotations")
-    errors += owner_errors(meta.get("ownerReferences") or [], "metadata.ownerReferences")
-    finalizers = meta.get("finalizers") or []
-    unqualified = [] if resource.strategy.allows_bare_finalizers else _unqualified_errors(finalizers)
-    return [*errors, *_finalizer_errors(finalizers), *unqualified]
+    object_metadata = new.get("metadata") or {}
+    if old is None:
+        errors = _name_errors(resource, object_metadata)
+    else:
+        errors = _change_errors(object_metadata, old.get("metadata") or {})
+    errors += label_errors(object_metadata.get("labels") or {}, "metadata.labels")
+    errors += annotation_errors(object_metadata.get("annotations") or {}, "metadata.annotations")
+    errors += owner_errors(object_metadata.get("ownerReferences") or [], "metadata.ownerReferences")
+    finalizers = object_metadata.get("finalizers") or []
+    unqualified_errors = [] if resource.strategy.allows_bare_finalizers else _unqualified_errors(finalizers)
+    return [*errors, *_finalizer_errors(finalizers), *unqualified_errors]
 
 
-def _name_errors(resource: Resource, meta: Object) -> list[FieldError]:
+def _name_errors(resource: Resource, object_metadata: Object) -> list[FieldError]:
+    """Field errors of `name` and `generateName` of a new object, by the rule of its kind."""
     rule = _NAME_RULES.get(resource.storage_key, names.dns_subdomain_errors)
-    prefix = meta.get("generateName", "")
-    errors = checks.well_formed_if_set(prefix, "metadata.generateName", lambda text: rule(_as_name(text)))
+    prefix = object_metadata.get("generateName", "")
+    errors = checks.well_formed_if_set(
+        prefix, "metadata.generateName", lambda generate_name: rule(_prefix_as_name(generate_name))
+    )
     message = "name or generateName is required"
-    return errors + checks.required_form(meta.get("name", ""), "metadata.name", rule, message)
+    return errors + checks.required_form(object_metadata.get("name", ""), "metadata.name", rule, message)
 
 
-def _as_name(prefix: str) -> str:
+def _prefix_as_name(prefix: str) -> str:
     """A generateName in the form that is validated as name: a dash at the end counts as valid."""
     return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
@@ -84,7 +91,7 @@ def annotation_errors(annotations: Mapping[str, str], path: str) -> list[FieldEr
     """The field errors of a map of annotations: keys that are no qualified names, too much text in sum."""
     errors = []
     for key in sorted(annotations):
-        errors += [invalid(path, key, text) for text in names.label_key_errors(key.lower())]
+        errors += [invalid(path, key, message) for message in names.label_key_errors(key.lower())]
     total_bytes = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     return errors + ([too_long(path, ANNOTATIONS_MAX_BYTES)] if total_bytes > ANNOTATIONS_MAX_BYTES else [])
 
@@ -94,20 +101,20 @@ def owner_errors(owners: list[Object], path: str) -> list[FieldError]:
     errors = []
     controllers: list[str] = []
     for index, owner in enumerate(owners):
-        errors += _errors_of_owner(owner, f"{path}[{index}]")
+        errors += _owner_reference_errors(owner, f"{path}[{index}]")
         if owner.get("controller"):
             controllers.append(f"{owner.get('kind', '')}/{owner.get('name', '')}")
     if len(controllers) > 1:
-        text = (
+        message = (
             'Only one reference can have Controller set to true. Found "true" in references for '
             f"{controllers[0]} and {controllers[1]}"
         )
-        errors.append(invalid(path, [_owner_json(owner) for owner in owners], text))
+        errors.append(invalid(path, [_owner_json(owner) for owner in owners], message))
     return errors
 
 
-def _errors_of_owner(owner: Object, path: str) -> list[FieldError]:
-    """Errors of an owner reference; Events own nothing."""
+def _owner_reference_errors(owner: Object, path: str) -> list[FieldError]:
+    """Field errors of one owner reference; an Event cannot be an owner."""
     api_version = owner.get("apiVersion", "")
     group, _, version = api_version.rpartition("/")
     errors = []
@@ -115,7 +122,9 @@ def _errors_of_owner(owner: Object, path: str) -> list[FieldError]:
         errors.append(required(f"{path}.apiVersion", "must not be empty"))
     elif "/" in group or not version:
         errors.append(invalid(f"{path}.apiVersion", api_version, "must be <group>/<version> or <version>"))
-    errors += [required(f"{path}.{key}", "must not be empty") for key in ("kind", "name", "uid") if not owner.get(key)]
+    errors += [
+        required(f"{path}.{field}", "must not be empty") for field in ("kind", "name", "uid") if not owner.get(field)
+    ]
     if (group, version, owner.get("kind")) == ("", "v1", "Event"):
         errors.append(invalid(path, _owner_json(owner), "/v1, Kind=Event is disallowed from being an owner"))
     return errors
@@ -133,22 +142,23 @@ def _finalizer_errors(finalizers: list[str]) -> list[FieldError]:
     for name in finalizers:
         errors += checks.well_formed(name, "metadata.finalizers", names.label_key_errors)
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
-        text = "finalizer orphan and foregroundDeletion cannot be both set"
-        errors.append(invalid("metadata.finalizers", finalizers, text))
+        message = "finalizer orphan and foregroundDeletion cannot be both set"
+        errors.append(invalid("metadata.finalizers", finalizers, message))
     return errors
 
 
 def _unqualified_errors(finalizers: list[str]) -> list[FieldError]:
-    text = "name is neither a standard finalizer name nor is it fully qualified"
+    """Field errors of finalizers without a domain that are none of STANDARD_FINALIZERS."""
+    message = "name is neither a standard finalizer name nor is it fully qualified"
     return [
-        invalid(f"metadata.finalizers[{index}]", name, text)
+        invalid(f"metadata.finalizers[{index}]", name, message)
         for index, name in enumerate(finalizers)
         if "/" not in name and name not in STANDARD_FINALIZERS
     ]
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
-    """Errors of an update: what never changes, and finalizers that are added during deletion."""
+    """Field errors of an update: immutable fields, and finalizers that are added during deletion."""
     errors = []
     if old.get("deletionTimestamp"):
         errors += _added_finalizer_errors(new.get("finalizers") or [], old.get("finalizers") or [])
@@ -158,13 +168,13 @@ def _change_errors(new: Object, old: Object) -> list[FieldError]:
     return errors
 
 
-def _added_finalizer_errors(new: list[str], old: list[str]) -> list[FieldError]:
+def _added_finalizer_errors(new_finalizers: list[str], old_finalizers: list[str]) -> list[FieldError]:
     """An error that names the new finalizers, if there are some."""
-    added_names = [name for name in new if name not in old]
+    added_names = [name for name in new_finalizers if name not in old_finalizers]
     if not added_names:
         return []
     names_text = ", ".join(json.dumps(name) for name in sorted(added_names))
-    text = (
+    message = (
         f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{names_text}}}"
     )
-    return [forbidden("metadata.finalizers", text)]
+    return [forbidden("metadata.finalizers", message)]

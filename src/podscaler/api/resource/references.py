@@ -24,10 +24,10 @@ _DOMAIN_PATH = re.compile(_DOMAIN_PATH_TEXT)
 
 
 def name_errors(reference: Object, path: str) -> list[FieldError]:
-    """The field errors of `kind` and `name`: missing, or no segment of a URL path."""
+    """The field errors of `kind` and `name` of a reference: missing, or no segment of a URL path."""
     errors = []
-    for key in ("kind", "name"):
-        value, field_path = reference.get(key, ""), f"{path}.{key}"
+    for field in ("kind", "name"):
+        value, field_path = reference.get(field, ""), f"{path}.{field}"
         errors += checks.required_form(value, field_path, names.path_segment_errors)
     return errors
 
@@ -58,9 +58,9 @@ def domain_path_errors(name: str, path: str) -> list[FieldError]:
     """The field errors of a name such as `acme.io/foo`: a domain, and a path within it."""
     if not name:
         return [required(path)]
-    domain, _, rest = name.partition("/")
-    if not domain or not rest:
+    domain, _, path_in_domain = name.partition("/")
+    if not domain or not path_in_domain:
         return [invalid(path, name, 'must be a domain-prefixed path (such as "acme.io/foo")')]
     errors = checks.well_formed(domain, path, names.dns_subdomain_errors)
     message = f"Invalid path (regex used for validation is '{_DOMAIN_PATH_TEXT}')"
-    return errors + checks.holds(_DOMAIN_PATH.fullmatch(rest), path, rest, message)
+    return errors + checks.holds(_DOMAIN_PATH.fullmatch(path_in_domain), path, path_in_domain, message)

@@ -1,8 +1,9 @@
 """Defines the record of a served kind: `Resource`, with its versions, strategy (hooks of writes), table and scale.
 
 `podscaler.api.kinds.catalog` lists the records; `podscaler.controlplane` serves every listed kind. A new kind is a new
-record, never a new branch in the server; `api.kinds.core.lease` is a short example. Objects are JSON-ready dicts;
-functions in records neither read the clock nor make random values (the server sets uid, creationTimestamp,
+record, never a new branch in the server; `api.kinds.core.lease` is a short example. A new hook is an attribute of
+Strategy, with a default that does nothing, and a call in `podscaler.controlplane.registry`. Objects are JSON-ready
+dicts; functions in records neither read the clock nor make random values (the server sets uid, creationTimestamp,
 resourceVersion and generated names).
 """
 
@@ -30,8 +31,8 @@ def _nothing_of(new: Object, old: Object) -> None:
     del new, old
 
 
-def _as_stored(sent: Object) -> Callable[[Object], Object]:
-    del sent
+def _as_stored(sent_object: Object) -> Callable[[Object], Object]:
+    del sent_object
     return _same
 
 
@@ -94,7 +95,8 @@ class Strategy:
     has_generation: bool = False
     spec_of: Callable[[Object], Any] = lambda obj: obj.get("spec")
     grace_period_s: Callable[[Object, int | None], int] | None = None
-    """For kinds that are deleted gracefully (Pod): the grace period for what a delete asks for, None for nothing."""
+    """For kinds that are deleted gracefully (Pod): from an object and the requested grace period (None: none is
+    requested) to the grace period of the delete."""
     prepare_delete: Callable[[Object], None] = _nothing
     """Changes, in place, an object that a delete marks with a deletionTimestamp instead of removing it."""
     is_held: Callable[[Object], bool] = lambda _obj: False

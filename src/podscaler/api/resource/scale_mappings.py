@@ -1,6 +1,7 @@
 """Maps workloads to autoscaling/v1 Scale and back, and prints a Scale as a Table.
 
-Called by the records of workloads, and by the API server for `kubectl get deploy web --subresource=scale`.
+BY_LABEL_SELECTOR and BY_LABEL_PAIRS are used by the records of workloads; PRINTER by the API server for `kubectl get
+deploy web --subresource=scale`. Workloads are JSON objects.
 
 Source: docs/spec/api.md 5 (Scale subresource).
 """
@@ -23,7 +24,7 @@ def status_replicas(workload: Object) -> int:
 
 
 def set_replicas(workload: Object, count: int) -> None:
-    """Set `spec.replicas` in place."""
+    """Sets `spec.replicas`, in place."""
     workload.setdefault("spec", {})["replicas"] = count
 
 
@@ -32,8 +33,8 @@ def _selector(workload: Object) -> str:
 
 
 def _label_pairs(workload: Object) -> str:
-    pairs = (workload.get("spec") or {}).get("selector") or {}
-    return printing.labels(pairs) if pairs else ""
+    labels = (workload.get("spec") or {}).get("selector") or {}
+    return printing.labels(labels) if labels else ""
 
 
 BY_LABEL_SELECTOR = ScaleMapping(replicas, status_replicas, _selector, set_replicas)

@@ -13,51 +13,54 @@ from typing import Any
 from podscaler.api.machinery.quantity import Quantity
 
 # Names of fields, at any depth: quantities, maps of quantities, and maps whose empty value equals a missing one.
+# A new field of one of these kinds: add its name.
 _QUANTITY_FIELDS = frozenset({"value", "averageValue", "tolerance", "sizeLimit", "divisor", "storage"})
 _QUANTITY_MAP_FIELDS = frozenset({"limits", "requests", "overhead", "capacity", "allocatable"})
 _MAP_FIELDS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", *_QUANTITY_MAP_FIELDS})
 
 
-def same(left: Any, right: Any) -> bool:
+def same(first_value: Any, second_value: Any) -> bool:
     """Whether two JSON values have the same meaning."""
-    return bool(left == right) or bool(meaning(left) == meaning(right))
+    return bool(first_value == second_value) or bool(meaning(first_value) == meaning(second_value))
 
 
-def meaning(value: Any, name: str = "") -> Any:
-    """A value that is equal for parts of objects with the same meaning.
+def meaning(value: Any, field: str = "") -> Any:
+    """A value that is equal for two parts of objects exactly if they have the same meaning.
 
     Args:
         value: a part of an object.
-        name: of the field that has the value, by which quantities are recognized.
+        field: the name of the field that has the value, by which quantities are recognized; empty for a whole object.
     """
     if isinstance(value, dict):
-        parts = {key: meaning(part, _amount_name(name, key)) for key, part in value.items()}
-        return {key: part for key, part in parts.items() if not _is_nothing(key, part)}
+        members = {key: meaning(member, _field_for_comparison(field, key)) for key, member in value.items()}
+        return {key: member for key, member in members.items() if not _equals_missing(key, member)}
     if isinstance(value, list):
-        return [meaning(part, name) for part in value]
-    if name in _QUANTITY_FIELDS and isinstance(value, str):
-        return _amount(value)
+        return [meaning(member, field) for member in value]
+    if field in _QUANTITY_FIELDS and isinstance(value, str):
+        return _parse_amount(value)
     return value
 
 
 def copied(value: Any) -> Any:
     """A deep copy of a JSON value."""
     if isinstance(value, dict):
-        return {key: copied(part) for key, part in value.items()}
-    return [copied(part) for part in value] if isinstance(value, list) else value
+        return {key: copied(member) for key, member in value.items()}
+    return [copied(member) for member in value] if isinstance(value, list) else value
 
 
-def _amount_name(parent: str, key: str) -> str:
-    return "value" if parent in _QUANTITY_MAP_FIELDS else key
+def _field_for_comparison(parent_field: str, field: str) -> str:
+    """The name by which a member is compared: in a map of quantities that of a quantity field, else its own."""
+    return "value" if parent_field in _QUANTITY_MAP_FIELDS else field
 
 
-def _is_nothing(key: str, part: Any) -> bool:
-    return part is None or part == [] or (part == {} and key in _MAP_FIELDS)
+def _equals_missing(field: str, member_meaning: Any) -> bool:
+    """Whether a member means the same as a missing one: null, an empty list, an empty map of _MAP_FIELDS."""
+    return member_meaning is None or member_meaning == [] or (member_meaning == {} and field in _MAP_FIELDS)
 
 
-def _amount(text: str) -> Any:
-    """The quantity; or the text, since the `value` of an environment variable need not be a quantity."""
+def _parse_amount(quantity_text: str) -> Any:
+    """The quantity; or the text: the `value` of an environment variable need not be a quantity."""
     try:
-        return Quantity.parse(text)
+        return Quantity.parse(quantity_text)
     except ValueError:
-        return text
+        return quantity_text

@@ -26,22 +26,23 @@ def signer_name_errors(signer: str, path: str) -> list[FieldError]:
     """
     if not signer:
         return [required(path)]
-    parts = signer.split("/")
-    if len(parts) != 2:
+    domain_and_path = signer.split("/")
+    if len(domain_and_path) != 2:
         return [invalid(path, signer, _FORM)]
-    domain, last = parts
+    domain, signer_path = domain_and_path
     errors = [too_long(path, _DOMAIN_MAX_BYTES)] if len(domain.encode()) > _DOMAIN_MAX_BYTES else []
     errors += _label_errors(domain, path, names.dns_label_errors)
     errors += checks.holds("." in domain, path, domain, _DOMAIN_FORM)
-    errors += _label_errors(last, path, names.dns_subdomain_errors)
+    errors += _label_errors(signer_path, path, names.dns_subdomain_errors)
     return errors + ([too_long(path, _SIGNER_MAX_BYTES)] if len(signer.encode()) > _SIGNER_MAX_BYTES else [])
 
 
 def bundle_name_messages(name: str, signer: str) -> list[str]:
-    """What is wrong with the name of a ClusterTrustBundle.
+    """The messages about the name of a ClusterTrustBundle; empty for a valid one.
 
     Args:
-        signer: the name of its signer, which the name begins with; empty if it has none.
+        name: the name of the bundle.
+        signer: the name of its signer, with which the name must begin; empty if it has none.
     """
     if not signer:
         if ":" in name:
@@ -57,5 +58,7 @@ def _label_errors(dotted: str, path: str, rule: checks.Rule) -> list[FieldError]
     """The errors of the first label of a dotted name that is malformed."""
     for label in dotted.split("."):
         if messages := rule(label):
-            return [invalid(path, dotted, f"validating label {quoting.quoted(label)}: {text}") for text in messages]
+            return [
+                invalid(path, dotted, f"validating label {quoting.quoted(label)}: {message}") for message in messages
+            ]
     return []

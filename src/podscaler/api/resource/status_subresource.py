@@ -36,36 +36,38 @@ def start_with(status: Object) -> Callable[[Object], None]:
 
 def keep_status(new: Object, old: Object) -> None:
     """The `prepare_update` hook: the status stays that of the stored object."""
-    _copy("status", new, old)
+    _keep_field("status", new, old)
 
 
 def keep_spec(new: Object, old: Object) -> None:
     """The `prepare_status_update` hook: the spec stays that of the stored object."""
-    _copy("spec", new, old)
+    _keep_field("spec", new, old)
 
 
-def _copy(part: str, new: Object, old: Object) -> None:
-    if part in old:
-        new[part] = old[part]
+def _keep_field(field: str, new: Object, old: Object) -> None:
+    """Makes `new[field]` equal to `old[field]`, in place; a field that `old` lacks is removed."""
+    if field in old:
+        new[field] = old[field]
     else:
-        new.pop(part, None)
+        new.pop(field, None)
 
 
 def validate_conditions(conditions: list[Object] | None, path: str) -> list[FieldError]:
     """The field errors of a list of meta/v1 Condition, whose types must differ."""
-    seen: set[str] = set()
-    return checks.each(
-        conditions,
-        path,
-        lambda condition, at: checks.not_repeated(condition.get("type", ""), at, seen) + _errors_of(condition, at),
-    )
+    earlier_types: set[str] = set()
+    errors = []
+    for index, condition in enumerate(conditions or []):
+        item_path = f"{path}[{index}]"
+        errors += checks.not_repeated(condition.get("type", ""), item_path, earlier_types)
+        errors += _condition_errors(condition, item_path)
+    return errors
 
 
-def _errors_of(condition: Object, path: str) -> list[FieldError]:
-    """Errors of one condition."""
-    kind, status, message = (condition.get(name, "") for name in ("type", "status", "message"))
+def _condition_errors(condition: Object, path: str) -> list[FieldError]:
+    """Field errors of one condition: its type, status, times, reason and message."""
+    condition_type, status, message = (condition.get(name, "") for name in ("type", "status", "message"))
     generation, reason = condition.get("observedGeneration", 0), condition.get("reason", "")
-    errors = checks.required_form(kind, f"{path}.type", names.label_key_errors, "is required")
+    errors = checks.required_form(condition_type, f"{path}.type", names.label_key_errors, "is required")
     errors += checks.required_one_of(status, f"{path}.status", _STATUSES)
     if generation < 0:
         errors.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))

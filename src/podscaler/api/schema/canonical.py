@@ -54,36 +54,40 @@ def canonical(obj: Object, message: str, *, stored: Object | None = None) -> Obj
         KeyError: the schema does not have `message`.
     """
     rules = _rules(message)
-    out: Object = {key: obj[key] for key in ("kind", "apiVersion") if obj.get(key)}
-    stored_fields = stored or {}
+    canonical_object: Object = {key: obj[key] for key in ("kind", "apiVersion") if obj.get(key)}
+    stored_members = stored or {}
     for name, rule in rules.items():
         value = obj.get(name)
-        canonical_value = value if value is not None and value is stored_fields.get(name) else _value(value, rule)
+        is_shared = value is not None and value is stored_members.get(name)
+        canonical_value = value if is_shared else _canonical_value(value, rule)
         if canonical_value is not None:
-            out[name] = canonical_value
+            canonical_object[name] = canonical_value
         elif rule.is_always_present:
-            out[name] = None
-    return out
+            canonical_object[name] = None
+    return canonical_object
 
 
-def _value(value: Any, rule: _Rule) -> Any:
+def _canonical_value(value: Any, rule: _Rule) -> Any:
+    """The canonical form of the value of a field; None is a missing one."""
     if value is None:
         return canonical({}, rule.message) if rule.is_filled else rule.empty
     if rule.is_list or rule.is_map:
-        return _elements(value, rule) if value else None
+        return _canonical_elements(value, rule) if value else None
     return canonical(value, rule.message) if rule.message else value
 
 
-def _elements(value: Any, rule: _Rule) -> Any:
+def _canonical_elements(value: Any, rule: _Rule) -> Any:
+    """The canonical form of the elements of a list or map that is not empty."""
     if not rule.message:
         return value
     if rule.is_list:
-        return [canonical(item, rule.message) for item in value]
-    return {key: canonical(item, rule.message) for key, item in value.items()}
+        return [canonical(element, rule.message) for element in value]
+    return {key: canonical(element, rule.message) for key, element in value.items()}
 
 
 @cache
 def _rules(message: str) -> dict[str, _Rule]:
+    """Field of a message -> its rule."""
     return {field.name: _rule(field) for field in schema.get_message(message).json_fields()}
 
 
@@ -93,9 +97,8 @@ def _rule(field: Field) -> _Rule:
     is_struct = target is not None and not _is_own_form(target)
     is_plain = not field.repeated and not field.map and not field.pointer
     is_listed = target is not None and target.list
-    is_always_present = not field.omitempty or (
-        is_plain and target is not None and not is_listed and not field.omitzero
-    )
+    is_embedded_struct = is_plain and target is not None and not is_listed  # which omitempty does not leave out
+    is_always_present = not field.omitempty or (is_embedded_struct and not field.omitzero)
     return _Rule(
         message=field.type if is_struct else "",
         is_list=field.repeated,

@@ -49,7 +49,7 @@ class _FieldPlan:
     decode: Decode
 
 
-class _Struct:
+class _StructDecoder:
     """The decoder of a message with fields."""
 
     __slots__ = ("fields", "go_type")
@@ -59,47 +59,53 @@ class _Struct:
         self.fields: dict[str, _FieldPlan] = {}
 
     def __call__(self, value: Any, state: DecodeState) -> Any:
+        """The decoded object, with known fields only; ABSENT for a value that is no object.
+
+        Unknown fields and type errors are recorded in the state.
+        """
         if not isinstance(value, dict):
             state.mismatch(value, self.go_type)
             return ABSENT
         steps = state.steps
         steps.append(None)
-        out: dict[str, Any] = {}
-        last_order, in_order = -1, True
-        for key, raw in value.items() if type(value) is dict else self._pairs(cast("Repeated", value), state):
+        decoded_fields: dict[str, Any] = {}
+        last_order, is_in_order = -1, True
+        members = value.items() if type(value) is dict else self._report_repeated(cast("Repeated", value), state)
+        for key, field_value in members:
             plan = self.fields.get(key)
             if plan is None:
                 state.unknown(key)
                 continue
-            if raw is None:
+            if field_value is None:
                 continue
-            if type(raw) is plan.exact_type:
-                item = raw
+            if type(field_value) is plan.exact_type:
+                decoded = field_value
             else:
                 steps[-1] = plan.location
-                item = plan.decode(raw, state)
-            if item is not ABSENT and (item or plan.keeps_zero):
-                out[key] = item
-                in_order = in_order and plan.order > last_order
+                decoded = plan.decode(field_value, state)
+            if decoded is not ABSENT and (decoded or plan.keeps_zero):
+                decoded_fields[key] = decoded
+                is_in_order = is_in_order and plan.order > last_order
                 last_order = plan.order
         steps.pop()
-        return out if in_order else self._sorted(out)
+        return decoded_fields if is_in_order else self._in_schema_order(decoded_fields)
 
-    def _pairs(self, value: Repeated, state: DecodeState) -> Iterator[tuple[str, Any]]:
-        """The members of an object with repeated names, which are reported."""
-        seen: set[str] = set()
-        for key, item in value.pairs:
-            if key in seen and key in self.fields:
+    def _report_repeated(self, value: Repeated, state: DecodeState) -> Iterator[tuple[str, Any]]:
+        """Yields the members of an object with repeated names; repeated fields are reported to the state."""
+        earlier_keys: set[str] = set()
+        for key, member in value.pairs:
+            if key in earlier_keys and key in self.fields:
                 state.duplicate(key)
-            seen.add(key)
-            yield key, item
+            earlier_keys.add(key)
+            yield key, member
 
-    def _sorted(self, out: dict[str, Any]) -> dict[str, Any]:
+    def _in_schema_order(self, decoded_fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields of an object in the order of the schema."""
         fields = self.fields
-        return dict(sorted(out.items(), key=lambda pair: fields[pair[0]].order))
+        return dict(sorted(decoded_fields.items(), key=lambda pair: fields[pair[0]].order))
 
 
-_structs: dict[str, _Struct] = {}
+_struct_decoders: dict[str, _StructDecoder] = {}
 
 
 def for_message(name: str) -> Decode:
@@ -107,29 +113,30 @@ def for_message(name: str) -> Decode:
     if name in OWN_FORMS:
         return OWN_FORMS[name]
     if name in schema.UNIONS:
-        return _union(name)
+        return _union_decoder(name)
     message = schema.get_message(name)
-    return _list_of("string", schema.go_name(name)) if message.list else _struct(message)
+    return _list_decoder("string", schema.go_name(name)) if message.list else _struct_decoder(message)
 
 
-def _struct(message: Message) -> _Struct:
+def _struct_decoder(message: Message) -> _StructDecoder:
     """The decoder of a message; it is known before its fields are planned, as types contain themselves."""
-    struct = _structs.get(message.name)
+    struct = _struct_decoders.get(message.name)
     if struct is None:
-        struct = _structs[message.name] = _Struct(message.name)
+        struct = _struct_decoders[message.name] = _StructDecoder(message.name)
         for order, (field, location) in enumerate(_located_fields(message)):
-            struct.fields[field.name] = _plan(field, location, order)
+            struct.fields[field.name] = _plan_field(field, location, order)
     return struct
 
 
 def _located_fields(message: Message) -> Iterator[tuple[Field, FieldLocation]]:
+    """Yields the fields of a message in the order of the schema, each with its name in errors."""
     for field in _TYPE_META if message.type_meta else ():
         yield field, FieldLocation(message.short_name, ("TypeMeta", field.name))
     yield from _own_fields(message, message.short_name, ())
 
 
 def _own_fields(message: Message, struct: str, path: tuple[str, ...]) -> Iterator[tuple[Field, FieldLocation]]:
-    """The fields of a message, those of inlined messages in their place."""
+    """Yields the fields of a message; those of inlined messages stand in their place."""
     for field in message.fields:
         if field.inline:
             inlined = schema.get_message(field.type)
@@ -138,38 +145,46 @@ def _own_fields(message: Message, struct: str, path: tuple[str, ...]) -> Iterato
             yield field, FieldLocation(struct, (*path, field.name))
 
 
-def _plan(field: Field, location: FieldLocation, order: int) -> _FieldPlan:
-    """How a field is decoded."""
+def _plan_field(field: Field, location: FieldLocation, order: int) -> _FieldPlan:
+    """The plan of one field; `order` is its position in the decoded object."""
     is_plain = not field.repeated and not field.map
     return _FieldPlan(
         location=location,
         order=order,
         exact_type=_EXACT_TYPES.get(field.type) if is_plain else None,
         keeps_zero=not (is_plain and field.is_scalar) or field.pointer or not field.omitempty,
-        decode=_decoder(field),
+        decode=_field_decoder(field),
     )
 
 
-def _decoder(field: Field) -> Decode:
+def _field_decoder(field: Field) -> Decode:
+    """The decoder of a field: of a list, a map or a single value."""
     if field.repeated:
-        return _list_of(field.type, field.go_type, field.element_go_type)
-    element = _element(field.type, field.element_go_type)
-    return _map_of(field.type, field.go_type, element) if field.map else element
+        return _list_decoder(field.type, field.go_type, field.element_go_type)
+    decode_element = _element_decoder(field.type, field.element_go_type)
+    return _map_decoder(field.type, field.go_type, decode_element) if field.map else decode_element
 
 
-def _element(kind: str, go_type: str) -> Decode:
-    return decode_values.scalar(kind, go_type) if kind in schema.SCALARS else for_message(kind)
+def _element_decoder(type_name: str, go_type: str) -> Decode:
+    return decode_values.scalar_decoder(type_name, go_type) if type_name in schema.SCALARS else for_message(type_name)
 
 
-def _zero(kind: str) -> Any:
-    if kind in ZERO_VALUES:
-        return ZERO_VALUES[kind]
-    return [] if schema.get_message(kind).list else {}
+def _zero_value(type_name: str) -> Any:
+    """The JSON form of Go's zero value of a type."""
+    if type_name in ZERO_VALUES:
+        return ZERO_VALUES[type_name]
+    return [] if schema.get_message(type_name).list else {}
 
 
-def _list_of(kind: str, go_type: str, element_go_type: str = "string") -> Decode:
-    """The decoder of lists; a value that is no list is a mismatch with the Go type."""
-    element = _element(kind, element_go_type)
+def _list_decoder(type_name: str, go_type: str, element_go_type: str = "string") -> Decode:
+    """The decoder of lists.
+
+    Args:
+        type_name: the type of the elements: a scalar or a message.
+        go_type: the Go type of the list, for errors.
+        element_go_type: the Go type of an element, for errors.
+    """
+    decode_element = _element_decoder(type_name, element_go_type)
 
     def decode(value: Any, state: DecodeState) -> Any:
         if type(value) is not list:
@@ -177,17 +192,23 @@ def _list_of(kind: str, go_type: str, element_go_type: str = "string") -> Decode
             return ABSENT
         state.steps.append(0)
         decoded = []
-        for index, item in enumerate(value):
+        for index, member in enumerate(value):
             state.steps[-1] = index
-            decoded.append(_or_zero(item, element, kind, state))
+            decoded.append(_decode_or_zero(member, decode_element, type_name, state))
         state.steps.pop()
         return decoded
 
     return decode
 
 
-def _map_of(kind: str, go_type: str, element: Decode) -> Decode:
-    """The decoder of maps with any keys; repeated keys are reported."""
+def _map_decoder(type_name: str, go_type: str, decode_element: Decode) -> Decode:
+    """The decoder of maps with any keys; repeated keys are reported.
+
+    Args:
+        type_name: the type of the elements: a scalar or a message.
+        go_type: the Go type of the map, for errors.
+        decode_element: the decoder of an element.
+    """
 
     def decode(value: Any, state: DecodeState) -> Any:
         if not isinstance(value, dict):
@@ -195,55 +216,57 @@ def _map_of(kind: str, go_type: str, element: Decode) -> Decode:
             return ABSENT
         state.steps.append(None)
         if type(value) is Repeated:
-            _note_repeated_keys(value, state)
+            _report_repeated_keys(value, state)
         decoded = {}
-        for key, item in value.items():
+        for key, member in value.items():
             state.steps[-1] = key
-            decoded[key] = _or_zero(item, element, kind, state)
+            decoded[key] = _decode_or_zero(member, decode_element, type_name, state)
         state.steps.pop()
         return decoded
 
     return decode
 
 
-def _note_repeated_keys(value: Repeated, state: DecodeState) -> None:
-    seen: set[str] = set()
+def _report_repeated_keys(value: Repeated, state: DecodeState) -> None:
+    """Reports the repeated keys of a map to the state."""
+    earlier_keys: set[str] = set()
     for key, _ in value.pairs:
-        if key in seen:
+        if key in earlier_keys:
             state.duplicate(key)
-        seen.add(key)
+        earlier_keys.add(key)
 
 
-def _or_zero(item: Any, element: Decode, kind: str, state: DecodeState) -> Any:
-    decoded = ABSENT if item is None else element(item, state)
-    return _zero(kind) if decoded is ABSENT else decoded
+def _decode_or_zero(value: Any, decode_element: Decode, type_name: str, state: DecodeState) -> Any:
+    """The decoded element of a list or map; Go's zero value for null, and for one that cannot be decoded."""
+    decoded = ABSENT if value is None else decode_element(value, state)
+    return _zero_value(type_name) if decoded is ABSENT else decoded
 
 
 _JSON_SCHEMA = "apiextensions/v1.JSONSchemaProps"
 
 
-def _union(name: str) -> Decode:
+def _union_decoder(name: str) -> Decode:
     """The decoder of JSONSchemaPropsOrArray, -OrBool or -OrStringArray: a schema, or what the name says."""
 
     def decode(value: Any, state: DecodeState) -> Any:
         if isinstance(value, dict):
-            return _inner(for_message(_JSON_SCHEMA), value)
+            return _decode_separately(for_message(_JSON_SCHEMA), value)
         if name == schema.SCHEMA_OR_BOOL:
             if isinstance(value, bool):
                 return value
             raise state.fail("boolean or JSON schema expected")
         if not isinstance(value, list):
             return ABSENT
-        kind, go_type = ("string", "[]string") if name == schema.SCHEMA_OR_STRINGS else (_JSON_SCHEMA, "")
-        return _inner(_list_of(kind, go_type), value)
+        element_type, go_type = ("string", "[]string") if name == schema.SCHEMA_OR_STRINGS else (_JSON_SCHEMA, "")
+        return _decode_separately(_list_decoder(element_type, go_type), value)
 
     return decode
 
 
-def _inner(element: Decode, value: Any) -> Any:
+def _decode_separately(decode_element: Decode, value: Any) -> Any:
     """Decode with a new state: Go's decoders of these types report neither the path to them nor unknown fields."""
-    inner = DecodeState()
-    decoded = element(value, inner)
-    if inner.error:
-        raise DecodeError(inner.error)
+    separate_state = DecodeState()
+    decoded = decode_element(value, separate_state)
+    if separate_state.error:
+        raise DecodeError(separate_state.error)
     return decoded

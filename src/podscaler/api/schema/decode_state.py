@@ -55,17 +55,19 @@ class DecodeState:
     def mismatch(self, value: Any, go_type: str, *, is_number: bool = False) -> None:
         """Record the type error that `value` cannot become `go_type`; `is_number`: whether that is a number."""
         if not self.error:
-            self.error = self.described(f"json: cannot unmarshal {_kind(value, is_number=is_number)}", go_type)
+            self.error = self._type_error(f"json: cannot unmarshal {_json_type(value, is_number=is_number)}", go_type)
 
-    def fail(self, text: str) -> DecodeError:
+    def fail(self, message: str) -> DecodeError:
         """The error, to be raised, of a value with a decoder of its own."""
-        return DecodeError(text)
+        return DecodeError(message)
 
     def wrong_kind(self, value: Any, go_type: str, *, is_number: bool = False) -> DecodeError:
         """As `mismatch`, but the error is to be raised, by the decoder of a quantity, time, ..."""
-        return DecodeError(self.described(f"json: cannot unmarshal {_kind(value, is_number=is_number)}", go_type))
+        return DecodeError(
+            self._type_error(f"json: cannot unmarshal {_json_type(value, is_number=is_number)}", go_type)
+        )
 
-    def described(self, beginning: str, go_type: str) -> str:
+    def _type_error(self, beginning: str, go_type: str) -> str:
         """`<beginning> into Go struct field PodSpec.spec.nodeName of type string`."""
         locations = [step for step in self.steps if isinstance(step, FieldLocation)]
         if not locations:
@@ -75,15 +77,15 @@ class DecodeState:
 
     def unknown(self, key: str) -> None:
         """Record the problem that the message has no field `key`."""
-        self._problem("unknown field", key)
+        self._record_problem("unknown field", key)
 
     def duplicate(self, key: str) -> None:
         """Record the problem that the field or key `key` is repeated."""
-        self._problem("duplicate field", key)
+        self._record_problem("duplicate field", key)
 
-    def _problem(self, kind: str, key: str) -> None:
+    def _record_problem(self, problem: str, key: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
-            self.problems[f"{kind} {quoting.quoted(self._path(key))}"] = None
+            self.problems[f"{problem} {quoting.quoted(self._path(key))}"] = None
 
     def _path(self, key: str) -> str:
         """The path of a field as Go's messages print it: `spec.containers[0].name`."""
@@ -97,7 +99,7 @@ class DecodeState:
         return f"{path}.{key}" if path else key
 
 
-def _kind(value: Any, *, is_number: bool) -> str:
+def _json_type(value: Any, *, is_number: bool) -> str:
     """Go's name of the JSON type of a value; with the literal of a number where a number is expected."""
     if value is None:
         return "null"

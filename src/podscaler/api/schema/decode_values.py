@@ -1,7 +1,8 @@
 """Decoders of single values: scalars, and messages with a JSON form of their own (quantities, times, IntOrString, ...).
 
 Called by `decode_plan` with a value that is not null and the DecodeState. A decoder returns the value as the API server
-prints it (`0.1` cpu is `100m`), or ABSENT where the server prints none; errors go to the state, or are raised.
+prints it (`0.1` cpu is `100m`), or ABSENT where the server prints none; errors go to the state, or are raised. A
+message with a JSON form of its own has an entry in OWN_FORMS and one in ZERO_VALUES.
 
 Source: the behaviour of the Go types' UnmarshalJSON and MarshalJSON.
 """
@@ -25,24 +26,32 @@ Decode = Callable[[Any, DecodeState], Any]
 
 _INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1), "uint32": (0, 2**32 - 1)}
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/\r\n=")
+_BYTE_MAX = 255
 _ZERO_TIME = "0001-01-01T00:00:00Z"
 _ZERO_MICRO_TIME = "0001-01-01T00:00:00.000000Z"
 
 
-def scalar(kind: str, go_type: str) -> Decode:
-    """The decoder of a scalar of the schema whose Go type is called `go_type` (`v1.PodPhase`)."""
-    if kind in _INTEGER_RANGES:
-        return _integer(go_type, *_INTEGER_RANGES[kind])
-    if kind == "bytes":
-        return _bytes
-    return _double(go_type) if kind == "double" else _exactly({"string": str, "bool": bool}[kind], go_type)
+def scalar_decoder(scalar_type: str, go_type: str) -> Decode:
+    """The decoder of a scalar.
+
+    Args:
+        scalar_type: one of `schema.SCALARS`.
+        go_type: the Go type, for errors: `v1.PodPhase`.
+    """
+    if scalar_type in _INTEGER_RANGES:
+        return _integer_decoder(go_type, *_INTEGER_RANGES[scalar_type])
+    if scalar_type == "bytes":
+        return _decode_bytes
+    if scalar_type == "double":
+        return _double_decoder(go_type)
+    return _exact_type_decoder({"string": str, "bool": bool}[scalar_type], go_type)
 
 
-def _exactly(kind: type, go_type: str) -> Decode:
+def _exact_type_decoder(python_type: type, go_type: str) -> Decode:
     """The decoder of values of one JSON type."""
 
     def decode(value: Any, state: DecodeState) -> Any:
-        if type(value) is kind:
+        if type(value) is python_type:
             return value
         state.mismatch(value, go_type)
         return ABSENT
@@ -50,7 +59,7 @@ def _exactly(kind: type, go_type: str) -> Decode:
     return decode
 
 
-def _integer(go_type: str, lowest: int, highest: int) -> Decode:
+def _integer_decoder(go_type: str, lowest: int, highest: int) -> Decode:
     """The decoder of integers within the bounds of the Go type."""
 
     def decode(value: Any, state: DecodeState) -> Any:
@@ -62,7 +71,7 @@ def _integer(go_type: str, lowest: int, highest: int) -> Decode:
     return decode
 
 
-def _double(go_type: str) -> Decode:
+def _double_decoder(go_type: str) -> Decode:
     """The decoder of numbers; one that Go cannot represent is a mismatch."""
 
     def decode(value: Any, state: DecodeState) -> Any:
@@ -76,10 +85,10 @@ def _double(go_type: str) -> Decode:
     return decode
 
 
-def _bytes(value: Any, state: DecodeState) -> Any:
+def _decode_bytes(value: Any, state: DecodeState) -> Any:
     """Decode base64, with Go's error, to base64 in its canonical form; a list of numbers is bytes too."""
     if type(value) is list:
-        return _byte_list(value, state)
+        return _decode_byte_list(value, state)
     if type(value) is not str:
         state.mismatch(value, "[]uint8")
         return ABSENT
@@ -87,79 +96,82 @@ def _bytes(value: Any, state: DecodeState) -> Any:
     if error:
         state.error = state.error or error
         return ABSENT
-    return base64.b64encode(_decoded_base64(value)).decode()
+    return base64.b64encode(_decode_base64(value)).decode()
 
 
-def base64_error(text: str) -> str:
-    """Go's message about invalid base64; empty where `text` is valid."""
+def base64_error(base64_text: str) -> str:
+    """Go's message about invalid base64; empty where `base64_text` is valid."""
     try:
-        _decoded_base64(text)
+        _decode_base64(base64_text)
     except ValueError:
-        return f"illegal base64 data at input byte {_error_index(text)}"
+        return f"illegal base64 data at input byte {_error_index(base64_text)}"
     return ""
 
 
-def _byte_list(value: list[Any], state: DecodeState) -> Any:
+def _decode_byte_list(value: list[Any], state: DecodeState) -> Any:
     """Go also reads bytes from a list of small numbers."""
-    for item in value:
-        if type(item) is not int or not 0 <= item <= 255:
-            state.mismatch(item, "uint8", is_number=True)
+    for byte in value:
+        if type(byte) is not int or not 0 <= byte <= _BYTE_MAX:
+            state.mismatch(byte, "uint8", is_number=True)
             return ABSENT
     return base64.b64encode(bytes(value)).decode()
 
 
-def _decoded_base64(text: str) -> bytes:
-    return base64.b64decode(text.translate({ord("\r"): None, ord("\n"): None}), validate=True)
+def _decode_base64(base64_text: str) -> bytes:
+    """The bytes of a base64 text; line breaks are allowed. Raises ValueError."""
+    return base64.b64decode(base64_text.translate({ord("\r"): None, ord("\n"): None}), validate=True)
 
 
-def _error_index(text: str) -> int:
+def _error_index(base64_text: str) -> int:
     """The number of bytes before the first character that is not valid base64, as Go reports it."""
-    for index, character in enumerate(text):
+    for index, character in enumerate(base64_text):
         if character not in _BASE64:
-            return len(text[:index].encode())
-    padding = text.find("=")
-    if padding >= 0:
-        begun = padding % 4
-        return padding if begun in {0, 1} else min(len(text), padding + 4 - begun)
-    return len(text) - len(text) % 4
+            return len(base64_text[:index].encode())
+    padding_index = base64_text.find("=")
+    if padding_index >= 0:
+        digits_in_group = padding_index % 4
+        if digits_in_group in {0, 1}:
+            return padding_index
+        return min(len(base64_text), padding_index + 4 - digits_in_group)
+    return len(base64_text) - len(base64_text) % 4
 
 
 @lru_cache(maxsize=8192)
-def canonical_quantity(text: str) -> str:
+def canonical_quantity(quantity_text: str) -> str:
     """A quantity's text as the API server prints it. Raises quantity.QuantityError."""
-    return str(quantity.parse(text.strip(" \t\r\n\v\f\x85\xa0")))
+    return str(quantity.parse(quantity_text.strip(" \t\r\n\v\f\x85\xa0")))
 
 
-def _quantity(value: Any, state: DecodeState) -> Any:
+def _decode_quantity(value: Any, state: DecodeState) -> Any:
     """Decode a quantity, a text or a number, to its canonical text."""
     if isinstance(value, str):
-        text = value
+        quantity_text = value
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        text = literal(value)
+        quantity_text = literal(value)
     else:
         raise state.fail(quantity.MALFORMED)
     try:
-        return canonical_quantity(text)
+        return canonical_quantity(quantity_text)
     except quantity.QuantityError as error:
         raise state.fail(str(error)) from None
 
 
-def _time(value: Any, state: DecodeState) -> Any:
-    text = _own_text(value, state, timestamps.seconds)
-    return ABSENT if text == _ZERO_TIME else text
+def _decode_time(value: Any, state: DecodeState) -> Any:
+    time_text = _parse_text(value, state, timestamps.normalize_time)
+    return ABSENT if time_text == _ZERO_TIME else time_text
 
 
-def _micro_time(value: Any, state: DecodeState) -> Any:
-    text = _own_text(value, state, timestamps.micros)
-    return ABSENT if text == _ZERO_MICRO_TIME else text
+def _decode_micro_time(value: Any, state: DecodeState) -> Any:
+    time_text = _parse_text(value, state, timestamps.normalize_micro_time)
+    return ABSENT if time_text == _ZERO_MICRO_TIME else time_text
 
 
-def _duration(value: Any, state: DecodeState) -> Any:
-    return _own_text(value, state, lambda text: duration.text(duration.parse(text)))
+def _decode_duration(value: Any, state: DecodeState) -> Any:
+    return _parse_text(value, state, lambda duration_text: duration.text(duration.parse(duration_text)))
 
 
-def _own_text(value: Any, state: DecodeState, parse: Callable[[str], str]) -> str:
-    """Decode a text with a parser of its own, whose error ends the decoding."""
+def _parse_text(value: Any, state: DecodeState, parse: Callable[[str], str]) -> str:
+    """The result of `parse` for a text; its ValueError, and a value that is no text, end the decoding."""
     if type(value) is not str:
         raise state.wrong_kind(value, "string")
     try:
@@ -168,27 +180,28 @@ def _own_text(value: Any, state: DecodeState, parse: Callable[[str], str]) -> st
         raise state.fail(str(error)) from None
 
 
-def _int_or_string(value: Any, state: DecodeState) -> Any:
+def _decode_int_or_string(value: Any, state: DecodeState) -> Any:
+    """An int32 or a text as it is; another value ends the decoding."""
     lowest, highest = _INTEGER_RANGES["int32"]
     if type(value) is str or (type(value) is int and lowest <= value <= highest):
         return value
     raise state.wrong_kind(value, "int32", is_number=True)
 
 
-def _free_form(value: Any, state: DecodeState) -> Any:
+def _decode_free_form(value: Any, state: DecodeState) -> Any:
     del state
     return json_text.plain(value) if isinstance(value, dict | list | Number) else value
 
 
 OWN_FORMS: dict[str, Decode] = {
-    schema.QUANTITY: _quantity,
-    schema.TIME: _time,
-    schema.MICRO_TIME: _micro_time,
-    schema.DURATION: _duration,
-    schema.INT_OR_STRING: _int_or_string,
-    schema.RAW_EXTENSION: _free_form,
-    schema.FIELDS_V1: _free_form,
-    schema.JSON: _free_form,
+    schema.QUANTITY: _decode_quantity,
+    schema.TIME: _decode_time,
+    schema.MICRO_TIME: _decode_micro_time,
+    schema.DURATION: _decode_duration,
+    schema.INT_OR_STRING: _decode_int_or_string,
+    schema.RAW_EXTENSION: _decode_free_form,
+    schema.FIELDS_V1: _decode_free_form,
+    schema.JSON: _decode_free_form,
 }
 """Name of a message -> its decoder. `decode_plan` has those of `schema.UNIONS`, which contain other messages."""
 

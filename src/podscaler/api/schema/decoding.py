@@ -87,33 +87,29 @@ def read_type_meta(value: Any) -> TypeMeta:
     if value is None:
         return TypeMeta("", "")
     if not isinstance(value, dict):
-        kind = "array" if isinstance(value, list) else _scalar_kind(value)
-        raise no_type_meta(f"json: cannot unmarshal {kind} into Go value of type {_FIND_KIND}")
-    return TypeMeta(_text(value, "apiVersion"), _text(value, "kind"))
+        json_type = _json_type(value)
+        raise no_type_meta(f"json: cannot unmarshal {json_type} into Go value of type {_FIND_KIND}")
+    return TypeMeta(_read_text(value, "apiVersion"), _read_text(value, "kind"))
 
 
 _FIND_KIND = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
-def _text(value: Object, name: str) -> str:
+def _read_text(body: Object, field: str) -> str:
     """The text of a field of the type meta; empty if it is absent. Raises for another JSON type."""
-    value_of_name = value.get(name)
-    if value_of_name is None:
+    field_value = body.get(field)
+    if field_value is None:
         return ""
-    if not isinstance(value_of_name, str):
-        kind = (
-            "array"
-            if isinstance(value_of_name, list)
-            else "object"
-            if isinstance(value_of_name, dict)
-            else _scalar_kind(value_of_name)
-        )
-        raise no_type_meta(f"json: cannot unmarshal {kind} into Go struct field .{name} of type string")
-    return value_of_name
+    if not isinstance(field_value, str):
+        json_type = _json_type(field_value)
+        raise no_type_meta(f"json: cannot unmarshal {json_type} into Go struct field .{field} of type string")
+    return field_value
 
 
-def _scalar_kind(value: Any) -> str:
-    return "bool" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"
+def _json_type(value: Any) -> str:
+    """Go's name of the JSON type of a value that is not null."""
+    names = ((bool, "bool"), (str, "string"), (list, "array"), (dict, "object"))  # bool first: it is an int, too
+    return next((name for python_type, name in names if isinstance(value, python_type)), "number")
 
 
 def no_type_meta(reason: object) -> DecodeError:
@@ -125,6 +121,6 @@ def summary(body: bytes) -> str:
     """The beginning of a body, as `the object provided is unrecognized` ends with it; `<empty>` for an empty one."""
     if not body:
         return "<empty>"
-    beginning, more = body[:SUMMARY_BYTES], " ..." if len(body) > SUMMARY_BYTES else ""
+    beginning, ellipsis = body[:SUMMARY_BYTES], " ..." if len(body) > SUMMARY_BYTES else ""
     beginning_text = json_text.decode_utf8(beginning) if body.startswith(b"{") else beginning.hex()
-    return beginning_text + more
+    return beginning_text + ellipsis

@@ -20,30 +20,32 @@ _SUCCESSORS = {
     "autoscaling/v2beta2": "autoscaling/v2",
     "extensions/v1beta1": "autoscaling/v1",
 }
+"""Package of an old version -> the package with the texts that it shares."""
 
 
 def of_message(message: str) -> str:
     """The text of a message (`apps/v1.Deployment`); empty without one."""
-    return _text(message, _MESSAGE_KEY)
+    return _find_text(message, _MESSAGE_KEY)
 
 
 def of_field(message: str, field: str) -> str:
     """The text of a message's field (JSON name); empty without one."""
-    return _text(message, field) or _texts()[_COMMON_TABLE].get(field, "")
+    return _find_text(message, field) or _texts()[_COMMON_TABLE].get(field, "")
 
 
-def _text(message: str, name: str) -> str:
+def _find_text(message: str, key: str) -> str:
     """A text of the message, or of the message of that name in the package's successor."""
-    text = _texts().get(message, {}).get(name, "")
+    description = _texts().get(message, {}).get(key, "")
     package, _, short_name = message.rpartition(".")
-    if text or package not in _SUCCESSORS:
-        return text
-    return _text(f"{_SUCCESSORS[package]}.{short_name}", name)
+    if description or package not in _SUCCESSORS:
+        return description
+    return _find_text(f"{_SUCCESSORS[package]}.{short_name}", key)
 
 
 @cache
 def _texts() -> dict[str, dict[str, str]]:
-    texts: dict[str, dict[str, str]] = {}
+    """Message -> key (a field, or _MESSAGE_KEY) -> text."""
+    texts_by_message: dict[str, dict[str, str]] = {}
     for file in (resources.files("podscaler.api.schema.data") / "descriptions").iterdir():
-        texts |= tomllib.loads(file.read_text(encoding="utf-8"))
-    return texts
+        texts_by_message |= tomllib.loads(file.read_text(encoding="utf-8"))
+    return texts_by_message

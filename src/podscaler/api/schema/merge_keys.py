@@ -42,11 +42,11 @@ def merge_strategy(message: str, field: str) -> Merge | None:
     schema_field = schema.find_field(message, field)
     if schema_field is None or not schema_field.patch_strategy:
         return None
-    words = schema_field.patch_strategy.split(",")
+    strategies = schema_field.patch_strategy.split(",")
     return Merge(
-        merge="merge" in words,
-        retain_keys="retainKeys" in words,
-        replace="replace" in words,
+        merge="merge" in strategies,
+        retain_keys="retainKeys" in strategies,
+        replace="replace" in strategies,
         key=schema_field.patch_merge_key,
     )
 

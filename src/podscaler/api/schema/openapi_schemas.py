@@ -1,7 +1,7 @@
 """Makes the `components.schemas` of OpenAPI v3 documents from the facts about the API types.
 
     name("autoscaling/v2.MetricSpec")                      "io.k8s.api.autoscaling.v2.MetricSpec"
-    of(["autoscaling/v2.MetricSpec"], {})[that name]       {"type": "object", "properties": {"type": ...}, ...}
+    schemas_of(["autoscaling/v2.MetricSpec"], {})[that name]       {"type": "object", "properties": {"type": ...}, ...}
 
 Called by `openapi` and for custom resources.
 
@@ -63,7 +63,7 @@ def reference(message: str) -> Json:
     return {"$ref": f"#/components/schemas/{name(message)}"}
 
 
-def of(messages: Iterable[str], kinds: dict[str, list[Json]]) -> Json:
+def schemas_of(messages: Iterable[str], kinds: dict[str, list[Json]]) -> Json:
     """The schemas of messages and of all messages to which they refer, by name, sorted.
 
     Args:
@@ -72,7 +72,7 @@ def of(messages: Iterable[str], kinds: dict[str, list[Json]]) -> Json:
     """
     roots = [message for message in messages if message != PATCH and not message.startswith(CUSTOM)]
     message_names = {message for message in schema.reachable(roots) if not _is_named_list(message)}
-    schemas = {name(message): _of_message(message, kinds.get(message, [])) for message in message_names | {PATCH}}
+    schemas = {name(message): _message_schema(message, kinds.get(message, [])) for message in message_names | {PATCH}}
     return dict(sorted(schemas.items()))
 
 
@@ -81,52 +81,54 @@ def _is_named_list(message: str) -> bool:
     return schema.get_message(message).list
 
 
-def _of_message(message: str, kinds: list[Json]) -> Json:
+def _message_schema(message: str, kinds: list[Json]) -> Json:
     """The schema of a message, with the kinds that it stands for."""
-    described = _described(descriptions.of_message(message))
+    description = _description_keyword(descriptions.of_message(message))
     if message in schema.OPAQUE or message == PATCH:
-        return described | _OPAQUE_SCHEMAS.get(message, {})
+        return description | _OPAQUE_SCHEMAS.get(message, {})
     message_type = schema.get_message(message)
-    out = described | _object(message_type)
+    json_schema = description | _object_schema(message_type)
     if kinds:
-        out["x-kubernetes-group-version-kind"] = kinds
+        json_schema["x-kubernetes-group-version-kind"] = kinds
     if message_type.map_type:
-        out["x-kubernetes-map-type"] = message_type.map_type
-    return out
+        json_schema["x-kubernetes-map-type"] = message_type.map_type
+    return json_schema
 
 
-def _object(message: Message) -> Json:
+def _object_schema(message: Message) -> Json:
     """The properties of a message, in the order of their names, and those that are required."""
     fields = [*(_TYPE_META if message.type_meta else ()), *message.json_fields()]
-    out: Json = {"type": "object"}
+    json_schema: Json = {"type": "object"}
     required = [field.name for field in fields if field.required]
     if required:
-        out["required"] = required
-    properties = {field.name: _property(message, field) for field in fields}
+        json_schema["required"] = required
+    properties = {field.name: _property_schema(message, field) for field in fields}
     if properties:
-        out["properties"] = dict(sorted(properties.items()))
-    return out
+        json_schema["properties"] = dict(sorted(properties.items()))
+    return json_schema
 
 
-def _property(message: Message, field: Field) -> Json:
-    out = _described(descriptions.of_field(message.name, field.name)) | _value(field)
-    default = field.default if field.default is not None else _zero(field)
+def _property_schema(message: Message, field: Field) -> Json:
+    """The schema of a field with its description, its default and its merge extensions."""
+    json_schema = _description_keyword(descriptions.of_field(message.name, field.name)) | _value_schema(field)
+    default = field.default if field.default is not None else _zero_default(field)
     if default is not None:
-        out["default"] = default
-    return out | _merge_extensions(field)
+        json_schema["default"] = default
+    return json_schema | _merge_extensions(field)
 
 
-def _value(field: Field) -> Json:
+def _value_schema(field: Field) -> Json:
     """The schema of a field: a list, a map, a single value, or a reference, beside which nothing may stand."""
     if field.repeated:
-        return {"type": "array", "items": _element(field)}
+        return {"type": "array", "items": _element_schema(field)}
     if field.map:
-        return {"type": "object", "additionalProperties": _element(field)}
-    element = _element(field)
+        return {"type": "object", "additionalProperties": _element_schema(field)}
+    element = _element_schema(field)
     return {"allOf": [element]} if "$ref" in element else element
 
 
-def _element(field: Field) -> Json:
+def _element_schema(field: Field) -> Json:
+    """The schema of a single value of the field's type: a scalar, a list of texts, or a reference."""
     if field.is_scalar:
         return _SCALAR_SCHEMAS[field.type] | ({"enum": list(field.enum)} if field.enum else {})
     if _is_named_list(field.type):
@@ -134,7 +136,7 @@ def _element(field: Field) -> Json:
     return reference(field.type)
 
 
-def _zero(field: Field) -> Any:
+def _zero_default(field: Field) -> Any:
     """The default of a field that Go cannot leave unset: its zero value; None for other fields."""
     if field.repeated or field.map or field.pointer or (not field.is_scalar and field.type in schema.OPAQUE):
         return None
@@ -145,15 +147,15 @@ def _zero(field: Field) -> Any:
 
 def _merge_extensions(field: Field) -> Json:
     """The `x-kubernetes-*` extensions about server-side apply and strategic merge patches."""
-    facts = {
+    extensions = {
         "x-kubernetes-list-type": field.list_type,
         "x-kubernetes-list-map-keys": list(field.list_map_keys),
         "x-kubernetes-map-type": field.map_type,
         "x-kubernetes-patch-strategy": field.patch_strategy,
         "x-kubernetes-patch-merge-key": field.patch_merge_key,
     }
-    return {key: value for key, value in facts.items() if value}
+    return {key: value for key, value in extensions.items() if value}
 
 
-def _described(text: str) -> Json:
+def _description_keyword(text: str) -> Json:
     return {"description": text} if text else {}

@@ -135,34 +135,43 @@ class Message(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Package(msgspec.Struct):
+    """One file of facts.
+
+    Attributes:
+        package: the path of the Go package: `k8s.io/api/apps/v1`.
+        messages: short name (`Deployment`) -> message.
+    """
+
     package: str
     messages: dict[str, Message]
 
 
-def _package(prefix: str) -> _Package | None:
+def _find_package(prefix: str) -> _Package | None:
     """The package; None if it has no file. Prefixes may come from clients, so only existing ones are cached."""
-    return _loaded(prefix) if prefix in _prefixes() else None
+    return _load_package(prefix) if prefix in _prefixes() else None
 
 
 @cache
 def _prefixes() -> frozenset[str]:
+    """The prefixes (`apps/v1`) of all packages that have a file."""
     files = (resources.files("podscaler.api.schema.data") / "types").iterdir()
     return frozenset("/".join(file.name.removesuffix(".json").rsplit("_", 1)) for file in files)
 
 
 @cache
-def _loaded(prefix: str) -> _Package:
+def _load_package(prefix: str) -> _Package:
+    """The facts of a package; each message gets its full name."""
     file = resources.files("podscaler.api.schema.data") / "types" / f"{prefix.replace('/', '_')}.json"
-    loaded = msgspec.json.decode(file.read_bytes(), type=_Package)
-    for short_name, message in loaded.messages.items():
-        loaded.messages[short_name] = msgspec.structs.replace(message, name=f"{prefix}.{short_name}")
-    return loaded
+    package = msgspec.json.decode(file.read_bytes(), type=_Package)
+    for short_name, message in package.messages.items():
+        package.messages[short_name] = msgspec.structs.replace(message, name=f"{prefix}.{short_name}")
+    return package
 
 
 def find_message(name: str) -> Message | None:
     """The message of that name (`core/v1.Pod`); None for an unknown name."""
     prefix, _, short_name = name.rpartition(".")
-    package = _package(prefix)
+    package = _find_package(prefix)
     return package.messages.get(short_name) if package else None
 
 
@@ -176,13 +185,13 @@ def get_message(name: str) -> Message:
 
 def messages_of(prefix: str) -> tuple[Message, ...]:
     """All messages of a package (`apps/v1`), by name. Raises KeyError for an unknown prefix."""
-    package = _package(prefix)
+    package = _find_package(prefix)
     if package is None:
         raise KeyError(prefix)
     return tuple(package.messages.values())
 
 
-_PACKAGES_OF_GROUPS = {"custom.metrics.k8s.io": "custom_metrics", "external.metrics.k8s.io": "external_metrics"}
+_PACKAGE_BY_GROUP = {"custom.metrics.k8s.io": "custom_metrics", "external.metrics.k8s.io": "external_metrics"}
 _BUILT_IN_DOMAIN = ".k8s.io"
 """The end of the names of built-in groups with a domain; other domains are those of custom resources."""
 _OPTIONS_KINDS = frozenset(f"{verb}Options" for verb in ("Create", "Delete", "Get", "List", "Patch", "Update"))
@@ -194,7 +203,7 @@ def find_kind(api_version: str, kind: str) -> str | None:
     DeleteOptions and its like exist in every group.
     """
     group, _, version = api_version.rpartition("/")
-    package = _PACKAGES_OF_GROUPS.get(group) or group.removesuffix(_BUILT_IN_DOMAIN).partition(".")[0] or "core"
+    package = _PACKAGE_BY_GROUP.get(group) or group.removesuffix(_BUILT_IN_DOMAIN).partition(".")[0] or "core"
     if "." in group and not group.endswith(_BUILT_IN_DOMAIN):
         return None
     if kind in _OPTIONS_KINDS or (not group and find_message(f"core/{version}.{kind}") is None):
@@ -212,7 +221,7 @@ def find_field(message: str, name: str) -> Field | None:
 
 def go_package(prefix: str) -> str:
     """The Go package path of `apps/v1`: `k8s.io/api/apps/v1`. Raises KeyError for an unknown prefix."""
-    package = _package(prefix)
+    package = _find_package(prefix)
     if package is None:
         raise KeyError(prefix)
     return package.package
@@ -225,15 +234,15 @@ def go_name(message: str) -> str:
 
 def reachable(names: Iterable[str]) -> set[str]:
     """The names of the given messages and of all messages to which they refer, directly or not."""
-    reached: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop()
-        if name in reached:
+    reachable_names: set[str] = set()
+    pending_names = list(names)
+    while pending_names:
+        name = pending_names.pop()
+        if name in reachable_names:
             continue
-        reached.add(name)
-        waiting.extend(field.type for field in get_message(name).fields if not field.is_scalar)
-    return reached
+        reachable_names.add(name)
+        pending_names.extend(field.type for field in get_message(name).fields if not field.is_scalar)
+    return reachable_names
 
 
 def preload(names: Iterable[str]) -> None:

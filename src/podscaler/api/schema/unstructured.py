@@ -1,6 +1,6 @@
 """Decodes unstructured data (the result of a strategic merge patch or apply) to an object, as Go's FromUnstructured.
 
-    restored({"spec": {"priority": 2**32 + 1}}, "core/v1.Pod")      {"spec": {"priority": 1}}
+    restore({"spec": {"priority": 2**32 + 1}}, "core/v1.Pod")      {"spec": {"priority": 1}}
 
 Called by the API server after patches and applies, and where managed fields need an object in another version. It
 differs from `decoding`, which runs after it, in two ways: its own messages about values of the wrong type, and integers
@@ -23,12 +23,12 @@ _NUMBER_KINDS = ("int64", "float64")
 _TRUNCATIONS = {"int32": numbers.wrap32, "int64": numbers.wrap64, "uint32": numbers.wrap_unsigned32}
 
 
-def decoded(value: Any, message: str) -> Decoded:
+def decode(value: Any, message: str) -> Decoded:
     """The decoded object of unstructured data. Raises DecodeError; KeyError for an unknown message."""
-    return decoding.decode_value(restored(value, message), message)
+    return decoding.decode_value(restore(value, message), message)
 
 
-def restored(value: Any, message: str) -> Any:
+def restore(value: Any, message: str) -> Any:
     """The data with every integer truncated to the bits of its field.
 
     Raises:
@@ -40,43 +40,43 @@ def restored(value: Any, message: str) -> Any:
             decoding.decode_value(value, message)
         return value
     if not isinstance(value, dict):
-        raise DecodeError(f"cannot restore struct from: {_kind(value)}")
+        raise DecodeError(f"cannot restore struct from: {_go_kind(value)}")
     fields = {
-        field.name: _field(value[field.name], field)
+        field.name: _restore_field(value[field.name], field)
         for field in schema.get_message(message).json_fields()
         if value.get(field.name) is not None
     }
     return {**value, **fields}
 
 
-def _field(value: Any, field: Field) -> Any:
+def _restore_field(value: Any, field: Field) -> Any:
     """The value of a field. Raises DecodeError for a wrong list, map or scalar."""
     if field.repeated:
         if not isinstance(value, list):
-            raise DecodeError(f"cannot restore slice from {_kind(value)}")
-        return [_element(item, field) for item in value]
+            raise DecodeError(f"cannot restore slice from {_go_kind(value)}")
+        return [_restore_element(element, field) for element in value]
     if field.map:
         if not isinstance(value, dict):
-            raise DecodeError(f"cannot restore map from {_kind(value)}")
-        return {key: _element(item, field) for key, item in value.items()}
-    return _element(value, field)
+            raise DecodeError(f"cannot restore map from {_go_kind(value)}")
+        return {key: _restore_element(element, field) for key, element in value.items()}
+    return _restore_element(value, field)
 
 
-def _element(value: Any, field: Field) -> Any:
+def _restore_element(value: Any, field: Field) -> Any:
     if value is None:
         return None
-    return _scalar(value, field) if field.is_scalar else restored(value, field.type)
+    return _restore_scalar(value, field) if field.is_scalar else restore(value, field.type)
 
 
-def _scalar(value: Any, field: Field) -> Any:
+def _restore_scalar(value: Any, field: Field) -> Any:
     """A scalar of the field's type; integers are truncated to its size, as Go converts them."""
-    kind, expected_type = _kind(value), field.type
-    if expected_type in _TRUNCATIONS and (kind == "int64" or (kind == "float64" and value.is_integer())):
+    go_kind, expected_type = _go_kind(value), field.type
+    if expected_type in _TRUNCATIONS and (go_kind == "int64" or (go_kind == "float64" and value.is_integer())):
         return _TRUNCATIONS[expected_type](_int64(value))
     if expected_type == "bytes":
         _check_bytes(value)
-    elif expected_type != kind and not (expected_type == "double" and kind in _NUMBER_KINDS):
-        raise DecodeError(_mismatch(kind, field))
+    elif expected_type != go_kind and not (expected_type == "double" and go_kind in _NUMBER_KINDS):
+        raise DecodeError(_mismatch_message(go_kind, field))
     return value
 
 
@@ -85,11 +85,12 @@ def _int64(number: float) -> int:
     return int(number) if numbers.INT64_MIN <= number <= numbers.INT64_MAX else numbers.INT64_MIN
 
 
-def _mismatch(kind: str, field: Field) -> str:
+def _mismatch_message(go_kind: str, field: Field) -> str:
+    """The message about a scalar of another kind than its field."""
     expected_type = field.type
-    if (kind, expected_type) == ("int64", "string") or (kind == "float64" and expected_type in _TRUNCATIONS):
+    if (go_kind, expected_type) == ("int64", "string") or (go_kind == "float64" and expected_type in _TRUNCATIONS):
         type_text = field.go_type if field.go_type and not (field.repeated or field.map) else expected_type
-        return f"cannot convert {kind} to {type_text}"
+        return f"cannot convert {go_kind} to {type_text}"
     return f"unrecognized type: {'float64' if expected_type == 'double' else expected_type}"
 
 
@@ -100,9 +101,9 @@ def _check_bytes(value: Any) -> None:
         if error:
             raise DecodeError(f"error decoding from json: {error}")
     elif not isinstance(value, list):
-        raise DecodeError(f"cannot restore slice from {_kind(value)}")
+        raise DecodeError(f"cannot restore slice from {_go_kind(value)}")
 
 
-def _kind(value: Any) -> str:
+def _go_kind(value: Any) -> str:
     """Go's kind of a value that is not null."""
-    return next(name for python_type, name in _GO_KINDS if isinstance(value, python_type))
+    return next(go_kind for python_type, go_kind in _GO_KINDS if isinstance(value, python_type))

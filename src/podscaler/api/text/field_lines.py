@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-_STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
+_PATH_STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
 """A key or a bracket of a path: `spec.metrics[0]` has `spec`, `metrics`, `[0]`."""
 
 
@@ -22,34 +22,35 @@ class FieldLines:
         first: the line at which it begins.
     """
 
-    def __init__(self, text: bytes, first: int) -> None:
-        self._text = text
-        self._first = first
+    def __init__(self, document_bytes: bytes, first_line: int) -> None:
+        self._document_bytes = document_bytes
+        self._first_line = first_line
         self._root: yaml.Node | None = None
-        self._is_read = False
+        self._is_parsed = False
 
     def line_of(self, path: str) -> int:
         """The line of the field at `path` (`spec.metrics[0].type`), or of the nearest parent that exists."""
-        line, node = 0, self._document()
+        line, node = 0, self._root_node()
         if node is not None:
             line = node.start_mark.line
-        for key, bracket in _STEP.findall(path):
-            step = _step(node, key or bracket)
-            if step is None:
+        for key, bracket in _PATH_STEP.findall(path):
+            child = _find_child(node, key or bracket)
+            if child is None:
                 break
-            line, node = step
-        return self._first + line
+            line, node = child
+        return self._first_line + line
 
-    def _document(self) -> yaml.Node | None:
-        if not self._is_read:
-            self._is_read = True
-            self._root = _composed(self._text)
+    def _root_node(self) -> yaml.Node | None:
+        """The root of the parsed document, None if it is no YAML; it is parsed at the first call."""
+        if not self._is_parsed:
+            self._is_parsed = True
+            self._root = _compose(self._document_bytes)
         return self._root
 
 
-def _composed(text: bytes) -> yaml.Node | None:
+def _compose(document_bytes: bytes) -> yaml.Node | None:
     """The document as nodes; None for JSON that is not YAML."""
-    loader = _LOADER(text)
+    loader = _LOADER(document_bytes)
     try:
         node: yaml.Node | None = loader.get_node() if loader.check_node() else None
         return node
@@ -59,15 +60,15 @@ def _composed(text: bytes) -> yaml.Node | None:
         loader.dispose()
 
 
-def _step(node: yaml.Node | None, name: str) -> tuple[int, yaml.Node] | None:
-    """The line and the value of a key or an index within a node."""
+def _find_child(node: yaml.Node | None, key_or_index: str) -> tuple[int, yaml.Node] | None:
+    """The line and the node of a member or element of `node`; None if there is none."""
     if isinstance(node, yaml.SequenceNode):
-        if not (name.isascii() and name.isdigit() and int(name) < len(node.value)):
+        if not (key_or_index.isascii() and key_or_index.isdigit() and int(key_or_index) < len(node.value)):
             return None
-        entry = node.value[int(name)]
-        return entry.start_mark.line, entry
+        element = node.value[int(key_or_index)]
+        return element.start_mark.line, element
     if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if key.value == name:
-                return key.start_mark.line, value
+        for key_node, value_node in node.value:
+            if key_node.value == key_or_index:
+                return key_node.start_mark.line, value_node
     return None

@@ -19,6 +19,15 @@ _STRING_CONTENT = re.compile(rb'[^"\\\x00-\x1f]*')
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _DIGITS = re.compile(rb"[0-9]*")
 _LITERALS = {b"t": b"true", b"f": b"false", b"n": b"null"}
+_CONTROL_ESCAPES = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
 _HEX = b"0123456789abcdefABCDEF"
 _KEY_EXPECTED = "looking for beginning of object key string"
 
@@ -27,10 +36,10 @@ class _ScanError(Exception):
     """The scanner found a syntax error; str() is the message."""
 
 
-def find_error(text: bytes) -> str:
+def find_error(body: bytes) -> str:
     """The message about the first syntax error; `invalid JSON` for valid JSON, which no caller passes."""
     try:
-        _Scanner(text).to_end()
+        _Scanner(body).scan_all()
     except _ScanError as error:
         return str(error)
     return "invalid JSON"
@@ -45,149 +54,160 @@ class _Scanner:
         expect_next: the method that reads the next token.
     """
 
-    def __init__(self, text: bytes) -> None:
-        self.text = text
+    def __init__(self, body: bytes) -> None:
+        self.body = body
         self.position = 0
         self.open_brackets: list[bytes] = []
-        self.expect_next = self.value
+        self.expect_next = self.scan_value
 
-    def to_end(self) -> None:
-        """Scan the whole text: a value, with nothing but space after it."""
+    def scan_all(self) -> None:
+        """Scans the whole text: a value, with nothing but space after it."""
         while True:
             self.skip(_SPACE)
-            if not self.open_brackets and self.expect_next == self.after_value:
+            if not self.open_brackets and self.expect_next == self.scan_after_value:
                 break
             self.expect_next()
-        if self.position < len(self.text):
-            raise self.unexpected("after top-level value")
+        if self.position < len(self.body):
+            raise self.unexpected_character("after top-level value")
 
-    def value(self) -> None:
-        """Scan a literal, or the bracket that opens an object or an array."""
-        first = self.peek()
-        if first in (b"{", b"["):
+    def scan_value(self) -> None:
+        """Scans a literal, or the bracket that opens an object or an array."""
+        first_byte = self.peek()
+        if first_byte in (b"{", b"["):
             self.position += 1
-            self.open_brackets.append(first)
-            self.expect_next = self.first_key if first == b"{" else self.first_item
+            self.open_brackets.append(first_byte)
+            self.expect_next = self.scan_first_key if first_byte == b"{" else self.scan_first_item
             return
-        if first == b'"':
-            self.string()
-        elif first in _LITERALS:
-            self.word(_LITERALS[first])
-        elif first == b"-" or first.isdigit():
-            self.number()
+        if first_byte == b'"':
+            self.scan_string()
+        elif first_byte in _LITERALS:
+            self.scan_literal(_LITERALS[first_byte])
+        elif first_byte == b"-" or first_byte.isdigit():
+            self.scan_number()
         else:
-            raise self.unexpected("looking for beginning of value")
-        self.expect_next = self.after_value
+            raise self.unexpected_character("looking for beginning of value")
+        self.expect_next = self.scan_after_value
 
-    def first_item(self) -> None:
+    def scan_first_item(self) -> None:
+        """Scans an empty array to its end; prepares for the first element of another one."""
         if self.peek() == b"]":
-            self.close()
+            self.scan_closing_bracket()
         else:
-            self.expect_next = self.value
+            self.expect_next = self.scan_value
 
-    def first_key(self) -> None:
+    def scan_first_key(self) -> None:
+        """Scans an empty object to its end, or the first key of another one."""
         if self.peek() == b"}":
-            self.close()
+            self.scan_closing_bracket()
         else:
-            self.key()
+            self.scan_key()
 
-    def key(self) -> None:
+    def scan_key(self) -> None:
+        """Scans the key of a member."""
         if self.peek() != b'"':
-            raise self.unexpected(_KEY_EXPECTED)
-        self.string()
-        self.expect_next = self.colon
+            raise self.unexpected_character(_KEY_EXPECTED)
+        self.scan_string()
+        self.expect_next = self.scan_colon
 
-    def colon(self) -> None:
+    def scan_colon(self) -> None:
+        """Scans the colon after a key."""
         if self.peek() != b":":
-            raise self.unexpected("after object key")
+            raise self.unexpected_character("after object key")
         self.position += 1
-        self.expect_next = self.value
+        self.expect_next = self.scan_value
 
-    def after_value(self) -> None:
-        """Scan what follows a value in an object or array: a comma or the closing bracket."""
+    def scan_after_value(self) -> None:
+        """Scans the comma or the closing bracket after a value in an object or array."""
         in_object = self.open_brackets[-1] == b"{"
-        following = self.peek()
-        if following == b",":
+        next_byte = self.peek()
+        if next_byte == b",":
             self.position += 1
-            self.expect_next = self.key if in_object else self.value
-        elif following == (b"}" if in_object else b"]"):
-            self.close()
+            self.expect_next = self.scan_key if in_object else self.scan_value
+        elif next_byte == (b"}" if in_object else b"]"):
+            self.scan_closing_bracket()
         else:
-            raise self.unexpected("after object key:value pair" if in_object else "after array element")
+            raise self.unexpected_character("after object key:value pair" if in_object else "after array element")
 
-    def close(self) -> None:
+    def scan_closing_bracket(self) -> None:
+        """Scans a closing bracket, which ends a value."""
         self.position += 1
         self.open_brackets.pop()
-        self.expect_next = self.after_value
+        self.expect_next = self.scan_after_value
 
-    def string(self) -> None:
-        """Scan a string from its first quote to its last."""
+    def scan_string(self) -> None:
+        """Scans a string from its first quote to its last."""
         self.position += 1
         while True:
             self.skip(_STRING_CONTENT)
-            following = self.peek()
-            if following == b"\\":
-                self.escape()
-            elif following == b'"':
+            next_byte = self.peek()
+            if next_byte == b"\\":
+                self.scan_escape()
+            elif next_byte == b'"':
                 self.position += 1
                 return
             else:
-                raise self.unexpected("in string literal")
+                raise self.unexpected_character("in string literal")
 
-    def escape(self) -> None:
-        """Scan an escape sequence from its backslash; `u` has four hexadecimal digits."""
+    def scan_escape(self) -> None:
+        """Scans an escape sequence from its backslash; `u` has four hexadecimal digits."""
         self.position += 1
         code = self.peek()
         if code not in b'"\\/bfnrtu':
-            raise self.unexpected("in string escape code")
+            raise self.unexpected_character("in string escape code")
         self.position += 1
         for _ in range(4 if code == b"u" else 0):
             if self.peek() not in _HEX:
-                raise self.unexpected("in \\u hexadecimal character escape")
+                raise self.unexpected_character("in \\u hexadecimal character escape")
             self.position += 1
 
-    def word(self, word: bytes) -> None:
-        for index in range(len(word)):
-            expected = word[index : index + 1]
+    def scan_literal(self, literal: bytes) -> None:
+        """Scans `true`, `false` or `null`."""
+        for index in range(len(literal)):
+            expected = literal[index : index + 1]
             if self.peek() != expected:
-                raise self.unexpected(f"in literal {word.decode()} (expecting '{expected.decode()}')")
+                raise self.unexpected_character(f"in literal {literal.decode()} (expecting '{expected.decode()}')")
             self.position += 1
 
-    def number(self) -> None:
-        """Scan a number: sign, digits without leading zeros, fraction, exponent."""
+    def scan_number(self) -> None:
+        """Scans a number: sign, digits without leading zeros, fraction, exponent."""
         if self.peek() == b"-":
             self.position += 1
         if self.next_is(b"0"):
             self.position += 1
         else:
-            self.digits("in numeric literal")
+            self.scan_digits("in numeric literal")
         if self.next_is(b"."):
             self.position += 1
-            self.digits("after decimal point in numeric literal")
+            self.scan_digits("after decimal point in numeric literal")
         if self.next_is(b"e", b"E"):
             self.position += 1
             self.position += self.next_is(b"+", b"-")
-            self.digits("in exponent of numeric literal")
+            self.scan_digits("in exponent of numeric literal")
 
-    def digits(self, context: str) -> None:
+    def scan_digits(self, context: str) -> None:
+        """Scans at least one digit; `context` is the end of the message if there is none."""
         if not self.peek().isdigit():
-            raise self.unexpected(context)
+            raise self.unexpected_character(context)
         self.skip(_DIGITS)
 
     def skip(self, pattern: re.Pattern[bytes]) -> None:
-        match = pattern.match(self.text, self.position)
+        """Skips the bytes that the pattern matches."""
+        match = pattern.match(self.body, self.position)
         self.position = match.end() if match else self.position
 
-    def next_is(self, *wanted: bytes) -> bool:
-        return self.text[self.position : self.position + 1] in wanted
+    def next_is(self, *expected_bytes: bytes) -> bool:
+        """Whether the next byte is one of `expected_bytes`; False at the end."""
+        return self.body[self.position : self.position + 1] in expected_bytes
 
     def peek(self) -> bytes:
-        if self.position >= len(self.text):
+        """The next byte, which is not consumed. Raises _ScanError at the end."""
+        if self.position >= len(self.body):
             raise _ScanError(END)
-        return self.text[self.position : self.position + 1]
+        return self.body[self.position : self.position + 1]
 
-    def unexpected(self, context: str) -> _ScanError:
-        return _ScanError(f"invalid character {_byte_text(self.text[self.position])} {context}")
+    def unexpected_character(self, context: str) -> _ScanError:
+        """The error about the next byte; `context` says where it is: `after object key`."""
+        return _ScanError(f"invalid character {_byte_text(self.body[self.position])} {context}")
 
 
 def _byte_text(byte: int) -> str:
@@ -195,7 +215,8 @@ def _byte_text(byte: int) -> str:
     character = chr(byte)
     if character in "'\\":
         return f"'\\{character}'"
-    escaped = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}.get(character)
-    if escaped is None:
-        escaped = character if character.isprintable() else f"\\x{byte:02x}" if byte < 0x80 else f"\\u{byte:04x}"
-    return f"'{escaped}'"
+    if character in _CONTROL_ESCAPES:
+        return f"'{_CONTROL_ESCAPES[character]}'"
+    if character.isprintable():
+        return f"'{character}'"
+    return f"'\\x{byte:02x}'" if byte < 0x80 else f"'\\u{byte:04x}'"

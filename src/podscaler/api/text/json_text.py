@@ -27,10 +27,12 @@ MAX_DEPTH = 200
 of the API is nested so deeply."""
 
 _INT64_DIGITS = 19
+"""Texts of at most this length are integers of 64 bits in any case."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _INFINITE = (float("inf"), float("-inf"))
 _EXPONENT_BELOW = 1e-6
 _EXPONENT_FROM = 1e21
+"""Go writes smaller and larger numbers with an exponent."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
@@ -40,7 +42,11 @@ class DecodeError(ValueError):
 
 
 class Number(float):
-    """A JSON number with fraction or exponent (or beyond 64 bits), with its literal text."""
+    """A JSON number with fraction or exponent (or beyond 64 bits).
+
+    Attributes:
+        text: the literal as the client wrote it.
+    """
 
     text: str
 
@@ -51,7 +57,11 @@ class Number(float):
 
 
 class Repeated(dict[str, Any]):
-    """An object with repeated keys: the last value of each key; `pairs` has all pairs in order."""
+    """An object with repeated keys, as a dict with the last value of each key.
+
+    Attributes:
+        pairs: all (key, value), in order.
+    """
 
     pairs: list[tuple[str, Any]]
 
@@ -60,7 +70,7 @@ def parse(body: bytes) -> Any:
     """The value of a JSON text. Raises DecodeError with Go's message (`unexpected end of JSON input`)."""
     text = decode_utf8(body)
     if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
-        _refuse_depth(text)
+        _check_depth(text)
     try:
         value = _decode(text)
     except ValueError:
@@ -76,6 +86,7 @@ def decode_utf8(text: bytes) -> str:
 
 
 def _replace_byte(error: UnicodeError) -> tuple[str, int]:
+    """The replacement of the first invalid byte, and the position after it: the codec goes on there."""
     assert isinstance(error, UnicodeDecodeError)
     return "\ufffd", error.start + 1
 
@@ -85,13 +96,14 @@ codecs.register_error(_REPLACE_EACH_BYTE, _replace_byte)
 
 
 def _decode(text: str) -> Any:
+    """The value of a JSON text. Raises ValueError; also for a byte order mark, which Go does not accept."""
     if text.startswith("\ufeff"):
         raise ValueError
     return _DECODER.decode(text)
 
 
-def _refuse_depth(text: str) -> None:
-    """Raise DecodeError if brackets are nested deeper than MAX_DEPTH."""
+def _check_depth(text: str) -> None:
+    """Raises DecodeError if brackets are nested deeper than MAX_DEPTH."""
     depth = 0
     for match in _NESTING.finditer(text):
         bracket = match[0]
@@ -103,32 +115,38 @@ def _refuse_depth(text: str) -> None:
             depth -= 1
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members as a dict; as `Repeated`, which keeps them all, if a name is there twice."""
-    plain = dict(pairs)
-    if len(plain) == len(pairs):
-        return plain
-    repeated = Repeated(plain)
+def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members as a dict; as `Repeated`, which has all pairs, if a name is repeated."""
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    repeated = Repeated(members)
     repeated.pairs = pairs
     return repeated
 
 
-def _integer(text: str) -> int | Number:
-    return int(text) if len(text) <= _INT64_DIGITS else _large_integer(text)
+def _parse_integer(digits: str) -> int | Number:
+    return int(digits) if len(digits) <= _INT64_DIGITS else _parse_large_integer(digits)
 
 
-def _large_integer(text: str) -> int | Number:
-    if len(text) == _INT64_DIGITS + 1 and -(2**63) <= int(text) < 2**64:
-        return int(text)
-    return Number(text)
+def _parse_large_integer(digits: str) -> int | Number:
+    """A number of 20 characters as an integer if it fits 64 bits; else a Number."""
+    if len(digits) == _INT64_DIGITS + 1 and -(2**63) <= int(digits) < 2**64:
+        return int(digits)
+    return Number(digits)
 
 
-def _constant(text: str) -> NoReturn:
+def _reject_constant(text: str) -> NoReturn:
+    """Rejects `NaN` and `Infinity`, which Python's decoder accepts and Go's does not."""
     raise ValueError(text)
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_float=Number, parse_int=_integer, parse_constant=_constant, strict=True
+    object_pairs_hook=_object_of_pairs,
+    parse_float=Number,
+    parse_int=_parse_integer,
+    parse_constant=_reject_constant,
+    strict=True,
 )
 
 
@@ -137,12 +155,14 @@ def _without_lone_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return _SURROGATES.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_without_lone_surrogates(item) for item in value]
+        return [_without_lone_surrogates(member) for member in value]
     if isinstance(value, Repeated):
-        return _object([(_SURROGATES.sub("\ufffd", key), _without_lone_surrogates(item)) for key, item in value.pairs])
+        return _object_of_pairs(
+            [(_SURROGATES.sub("\ufffd", key), _without_lone_surrogates(member)) for key, member in value.pairs]
+        )
     if isinstance(value, dict):
-        return _object(
-            [(_SURROGATES.sub("\ufffd", key), _without_lone_surrogates(item)) for key, item in value.items()]
+        return _object_of_pairs(
+            [(_SURROGATES.sub("\ufffd", key), _without_lone_surrogates(member)) for key, member in value.items()]
         )
     return value
 
@@ -166,14 +186,16 @@ def shown(value: Any) -> str:
 
 
 def _literal(number: Number) -> Any:
+    """The number as the client wrote it if it is beyond a float64, else as Go prints it."""
     return msgspec.Raw(number.text.encode()) if number in _INFINITE else plain_number(number)
 
 
 def _with_numbers(value: Any, convert: Callable[[Number], Any]) -> Any:
+    """A copy of a parsed value with `convert` applied to each Number, and plain dicts in place of Repeated."""
     if isinstance(value, dict):
-        return {key: _with_numbers(item, convert) for key, item in value.items()}
+        return {key: _with_numbers(member, convert) for key, member in value.items()}
     if isinstance(value, list):
-        return [_with_numbers(item, convert) for item in value]
+        return [_with_numbers(member, convert) for member in value]
     return convert(value) if isinstance(value, Number) else value
 
 
@@ -183,11 +205,11 @@ def plain_number(number: float) -> int | float:
     Raises DecodeError if it is beyond a float64.
     """
     if number in _INFINITE:
-        text = number.text if isinstance(number, Number) else number
-        raise DecodeError(f"json: cannot unmarshal number {text} into Go value of type float64")
-    whole = abs(number) < _EXPONENT_FROM and number == int(number)
+        number_text = number.text if isinstance(number, Number) else number
+        raise DecodeError(f"json: cannot unmarshal number {number_text} into Go value of type float64")
+    is_whole = abs(number) < _EXPONENT_FROM and number == int(number)
     is_negative_zero = not number and math.copysign(1.0, number) < 0
-    return int(number) if whole and not is_negative_zero else float(number)
+    return int(number) if is_whole and not is_negative_zero else float(number)
 
 
 def float_text(number: float) -> str:
@@ -203,16 +225,17 @@ def encode(value: Any) -> bytes:
 
     Floats are written as `float_text` has them.
     """
-    text = _encode(value)
-    if _WHOLE_FLOAT.search(text) or _WITH_EXPONENT.search(text):
-        text = _STRING_OR_NUMBER.sub(_rewritten, text)
-    for character, escaped in _ASCII_ESCAPES if text.isascii() else _ESCAPES:
-        if character in text:
-            text = text.replace(character, escaped)
-    return text
+    json_bytes = _encode(value)
+    if _WHOLE_FLOAT.search(json_bytes) or _WITH_EXPONENT.search(json_bytes):
+        json_bytes = _STRING_OR_NUMBER.sub(_rewrite_float, json_bytes)
+    for character, escape in _ASCII_ESCAPES if json_bytes.isascii() else _ESCAPES:
+        if character in json_bytes:
+            json_bytes = json_bytes.replace(character, escape)
+    return json_bytes
 
 
-def _rewritten(match: re.Match[bytes]) -> bytes:
+def _rewrite_float(match: re.Match[bytes]) -> bytes:
+    """A float as Go writes it; strings, which the pattern matches as well, stay."""
     number = match["float"]
     if number is None or math.isinf(float(number)):
         return match[0]
@@ -220,9 +243,9 @@ def _rewritten(match: re.Match[bytes]) -> bytes:
 
 
 _encode = msgspec.json.Encoder().encode
+# Floats that msgspec writes differently from Go; both also match some strings.
 _WHOLE_FLOAT = re.compile(rb"\.0(?:[,}\]]|$)")
 _WITH_EXPONENT = re.compile(rb"e[-0-9][0-9]*(?:[,}\]]|$)")
-"""Floats that msgspec writes differently from Go; both also match some strings."""
 _STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*"|(?P<float>-?[0-9]+(?:\.[0-9]+(?:e-?[0-9]+)?|e-?[0-9]+))')
 _ASCII_ESCAPES = ((b"<", b"\\u003c"), (b">", b"\\u003e"), (b"&", b"\\u0026"))
 _ESCAPES = (*_ASCII_ESCAPES, ("\u2028".encode(), b"\\u2028"), ("\u2029".encode(), b"\\u2029"))

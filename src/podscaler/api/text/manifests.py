@@ -19,9 +19,9 @@ Format = Literal["yaml", "json"]
 
 _BOUNDARY = re.compile(rb"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
 _MARKER = re.compile(rb"---(?=\s|$)")
-_COMMENT = re.compile(rb"---[ \t]*(#[^\n]*)?\r?\n")
-_END = re.compile(rb"^\.\.\.[^\n]*\n?\Z", re.MULTILINE)
-_NOTHING = re.compile(rb"(?:---|\.\.\.)?\s*(?:[#%].*)?")
+_MARKER_LINE = re.compile(rb"---[ \t]*(#[^\n]*)?\r?\n")
+_END_MARKER = re.compile(rb"^\.\.\.[^\n]*\n?\Z", re.MULTILINE)
+_LINE_WITHOUT_CONTENT = re.compile(rb"(?:---|\.\.\.)?\s*(?:[#%].*)?")
 _JSON_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]")
 _SPACE = re.compile(r"\s*")
 
@@ -47,13 +47,13 @@ class ManifestDocument:
         """The marker line (`---`) before the document, with its comment; empty without one."""
         if not _MARKER.match(self.text):
             return b""
-        commented = _COMMENT.match(self.text)
-        return commented[0] if commented else b"---\n"
+        marker_line = _MARKER_LINE.match(self.text)
+        return marker_line[0] if marker_line else b"---\n"
 
     @property
     def tail(self) -> bytes:
         """The end marker (`...`), empty without one."""
-        return b"...\n" if _END.search(self.text) else b""
+        return b"...\n" if _END_MARKER.search(self.text) else b""
 
 
 def format_of(content: bytes) -> Format:
@@ -61,40 +61,53 @@ def format_of(content: bytes) -> Format:
     return "json" if _JSON_START.match(content) and not _BOUNDARY.search(content) else "yaml"
 
 
-def documents(content: bytes) -> list[ManifestDocument]:
+def parse_documents(content: bytes) -> list[ManifestDocument]:
     """All parts of a file in order; their texts together are the file.
 
     Raises:
         UsageError: a document cannot be parsed; the sentence begins with its number.
     """
-    documents_found: list[ManifestDocument] = []
+    parts: list[ManifestDocument] = []
     number = 1
-    for text in texts(content):
-        documents_found.append(document := read(number, text, format_of(content)))
-        number += document.number > 0
-    return documents_found
+    for part_bytes in split_parts(content):
+        document = parse_part(number, part_bytes, format_of(content))
+        parts.append(document)
+        if document.number > 0:
+            number += 1
+    return parts
 
 
-def texts(content: bytes) -> Iterator[bytes]:
+def split_parts(content: bytes) -> Iterator[bytes]:
     """The parts of a file; joined they are the file."""
     return _json_texts(content) if format_of(content) == "json" else _yaml_texts(content)
 
 
-def read(number: int, text: bytes, kind: Format) -> ManifestDocument:
-    """One part of a file, the document of that number if it holds one. Raises UsageError, as `documents`."""
-    if all(_NOTHING.fullmatch(line) for line in text.splitlines()):
-        return ManifestDocument(0, text)
+def parse_part(number: int, part_bytes: bytes, file_format: Format) -> ManifestDocument:
+    """One part of a file. Raises UsageError, as `parse_documents`.
+
+    Args:
+        number: the number of the document, if the part has one.
+        part_bytes: the part.
+        file_format: the format of the file.
+    """
+    if all(_LINE_WITHOUT_CONTENT.fullmatch(line) for line in part_bytes.splitlines()):
+        return ManifestDocument(0, part_bytes)
     try:
-        if kind == "json":
-            return ManifestDocument(number, text, json_text.parse(text))
-        parsed = yaml_text.parse(_COMMENT.sub(b"", text, count=1) if _COMMENT.match(text) else text)
+        if file_format == "json":
+            return ManifestDocument(number, part_bytes, json_text.parse(part_bytes))
+        parsed = yaml_text.parse(_without_marker_line(part_bytes))
     except DecodeError as error:
         raise UsageError(f"document {number}: {error}") from None
-    return ManifestDocument(number, text, parsed.value, parsed.duplicates_text() if parsed.duplicates else "")
+    return ManifestDocument(number, part_bytes, parsed.value, parsed.duplicates_text() if parsed.duplicates else "")
+
+
+def _without_marker_line(part_bytes: bytes) -> bytes:
+    """The part without the line `---` at its beginning; errors count lines from the one after it."""
+    return _MARKER_LINE.sub(b"", part_bytes, count=1) if _MARKER_LINE.match(part_bytes) else part_bytes
 
 
 def _yaml_texts(content: bytes) -> Iterator[bytes]:
-    """The texts of the documents, each with the comments before it; `...` ends a document with its line."""
+    """Yields the texts of the documents, each with the comments before it; `...` ends a document with its line."""
     start = 0
     for boundary in _BOUNDARY.finditer(content):
         end = boundary.start()
@@ -109,14 +122,14 @@ def _yaml_texts(content: bytes) -> Iterator[bytes]:
 
 
 def _json_texts(content: bytes) -> Iterator[bytes]:
-    """The values with the space before them; an invalid value takes the rest of the file."""
+    """Yields the values with the space before them; an invalid value takes the rest of the file."""
     text = content.decode("utf-8-sig", errors="replace")
     decoder, start = json.JSONDecoder(), 0
     while start < len(text):
         space = _SPACE.match(text, start)
-        begin = space.end() if space else start
+        value_start = space.end() if space else start
         try:
-            _, end = decoder.raw_decode(text, begin)
+            _, end = decoder.raw_decode(text, value_start)
         except (ValueError, RecursionError):
             end = len(text)
         yield text[start:end].encode()

@@ -27,24 +27,24 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
-_READS_AS_OTHER = re.compile(r"[yYnN]|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?0[xob][0-9a-fA-F]+")
+_QUOTED_BY_GO = re.compile(r"[yYnN]|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?0[xob][0-9a-fA-F]+")
 """Texts that Go's library quotes although PyYAML would not: old booleans, and numbers of other spellings."""
 
 
-def _represent_text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     """A text in its YAML style: in quotes if it would be read as another type, as a block if it has lines."""
     style = None
-    if "\n" in value:
+    if "\n" in text:
         style = "|"
-    elif _READS_AS_OTHER.fullmatch(value) or _resolve(dumper, value) != _TEXT_TAG:
+    elif _QUOTED_BY_GO.fullmatch(text) or _resolve_tag(dumper, text) != _TEXT_TAG:
         style = '"'
-    return dumper.represent_scalar(_TEXT_TAG, value, style=style)
+    return dumper.represent_scalar(_TEXT_TAG, text, style=style)
 
 
-def _resolve(dumper: _Dumper, value: str) -> str:
+def _resolve_tag(dumper: _Dumper, text: str) -> str:
     """The tag of the unquoted text."""
     resolve: Callable[[type, str, tuple[bool, bool]], str] = dumper.resolve
-    return resolve(yaml.ScalarNode, value, (True, False))
+    return resolve(yaml.ScalarNode, text, (True, False))
 
 
 _Dumper.add_representer(str, _represent_text)

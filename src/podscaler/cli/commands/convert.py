@@ -52,7 +52,7 @@ def command(file: str, to: str, output: Format | None) -> None:
     output_format = output or manifests.format_of(content)
     try:
         converted_documents = [
-            _written(document, version, _reporter(name, document)) for document in manifests.documents(content)
+            _written(document, version, _reporter(name, document)) for document in manifests.parse_documents(content)
         ]
         text = _join_documents(converted_documents, manifests.format_of(content), output_format)
     except UsageError as error:

@@ -78,11 +78,11 @@ def _content(path: Path) -> bytes:
 def _items(file: _File, namespace: str) -> Iterator[Item]:
     """The objects of a file, each with its place; a document that cannot be read is an item with its error."""
     kind, number, line = manifests.format_of(file.content), 1, 1
-    for text in manifests.texts(file.content):
+    for text in manifests.split_parts(file.content):
         origin = DocumentOrigin(file.name, line, text)
         line += text.count(b"\n")
         try:
-            document = manifests.read(number, text, kind)
+            document = manifests.parse_part(number, text, kind)
         except UsageError as error:
             yield _broken(origin, str(error))
             number += 1

@@ -126,10 +126,12 @@ class UpSettings:
     @property
     def resources(self) -> tuple[Resource, ...]:
         """The kinds that are served."""
-        kinds = hpa_removed_versions.served_among(catalog.RESOURCES) if self.serve_removed_apis else catalog.RESOURCES
+        kinds = catalog.RESOURCES
+        if self.serve_removed_apis:
+            kinds = hpa_removed_versions.with_removed_versions(catalog.RESOURCES)
         if not self.metrics_api:
-            return metrics.left_out_of(kinds)
-        return metrics.stored_among(kinds) if self.api_only else kinds
+            return metrics.without_metrics(kinds)
+        return metrics.with_stored_metrics(kinds) if self.api_only else kinds
 
     @property
     def controllers(self) -> frozenset[str]:

@@ -101,15 +101,15 @@ class QuotaAdmission:
         new, old = write
         status = quota.get("status") or {}
         hard, used = quota_usage.amounts_of(status.get("hard")), quota_usage.amounts_of(status.get("used"))
-        tracked, scopes = evaluator.tracked(hard), quota_usage.requirements(quota)
+        tracked, scopes = evaluator.tracked_names(hard), quota_usage.scope_requirements(quota)
         if not tracked or not _is_in_scopes(evaluator, scopes, new):
             return None
         requested: Mapping[str, Quantity] = evaluator.usage(new, now_ns)
         reason = _unmeasurable(quota["metadata"]["name"], evaluator, tracked, used, new)
         if not reason and old is not None and _is_in_scopes(evaluator, scopes, old):
-            requested = quota_usage.increase(requested, evaluator.usage(old, now_ns))
+            requested = quota_usage.increased_amounts(requested, evaluator.usage(old, now_ns))
         requested = {name: amount for name, amount in requested.items() if name in hard and amount.sign()}
-        after = quota_usage.added(used, requested)
+        after = quota_usage.add_amounts(used, requested)
         reason = reason or _excess(quota["metadata"]["name"], requested, after, used, hard)
         if reason:
             raise api_errors.forbidden(resource, api_errors.name_at_admission(new), reason)
@@ -135,7 +135,7 @@ def _is_in_scopes(evaluator: QuotaEvaluator, scopes: Iterable[Object], obj: Obje
 
 def _unmeasurable(name: str, evaluator: QuotaEvaluator, tracked: frozenset[str], used: Amounts, new: Object) -> str:
     """Why an object cannot be charged to a quota; empty if it can."""
-    if lacking := evaluator.missing(tracked, new):
+    if lacking := evaluator.missing_message(tracked, new):
         return f"failed quota: {name}: {lacking}"
     if not tracked <= used.keys():
         return f"status unknown for quota: {name}, resources: {','.join(sorted(tracked))}"

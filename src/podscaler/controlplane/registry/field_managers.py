@@ -270,7 +270,7 @@ def _converted(find: FindVersion, obj: Object, version: str, target_version: str
     copy = _copied(obj)
     if schema.find_message(source.message):
         try:
-            copy = unstructured.decoded(copy, source.message).obj
+            copy = unstructured.decode(copy, source.message).obj
         except DecodeError as error:
             kind = f"{version}, Kind={obj.get('kind', '')}"
             raise ConversionError(f"unable to convert unstructured object to {kind}: {error}") from None

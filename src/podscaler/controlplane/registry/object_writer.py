@@ -308,7 +308,7 @@ class ObjectWriter:
         uid, resource_version = options.preconditions.uid, options.preconditions.resource_version
         if uid and uid != stored.uid:
             stored_kind = self.stored_kind(resource)
-            raise api_errors.uid_conflict(stored_kind, stored.key, stored.name, wanted=uid, actual=stored.uid)
+            raise api_errors.uid_conflict(stored_kind, stored.key, stored.name, expected_uid=uid, actual_uid=stored.uid)
         if resource_version and resource_version != str(stored.revision):
             raise api_errors.conflict(resource, stored.name)
 

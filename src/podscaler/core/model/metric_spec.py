@@ -230,7 +230,7 @@ def _read_external(wire: autoscaling.MetricSpec, namespace: str, version: Emulat
         inner=f"failed to get {metric} external metric: "
         if is_average
         else f"failed to get external metric {metric}: ",
-        fetch=f"unable to get external metric {namespace}/{metric}/{selectors.shown(source.metric.selector)}: ",
+        fetch=f"unable to get external metric {namespace}/{metric}/{selectors.go_text(source.metric.selector)}: ",
         fault=selector_fault if target else _no_target("external"),
         has_inner_fault=bool(target and selector_fault),
         identifier=source.metric,
@@ -239,7 +239,7 @@ def _read_external(wire: autoscaling.MetricSpec, namespace: str, version: Emulat
 
 
 def _external_name(metric: autoscaling.MetricIdentifier) -> str:
-    return f"external metric {metric.name}({selectors.shown(metric.selector)})"
+    return f"external metric {metric.name}({selectors.go_text(metric.selector)})"
 
 
 def _no_target(kind: str) -> str:

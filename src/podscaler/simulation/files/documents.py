@@ -64,9 +64,9 @@ def read_file(path: Path) -> list[FileField]:
 def _documents(content: bytes, file: str) -> Iterator[FileField]:
     """The documents of a file, each with the line at which it begins. Raises UsageError."""
     line = 1
-    for number, text in enumerate(manifests.texts(content), 1):
+    for number, text in enumerate(manifests.split_parts(content), 1):
         try:
-            document = manifests.read(number, text, manifests.format_of(content))
+            document = manifests.parse_part(number, text, manifests.format_of(content))
         except UsageError as error:
             raise UsageError(f"{file}:{line}: {error}") from None
         if document.repeated:

@@ -81,5 +81,5 @@ def test_what_only_the_old_type_has_is_dropped() -> None:
 )
 def test_a_new_service(spec: dict[str, Any], linked: dict[str, Any]) -> None:
     """What creation makes of the linked fields."""
-    service_update.link_created(spec)
+    service_update.copy_cluster_ip(spec)
     assert spec == linked

@@ -43,7 +43,7 @@ def _find_all(budget: Budget, text: str, pattern: str, count: int = -1) -> list[
 def _compiled(pattern: str, prefix: str = "") -> Pattern:
     """The compiled pattern. Raises EvaluationError for an invalid one; `prefix` begins its message."""
     try:
-        return re2_patterns.compiled(pattern)
+        return re2_patterns.compile_cached(pattern)
     except re2_patterns.PatternError as error:
         raise EvaluationError(f"{prefix}{error}") from None
 

@@ -3,8 +3,10 @@
 `podscaler.controlplane.controllers.cluster.apiservices` creates one for each group and version of the API server
 itself; `podscaler.controlplane.aggregator` proxies the requests for those that name a Service.
 
-`api.kinds.catalog` lists it for the API server. Source: kube-aggregator: defaults,
-validation, the Table.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. A new default
+goes into `set_defaults`, a new rule into `validate`.
+
+Source: kube-aggregator: defaults, validation, the Table.
 """
 
 import base64
@@ -21,11 +23,11 @@ PORT_MAX = 65_535
 _STATUSES = ("False", "True", "Unknown")
 
 
-def set_defaults(service: Object) -> None:
+def set_defaults(api_service: Object) -> None:
     """API defaults, in place."""
-    reference = (service.get("spec") or {}).get("service")
-    if reference is not None:
-        reference.setdefault("port", SERVICE_PORT)
+    service_reference = (api_service.get("spec") or {}).get("service")
+    if service_reference is not None:
+        service_reference.setdefault("port", SERVICE_PORT)
 
 
 def prepare(new: Object) -> None:
@@ -35,12 +37,12 @@ def prepare(new: Object) -> None:
         new["status"] = {"conditions": [_available(new)]}
 
 
-def _available(service: Object) -> Object:
-    """The condition Available of a service that this server itself serves."""
+def _available(api_service: Object) -> Object:
+    """The condition Available of an APIService whose group this API server itself serves."""
     return {
         "type": "Available",
         "status": "True",
-        "lastTransitionTime": service["metadata"].get("creationTimestamp"),
+        "lastTransitionTime": api_service["metadata"].get("creationTimestamp"),
         "reason": "Local",
         "message": "Local APIServices are always available",
     }
@@ -63,42 +65,42 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _priority_errors(spec: Object) -> list[FieldError]:
-    """Errors of the two priorities, which have bounds of their own."""
+    """Field errors of the two priorities; each has its own upper bound."""
     errors = []
-    for name, limit in (("groupPriorityMinimum", GROUP_PRIORITY_MAX), ("versionPriority", VERSION_PRIORITY_MAX)):
+    for name, upper_bound in (("groupPriorityMinimum", GROUP_PRIORITY_MAX), ("versionPriority", VERSION_PRIORITY_MAX)):
         priority = spec.get(name, 0)
         errors += checks.holds(
-            0 < priority <= limit, f"spec.{name}", priority, f"must be positive and less than {limit}"
+            0 < priority <= upper_bound, f"spec.{name}", priority, f"must be positive and less than {upper_bound}"
         )
     return errors
 
 
 def _service_errors(spec: Object) -> list[FieldError]:
-    """Errors of the reference to the Service that serves the group."""
-    reference = spec.get("service")
-    if reference is None:
+    """Field errors of `spec.service`, and of the TLS fields that depend on it."""
+    service_reference = spec.get("service")
+    if service_reference is None:
         return _local_errors(spec)
-    errors = checks.present(reference.get("namespace"), "spec.service.namespace")
-    errors += checks.present(reference.get("name"), "spec.service.name")
-    port = reference.get("port", SERVICE_PORT)
+    errors = checks.present(service_reference.get("namespace"), "spec.service.namespace")
+    errors += checks.present(service_reference.get("name"), "spec.service.name")
+    port = service_reference.get("port", SERVICE_PORT)
     if not 0 < port <= PORT_MAX:
-        text = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
-        errors.append(invalid("spec.service.port", port, text))
+        message = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
+        errors.append(invalid("spec.service.port", port, message))
     if spec.get("insecureSkipTLSVerify") and spec.get("caBundle"):
-        text = "may not be true if caBundle is present"
-        errors.append(invalid("spec.insecureSkipTLSVerify", value=True, detail=text))
+        message = "may not be true if caBundle is present"
+        errors.append(invalid("spec.insecureSkipTLSVerify", value=True, detail=message))
     return errors
 
 
 def _local_errors(spec: Object) -> list[FieldError]:
-    """Errors of fields that make no sense without a Service."""
+    """Field errors of TLS fields in an APIService without `spec.service`, where they must not be set."""
     errors = []
     if spec.get("caBundle"):
         size_bytes = len(base64.b64decode(spec["caBundle"]))
         errors.append(invalid("spec.caBundle", f"{size_bytes} bytes", "local APIServices may not have a caBundle"))
     if spec.get("insecureSkipTLSVerify"):
-        text = "local APIServices may not have insecureSkipTLSVerify"
-        errors.append(invalid("spec.insecureSkipTLSVerify", value=True, detail=text))
+        message = "local APIServices may not have insecureSkipTLSVerify"
+        errors.append(invalid("spec.insecureSkipTLSVerify", value=True, detail=message))
     return errors
 
 
@@ -107,18 +109,21 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     return checks.each(
         (new.get("status") or {}).get("conditions"),
         "status.conditions",
-        lambda condition, at: checks.one_of(condition.get("status", ""), f"{at}.status", _STATUSES),
+        lambda condition, item_path: checks.one_of(condition.get("status", ""), f"{item_path}.status", _STATUSES),
     )
 
 
-def _server(service: Object) -> str:
-    reference = (service.get("spec") or {}).get("service")
-    return "Local" if reference is None else f"{reference.get('namespace', '')}/{reference.get('name', '')}"
+def _server(api_service: Object) -> str:
+    """The column SERVICE: `NAMESPACE/NAME`, or `Local` for a group that this API server itself serves."""
+    service_reference = (api_service.get("spec") or {}).get("service")
+    if service_reference is None:
+        return "Local"
+    return f"{service_reference.get('namespace', '')}/{service_reference.get('name', '')}"
 
 
-def _availability(service: Object) -> str:
+def _availability(api_service: Object) -> str:
     """The column AVAILABLE: `True`, or `False (REASON)`."""
-    for condition in (service.get("status") or {}).get("conditions") or []:
+    for condition in (api_service.get("status") or {}).get("conditions") or []:
         if condition.get("type") == "Available":
             status: str = condition.get("status", "")
             reason = condition.get("reason", "")
@@ -146,7 +151,7 @@ RESOURCE = Resource(
         "APIService",
         Column("Service", description="The Service that serves the API, or Local."),
         Column("Available", description="Whether the API can be reached."),
-        cells=lambda service, _now_ns: [_server(service), _availability(service)],
+        cells=lambda api_service, _now_ns: [_server(api_service), _availability(api_service)],
         note=": version and group",
     ),
 )

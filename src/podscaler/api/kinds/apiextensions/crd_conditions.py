@@ -1,7 +1,7 @@
 """Sets the accepted names and the conditions in the status of a CustomResourceDefinition, in place.
 
 Called by the record of the kind (deletion) and by `podscaler.controlplane.controllers.cluster.custom_resources` (all
-else). The names of other definitions and the time are arguments.
+else). A definition is passed as its JSON object; the names that other definitions use and the time are arguments.
 
 Source: the API documentation of CustomResourceDefinition conditions; kube-apiserver's reasons and messages.
 """
@@ -32,60 +32,68 @@ class NamesInUse:
 
 
 def names_in_use(others: Iterable[Object]) -> NamesInUse:
-    """The accepted names of other definitions of a group."""
+    """The accepted names in the statuses of `others`, the other definitions of the group."""
     resources: set[str] = set()
     kinds: set[str] = set()
     for crd in others:
-        names = (crd.get("status") or {}).get("acceptedNames") or {}
-        resources |= {names.get("plural", ""), names.get("singular", ""), *(names.get("shortNames") or ())}
-        kinds |= {names.get("kind", ""), names.get("listKind", "")}
+        accepted_names = (crd.get("status") or {}).get("acceptedNames") or {}
+        resources |= {
+            accepted_names.get("plural", ""),
+            accepted_names.get("singular", ""),
+            *(accepted_names.get("shortNames") or ()),
+        }
+        kinds |= {accepted_names.get("kind", ""), accepted_names.get("listKind", "")}
     return NamesInUse(resources - {""}, kinds - {""})
 
 
-def is_true(crd: Object, kind: str) -> bool:
-    """Whether a condition is True."""
-    condition = _find_condition(crd, kind)
+def is_true(crd: Object, condition_type: str) -> bool:
+    """Whether the condition of that type (such as ESTABLISHED) has the status True."""
+    condition = _find_condition(crd, condition_type)
     return condition is not None and condition.get("status") == "True"
 
 
-def set_names_and_conditions(crd: Object, in_use: NamesInUse, time: str) -> None:
+def set_names_and_conditions(crd: Object, in_use: NamesInUse, now: str) -> None:
     """Sets accepted names and conditions; a definition whose names are all accepted becomes Established.
 
     Args:
         crd: the stored definition.
         in_use: the names of other definitions of the group.
-        time: the present time, RFC 3339, for lastTransitionTime.
+        now: the present time, RFC 3339, for lastTransitionTime.
     """
     status = crd.setdefault("status", {})
-    names, reason, message = _accepted(crd, in_use)
-    status["acceptedNames"] = names
+    accepted_names, reason, message = _accept_names(crd, in_use)
+    status["acceptedNames"] = accepted_names
     is_accepted = reason == "NoConflicts"
-    _set_condition(crd, NAMES_ACCEPTED, ("True" if is_accepted else "False", reason, message), time)
+    _set_condition(crd, NAMES_ACCEPTED, ("True" if is_accepted else "False", reason, message), now)
     if is_true(crd, ESTABLISHED):
         return
     established = ("True", "InitialNamesAccepted", "the initial names have been accepted")
-    _set_condition(
-        crd, ESTABLISHED, established if is_accepted else ("False", "NotAccepted", "not all names are accepted"), time
-    )
+    not_established = ("False", "NotAccepted", "not all names are accepted")
+    _set_condition(crd, ESTABLISHED, established if is_accepted else not_established, now)
 
 
-def mark_for_deletion(crd: Object, time: str) -> None:
+def mark_for_deletion(crd: Object, now: str) -> None:
     """Sets the condition Terminating: the custom resources will be deleted."""
-    text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-    _set_condition(crd, TERMINATING, ("True", "InstanceDeletionPending", text), time)
+    message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    _set_condition(crd, TERMINATING, ("True", "InstanceDeletionPending", message), now)
 
 
-def mark_deleting(crd: Object, time: str) -> None:
+def mark_deleting(crd: Object, now: str) -> None:
     """Sets the condition Terminating: the custom resources are being deleted."""
     _set_condition(
-        crd, TERMINATING, ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"), time
+        crd, TERMINATING, ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"), now
     )
 
 
-def _accepted(crd: Object, in_use: NamesInUse) -> tuple[Object, str, str]:
-    """The accepted names; reason and message of the condition NamesAccepted."""
+def _accept_names(crd: Object, in_use: NamesInUse) -> tuple[Object, str, str]:
+    """Determines the accepted names: each requested name that no other definition uses.
+
+    Returns:
+        The names for `status.acceptedNames`; the reason and the message of the condition NamesAccepted. A name in
+        conflict keeps the value that was accepted before.
+    """
     spec_names = crd["spec"]["names"]
-    names = semantics.copied((crd.get("status") or {}).get("acceptedNames") or {})
+    accepted_names = semantics.copied((crd.get("status") or {}).get("acceptedNames") or {})
     reason, message = "NoConflicts", "no conflicts found"
     for field, used_names in (
         ("plural", in_use.resources),
@@ -94,46 +102,74 @@ def _accepted(crd: Object, in_use: NamesInUse) -> tuple[Object, str, str]:
         ("kind", in_use.kinds),
         ("listKind", in_use.kinds),
     ):
-        conflict = _conflict_message(spec_names.get(field), names.get(field), used_names)
+        conflict = _conflict_message(spec_names.get(field), accepted_names.get(field), used_names)
         if conflict:
             reason, message = f"{field[0].upper()}{field[1:]}Conflict", conflict
         else:
-            _copy(field, spec_names, names)
-    _copy("categories", spec_names, names)
-    return names, reason, message
+            _copy_or_remove(field, spec_names, accepted_names)
+    _copy_or_remove("categories", spec_names, accepted_names)
+    return accepted_names, reason, message
 
 
 def _conflict_message(
     requested: str | list[str] | None, accepted: str | list[str] | None, used_names: Collection[str]
 ) -> str:
-    """The message about wanted names that another definition has; empty without such names."""
-    owned = accepted if isinstance(accepted, list) else [accepted]
-    names = requested if isinstance(requested, list) else [requested]
-    texts = [f"{quoted(name)} is already in use" for name in names if name and name not in owned and name in used_names]
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
+    """The message about requested names that another definition uses; empty if there are none.
+
+    Args:
+        requested: the value of one field of `spec.names`: a name, a list of short names, or None.
+        accepted: the value of the same field of `status.acceptedNames`; the definition may keep these names.
+        used_names: the names that other definitions use.
+    """
+    own_names = accepted if isinstance(accepted, list) else [accepted]
+    requested_names = requested if isinstance(requested, list) else [requested]
+    messages = [
+        f"{quoted(name)} is already in use"
+        for name in requested_names
+        if name and name not in own_names and name in used_names
+    ]
+    if len(messages) > 1:
+        return f"[{', '.join(messages)}]"
+    return messages[0] if messages else ""
 
 
-def _copy(field: str, wanted: Object, names: Object) -> None:
-    if wanted.get(field):
-        names[field] = wanted[field]
+def _copy_or_remove(field: str, spec_names: Object, accepted_names: Object) -> None:
+    """Makes `accepted_names[field]` equal to `spec_names[field]`, in place; an empty value removes the field."""
+    if spec_names.get(field):
+        accepted_names[field] = spec_names[field]
     else:
-        names.pop(field, None)
+        accepted_names.pop(field, None)
 
 
-def _find_condition(crd: Object, kind: str) -> Object | None:
+def _find_condition(crd: Object, condition_type: str) -> Object | None:
+    """The condition of that type in the status of a definition, None if there is none."""
     conditions = (crd.get("status") or {}).get("conditions") or []
-    return next((condition for condition in conditions if condition.get("type") == kind), None)
+    return next((condition for condition in conditions if condition.get("type") == condition_type), None)
 
 
-def _set_condition(crd: Object, kind: str, state: tuple[str, str, str], time: str) -> None:
-    """Sets a condition to `state` (status, reason, message); an equal status keeps its lastTransitionTime."""
-    status, reason, message = state
-    before = _find_condition(crd, kind)
-    since = before["lastTransitionTime"] if before and before.get("status") == status else time
-    new = {"type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
+def _set_condition(crd: Object, condition_type: str, status_reason_message: tuple[str, str, str], now: str) -> None:
+    """Sets a condition in place; if its status does not change, lastTransitionTime does not change either.
+
+    Args:
+        status_reason_message: the three fields of the new condition.
+        now: the present time, RFC 3339.
+    """
+    status, reason, message = status_reason_message
+    old_condition = _find_condition(crd, condition_type)
+    is_same_status = old_condition is not None and old_condition.get("status") == status
+    transition_time = old_condition["lastTransitionTime"] if old_condition and is_same_status else now
+    new_condition = {
+        "type": condition_type,
+        "status": status,
+        "lastTransitionTime": transition_time,
+        "reason": reason,
+        "message": message,
+    }
     crd_status = crd.setdefault("status", {})
     conditions = crd_status.get("conditions") or []
-    if before is None:
-        crd_status["conditions"] = [*conditions, new]
+    if old_condition is None:
+        crd_status["conditions"] = [*conditions, new_condition]
     else:
-        crd_status["conditions"] = [new if condition is before else condition for condition in conditions]
+        crd_status["conditions"] = [
+            new_condition if condition is old_condition else condition for condition in conditions
+        ]

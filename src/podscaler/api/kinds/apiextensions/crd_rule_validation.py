@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from podscaler.api.cel.values.types import Type
 
 REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+_RULES = "x-kubernetes-validations rules"
 _RULE_FIELDS = ("rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf")
 
 
@@ -30,18 +31,19 @@ def validate(rules: list[Object], schema: Object, path: str) -> list[FieldError]
 
 
 def _rule_errors(rule: Object, schema: Object, path: str) -> list[FieldError]:
-    text, message = rule.get("rule", ""), rule.get("message", "")
-    errors = [] if text.strip() else [required(f"{path}.rule", "rule is not specified")]
-    if text.strip() and message and not message.strip():
+    """Field errors of the form of one rule; `schema` is the JSON schema of the node that has the rule."""
+    rule_expression, message = rule.get("rule", "").strip(), rule.get("message", "")
+    errors = [] if rule_expression else [required(f"{path}.rule", "rule is not specified")]
+    if rule_expression and message and not message.strip():
         errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
-    elif text.strip() and _has_line_breaks(message.strip()):
+    elif rule_expression and _has_line_breaks(message.strip()):
         errors.append(invalid(f"{path}.message", message, "must not contain line breaks"))
-    elif _has_line_breaks(text.strip()) and not message:
+    elif _has_line_breaks(rule_expression) and not message:
         errors.append(required(f"{path}.message", "message must be specified if rule contains line breaks"))
-    expression = rule.get("messageExpression", "")
-    if expression and not expression.strip():
-        text = "messageExpression must be non-empty if specified"
-        errors.append(required(f"{path}.messageExpression", text))
+    message_expression = rule.get("messageExpression", "")
+    if message_expression and not message_expression.strip():
+        detail = "messageExpression must be non-empty if specified"
+        errors.append(required(f"{path}.messageExpression", detail))
     reason = rule.get("reason")
     errors += checks.optional_one_of(reason, f"{path}.reason", REASONS)
     return errors + _field_path_errors(rule.get("fieldPath", ""), schema, f"{path}.fieldPath")
@@ -51,13 +53,14 @@ def _has_line_breaks(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def _field_path_errors(field: str, schema: Object, path: str) -> list[FieldError]:
+def _field_path_errors(json_path: str, schema: Object, path: str) -> list[FieldError]:
+    """Field errors of `fieldPath`, the JSON path of a member of `schema`, to which the error of the rule points."""
     errors = []
-    if field and not field.strip():
-        errors.append(invalid(path, field, "must be non-empty if specified"))
-    errors += checks.holds(not _has_line_breaks(field), path, field, "must not contain line breaks")
-    if field and rule_paths.normalized(field, schema) is None:
-        errors.append(invalid(path, field, "must be a valid path"))
+    if json_path and not json_path.strip():
+        errors.append(invalid(path, json_path, "must be non-empty if specified"))
+    errors += checks.holds(not _has_line_breaks(json_path), path, json_path, "must not contain line breaks")
+    if json_path and rule_paths.normalized(json_path, schema) is None:
+        errors.append(invalid(path, json_path, "must be a valid path"))
     return errors
 
 
@@ -70,32 +73,40 @@ def default_errors(schema: Structural, path: str) -> list[FieldError]:
     return errors or rule_set.evaluate(schema.default, path=path).errors
 
 
-def expression_errors(schema: Structural, path: str, others: Sequence[str]) -> list[FieldError]:
+def expression_errors(schema: Structural, path: str, other_error_paths: Sequence[str]) -> list[FieldError]:
     """The errors of expressions that do not compile, and of `oldSelf` where no old value can be assigned.
 
     Args:
         schema: the whole schema, which is structural.
         path: the path of the schema.
-        others: the paths of other errors; rules at these nodes and their ancestors are not compiled.
+        other_error_paths: the paths of other errors; rules at these nodes and their ancestors are not compiled.
     """
-    return _node_errors(schema, path, others, "")
+    return _node_errors(schema, path, other_error_paths, "")
 
 
-def _node_errors(schema: Structural, path: str, others: Sequence[str], uncorrelatable: str) -> list[FieldError]:
-    """The errors of a schema and its children; `uncorrelatable`: the path of a list above it without keys, or empty."""
+def _node_errors(
+    schema: Structural, path: str, other_error_paths: Sequence[str], uncorrelatable_list: str
+) -> list[FieldError]:
+    """The errors of the rules of a schema and of its children.
+
+    Args:
+        uncorrelatable_list: the path of the nearest list above whose elements have no keys; empty if there is none.
+            Below such a list an old value cannot be assigned to a new one, so rules must not use `oldSelf`.
+    """
     errors = []
     for child_path, child, is_element in _children(schema, path):
-        barrier = uncorrelatable or (path if is_element and schema.list_type != "map" else "")
-        errors += _node_errors(child, child_path, others, barrier)
+        is_uncorrelatable = is_element and schema.list_type != "map"
+        child_uncorrelatable_list = uncorrelatable_list or (path if is_uncorrelatable else "")
+        errors += _node_errors(child, child_path, other_error_paths, child_uncorrelatable_list)
     rules = schema.source.get("x-kubernetes-validations") or []
-    if rules and not any(_is_at(other, path) for other in others):
-        errors += _rules_errors(schema, rules, path, uncorrelatable)
+    if rules and not any(_is_at(error_path, path) for error_path in other_error_paths):
+        errors += _rules_errors(schema, rules, path, uncorrelatable_list)
     return errors
 
 
-def _is_at(other: str, path: str) -> bool:
-    """Whether the path `other` is `path` or below it."""
-    return other == path or other.startswith((f"{path}.", f"{path}["))
+def _is_at(error_path: str, node_path: str) -> bool:
+    """Whether `error_path` is `node_path` or below it."""
+    return error_path == node_path or error_path.startswith((f"{node_path}.", f"{node_path}["))
 
 
 def _children(schema: Structural, path: str) -> list[tuple[str, Structural, bool]]:
@@ -108,70 +119,71 @@ def _children(schema: Structural, path: str) -> list[tuple[str, Structural, bool
     return children
 
 
-def _rules_errors(schema: Structural, rules: list[Object], path: str, uncorrelatable: str) -> list[FieldError]:
+def _rules_errors(
+    schema: Structural, rules: list[Object], schema_path: str, uncorrelatable_list: str
+) -> list[FieldError]:
+    """Compiles the rules of one schema; an internal error if the schema has no CEL type."""
     from podscaler.api.crd import rule_types
     from podscaler.api.crd.rules import ROOT_TYPE
 
-    is_root = path.endswith("openAPIV3Schema") or schema.is_embedded
+    is_root = schema_path.endswith("openAPIV3Schema") or schema.is_embedded
     declared_type = rule_types.declared(schema, ROOT_TYPE, is_root=is_root)
-    path = f"{path}.x-kubernetes-validations"
+    path = f"{schema_path}.x-kubernetes-validations"
     if declared_type is None:
-        why = "unable to convert structural schema to CEL declarations"
-        text = f"Internal error: internal error: failed to construct type information for {_RULES}: {why}"
-        return [FieldError("InternalError", path, text)]
+        cause = "unable to convert structural schema to CEL declarations"
+        message = f"Internal error: internal error: failed to construct type information for {_RULES}: {cause}"
+        return [FieldError("InternalError", path, message)]
     errors = []
     for index, rule in enumerate(rules):
-        errors += _compile_errors(rule, declared_type, f"{path}[{index}]", uncorrelatable)
+        errors += _compile_errors(rule, declared_type, f"{path}[{index}]", uncorrelatable_list)
     return errors
 
 
-_RULES = "x-kubernetes-validations rules"
-
-
-def _compile_errors(rule: Object, self_type: "Type", path: str, uncorrelatable: str) -> list[FieldError]:
+def _compile_errors(rule: Object, self_type: "Type", path: str, uncorrelatable_list: str) -> list[FieldError]:
     """Errors of a rule and its messageExpression that do not compile, or use `oldSelf` where it has no value."""
-    program, error = _compiled(rule, "rule", self_type)
-    errors = [_at_expression(f"{path}.rule", rule, error)] if error else []
-    if not error and rule.get("messageExpression"):
-        _, error = _compiled(rule, "messageExpression", self_type)
-        errors += [_at_expression(f"{path}.messageExpression", rule, error)] if error else []
+    program, compile_error = _compile(rule, "rule", self_type)
+    errors = [_at_expression(f"{path}.rule", rule, compile_error)] if compile_error else []
+    if not compile_error and rule.get("messageExpression"):
+        _, compile_error = _compile(rule, "messageExpression", self_type)
+        errors += [_at_expression(f"{path}.messageExpression", rule, compile_error)] if compile_error else []
     if program is not None and "oldSelf" in program.uses:
-        if uncorrelatable:
-            text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable}"
-            errors.append(invalid(f"{path}.rule", rule["rule"], text))
+        if uncorrelatable_list:
+            message = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelatable_list}"
+            errors.append(invalid(f"{path}.rule", rule["rule"], message))
     elif rule.get("optionalOldSelf") is not None:
-        text = "may not be set if oldSelf is not used in rule"
-        errors.append(invalid(f"{path}.optionalOldSelf", rule["optionalOldSelf"], text))
+        message = "may not be set if oldSelf is not used in rule"
+        errors.append(invalid(f"{path}.optionalOldSelf", rule["optionalOldSelf"], message))
     return errors
 
 
-def _compiled(rule: Object, name: str, self_type: "Type") -> tuple["Program | None", str]:
-    """The program of the expression `name` (`rule` or `messageExpression`), or None and the error."""
+def _compile(rule: Object, field: str, self_type: "Type") -> tuple["Program | None", str]:
+    """The program of the expression in `field` (`rule` or `messageExpression`), or None and its error."""
     from podscaler.api.cel.compile import programs
     from podscaler.api.cel.values import types
     from podscaler.api.cel.values.issues import CompileError
     from podscaler.api.crd import rules
 
-    is_rule = name == "rule"
-    names = rules.variables(self_type, old_is_optional=bool(rule.get("optionalOldSelf")))
+    is_rule = field == "rule"
+    variables = rules.variables(self_type, old_is_optional=bool(rule.get("optionalOldSelf")))
     try:
-        program = programs.compiled(rule[name], names)
+        program = programs.compiled(rule[field], variables)
     except CompileError as error:
-        head = "compilation failed" if is_rule else "messageExpression compilation failed"
-        return None, f"{head}: {error}"
+        prefix = "compilation failed" if is_rule else "messageExpression compilation failed"
+        return None, f"{prefix}: {error}"
     if program.result != (types.BOOL if is_rule else types.STRING):
-        text = "cel expression must evaluate to a bool" if is_rule else "messageExpression must evaluate to a string"
-        return None, text
+        message = "cel expression must evaluate to a bool" if is_rule else "messageExpression must evaluate to a string"
+        return None, message
     if program.constant_error:
-        return None, f"{'program' if is_rule else 'messageExpression'} instantiation failed: {program.constant_error}"
+        subject = "program" if is_rule else "messageExpression"
+        return None, f"{subject} instantiation failed: {program.constant_error}"
     return program, ""
 
 
-def _at_expression(path: str, rule: Object, text: str) -> FieldError:
-    return invalid(path, _printed_rule(rule), text)
+def _at_expression(path: str, rule: Object, message: str) -> FieldError:
+    return invalid(path, _printed_rule(rule), message)
 
 
 def _printed_rule(rule: Object) -> dict[str, Any]:
     """The rule as kube-apiserver prints it: all fields, with their Go names."""
-    empty = {"reason": None, "optionalOldSelf": None}
-    return {name[0].upper() + name[1:]: rule.get(name, empty.get(name, "")) for name in _RULE_FIELDS}
+    unset_values = {"reason": None, "optionalOldSelf": None}
+    return {name[0].upper() + name[1:]: rule.get(name, unset_values.get(name, "")) for name in _RULE_FIELDS}

@@ -1,7 +1,8 @@
 """Validates the OpenAPI schema of a CustomResourceDefinition's version.
 
 Called by `crd_validation`. Three passes, as in kube-apiserver: what any schema must satisfy; what a structural schema
-must satisfy (`crd_structure_validation`); and, if there are no errors yet, the defaults and CEL rules.
+must satisfy (`crd_structure_validation`); and, if there are no errors yet, the defaults and CEL rules. A new rule about
+the keywords of one schema goes into `_own_errors`.
 
 Source: the API documentation of structural schemas and of JSONSchemaProps; kube-apiserver's validation messages.
 """
@@ -22,42 +23,49 @@ _TEXT_LIMITS = ("maxLength", "minLength", "pattern")
 _NUMBER_LIMITS = ("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum")
 _LIST_LIMITS = ("maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items", "properties")
 _DESCRIPTIONS = ("description", "type", "format", "title")
-_EXTENSIONS = {
+_EXTENSION_GO_NAMES = {
     "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields",
     "x-kubernetes-validations": "XValidations",
 }
-_PLAIN = (*_DESCRIPTIONS, *_NUMBER_LIMITS, *_TEXT_LIMITS, *_LIST_LIMITS, "externalDocs", "example")
-_AT_ROOT_WITH_STATUS = {name: f"{name[0].upper()}{name[1:]}" for name in _PLAIN} | _EXTENSIONS
+_PLAIN_KEYWORDS = (*_DESCRIPTIONS, *_NUMBER_LIMITS, *_TEXT_LIMITS, *_LIST_LIMITS, "externalDocs", "example")
+_ROOT_KEYWORDS_WITH_STATUS = {name: f"{name[0].upper()}{name[1:]}" for name in _PLAIN_KEYWORDS} | _EXTENSION_GO_NAMES
 """Keyword that the root of a schema with a status subresource may have -> its name in Go."""
-_UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+_UNSUPPORTED_KEYWORDS = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 Schema = dict[str, Any]
 
 LIST_TYPES = ("atomic", "set", "map")
-_TYPE, _KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
+_LIST_TYPE, _LIST_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 
 
 def validate(schema: Schema | None, path: str, *, has_status: bool) -> list[FieldError]:
-    """The field errors of a version's openAPIV3Schema; `has_status`: whether there is a status subresource."""
+    """The field errors of a version's openAPIV3Schema.
+
+    Args:
+        schema: the JSON schema as the client sent it; None if the version has none.
+        path: the path of the schema.
+        has_status: whether the version has a status subresource.
+    """
     if schema is None:
         return []
     errors = _root_errors(schema, path, has_status=has_status)
     errors += _node_errors(schema, path, is_root=True, no_default="")
-    structure = [] if _is_unsupported(schema) else crd_structure_validation.validate(schema, path)
-    if structure:
-        return errors + structure
-    parsed = structural.parse(schema)
-    defaults = _default_errors(parsed, path, is_root=True) if not errors else []
-    if defaults or not structural.has_rules(parsed):
-        return errors + defaults
-    fields = [error.field for error in errors]
-    if not all(".x-kubernetes-validations[" in field for field in fields):
+    structure_errors = [] if _is_unsupported(schema) else crd_structure_validation.validate(schema, path)
+    if structure_errors:
+        return errors + structure_errors
+    structural_schema = structural.parse(schema)
+    default_errors = _default_errors(structural_schema, path, is_root=True) if not errors else []
+    if default_errors or not structural.has_rules(structural_schema):
+        return errors + default_errors
+    error_paths = [error.field for error in errors]
+    if not all(".x-kubernetes-validations[" in error_path for error_path in error_paths):
         return errors
-    return errors + crd_rule_validation.expression_errors(parsed, path, fields)
+    return errors + crd_rule_validation.expression_errors(structural_schema, path, error_paths)
 
 
 def _is_unsupported(schema: Schema) -> bool:
     """Whether any schema in it has a keyword for which kube-apiserver skips the structural validation."""
-    return any(map(schema.get, _UNSUPPORTED)) or any(_is_unsupported(child) for _, child in children(schema, ""))
+    has_unsupported_keyword = any(map(schema.get, _UNSUPPORTED_KEYWORDS))
+    return has_unsupported_keyword or any(_is_unsupported(child) for _, child in children(schema, ""))
 
 
 def set_warnings(schema: Schema) -> list[str]:
@@ -70,13 +78,20 @@ def set_warnings(schema: Schema) -> list[str]:
 
 def unknown_formats(schema: Schema) -> list[str]:
     """The `format` keywords of strings in a schema that are not validated."""
-    name = schema.get("format", "")
-    formats = [name] if name and schema.get("type") == "string" and string_formats.find_check(name) is None else []
-    return formats + [format_name for _, child in children(schema, "") for format_name in unknown_formats(child)]
+    own_format = schema.get("format", "")
+    is_unknown = own_format and schema.get("type") == "string" and string_formats.find_check(own_format) is None
+    own_formats = [own_format] if is_unknown else []
+    return own_formats + [format_name for _, child in children(schema, "") for format_name in unknown_formats(child)]
 
 
 def selectable_errors(json_path: str, schema: Schema, path: str) -> list[FieldError]:
-    """The field errors of the path of a selectable field: it must lead to a plain value."""
+    """The field errors of the path of a selectable field, which must lead to a string, boolean or integer.
+
+    Args:
+        json_path: the simple JSON path, such as `.spec.color`.
+        schema: the whole schema of the version.
+        path: the path of the field error.
+    """
     if not json_path:
         return [required(path)]
     if not json_path.startswith("."):
@@ -84,17 +99,18 @@ def selectable_errors(json_path: str, schema: Schema, path: str) -> list[FieldEr
     node: Schema | None = schema
     if "[" in json_path:
         return [invalid(path, json_path, "is an invalid path: array notation is not allowed")]
-    for name in json_path.removeprefix(".").split("."):
+    members = json_path.removeprefix(".").split(".")
+    for name in members:
         node = _member(node or {}, name)
     if node is None:
         return [invalid(path, json_path, "is an invalid path: does not refer to a valid field")]
-    if json_path.split(".")[1] == "metadata":
+    if members[0] == "metadata":
         return [invalid(path, json_path, "must not point to fields in metadata")]
     if node.get("type") not in ("string", "boolean", "integer"):
-        text = (
+        message = (
             "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are"
         )
-        return [invalid(path, json_path, f"{text} allowed.")]
+        return [invalid(path, json_path, f"{message} allowed.")]
     return []
 
 
@@ -118,18 +134,22 @@ def children(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
 
 
 def _root_errors(schema: Schema, path: str, *, has_status: bool) -> list[FieldError]:
-    """Errors of what may not be at the root of a schema; less may be there with a status subresource."""
+    """Field errors of keywords that the root of a schema may not have; a status subresource allows fewer."""
     errors = []
     if has_status:
-        kind = schema.get("type", "")
-        odd = [name for name in schema if name not in _AT_ROOT_WITH_STATUS and schema[name]]
-        if kind and kind != "object":
-            text = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
-            errors.append(invalid(f"{path}.type", kind, text))
-        elif odd:
-            allowed = " ".join(_AT_ROOT_WITH_STATUS.values())
-            text = f"only [{allowed}] fields are allowed at the root of the schema if the status subresource is enabled"
-            errors.append(invalid(path, schema, text))
+        schema_type = schema.get("type", "")
+        unexpected_keywords = [name for name in schema if name not in _ROOT_KEYWORDS_WITH_STATUS and schema[name]]
+        if schema_type and schema_type != "object":
+            message = (
+                'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+            )
+            errors.append(invalid(f"{path}.type", schema_type, message))
+        elif unexpected_keywords:
+            allowed = " ".join(_ROOT_KEYWORDS_WITH_STATUS.values())
+            message = (
+                f"only [{allowed}] fields are allowed at the root of the schema if the status subresource is enabled"
+            )
+            errors.append(invalid(path, schema, message))
     if schema.get("nullable"):
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     return errors
@@ -150,35 +170,39 @@ def _node_errors(schema: Schema, path: str, *, is_root: bool, no_default: str) -
     errors += _list_type_errors(schema, path)
     rules = schema.get("x-kubernetes-validations") or []
     errors += crd_rule_validation.validate(rules, schema, f"{path}.x-kubernetes-validations")
-    metadata = {f"{path}.properties[{name}]": name for name in META_FIELDS} if is_root else {}
-    for below, child in children(schema, path):
-        reason = f" in top-level {metadata[below]}" if below in metadata else no_default
-        errors += _node_errors(child, below, is_root=False, no_default=reason)
+    metadata_members = {f"{path}.properties[{name}]": name for name in META_FIELDS} if is_root else {}
+    for child_path, child in children(schema, path):
+        child_no_default = no_default
+        if child_path in metadata_members:
+            child_no_default = f" in top-level {metadata_members[child_path]}"
+        errors += _node_errors(child, child_path, is_root=False, no_default=child_no_default)
     return errors
 
 
 def _own_errors(schema: Schema, path: str) -> list[FieldError]:
-    """Errors of the fields of one schema, without those of the schemas below it."""
-    errors = [forbidden(f"{path}.{name}", f"{name} is not supported") for name in _UNSUPPORTED if schema.get(name)]
-    kind = schema.get("type", "")
-    if kind == "null":
+    """Field errors of the keywords of one schema, without those of the schemas below it."""
+    errors = [
+        forbidden(f"{path}.{name}", f"{name} is not supported") for name in _UNSUPPORTED_KEYWORDS if schema.get(name)
+    ]
+    schema_type = schema.get("type", "")
+    if schema_type == "null":
         errors.append(forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative"))
-    if kind and kind not in TYPES:
-        errors.append(not_supported(f"{path}.type", kind, TYPES))
+    if schema_type and schema_type not in TYPES:
+        errors.append(not_supported(f"{path}.type", schema_type, TYPES))
     pattern = schema.get("pattern", "")
-    error = re2_patterns.find_error(pattern)
-    if error:
-        text = f"must be a valid regular expression, but isn't: {error}"
-        errors.append(invalid(f"{path}.pattern", pattern, text))
+    pattern_error = re2_patterns.find_error(pattern)
+    if pattern_error:
+        message = f"must be a valid regular expression, but isn't: {pattern_error}"
+        errors.append(invalid(f"{path}.pattern", pattern, message))
     if isinstance(schema.get("items"), list):
         errors.append(forbidden(f"{path}.items", "items must be a schema object and not an array"))
     if schema.get("uniqueItems"):
-        text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        errors.append(forbidden(f"{path}.uniqueItems", text))
+        message = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        errors.append(forbidden(f"{path}.uniqueItems", message))
     additional = schema.get("additionalProperties")
     if schema.get("properties") and (additional is False or isinstance(additional, dict)):
-        text = "additionalProperties and properties are mutual exclusive"
-        errors.append(forbidden(f"{path}.additionalProperties", text))
+        message = "additionalProperties and properties are mutual exclusive"
+        errors.append(forbidden(f"{path}.additionalProperties", message))
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         errors.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined"))
     return errors + _map_type_errors(schema, path)
@@ -186,13 +210,15 @@ def _own_errors(schema: Schema, path: str) -> list[FieldError]:
 
 def _map_type_errors(schema: Schema, path: str) -> list[FieldError]:
     """Errors of `x-kubernetes-map-type`."""
-    map_type, kind = schema.get("x-kubernetes-map-type"), schema.get("type", "")
+    map_type, schema_type = schema.get("x-kubernetes-map-type"), schema.get("type", "")
     if map_type is None:
         return []
     errors = []
-    text = "must be object if x-kubernetes-map-type is specified"
-    if kind != "object":
-        errors.append(invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text))
+    message = "must be object if x-kubernetes-map-type is specified"
+    if schema_type != "object":
+        errors.append(
+            invalid(f"{path}.type", schema_type, message) if schema_type else required(f"{path}.type", message)
+        )
     if map_type not in ("atomic", "granular"):
         errors.append(not_supported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular")))
     return errors
@@ -202,7 +228,8 @@ def _default_errors(schema: Structural, path: str, *, is_root: bool) -> list[Fie
     """The errors of defaults: unknown fields, or values that their own schema does not allow."""
     errors = []
     if schema.default is not ABSENT:
-        errors += (_of_root_default if is_root else _of_default)(schema, f"{path}.default")
+        check_default = _root_default_errors if is_root else _default_value_errors
+        errors += check_default(schema, f"{path}.default")
     for name, member in schema.properties.items():
         if is_root and name in META_FIELDS:
             continue
@@ -214,28 +241,29 @@ def _default_errors(schema: Structural, path: str, *, is_root: bool) -> list[Fie
     return errors
 
 
-def _of_root_default(schema: Structural, path: str) -> list[FieldError]:
+def _root_default_errors(schema: Structural, path: str) -> list[FieldError]:
     """The errors of a default of the whole object, which must have apiVersion and kind."""
     if not isinstance(schema.default, dict):
         return []
     return [required(f"{path}.{name}") for name in ("apiVersion", "kind") if not schema.default.get(name)]
 
 
-def _of_default(schema: Structural, path: str) -> list[FieldError]:
+def _default_value_errors(schema: Structural, path: str) -> list[FieldError]:
     """Errors of a default value, which must be valid by its own schema and have no unknown fields."""
     if schema.default is None and not schema.nullable:
-        return _at(path, validation.value_errors(None, schema, ""))
-    pruned = {"": semantics.copied(schema.default)}
-    if pruning.prune(pruned, Structural(properties={"": schema})):
+        return _moved_below(path, validation.value_errors(None, schema, ""))
+    # `prune` keeps apiVersion, kind and metadata at the root of an object; inside of a holder the default is no root.
+    holder = {"": semantics.copied(schema.default)}
+    if pruning.prune(holder, Structural(properties={"": schema})):
         return [invalid(path, schema.default, "must not have unknown fields")]
-    errors = _at(path, validation.value_errors(schema.default, schema, ""))
+    errors = _moved_below(path, validation.value_errors(schema.default, schema, ""))
     if errors or not structural.has_rules(schema):
         return errors
     return crd_rule_validation.default_errors(schema, path)
 
 
-def _at(path: str, errors: list[FieldError]) -> list[FieldError]:
-    """`errors` of a default, with paths below `path`."""
+def _moved_below(path: str, errors: list[FieldError]) -> list[FieldError]:
+    """`errors` of a default value, whose paths are relative, with paths below `path`."""
     return [
         FieldError(error.reason, path if error.field == "<nil>" else f"{path}.{error.field}", error.text)
         for error in errors
@@ -244,77 +272,95 @@ def _at(path: str, errors: list[FieldError]) -> list[FieldError]:
 
 def _list_type_errors(schema: Schema, path: str) -> list[FieldError]:
     """The field errors of the list type of one node."""
-    list_type, keys = schema.get(_TYPE), schema.get(_KEYS) or []
+    list_type, keys = schema.get(_LIST_TYPE), schema.get(_LIST_KEYS) or []
     errors = []
     if list_type is not None:
         errors += _typed_list_errors(schema, list_type, path)
     if keys and list_type is None:
-        errors.append(required(f"{path}.{_TYPE}", f"must be map if {_KEYS} is non-empty"))
+        errors.append(required(f"{path}.{_LIST_TYPE}", f"must be map if {_LIST_KEYS} is non-empty"))
     elif keys and list_type != "map":
-        errors.append(invalid(f"{path}.{_TYPE}", list_type, f"must be map if {_KEYS} is non-empty"))
+        errors.append(invalid(f"{path}.{_LIST_TYPE}", list_type, f"must be map if {_LIST_KEYS} is non-empty"))
     return errors + (_list_map_errors(schema, keys, path) if list_type == "map" else [])
 
 
 def _node_set_warnings(schema: Schema) -> list[str]:
     """The warning about a set (one node) of objects or lists."""
     items = schema.get("items")
-    kind = items.get("type") if isinstance(items, dict) and schema.get(_TYPE) == "set" else None
-    if kind not in ("array", "object"):
+    items_type = items.get("type") if isinstance(items, dict) and schema.get(_LIST_TYPE) == "set" else None
+    if items_type not in ("array", "object"):
         return []
-    return [f'{_TYPE}: set for items of type "{kind}" is not supported by server-side apply or CEL validation rules']
+    problem = "is not supported by server-side apply or CEL validation rules"
+    return [f'{_LIST_TYPE}: set for items of type "{items_type}" {problem}']
 
 
 def _typed_list_errors(schema: Schema, list_type: str, path: str) -> list[FieldError]:
-    kind = schema.get("type", "")
+    """Field errors of a node with a list type: it must be an array, and the list type must be a known one."""
+    schema_type = schema.get("type", "")
     errors = []
-    if kind != "array":
-        text = f"must be array if {_TYPE} is specified"
-        errors.append(invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text))
+    if schema_type != "array":
+        message = f"must be array if {_LIST_TYPE} is specified"
+        errors.append(
+            invalid(f"{path}.type", schema_type, message) if schema_type else required(f"{path}.type", message)
+        )
     elif list_type == "set" and isinstance(schema.get("items"), dict):
         errors += _set_errors(schema["items"], f"{path}.items")
-    return errors + checks.one_of(list_type, f"{path}.{_TYPE}", LIST_TYPES)
+    return errors + checks.one_of(list_type, f"{path}.{_LIST_TYPE}", LIST_TYPES)
 
 
 def _set_errors(items: Schema, path: str) -> list[FieldError]:
     """The errors of the elements of a set, which must be atomic and not nullable."""
     if items.get("nullable"):
-        return [forbidden(f"{path}.nullable", f"cannot be nullable when {_TYPE} is set")]
-    kind = items.get("type")
-    name = {"array": _TYPE, "object": "x-kubernetes-map-type"}.get(str(kind), "")
-    if not name or items.get(name) == "atomic" or (kind == "array" and items.get(name) is None):
+        return [forbidden(f"{path}.nullable", f"cannot be nullable when {_LIST_TYPE} is set")]
+    items_type = items.get("type")
+    type_keyword = {"array": _LIST_TYPE, "object": "x-kubernetes-map-type"}.get(str(items_type), "")
+    is_atomic_by_default = items_type == "array" and items.get(type_keyword) is None
+    if not type_keyword or items.get(type_keyword) == "atomic" or is_atomic_by_default:
         return []
-    text = f"must be atomic as item of a list with {_TYPE}=set"
-    return [invalid(f"{path}.{name}", None if kind == "object" else items[name], text)]
+    message = f"must be atomic as item of a list with {_LIST_TYPE}=set"
+    return [invalid(f"{path}.{type_keyword}", None if items_type == "object" else items[type_keyword], message)]
 
 
 def _list_map_errors(schema: Schema, keys: list[str], path: str) -> list[FieldError]:
+    """Field errors of a list of type `map`: its elements must be objects that have all `keys`."""
     items = schema.get("items")
-    errors = checks.present(keys, f"{path}.{_KEYS}", f"must not be empty if {_TYPE} is map")
+    errors = checks.present(keys, f"{path}.{_LIST_KEYS}", f"must not be empty if {_LIST_TYPE} is map")
     if items is None:
-        return [*errors, required(f"{path}.items", f"must have a schema if {_TYPE} is map")]
+        return [*errors, required(f"{path}.items", f"must have a schema if {_LIST_TYPE} is map")]
     if not isinstance(items, dict):
-        return [*errors, invalid(f"{path}.items", items, f"must only have a single schema if {_TYPE} is map")]
+        return [*errors, invalid(f"{path}.items", items, f"must only have a single schema if {_LIST_TYPE} is map")]
     if items.get("type") != "object":
-        text = f"must be object if parent array's {_TYPE} is map"
-        return [*errors, invalid(f"{path}.items.type", items.get("type", ""), text)]
+        message = f"must be object if parent array's {_LIST_TYPE} is map"
+        return [*errors, invalid(f"{path}.items.type", items.get("type", ""), message)]
     for index, key in enumerate(keys):
         errors += _key_errors(items, key, keys, path)
-        errors += checks.holds(key not in keys[:index], f"{path}.{_KEYS}", keys, "must not contain duplicate entries")
+        errors += checks.holds(
+            key not in keys[:index], f"{path}.{_LIST_KEYS}", keys, "must not contain duplicate entries"
+        )
     return errors
 
 
 def _key_errors(items: Schema, key: str, keys: list[str], path: str) -> list[FieldError]:
-    member = (items.get("properties") or {}).get(key)
-    if member is None:
-        return [invalid(f"{path}.{_KEYS}", keys, "entries must all be names of item properties")]
-    below = f"{path}.items.properties[{key}]"
+    """Field errors of one key of a list of type `map`.
+
+    Args:
+        items: the schema of the elements.
+        key: the name of the member of each element by which elements are told apart.
+        keys: all keys, for the message.
+        path: the path of the list's schema.
+    """
+    key_schema = (items.get("properties") or {}).get(key)
+    if key_schema is None:
+        return [invalid(f"{path}.{_LIST_KEYS}", keys, "entries must all be names of item properties")]
+    member_path = f"{path}.items.properties[{key}]"
     errors = []
-    if member.get("type") in ("array", "object"):
-        text = f"must be a scalar type if parent array's {_TYPE} is map"
-        errors.append(invalid(f"{below}.type", items.get("type"), text))
-    prefix = f"this property is in {_KEYS}, so it"
-    if "default" not in member and key not in (items.get("required") or []):
-        errors.append(required(f"{below}.default", f"{prefix} must have a default or be a required property"))
-    if member.get("nullable"):
-        errors.append(forbidden(f"{below}.nullable", f"{prefix} cannot be nullable"))
+    if key_schema.get("type") in ("array", "object"):
+        message = f"must be a scalar type if parent array's {_LIST_TYPE} is map"
+        errors.append(invalid(f"{member_path}.type", items.get("type"), message))
+    message_start = f"this property is in {_LIST_KEYS}, so it"
+    if "default" not in key_schema and key not in (items.get("required") or []):
+        errors.append(
+            required(f"{member_path}.default", f"{message_start} must have a default or be a required property")
+        )
+    if key_schema.get("nullable"):
+        errors.append(forbidden(f"{member_path}.nullable", f"{message_start} cannot be nullable"))
     return errors

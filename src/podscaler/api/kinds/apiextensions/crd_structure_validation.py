@@ -14,9 +14,10 @@ from podscaler.api.machinery.field import FieldError, forbidden, invalid, requir
 
 Schema = dict[str, Any]
 Level = Literal["at the root", "for specified array items", "for specified object fields"]
+"""Where a schema is, in the words of kube-apiserver's messages."""
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
-_FORBIDDEN_INSIDE = (
+_FORBIDDEN_WHEN_NESTED = (  # a new row: a keyword that allOf, anyOf, oneOf and not must not contain, and the message
     ("description", "must be empty to be structural"),
     ("type", "must be empty to be structural"),
     ("title", "must be empty to be structural"),
@@ -33,41 +34,42 @@ _FORBIDDEN_INSIDE = (
 
 def validate(schema: Schema, path: str) -> list[FieldError]:
     """The field errors of a whole schema that is not structural."""
-    return _node(schema, path, "at the root")
+    return _node_errors(schema, path, "at the root")
 
 
-def _node(schema: Schema, path: str, level: Level) -> list[FieldError]:
-    """Errors of a schema and all below it; `level` says where it is, in upstream's words."""
+def _node_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
+    """Field errors of a schema and all schemas below it; `level` is the end of the message about a missing type."""
     errors = _type_errors(schema, path, level)
     errors += _extension_errors(schema, path)
     errors += _metadata_errors(schema, path, level)
     if level == "at the root" and "additionalProperties" in schema:
         errors.append(forbidden(f"{path}.additionalProperties", "must not be used at the root"))
-    errors += [error for below, child in _logic(schema, path) for error in _inside(child, below)]
+    for child_path, child in _combined_schemas(schema, path):
+        errors += _nested_errors(child, child_path)
     for name, member in (schema.get("properties") or {}).items():
-        errors += _node(member, f"{path}.properties[{name}]", "for specified object fields")
+        errors += _node_errors(member, f"{path}.properties[{name}]", "for specified object fields")
     if isinstance(schema.get("items"), dict):
-        errors += _node(schema["items"], f"{path}.items", "for specified array items")
+        errors += _node_errors(schema["items"], f"{path}.items", "for specified array items")
     if isinstance(schema.get("additionalProperties"), dict):
-        below = f"{path}.additionalProperties"
-        errors += _node(schema["additionalProperties"], below, "for specified object fields")
+        child_path = f"{path}.additionalProperties"
+        errors += _node_errors(schema["additionalProperties"], child_path, "for specified object fields")
     return errors
 
 
 def _type_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
     """Errors of a missing type, and of a type that cannot be where the schema is."""
-    kind = schema.get("type", "")
-    is_free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
-    if schema.get("x-kubernetes-embedded-resource") and kind != "object":
-        text = "must be object if x-kubernetes-embedded-resource is true"
-        return [invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text)]
-    if not kind and not is_free:
+    schema_type = schema.get("type", "")
+    may_lack_type = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
+    if schema.get("x-kubernetes-embedded-resource") and schema_type != "object":
+        message = "must be object if x-kubernetes-embedded-resource is true"
+        return [invalid(f"{path}.type", schema_type, message) if schema_type else required(f"{path}.type", message)]
+    if not schema_type and not may_lack_type:
         return [required(f"{path}.type", f"must not be empty {level}")]
     errors = []
-    if kind == "array" and "items" not in schema:
+    if schema_type == "array" and "items" not in schema:
         errors.append(required(f"{path}.items", "must be specified"))
-    if level == "at the root" and kind and kind != "object":
-        errors.append(invalid(f"{path}.type", kind, "must be object at the root"))
+    if level == "at the root" and schema_type and schema_type != "object":
+        errors.append(invalid(f"{path}.type", schema_type, "must be object at the root"))
     return errors
 
 
@@ -75,77 +77,82 @@ def _extension_errors(schema: Schema, path: str) -> list[FieldError]:
     """Errors of `x-kubernetes-` fields that exclude each other."""
     errors = []
     if schema.get("x-kubernetes-int-or-string"):
-        text = "must be false if x-kubernetes-int-or-string is true"
+        message = "must be false if x-kubernetes-int-or-string is true"
         for name in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
-            errors += [invalid(f"{path}.{name}", True, text)] if schema.get(name) else []
-    keeps = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("properties")
-    if schema.get("x-kubernetes-embedded-resource") and not keeps:
-        text = (
+            errors += [invalid(f"{path}.{name}", True, message)] if schema.get(name) else []
+    has_fields = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("properties")
+    if schema.get("x-kubernetes-embedded-resource") and not has_fields:
+        message = (
             "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
         )
-        errors.append(required(f"{path}.properties", text))
+        errors.append(required(f"{path}.properties", message))
     return errors
 
 
 def _metadata_errors(schema: Schema, path: str, level: Level) -> list[FieldError]:
-    """The errors of apiVersion and kind that are no texts, and of metadata with other keywords than those of names."""
-    is_object = level == "at the root" or schema.get("x-kubernetes-embedded-resource")
+    """Field errors of `apiVersion`, `kind` and `metadata` in the schema of a whole object (root or embedded).
+
+    The first two must be strings, the third an object; the root may restrict only the names in its metadata.
+    """
+    is_whole_object = level == "at the root" or schema.get("x-kubernetes-embedded-resource")
     properties = schema.get("properties") or {}
-    if not is_object:
+    if not is_whole_object:
         return []
     errors = []
-    for name, kind in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
-        if name in properties and properties[name].get("type", "") != kind:
-            below = f"{path}.properties[{name}].type"
-            errors.append(invalid(below, properties[name].get("type", ""), f"must be {kind}"))
+    for name, required_type in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
+        if name in properties and properties[name].get("type", "") != required_type:
+            type_path = f"{path}.properties[{name}].type"
+            errors.append(invalid(type_path, properties[name].get("type", ""), f"must be {required_type}"))
     metadata = properties.get("metadata")
     if metadata is not None and level == "at the root" and not _is_plain_metadata(metadata):
-        text = "must not specify anything other than name and generateName, but metadata is implicitly specified"
-        errors.append(forbidden(f"{path}.properties[metadata]", text))
+        message = "must not specify anything other than name and generateName, but metadata is implicitly specified"
+        errors.append(forbidden(f"{path}.properties[metadata]", message))
     return errors
 
 
 def _is_plain_metadata(metadata: Schema) -> bool:
     """Whether the schema of `metadata` restricts nothing but `name` and `generateName`."""
-    odd = [
-        name
-        for name, value in metadata.items()
-        if value and name not in ("type", "description", "properties", "default")
+    other_keywords = [
+        keyword
+        for keyword, value in metadata.items()
+        if value and keyword not in ("type", "description", "properties", "default")
     ]
-    return not odd and set(metadata.get("properties") or ()) <= {"name", "generateName"}
+    return not other_keywords and set(metadata.get("properties") or ()) <= {"name", "generateName"}
 
 
-def _logic(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
-    """The schemas of allOf, anyOf, oneOf and not of a node, except for the two notations of int-or-string."""
+def _combined_schemas(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
+    """Yields path and schema of parts of allOf, anyOf, oneOf and not, without the two notations of int-or-string."""
     is_int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
-    for name in ("allOf", "anyOf", "oneOf"):
-        subschemas = schema.get(name) or []
-        if is_int_or_string and name == "anyOf" and subschemas == _INT_OR_STRING:
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        subschemas = schema.get(keyword) or []
+        if is_int_or_string and keyword == "anyOf" and subschemas == _INT_OR_STRING:
             continue
         for index, subschema in enumerate(subschemas):
-            if is_int_or_string and name == "allOf" and not index and subschema.get("anyOf") == _INT_OR_STRING:
+            is_first_of_all = keyword == "allOf" and index == 0
+            if is_int_or_string and is_first_of_all and subschema.get("anyOf") == _INT_OR_STRING:
                 continue
-            yield f"{path}.{name}[{index}]", subschema
+            yield f"{path}.{keyword}[{index}]", subschema
     if isinstance(schema.get("not"), dict):
         yield f"{path}.not", schema["not"]
 
 
-def _inside(schema: Schema, path: str) -> list[FieldError]:
-    """The errors of keywords that are forbidden inside of allOf, anyOf, oneOf and not."""
-    errors = [forbidden(f"{path}.{name}", text) for name, text in _FORBIDDEN_INSIDE if schema.get(name)]
+def _nested_errors(schema: Schema, path: str) -> list[FieldError]:
+    """Field errors of keywords that a schema inside of allOf, anyOf, oneOf and not must not have, and below it."""
+    errors = [forbidden(f"{path}.{name}", message) for name, message in _FORBIDDEN_WHEN_NESTED if schema.get(name)]
     for name in ("default", "additionalProperties"):
         if name in schema:
             errors.append(forbidden(f"{path}.{name}", "must be undefined to be structural"))
-    if "metadata" in (schema.get("properties") or {}) and path.count("properties[") == 0:
+    if "metadata" in (schema.get("properties") or {}) and "properties[" not in path:
         errors.append(forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context"))
-    for below, child in _below(schema, path):
-        errors += _inside(child, below)
+    for child_path, child in _all_subschemas(schema, path):
+        errors += _nested_errors(child, child_path)
     return errors
 
 
-def _below(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
+def _all_subschemas(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
+    """Yields path and schema of each member, of the elements, and of each part of allOf, anyOf, oneOf and not."""
     for name, member in (schema.get("properties") or {}).items():
         yield f"{path}.properties[{name}]", member
     if isinstance(schema.get("items"), dict):
         yield f"{path}.items", schema["items"]
-    yield from _logic(schema, path)
+    yield from _combined_schemas(schema, path)

@@ -1,6 +1,7 @@
 """Validates CustomResourceDefinition: names, versions, columns, subresources, conversion; and its status.
 
-Called by the record of the kind; `crd_schema_validation` validates the schemas.
+Called by the record of the kind; `crd_schema_validation` validates the schemas. A new field of a version: add its check
+to `_content_errors`, or to `_version_errors` if kube-apiserver never stores it beside the versions.
 
 kube-apiserver stores a schema, column or subresource that is equal in all versions once, beside the versions: its
 errors have paths in `spec.validation`, `spec.subresources`, ... and are reported once.
@@ -8,8 +9,7 @@ errors have paths in `spec.validation`, `spec.subresources`, ... and are reporte
 Source: the API documentation of CustomResourceDefinition; kube-apiserver's validation messages.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from podscaler.api.kinds.apiextensions import crd_conditions, crd_schema_validation
@@ -21,7 +21,7 @@ from podscaler.api.text import quoting
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
-_APPROVED = "api-approved.kubernetes.io"
+_APPROVAL_ANNOTATION = "api-approved.kubernetes.io"
 _WARNING_MAX_CHARACTERS = 256
 _SHARED_FIELDS = {
     "schema": "validation",
@@ -46,8 +46,10 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
         errors += _change_errors(spec, old)
     errors += _approval_errors(new, old)
     if spec.get("preserveUnknownFields") and not (old or {}).get("spec", {}).get("preserveUnknownFields"):
-        text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
-        errors.append(invalid("spec.preserveUnknownFields", True, text))
+        message = (
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        )
+        errors.append(invalid("spec.preserveUnknownFields", True, message))
     return errors
 
 
@@ -58,14 +60,14 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def warnings(new: Object, _old: Object | None) -> list[str]:
-    """The warnings about unknown formats, and about sets that cannot be merged."""
-    texts: list[str] = []
+    """The warnings about formats that are not validated, and about sets whose elements are objects or lists."""
+    messages: list[str] = []
     for version in new["spec"].get("versions") or []:
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-        unknown = crd_schema_validation.unknown_formats(schema)
-        texts += [f"unrecognized format {quoting.quoted(name)}" for name in unknown]
-        texts += crd_schema_validation.set_warnings(schema)
-    return list(dict.fromkeys(texts))
+        formats = crd_schema_validation.unknown_formats(schema)
+        messages += [f"unrecognized format {quoting.quoted(name)}" for name in formats]
+        messages += crd_schema_validation.set_warnings(schema)
+    return list(dict.fromkeys(messages))
 
 
 def _name_errors(crd: Object) -> list[FieldError]:
@@ -73,9 +75,9 @@ def _name_errors(crd: Object) -> list[FieldError]:
     metadata, spec = crd["metadata"], crd["spec"]
     expected_name = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
     return [
-        invalid(f"metadata.{member}", metadata[member], 'must be spec.names.plural+"."+spec.group')
-        for member in ("generateName", "name")
-        if metadata.get(member) and metadata[member] != expected_name
+        invalid(f"metadata.{field}", metadata[field], 'must be spec.names.plural+"."+spec.group')
+        for field in ("generateName", "name")
+        if metadata.get(field) and metadata[field] != expected_name
     ]
 
 
@@ -96,9 +98,9 @@ def _group_errors(group: str) -> list[FieldError]:
     """Errors of the group, a domain with at least one dot."""
     if not group:
         return [required("spec.group")]
-    texts = name_rules.dns_subdomain_errors(group)
-    if texts:
-        return [invalid("spec.group", group, ",".join(texts))]
+    messages = name_rules.dns_subdomain_errors(group)
+    if messages:
+        return [invalid("spec.group", group, ",".join(messages))]
     return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
 
 
@@ -109,39 +111,45 @@ def _versions_errors(versions: list[Object]) -> list[FieldError]:
         for index, version in enumerate(versions)
         if not (version.get("schema") or {}).get("openAPIV3Schema")
     ]
-    shared = [name for name in _SHARED_FIELDS if _is_shared(versions, name)]
+    shared_fields = [name for name in _SHARED_FIELDS if _is_shared(versions, name)]
     has_status = any("status" in (version.get("subresources") or {}) for version in versions)
+    unshared_fields = [name for name in _SHARED_FIELDS if name not in shared_fields]
     for index, version in enumerate(versions):
-        errors += _version_errors(version, f"spec.versions[{index}]")
-        unshared_paths = {name: f"spec.versions[{index}].{name}" for name in _SHARED_FIELDS if name not in shared}
+        path = f"spec.versions[{index}]"
+        errors += _version_errors(version, path)
+        unshared_paths = {name: f"{path}.{name}" for name in unshared_fields}
         errors += _content_errors(version, unshared_paths, has_status="status" in (version.get("subresources") or {}))
     if versions:
-        above = {name: f"spec.{_SHARED_FIELDS[name]}" for name in shared}
-        errors += _content_errors(versions[0], above, has_status=has_status)
+        shared_paths = {name: f"spec.{_SHARED_FIELDS[name]}" for name in shared_fields}
+        errors += _content_errors(versions[0], shared_paths, has_status=has_status)
         errors += _first_version_errors(versions[0].get("name", ""))
     return errors + _set_of_versions_errors(versions)
 
 
 def _is_shared(versions: list[Object], name: str) -> bool:
+    """Whether the field `name` is equal in all versions."""
     return all(version.get(name) == versions[0].get(name) for version in versions)
 
 
 def _set_of_versions_errors(versions: list[Object]) -> list[FieldError]:
     """Errors of the versions together: unique names, exactly one of them stored."""
     errors = []
-    names = [version.get("name", "") for version in versions]
-    if len(set(names)) < len(names):
+    version_names = [version.get("name", "") for version in versions]
+    if len(set(version_names)) < len(version_names):
         errors.append(invalid("spec.versions", _internal_form(versions), "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
-        text = "must have exactly one version marked as storage version"
-        errors.append(invalid("spec.versions", _internal_form(versions), text))
+        message = "must have exactly one version marked as storage version"
+        errors.append(invalid("spec.versions", _internal_form(versions), message))
     return errors
 
 
 def _internal_form(versions: list[Object]) -> list[Object]:
     """The versions as kube-apiserver prints them: with Go names, without the fields that are equal in all of them."""
-    internal_names = {"Schema": "schema", "Subresources": "subresources"}
-    internal_names |= {"AdditionalPrinterColumns": "additionalPrinterColumns", "SelectableFields": "selectableFields"}
+    fields_by_go_name = {"Schema": "schema", "Subresources": "subresources"}
+    fields_by_go_name |= {
+        "AdditionalPrinterColumns": "additionalPrinterColumns",
+        "SelectableFields": "selectableFields",
+    }
     return [
         {
             "Name": version.get("name", ""),
@@ -150,8 +158,8 @@ def _internal_form(versions: list[Object]) -> list[Object]:
             "Deprecated": bool(version.get("deprecated")),
             "DeprecationWarning": version.get("deprecationWarning"),
             **{
-                internal_name: None if _is_shared(versions, name) else version.get(name)
-                for internal_name, name in internal_names.items()
+                go_name: None if _is_shared(versions, field) else version.get(field)
+                for go_name, field in fields_by_go_name.items()
             },
         }
         for version in versions
@@ -159,23 +167,24 @@ def _internal_form(versions: list[Object]) -> list[Object]:
 
 
 def _first_version_errors(name: str) -> list[FieldError]:
-    texts = name_rules.dns_1035_label_errors(name) if name else []
-    return [invalid("spec.version", name, ",".join(texts))] if texts else []
+    """Field errors of `spec.version`, which kube-apiserver sets to the name of the first version."""
+    messages = name_rules.dns_1035_label_errors(name) if name else []
+    return [invalid("spec.version", name, ",".join(messages))] if messages else []
 
 
 def _version_errors(version: Object, path: str) -> list[FieldError]:
     """Errors of the name and the deprecation of one version."""
     name = version.get("name", "")
-    texts = name_rules.dns_1035_label_errors(name)
-    errors = [invalid(f"{path}.name", name, ",".join(texts))] if texts else []
+    messages = name_rules.dns_1035_label_errors(name)
+    errors = [invalid(f"{path}.name", name, ",".join(messages))] if messages else []
     warning = version.get("deprecationWarning")
-    for text in _deprecation_texts(warning, is_deprecated=bool(version.get("deprecated"))):
-        errors.append(invalid(f"{path}.deprecationWarning", warning, text))
+    for message in _deprecation_messages(warning, is_deprecated=bool(version.get("deprecated"))):
+        errors.append(invalid(f"{path}.deprecationWarning", warning, message))
     return errors
 
 
-def _deprecation_texts(warning: str | None, *, is_deprecated: bool) -> Iterator[str]:
-    """What is wrong with a deprecation warning."""
+def _deprecation_messages(warning: str | None, *, is_deprecated: bool) -> Iterator[str]:
+    """Yields a message for each rule that a deprecation warning violates; None is a version without a warning."""
     if warning is None:
         return
     if not is_deprecated:
@@ -191,19 +200,28 @@ def _deprecation_texts(warning: str | None, *, is_deprecated: bool) -> Iterator[
 
 
 def _content_errors(version: Object, paths: dict[str, str], *, has_status: bool) -> list[FieldError]:
-    """The field errors of the parts of a version that are named in `paths`."""
-    checks_of_fields: dict[str, Callable[[Any, str], list[FieldError]]] = {
-        "schema": lambda value, path: crd_schema_validation.validate(
-            value.get("openAPIV3Schema"), f"{path}.openAPIV3Schema", has_status=has_status
-        ),
-        "subresources": _subresources_errors,
-        "additionalPrinterColumns": lambda value, path: checks.each(value, path, _column_errors),
-        "selectableFields": lambda value, path: _selectable_errors(value, path, version),
-    }
-    errors = []
-    for name, path in paths.items():
-        if version.get(name):
-            errors += checks_of_fields[name](version[name], path)
+    """The field errors of the parts of a version that are named in `paths`.
+
+    Args:
+        version: an item of `spec.versions`.
+        paths: field of the version (a key of _SHARED_FIELDS) -> the path of its errors.
+        has_status: whether the schema is that of a version with a status subresource.
+    """
+    errors: list[FieldError] = []
+    for field, path in paths.items():
+        content = version.get(field)
+        if not content:
+            continue
+        match field:
+            case "schema":
+                schema, schema_path = content.get("openAPIV3Schema"), f"{path}.openAPIV3Schema"
+                errors += crd_schema_validation.validate(schema, schema_path, has_status=has_status)
+            case "subresources":
+                errors += _subresources_errors(content, path)
+            case "additionalPrinterColumns":
+                errors += checks.each(content, path, _column_errors)
+            case "selectableFields":
+                errors += _selectable_errors(content, path, version)
     return errors
 
 
@@ -214,33 +232,35 @@ def _subresources_errors(subresources: Object, path: str) -> list[FieldError]:
         return []
     errors = []
     for name, root in (("specReplicasPath", ".spec."), ("statusReplicasPath", ".status.")):
-        below = f"{path}.scale.{name}"
-        value = scale.get(name, "")
-        text = f"should be a json path under {root.rstrip('.')}"
-        errors += _json_path_errors(value, below, (root,), text) if value else [required(below)]
+        field_path = f"{path}.scale.{name}"
+        json_path = scale.get(name, "")
+        message = f"should be a json path under {root.rstrip('.')}"
+        errors += _json_path_errors(json_path, field_path, (root,), message) if json_path else [required(field_path)]
     selector = scale.get("labelSelectorPath")
     if selector:
-        text = "should be a json path under either .spec or .status"
-        errors += _json_path_errors(selector, f"{path}.scale.labelSelectorPath", (".spec.", ".status."), text)
+        message = "should be a json path under either .spec or .status"
+        errors += _json_path_errors(selector, f"{path}.scale.labelSelectorPath", (".spec.", ".status."), message)
     return errors
 
 
-def _json_path_errors(value: str, path: str, roots: tuple[str, ...], text: str) -> list[FieldError]:
-    if not value.startswith("."):
-        return [invalid(path, value, "must be a simple json path starting with .")]
-    return [] if value.startswith(roots) else [invalid(path, value, text)]
+def _json_path_errors(json_path: str, path: str, roots: tuple[str, ...], root_message: str) -> list[FieldError]:
+    """Field errors of a JSON path that does not start with one of `roots`; `root_message` is the message about that."""
+    if not json_path.startswith("."):
+        return [invalid(path, json_path, "must be a simple json path starting with .")]
+    return [] if json_path.startswith(roots) else [invalid(path, json_path, root_message)]
 
 
 def _column_errors(column: Object, path: str) -> list[FieldError]:
+    """Field errors of one of the `additionalPrinterColumns`: its name, type, format and JSON path."""
     errors = checks.present(column.get("name"), f"{path}.name")
-    kind, form, json_path = column.get("type", ""), column.get("format", ""), column.get("jsonPath", "")
-    one_of = f"must be one of {','.join(_COLUMN_TYPES)}"
-    if not kind:
-        errors.append(required(f"{path}.type", one_of))
-    elif kind not in _COLUMN_TYPES:
-        errors.append(invalid(f"{path}.type", kind, one_of))
-    if form and form not in _COLUMN_FORMATS:
-        errors.append(invalid(f"{path}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}"))
+    type_name, format_name, json_path = column.get("type", ""), column.get("format", ""), column.get("jsonPath", "")
+    type_message = f"must be one of {','.join(_COLUMN_TYPES)}"
+    if not type_name:
+        errors.append(required(f"{path}.type", type_message))
+    elif type_name not in _COLUMN_TYPES:
+        errors.append(invalid(f"{path}.type", type_name, type_message))
+    if format_name and format_name not in _COLUMN_FORMATS:
+        errors.append(invalid(f"{path}.format", format_name, f"must be one of {','.join(_COLUMN_FORMATS)}"))
     if not json_path:
         errors.append(required(f"{path}.JSONPath"))
     elif not json_path.startswith("."):
@@ -249,56 +269,68 @@ def _column_errors(column: Object, path: str) -> list[FieldError]:
 
 
 def _selectable_errors(fields: list[Object], path: str, version: Object) -> list[FieldError]:
+    """Field errors of the `selectableFields` of a version: their JSON paths, duplicates, their number."""
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     errors: list[FieldError] = []
-    seen: set[str] = set()
+    earlier_json_paths: set[str] = set()
     for index, selectable_field in enumerate(fields):
         json_path = selectable_field.get("jsonPath", "")
         errors += crd_schema_validation.selectable_errors(json_path, schema, f"{path}[{index}].jsonPath")
-        if json_path in seen:
+        if json_path in earlier_json_paths:
             errors.append(duplicate(f"{path}[{index}].jsonPath", json_path))
-        seen.add(json_path)
+        earlier_json_paths.add(json_path)
     if len(fields) > crd_schema_validation.MAX_SELECTABLE_FIELDS:
         errors.append(too_many(path, len(fields), crd_schema_validation.MAX_SELECTABLE_FIELDS))
     return errors
 
 
 def _names_errors(names: Object, path: str) -> list[FieldError]:
+    """Field errors of `spec.names` or `status.acceptedNames`: each name must be a DNS label."""
     errors = []
-    for name in ("plural", "singular"):
-        errors += _label_errors(names.get(name, ""), f"{path}.{name}")
-    for name in ("kind", "listKind"):
-        texts = name_rules.dns_1035_label_errors(names.get(name, "").lower()) if names.get(name) else []
-        mixed = f"may have mixed case, but should otherwise match: {','.join(texts)}"
-        errors += [invalid(f"{path}.{name}", names[name], mixed)] if texts else []
-    for name in ("shortNames", "categories"):
-        for index, text in enumerate(names.get(name) or []):
-            errors += _label_errors(text, f"{path}.{name}[{index}]", is_optional=False)
+    for field in ("plural", "singular"):
+        errors += _label_errors(names.get(field, ""), f"{path}.{field}")
+    for field in ("kind", "listKind"):
+        messages = name_rules.dns_1035_label_errors(names.get(field, "").lower()) if names.get(field) else []
+        kind_message = f"may have mixed case, but should otherwise match: {','.join(messages)}"
+        errors += [invalid(f"{path}.{field}", names[field], kind_message)] if messages else []
+    for field in ("shortNames", "categories"):
+        for index, name in enumerate(names.get(field) or []):
+            errors += _label_errors(name, f"{path}.{field}[{index}]", is_optional=False)
     if names.get("kind") and names["kind"] == names.get("listKind"):
         errors.append(invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same"))
     return errors
 
 
-def _label_errors(text: str, path: str, *, is_optional: bool = True) -> list[FieldError]:
-    texts = name_rules.dns_1035_label_errors(text) if text or not is_optional else []
-    return [invalid(path, text, ",".join(texts))] if texts else []
+def _label_errors(name: str, path: str, *, is_optional: bool = True) -> list[FieldError]:
+    """The field error of a name that is no DNS label; `is_optional`: whether it may be empty."""
+    messages = name_rules.dns_1035_label_errors(name) if name or not is_optional else []
+    return [invalid(path, name, ",".join(messages))] if messages else []
 
 
 def _stored_version_errors(stored_versions: list[str], versions: list[Object]) -> list[FieldError]:
+    """Field errors of `status.storedVersions`: it contains the storage version, and no version that was removed.
+
+    Args:
+        stored_versions: names of the versions in which objects may be stored.
+        versions: `spec.versions`.
+    """
     path = "status.storedVersions"
     if not stored_versions:
         return [invalid(path, None, "must have at least one stored version")]
-    names = {version.get("name", "") for version in versions}
+    version_names = {version.get("name", "") for version in versions}
     errors = [
         invalid(path, stored_versions, f"must have the storage version {version.get('name', '')}")
         for version in versions
         if version.get("storage") and version.get("name", "") not in stored_versions
     ]
-    unknown = [(index, name) for index, name in enumerate(stored_versions) if name not in names]
-    return errors + [invalid(f"{path}[{index}]", name, _still_stored(name)) for index, name in unknown]
+    removed_versions = [(index, name) for index, name in enumerate(stored_versions) if name not in version_names]
+    return errors + [
+        invalid(f"{path}[{index}]", name, _removed_version_message(name)) for index, name in removed_versions
+    ]
 
 
-def _still_stored(name: str) -> str:
+def _removed_version_message(name: str) -> str:
+    """The message about a version that was removed from the spec while objects may still be stored in it."""
     return (
         f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until "
         f"a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
@@ -307,13 +339,14 @@ def _still_stored(name: str) -> str:
 
 def _change_errors(spec: Object, old: Object) -> list[FieldError]:
     """The errors of changed fields: scope and kind can change until the definition is established."""
-    before = old["spec"]
-    pairs = [("spec.group", spec.get("group"), before.get("group"))]
-    pairs.append(("spec.names.plural", spec["names"].get("plural"), before["names"].get("plural")))
+    old_spec = old["spec"]
+    names, old_names = spec["names"], old_spec["names"]
+    errors = checks.unchanged(spec.get("group"), old_spec.get("group"), "spec.group")
+    errors += checks.unchanged(names.get("plural"), old_names.get("plural"), "spec.names.plural")
     if crd_conditions.is_true(old, crd_conditions.ESTABLISHED):
-        pairs.append(("spec.scope", spec.get("scope"), before.get("scope")))
-        pairs.append(("spec.names.kind", spec["names"].get("kind"), before["names"].get("kind")))
-    return [invalid(path, new, checks.IMMUTABLE) for path, new, old_value in pairs if new != old_value]
+        errors += checks.unchanged(spec.get("scope"), old_spec.get("scope"), "spec.scope")
+        errors += checks.unchanged(names.get("kind"), old_names.get("kind"), "spec.names.kind")
+    return errors
 
 
 def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
@@ -325,33 +358,36 @@ def _approval_errors(new: Object, old: Object | None) -> list[FieldError]:
     state = _approval_state(approval)
     if state == "approved" or (old is not None and _approval_state(_approval(old)) == state):
         return []
-    path = f"metadata.annotations[{_APPROVED}]"
-    see = "see https://github.com/kubernetes/enhancements/pull/1111"
+    path = f"metadata.annotations[{_APPROVAL_ANNOTATION}]"
+    see_also = "see https://github.com/kubernetes/enhancements/pull/1111"
     if state == "missing":
-        return [required(path, f'protected groups must have approval annotation "{_APPROVED}", {see}')]
-    how = 'with either a URL or a reason starting with "unapproved"'
-    return [invalid(path, approval, f'protected groups must have approval annotation "{_APPROVED}" {how}, {see}')]
+        return [required(path, f'protected groups must have approval annotation "{_APPROVAL_ANNOTATION}", {see_also}')]
+    value_rule = 'with either a URL or a reason starting with "unapproved"'
+    message = f'protected groups must have approval annotation "{_APPROVAL_ANNOTATION}" {value_rule}, {see_also}'
+    return [invalid(path, approval, message)]
 
 
 def _approval(crd: Object) -> str:
-    text: str = (crd["metadata"].get("annotations") or {}).get(_APPROVED, "")
-    return text
+    """The value of the annotation about the approval; empty without it."""
+    approval: str = (crd["metadata"].get("annotations") or {}).get(_APPROVAL_ANNOTATION, "")
+    return approval
 
 
 def _approval_state(approval: str) -> str:
+    """`approved`, `missing` (the annotation is empty), or `invalid` (it is neither a URL nor a reason)."""
     if not approval:
         return "missing"
     if approval.startswith("unapproved"):
         return "approved"
     try:
-        parts = urlsplit(approval)
+        url = urlsplit(approval)
     except ValueError:
         return "invalid"
-    return "approved" if parts.scheme and parts.netloc else "invalid"
+    return "approved" if url.scheme and url.netloc else "invalid"
 
 
 def _conversion_errors(conversion: Object, path: str) -> list[FieldError]:
-    """The field errors of a conversion."""
+    """Field errors of `spec.conversion`; the webhook is required for the strategy Webhook, and forbidden for None."""
     strategy, webhook = conversion.get("strategy", ""), conversion.get("webhook")
     errors = checks.one_of(strategy, f"{path}.strategy", STRATEGIES)
     if not strategy:
@@ -360,12 +396,13 @@ def _conversion_errors(conversion: Object, path: str) -> list[FieldError]:
     versions = (webhook or {}).get("conversionReviewVersions") or []
     if strategy == "Webhook":
         return errors + _client_errors(config, f"{path}.webhookClientConfig") + _review_errors(versions, path)
-    text = "should not be set when strategy is not set to Webhook"
-    errors += [forbidden(f"{path}.webhookClientConfig", text)] if config is not None else []
-    return errors + ([forbidden(f"{path}.conversionReviewVersions", text)] if versions else [])
+    message = "should not be set when strategy is not set to Webhook"
+    errors += [forbidden(f"{path}.webhookClientConfig", message)] if config is not None else []
+    return errors + ([forbidden(f"{path}.conversionReviewVersions", message)] if versions else [])
 
 
 def _client_errors(config: Object | None, path: str) -> list[FieldError]:
+    """Field errors of the `clientConfig` of the webhook: exactly one of a URL and a Service; None if it is missing."""
     if config is None:
         return [required(path, "required when strategy is set to Webhook")]
     url, service = config.get("url"), config.get("service")
@@ -375,40 +412,47 @@ def _client_errors(config: Object | None, path: str) -> list[FieldError]:
 
 
 def _url_errors(url: str, path: str) -> list[FieldError]:
-    form = "; desired format: https://host[/path]"
+    """Field errors of the URL of the webhook."""
+    url_form = "; desired format: https://host[/path]"
     try:
-        parts = urlsplit(url)
+        url_parts = urlsplit(url)
     except ValueError as error:
-        return [required(path, f"url must be a valid URL: {error}{form}")]
-    errors = checks.holds(parts.scheme == "https", path, parts.scheme, f"'https' is the only allowed URL scheme{form}")
-    errors += checks.holds(parts.netloc, path, parts.netloc, f"host must be specified{form}")
-    if parts.username is not None:
-        errors.append(invalid(path, parts.username, "user information is not permitted in the URL"))
-    errors += checks.holds(not parts.fragment, path, parts.fragment, "fragments are not permitted in the URL")
-    return errors + checks.holds(not parts.query, path, parts.query, "query parameters are not permitted in the URL")
+        return [required(path, f"url must be a valid URL: {error}{url_form}")]
+    errors = checks.holds(
+        url_parts.scheme == "https", path, url_parts.scheme, f"'https' is the only allowed URL scheme{url_form}"
+    )
+    errors += checks.holds(url_parts.netloc, path, url_parts.netloc, f"host must be specified{url_form}")
+    if url_parts.username is not None:
+        errors.append(invalid(path, url_parts.username, "user information is not permitted in the URL"))
+    errors += checks.holds(not url_parts.fragment, path, url_parts.fragment, "fragments are not permitted in the URL")
+    return errors + checks.holds(
+        not url_parts.query, path, url_parts.query, "query parameters are not permitted in the URL"
+    )
 
 
 def _service_errors(service: Object, path: str) -> list[FieldError]:
+    """Field errors of the reference to the Service of the webhook."""
     errors = checks.present(service.get("name"), f"{path}.name", "service name is required")
     errors += checks.present(service.get("namespace"), f"{path}.namespace", "service namespace is required")
     port = service.get("port", 443)
     if not 1 <= port <= PORT_MAX:
-        text = "port is not valid: must be between 1 and 65535, inclusive"
-        errors.append(invalid(f"{path}.port", port, text))
+        message = "port is not valid: must be between 1 and 65535, inclusive"
+        errors.append(invalid(f"{path}.port", port, message))
     return errors
 
 
 def _review_errors(versions: list[str], path: str) -> list[FieldError]:
-    below = f"{path}.conversionReviewVersions"
+    """Field errors of `conversionReviewVersions`, one of which must be supported here."""
+    versions_path = f"{path}.conversionReviewVersions"
     if not versions:
-        return [required(below)]
+        return [required(versions_path)]
     errors = []
     for index, version in enumerate(versions):
         if version in versions[:index]:
-            errors.append(invalid(f"{below}[{index}]", version, "duplicate version"))
+            errors.append(invalid(f"{versions_path}[{index}]", version, "duplicate version"))
             continue
-        texts = name_rules.dns_1035_label_errors(version)
-        errors += [invalid(f"{below}[{index}]", version, ",".join(texts))] if texts else []
+        messages = name_rules.dns_1035_label_errors(version)
+        errors += [invalid(f"{versions_path}[{index}]", version, ",".join(messages))] if messages else []
     if not set(versions) & set(_REVIEW_VERSIONS):
-        errors.append(invalid(below, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"))
+        errors.append(invalid(versions_path, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}"))
     return errors

@@ -1,9 +1,11 @@
 """Resource definition of CustomResourceDefinition (apiextensions.k8s.io/v1).
 
 `podscaler.controlplane.controllers.cluster.custom_resources` serves the custom resources that a definition defines.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+`crd_validation` validates definitions.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of
-apiextensions.k8s.io/v1; docs/spec/api.md 5 (Scale subresource); tests/conformance/golden/scale.jsonl.
+Source: the API reference of apiextensions.k8s.io/v1; docs/spec/api.md 5 (Scale subresource);
+tests/conformance/golden/scale.jsonl.
 """
 
 from collections.abc import Iterator
@@ -45,23 +47,22 @@ def _prepare_update(new: Object, old: Object) -> None:
     new["status"]["storedVersions"] = _stored_versions(new, new["status"].get("storedVersions") or [])
 
 
-def _stored_versions(crd: Object, before: list[str]) -> list[str]:
-    """The versions in which objects may be stored: `before`, and the present storage version."""
-    storage_names = [
-        version.get("name", "") for version in crd["spec"].get("versions") or [] if version.get("storage")
-    ][:1]
-    return before + [name for name in storage_names if name not in before]
+def _stored_versions(crd: Object, old_names: list[str]) -> list[str]:
+    """Names of the versions in which objects may be stored: `old_names`, and the present storage version."""
+    versions = crd["spec"].get("versions") or []
+    storage_name = next((version.get("name", "") for version in versions if version.get("storage")), None)
+    return old_names if storage_name is None or storage_name in old_names else [*old_names, storage_name]
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
     """A write of the status changes nothing else, not even labels."""
     status = new.get("status") or {}
     status["storedVersions"] = status.get("storedVersions") or _stored_versions(old, [])
-    version = new["metadata"].get("resourceVersion", "")
+    resource_version = new["metadata"].get("resourceVersion", "")
     new.clear()
     new.update(semantics.copied(old) | {"status": status})
-    if version:
-        new["metadata"]["resourceVersion"] = version
+    if resource_version:
+        new["metadata"]["resourceVersion"] = resource_version
 
 
 def _prepare_delete(crd: Object) -> None:
@@ -81,6 +82,7 @@ def _is_not_marked(crd: Object) -> bool:
 
 
 def _row(crd: Object, now_ns: int) -> list[Any]:
+    """The cells of a table row, in the order of the columns in RESOURCE."""
     metadata, spec = crd["metadata"], crd["spec"]
     return [
         metadata.get("name", ""),
@@ -95,12 +97,10 @@ def _row(crd: Object, now_ns: int) -> list[Any]:
 
 
 def _shown_versions(versions: list[Object]) -> Iterator[str]:
-    """The versions that are served, the preferred one first."""
-    served_versions = [version for version in versions if version.get("served")]
-    for version in sorted(
-        served_versions, key=lambda served_version: version_order.sort_key(served_version.get("name", ""))
-    ):
-        yield f"{version.get('name', '')}(storage)" if version.get("storage") else version.get("name", "")
+    """Yields the names of the versions that are served, the preferred one first; the storage version is marked."""
+    storage_by_name = {version.get("name", ""): version.get("storage") for version in versions if version.get("served")}
+    for name in sorted(storage_by_name, key=version_order.sort_key):
+        yield f"{name}(storage)" if storage_by_name[name] else name
 
 
 RESOURCE = Resource(

@@ -22,7 +22,9 @@ _MACROS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_ZONE_PART = re.compile(r"[A-Za-z._0-9+][A-Za-z._0-9+-]{0,13}", re.ASCII)
+_FIELD_COUNT = 5
+"""Minute, hour, day of the month, month, day of the week."""
+_ZONE_SEGMENT = re.compile(r"[A-Za-z._0-9+][A-Za-z._0-9+-]{0,13}", re.ASCII)
 
 
 class ScheduleError(PodscalerError):
@@ -30,9 +32,9 @@ class ScheduleError(PodscalerError):
 
 
 def parse_zone(name: str) -> ZoneInfo:
-    """The time zone of an IANA name. Raises ScheduleError."""
-    parts = name.split("/")
-    if not all(_ZONE_PART.fullmatch(part) for part in parts) or not {".", ".."}.isdisjoint(parts):
+    """The time zone of a name of the IANA database (`Europe/Berlin`). Raises ScheduleError for an unknown one."""
+    segments = name.split("/")
+    if not all(_ZONE_SEGMENT.fullmatch(segment) for segment in segments) or not {".", ".."}.isdisjoint(segments):
         raise ScheduleError(f"unknown time zone {name}")
     try:
         return ZoneInfo(name)
@@ -44,23 +46,23 @@ class CronSchedule:
     """A parsed schedule.
 
     Args:
-        text: five fields, or a macro such as `@hourly`.
-        zone: in which the fields are meant; None: UTC.
+        schedule: five fields, or a macro such as `@hourly`.
+        zone: the time zone of the fields; None: UTC.
 
     Raises ScheduleError.
     """
 
-    def __init__(self, text: str, zone: ZoneInfo | None = None) -> None:
+    def __init__(self, schedule: str, zone: ZoneInfo | None = None) -> None:
         self._zone = zone or UTC
-        self._expression = _MACROS.get(text, text).replace("?", "*")
+        self._expression = _MACROS.get(schedule, schedule).replace("?", "*")
         fields = self._expression.split()
-        if text.startswith("@") and text not in _MACROS:
-            raise ScheduleError(f"unrecognized descriptor: {text}")
+        if schedule.startswith("@") and schedule not in _MACROS:
+            raise ScheduleError(f"unrecognized descriptor: {schedule}")
         if not fields:
             raise ScheduleError("empty spec string")
-        if len(fields) != 5:
+        if len(fields) != _FIELD_COUNT:
             raise ScheduleError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
-        self.next_ns(0)
+        self.next_ns(0)  # raises for invalid fields, and for a schedule that is never due
 
     def next_ns(self, after_ns: int) -> int:
         """The first time after an instant, both in nanoseconds since the epoch.

@@ -1,7 +1,7 @@
 """Resource definition of CronJob (batch/v1): defaults, validation, table.
 
-`api.kinds.catalog` lists it. The template is checked like the spec of a Job, with a Job's defaults,
-which it does not get itself.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. The Job
+template is validated like the spec of a Job with the defaults of Jobs; the stored CronJob does not get these defaults.
 
 Source: the API reference of batch/v1; kube-apiserver's validation messages.
 """
@@ -20,6 +20,7 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 
 _CONCURRENCY_POLICIES = ("Allow", "Forbid", "Replace")
 _MAX_NAME_LENGTH = 52
+"""In characters: names of Jobs have at most 63, and the name of a Job ends in the time of its run."""
 _HISTORY_LIMITS = ("successfulJobsHistoryLimit", "failedJobsHistoryLimit")
 _ZONE_PATH = "spec.timeZone"
 
@@ -27,10 +28,11 @@ _ZONE_PATH = "spec.timeZone"
 def set_defaults(cron_job: Object) -> None:
     """API defaults, in place."""
     spec = cron_job.setdefault("spec", {})
-    defaults = {"concurrencyPolicy": "Allow", "suspend": False, _HISTORY_LIMITS[0]: 3, _HISTORY_LIMITS[1]: 1}
-    for name, value in defaults.items():
+    defaults = {"concurrencyPolicy": "Allow", "suspend": False}
+    defaults |= {"successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1}
+    for name, default in defaults.items():
         if spec.get(name) in (None, ""):
-            spec[name] = value
+            spec[name] = default
     job_spec = spec.setdefault("jobTemplate", {}).setdefault("spec", {})
     job_policies.set_defaults(job_spec)
     pod_defaults.set_template_defaults(job_spec)
@@ -88,18 +90,19 @@ def _zone_errors(zone: str | None) -> list[FieldError]:
 
 
 def _template_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
-    """Errors of the Job template, which must not select pods by hand."""
+    """Field errors of the Job template, which must not have a selector: each Job gets a generated one."""
     path = "spec.jobTemplate.spec"
-    defaulted = {"spec": copy.deepcopy((spec.get("jobTemplate") or {}).get("spec") or {})}
-    job.set_defaults(defaulted)
-    old = (((old_spec or {}).get("jobTemplate") or {}).get("spec") or {}).get("template")
+    job_object = {"spec": copy.deepcopy((spec.get("jobTemplate") or {}).get("spec") or {})}
+    job.set_defaults(job_object)
+    old_pod_template = (((old_spec or {}).get("jobTemplate") or {}).get("spec") or {}).get("template")
     errors = [
-        replace(error, field="spec.jobTemplate." + error.field) for error in job.spec_errors(defaulted["spec"], old)
+        replace(error, field="spec.jobTemplate." + error.field)
+        for error in job.spec_errors(job_object["spec"], old_pod_template)
     ]
-    if defaulted["spec"].get("selector") is not None:
-        shown = defaulted["spec"]["selector"]
-        errors.append(invalid(f"{path}.selector", shown, "`selector` will be auto-generated"))
-    if defaulted["spec"]["manualSelector"]:
+    if job_object["spec"].get("selector") is not None:
+        selector = job_object["spec"]["selector"]
+        errors.append(invalid(f"{path}.selector", selector, "`selector` will be auto-generated"))
+    if job_object["spec"]["manualSelector"]:
         errors.append(not_supported(f"{path}.manualSelector", True, ("nil", "false")))
     return errors
 
@@ -107,15 +110,15 @@ def _template_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
 def _cells(cron_job: Object, now_ns: int) -> list[Any]:
     """The cells of a table row: schedule, zone, suspended, active Jobs, time since the last one, containers."""
     spec, status = cron_job["spec"], cron_job.get("status") or {}
-    last, template = status.get("lastScheduleTime"), (spec.get("jobTemplate") or {}).get("spec") or {}
+    last_schedule_time, job_spec = status.get("lastScheduleTime"), (spec.get("jobTemplate") or {}).get("spec") or {}
     return [
         spec.get("schedule", ""),
         spec.get("timeZone") or printing.NONE,
         str(spec["suspend"]).capitalize(),
         len(status.get("active") or []),
-        printing.age(last, now_ns) if last else printing.NONE,
-        *workload_spec.container_cells({"spec": template}),
-        label_selector.text(template.get("selector")),
+        printing.age(last_schedule_time, now_ns) if last_schedule_time else printing.NONE,
+        *workload_spec.container_cells({"spec": job_spec}),
+        label_selector.text(job_spec.get("selector")),
     ]
 
 

@@ -3,8 +3,9 @@
 The annotation GENERATION_ANNOTATION replaces a field that apps/v1 removed. Only the server changes it, and
 PartialObjectMetadata does not have it.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of apps/v1;
-kube-apiserver's conversion, strategy and validation messages.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of apps/v1; kube-apiserver's conversion, strategy and validation messages.
 """
 
 import re
@@ -36,9 +37,9 @@ def set_defaults(daemon_set: Object) -> None:
     strategy = spec.setdefault("updateStrategy", {})
     strategy["type"] = strategy.get("type") or "RollingUpdate"
     if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxUnavailable", 1)
-        rolling.setdefault("maxSurge", 0)
+        rolling_update = strategy.setdefault("rollingUpdate", {})
+        rolling_update.setdefault("maxUnavailable", 1)
+        rolling_update.setdefault("maxSurge", 0)
     pod_defaults.set_template_defaults(spec)
     status = daemon_set.setdefault("status", {})
     for name in _COUNTS:
@@ -58,26 +59,28 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
     """Errors of the update strategy."""
-    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
-    if kind == "OnDelete":
+    strategy_type, rolling_update = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if strategy_type == "OnDelete":
         return []
-    if kind != "RollingUpdate":
+    if strategy_type != "RollingUpdate":
         printed = go_struct.printed(strategy, "apps/v1.DaemonSetUpdateStrategy")
         return [not_supported(path, printed, ("RollingUpdate", "OnDelete"))]
-    return _rolling_errors(rolling, f"{path}.rollingUpdate") if rolling else [required(f"{path}.rollingUpdate")]
+    if not rolling_update:
+        return [required(f"{path}.rollingUpdate")]
+    return _rolling_errors(rolling_update, f"{path}.rollingUpdate")
 
 
-def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
+def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:
     """Errors of maxUnavailable and maxSurge, exactly one of which is not zero."""
     errors = []
     for name in ("maxUnavailable", "maxSurge"):
-        errors += int_or_percent.errors(rolling.get(name, 0), f"{path}.{name}")
+        errors += int_or_percent.amount_errors(rolling_update.get(name, 0), f"{path}.{name}")
     for name in ("maxUnavailable", "maxSurge"):
-        errors += int_or_percent.over_100_percent_errors(rolling.get(name, 0), f"{path}.{name}")
-    surge, unavailable = rolling.get("maxSurge", 0), rolling.get("maxUnavailable", 0)
+        errors += int_or_percent.over_100_percent_errors(rolling_update.get(name, 0), f"{path}.{name}")
+    surge, unavailable = rolling_update.get("maxSurge", 0), rolling_update.get("maxUnavailable", 0)
     if int_or_percent.is_zero(surge):
-        text = "cannot be 0 when maxSurge is 0"
-        errors += [required(f"{path}.maxUnavailable", text)] if int_or_percent.is_zero(unavailable) else []
+        message = "cannot be 0 when maxSurge is 0"
+        errors += [required(f"{path}.maxUnavailable", message)] if int_or_percent.is_zero(unavailable) else []
     elif not int_or_percent.is_zero(unavailable):
         errors.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
     return errors
@@ -105,40 +108,47 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 
 
 def _to_storage(daemon_set: Object) -> Object:
-    """Normalizes the annotation; without it the count is 0, as in Go. Raises DecodeError (no int64)."""
-    count = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(GENERATION_ANNOTATION, "0")
-    _set_generation(daemon_set, _parse_int64(count))
+    """Writes the generation annotation as a plain number, in place; without it the number is 0, as in Go.
+
+    Raises DecodeError if it is no int64.
+    """
+    generation = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(GENERATION_ANNOTATION, "0")
+    _set_generation(daemon_set, _parse_int64(generation))
     return daemon_set
 
 
-def _parse_int64(text: str) -> int:
+def _parse_int64(number_text: str) -> int:
     """The number that Go's strconv.ParseInt reads. Raises DecodeError with Go's message."""
-    reason = "invalid syntax"
-    if _INTEGER.fullmatch(text):
-        number = int(text)
+    problem = "invalid syntax"
+    if _INTEGER.fullmatch(number_text):
+        number = int(number_text)
         if numbers.INT64_MIN <= number <= numbers.INT64_MAX:
             return number
-        reason = "value out of range"
-    raise DecodeError(f"strconv.ParseInt: parsing {quoting.quoted(text)}: {reason}")
+        problem = "value out of range"
+    raise DecodeError(f"strconv.ParseInt: parsing {quoting.quoted(number_text)}: {problem}")
 
 
-def _managed_form(obj: Object) -> Callable[[Object], Object]:
-    count = ((obj.get("metadata") or {}).get("annotations") or {}).get(GENERATION_ANNOTATION)
-    return partial(_with_sent_count, count)
+def _managed_form(daemon_set: Object) -> Callable[[Object], Object]:
+    """The function by which the field manager sees the stored DaemonSet: with the generation that the client sent."""
+    sent_generation = ((daemon_set.get("metadata") or {}).get("annotations") or {}).get(GENERATION_ANNOTATION)
+    return partial(_with_sent_generation, sent_generation)
 
 
-def _with_sent_count(count: str | None, obj: Object) -> Object:
-    """A stored object with the count that was sent, so that its manager owns the annotation."""
-    annotations = obj["metadata"].get("annotations") or {}
-    if count is None or count == annotations.get(GENERATION_ANNOTATION):
-        return obj
-    return {**obj, "metadata": {**obj["metadata"], "annotations": {**annotations, GENERATION_ANNOTATION: count}}}
+def _with_sent_generation(sent_generation: str | None, daemon_set: Object) -> Object:
+    """A copy of the stored DaemonSet with the annotation as sent, so that the manager that sent it owns it."""
+    annotations = daemon_set["metadata"].get("annotations") or {}
+    if sent_generation is None or sent_generation == annotations.get(GENERATION_ANNOTATION):
+        return daemon_set
+    return {
+        **daemon_set,
+        "metadata": {**daemon_set["metadata"], "annotations": {**annotations, GENERATION_ANNOTATION: sent_generation}},
+    }
 
 
 def template_generation(daemon_set: Object) -> int:
     """The number of revisions of the template; 1 without a valid annotation."""
-    count = (daemon_set["metadata"].get("annotations") or {}).get(GENERATION_ANNOTATION, "")
-    return int(count) if count.isascii() and count.isdigit() else 1
+    generation = (daemon_set["metadata"].get("annotations") or {}).get(GENERATION_ANNOTATION, "")
+    return int(generation) if generation.isascii() and generation.isdigit() else 1
 
 
 def _set_generation(daemon_set: Object, generation: int) -> None:
@@ -152,7 +162,7 @@ def _cells(daemon_set: Object, _now_ns: int) -> list[Any]:
     template_spec = (spec.get("template") or {}).get("spec") or {}
     count_fields = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")
     return [
-        *(status.get(count, 0) for count in (*count_fields, "numberAvailable")),
+        *(status.get(field, 0) for field in (*count_fields, "numberAvailable")),
         printing.labels(template_spec.get("nodeSelector")),
         *workload_spec.container_cells(daemon_set),
         label_selector.text(spec.get("selector")),

@@ -1,7 +1,8 @@
 """Resource definition of Deployment (apps/v1): defaults, validation, scale, table.
 
-`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
-of apps/v1.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: golden captures; the API reference of apps/v1.
 """
 
 from typing import Any
@@ -26,9 +27,9 @@ def set_defaults(deployment: Object) -> None:
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
     if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("maxUnavailable", "25%")
-        rolling.setdefault("maxSurge", "25%")
+        rolling_update = strategy.setdefault("rollingUpdate", {})
+        rolling_update.setdefault("maxUnavailable", "25%")
+        rolling_update.setdefault("maxSurge", "25%")
     pod_defaults.set_template_defaults(spec)
     deployment.setdefault("status", {})
 
@@ -37,35 +38,35 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Deployment to be stored."""
     spec, old_spec = new["spec"], old["spec"] if old else None
     errors = workload_spec.count_errors(spec, "replicas")
-    errors += workload_spec.replicated_errors(spec, old_spec)
+    errors += workload_spec.selector_and_template_errors(spec, old_spec)
     errors += _strategy_errors(spec.get("strategy") or {})
     errors += workload_spec.count_errors(spec, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     deadline_s, path = spec.get("progressDeadlineSeconds"), "spec.progressDeadlineSeconds"
-    is_later = deadline_s is None or deadline_s > spec.get("minReadySeconds", 0)
-    errors += checks.holds(is_later, path, deadline_s, "must be greater than minReadySeconds")
+    is_deadline_later = deadline_s is None or deadline_s > spec.get("minReadySeconds", 0)
+    errors += checks.holds(is_deadline_later, path, deadline_s, "must be greater than minReadySeconds")
     return errors + (workload_spec.immutable_errors("selector", new, old) if old else [])
 
 
 def _strategy_errors(strategy: Object) -> list[FieldError]:
     """Errors of the strategy, which has rolling parameters only if it is RollingUpdate."""
-    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
+    strategy_type, rolling_update = strategy.get("type", ""), strategy.get("rollingUpdate")
     path = "spec.strategy"
-    if kind == "Recreate":
-        if rolling is None:
+    if strategy_type == "Recreate":
+        if rolling_update is None:
             return []
         return [forbidden(f"{path}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
-    if kind == "RollingUpdate":
-        return [required(f"{path}.rollingUpdate")] if rolling is None else _rolling_errors(rolling, path)
+    if strategy_type == "RollingUpdate":
+        return [required(f"{path}.rollingUpdate")] if rolling_update is None else _rolling_errors(rolling_update, path)
     printed = go_struct.printed(strategy, "apps/v1.DeploymentStrategy")
     return [not_supported(path, printed, ("Recreate", "RollingUpdate"))]
 
 
-def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
+def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:
     """Errors of maxUnavailable and maxSurge, which may not both be zero."""
-    unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
+    unavailable, surge = rolling_update.get("maxUnavailable", 0), rolling_update.get("maxSurge", 0)
     field_path = f"{path}.rollingUpdate"
-    errors = int_or_percent.errors(unavailable, f"{field_path}.maxUnavailable")
-    errors += int_or_percent.errors(surge, f"{field_path}.maxSurge")
+    errors = int_or_percent.amount_errors(unavailable, f"{field_path}.maxUnavailable")
+    errors += int_or_percent.amount_errors(surge, f"{field_path}.maxSurge")
     if int_or_percent.is_zero(unavailable) and int_or_percent.is_zero(surge):
         errors.append(invalid(f"{field_path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
     return errors + int_or_percent.over_100_percent_errors(unavailable, f"{field_path}.maxUnavailable")
@@ -88,7 +89,7 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _content(deployment: Object) -> Any:
-    """The part whose changes increase the generation: the spec, and the annotations, which ReplicaSets get."""
+    """The part whose changes increase the generation: the spec and the annotations, which its ReplicaSets inherit."""
     return {"spec": deployment.get("spec"), "annotations": deployment["metadata"].get("annotations") or {}}
 
 

@@ -1,7 +1,8 @@
 """Resource definition of Job (batch/v1): defaults, the generated selector, validation, table.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of batch/v1;
-kube-apiserver's validation messages.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of batch/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any
@@ -17,19 +18,31 @@ _ORPHANING_WARNING = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
     "propagationPolicy=Orphan to suppress this warning"
 )
-_SHOWN_CONDITIONS = ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet")
+_END_CONDITIONS = ("Complete", "Failed")
+_SHOWN_CONDITIONS = (*_END_CONDITIONS, "Suspended", "FailureTarget", "SuccessCriteriaMet")
+"""Types of conditions that the column STATUS shows; the first one that is true wins."""
 _SECOND_NS = 1_000_000_000
 UID_LABEL = "batch.kubernetes.io/controller-uid"
 _NAME_LABEL = "batch.kubernetes.io/job-name"
+_DEFAULT_BACKOFF_LIMIT = 6
+_UNLIMITED_BACKOFF = 2**31 - 1
+"""The back-off limit of a Job whose indexes have limits of their own: the largest int32."""
 _INDEX_COUNTS = ("backoffLimitPerIndex", "maxFailedIndexes")
 _COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
 _MODES = ("NonIndexed", "Indexed")
 _RESTART_POLICIES = ("OnFailure", "Never")
 _INDEXED_MAX = 100_000
-_IMMUTABLE = ("completions", "selector", "podFailurePolicy", "completionMode", "backoffLimitPerIndex", "managedBy")
-_IMMUTABLE_AFTER_TEMPLATE = ("successPolicy",)
-_STRUCTS = {"podFailurePolicy": "batch/v1.PodFailurePolicy", "successPolicy": "batch/v1.SuccessPolicy"}
-_SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
+_IMMUTABLE_FIELDS = (
+    "completions",
+    "selector",
+    "podFailurePolicy",
+    "completionMode",
+    "backoffLimitPerIndex",
+    "managedBy",
+)
+_IMMUTABLE_REPORTED_LAST = ("successPolicy",)
+_GO_TYPES = {"podFailurePolicy": "batch/v1.PodFailurePolicy", "successPolicy": "batch/v1.SuccessPolicy"}
+_SCHEDULING_FIELDS = ("nodeSelector", "tolerations", "schedulingGates")
 """The fields of a pod that may change in the template of a suspended Job, besides its node affinity."""
 
 
@@ -41,65 +54,67 @@ def set_defaults(job: Object) -> None:
     if spec.get("parallelism") is None:
         spec["parallelism"] = 1
     if spec.get("backoffLimit") is None:
-        spec["backoffLimit"] = 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1
+        has_index_limit = spec.get("backoffLimitPerIndex") is not None
+        spec["backoffLimit"] = _UNLIMITED_BACKOFF if has_index_limit else _DEFAULT_BACKOFF_LIMIT
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     spec.setdefault("manualSelector", False)
-    replaced = "Failed" if spec.get("podFailurePolicy") is not None else "TerminatingOrFailed"
-    spec.setdefault("podReplacementPolicy", replaced)
+    replaced_pods = "Failed" if spec.get("podFailurePolicy") is not None else "TerminatingOrFailed"
+    spec.setdefault("podReplacementPolicy", replaced_pods)
     job_policies.set_defaults(spec)
     pod_defaults.set_template_defaults(spec)
     job.setdefault("status", {})
 
 
-def _set_labels_defaults(job: Object) -> None:
-    """Copies the labels of the template to a Job without labels."""
+def _set_default_labels(job: Object) -> None:
+    """Sets the labels of a Job that has none to those of its template, in place."""
     labels = (job["spec"]["template"].get("metadata") or {}).get("labels")
     if labels and not job.setdefault("metadata", {}).get("labels"):
         job["metadata"]["labels"] = {**labels}
 
 
 def _prepare_create(job: Object) -> None:
-    """A new Job gets a selector by its uid, unless it has one of its own (`manualSelector`)."""
+    """Sets the status, the default labels, and the selector by uid, which `manualSelector` turns off; in place."""
     job["status"] = {}
     if not job["spec"].get("manualSelector"):
         _generate_selector(job["spec"], job["metadata"])
-    _set_labels_defaults(job)
+    _set_default_labels(job)
 
 
 def _generate_selector(spec: Object, metadata: Object) -> None:
-    """Select the pods of a new Job by its uid, and label its template accordingly."""
+    """Makes the selector of a new Job select by its uid, and adds the labels to its template; in place."""
     template = spec.setdefault("template", {})
     labels = template.setdefault("metadata", {}).setdefault("labels", {})
     for name, value in own_labels(metadata).items():
         labels.setdefault(name, value)
-    selected = spec.setdefault("selector", {}).setdefault("matchLabels", {})
-    selected.setdefault(UID_LABEL, metadata["uid"])
+    match_labels = spec.setdefault("selector", {}).setdefault("matchLabels", {})
+    match_labels.setdefault(UID_LABEL, metadata["uid"])
 
 
 def _prepare_update(new: Object, old: Object) -> None:
     status_subresource.keep_status(new, old)
-    _set_labels_defaults(new)
+    _set_default_labels(new)
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
     status_subresource.keep_spec(new, old)
-    _set_labels_defaults(new)
+    _set_default_labels(new)
 
 
 def _status_text(job: Object) -> str:
     """The column STATUS: the condition that ended the Job, else whether it terminates, is suspended or runs."""
     conditions = (job.get("status") or {}).get("conditions") or []
-    true = {condition.get("type") for condition in conditions if condition.get("status") == "True"}
-    for name in _SHOWN_CONDITIONS[:2]:
-        if name in true:
-            return name
+    true_types = {condition.get("type") for condition in conditions if condition.get("status") == "True"}
+    for condition_type in _END_CONDITIONS:
+        if condition_type in true_types:
+            return condition_type
     if job["metadata"].get("deletionTimestamp"):
         return "Terminating"
-    return next((name for name in _SHOWN_CONDITIONS if name in true), "Running")
+    return next((condition_type for condition_type in _SHOWN_CONDITIONS if condition_type in true_types), "Running")
 
 
 def _completions(job: Object) -> str:
+    """The column COMPLETIONS: `SUCCEEDED/COMPLETIONS`; without completions, of one or of the parallel pods."""
     spec, succeeded = job["spec"], (job.get("status") or {}).get("succeeded", 0)
     completions, parallel = spec.get("completions"), spec.get("parallelism") or 0
     if completions is not None:
@@ -108,6 +123,7 @@ def _completions(job: Object) -> str:
 
 
 def _duration(job: Object, now_ns: int) -> str:
+    """The column DURATION: the time from the start to the end, or to now; empty before the start."""
     status = job.get("status") or {}
     if not status.get("startTime"):
         return ""
@@ -128,7 +144,7 @@ def _cells(job: Object, now_ns: int) -> list[Any]:
 
 
 def own_labels(metadata: Object) -> dict[str, str]:
-    """The labels by which the pods of a Job are its own, from its metadata."""
+    """The labels of the pods of a Job, by which its selector finds them; `metadata` is that of the Job."""
     uid, name = metadata["uid"], metadata.get("name", "")
     return {UID_LABEL: uid, "controller-uid": uid, _NAME_LABEL: name, "job-name": name}
 
@@ -138,7 +154,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     spec = new["spec"]
     errors = spec_errors(spec, old["spec"].get("template") if old else None)
     errors += _selector_errors(spec)
-    return errors + (_change_errors(new, old) if old else _generated_errors(new))
+    return errors + (_change_errors(new, old) if old else _generated_selector_errors(new))
 
 
 def spec_errors(spec: Object, old_template: Object | None) -> list[FieldError]:
@@ -155,8 +171,14 @@ def spec_errors(spec: Object, old_template: Object | None) -> list[FieldError]:
     errors += _mode_errors(spec)
     errors += job_policies.policy_errors(spec)
     errors += pod_validation.validate_template(spec.get("template") or {}, "spec.template", old=old_template)
+    return errors + _restart_errors(spec)
+
+
+def _restart_errors(spec: Object) -> list[FieldError]:
+    """Field errors of the restart policy of pods, which must be OnFailure or Never."""
     path, pod_spec = "spec.template.spec.restartPolicy", (spec.get("template") or {}).get("spec") or {}
     policy = pod_spec.get("restartPolicy", "")
+    errors = []
     if policy in ("", "Always"):
         errors.append(required(path, 'valid values: "OnFailure", "Never"'))
     elif spec.get("podFailurePolicy") is not None and policy == "OnFailure":
@@ -167,14 +189,14 @@ def spec_errors(spec: Object, old_template: Object | None) -> list[FieldError]:
 
 
 def _mode_errors(spec: Object) -> list[FieldError]:
-    """Errors of the completion mode: counts of indexes need `Indexed`, which needs completions."""
+    """Field errors of the completion mode: limits per index need the mode Indexed, which needs completions."""
     mode, parallelism = spec.get("completionMode", ""), spec.get("parallelism") or 0
     if mode not in _MODES:
         return [not_supported("spec.completionMode", mode, _MODES)]
     if mode == "NonIndexed":
-        text = "requires indexed completion mode"
-        set_names = [name for name in _INDEX_COUNTS if spec.get(name) is not None]
-        return [invalid(f"spec.{name}", spec[name], text) for name in set_names]
+        detail = "requires indexed completion mode"
+        set_fields = [field for field in _INDEX_COUNTS if spec.get(field) is not None]
+        return [invalid(f"spec.{field}", spec[field], detail) for field in set_fields]
     if spec.get("completions") is None:
         return [required("spec.completions", "when completion mode is Indexed")]
     message = f"must be less than or equal to {_INDEXED_MAX} when completion mode is Indexed"
@@ -191,8 +213,8 @@ def _selector_errors(spec: Object) -> list[FieldError]:
     return errors or workload_spec.unselected_errors(selector, workload_spec.template_labels(spec))
 
 
-def _generated_errors(new: Object) -> list[FieldError]:
-    """The errors of a new Job whose selector is not the generated one, without `manualSelector`."""
+def _generated_selector_errors(new: Object) -> list[FieldError]:
+    """Field errors of a new Job without `manualSelector` whose selector or labels are not the generated ones."""
     spec = new["spec"]
     if spec.get("manualSelector"):
         return []
@@ -204,15 +226,16 @@ def _generated_errors(new: Object) -> list[FieldError]:
             errors.append(invalid(f"spec.template.metadata.labels[{name}]", sorted_labels, f"must be '{value}'"))
     selector = spec.get("selector") or {}
     if selector != {"matchLabels": {UID_LABEL: new["metadata"]["uid"]}}:
-        sorted_labels = {key: selector[key] for key in ("matchLabels", "matchExpressions") if selector.get(key)}
-        errors.append(invalid("spec.selector", sorted_labels, "`selector` not auto-generated"))
+        shown_selector = {key: selector[key] for key in ("matchLabels", "matchExpressions") if selector.get(key)}
+        errors.append(invalid("spec.selector", shown_selector, "`selector` not auto-generated"))
     return errors
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
-    errors = [error for name in _IMMUTABLE for error in _fixed_errors(name, new, old)]
+    """Field errors of an update: immutable fields and the template, in the order of kube-apiserver."""
+    errors = [error for field in _IMMUTABLE_FIELDS for error in _immutable_errors(field, new, old)]
     errors += _template_change_errors(new["spec"].get("template") or {}, old)
-    return errors + [error for name in _IMMUTABLE_AFTER_TEMPLATE for error in _fixed_errors(name, new, old)]
+    return errors + [error for field in _IMMUTABLE_REPORTED_LAST for error in _immutable_errors(field, new, old)]
 
 
 def _template_change_errors(template: Object, old: Object) -> list[FieldError]:
@@ -223,44 +246,51 @@ def _template_change_errors(template: Object, old: Object) -> list[FieldError]:
     """
     old_template, status = old["spec"].get("template") or {}, old.get("status") or {}
     conditions = status.get("conditions") or []
-    is_stopped = any(
+    is_suspended = any(
         condition.get("type") == "Suspended" and condition.get("status") == "True" for condition in conditions
     )
-    may_change = old["spec"].get("suspend") and (not status.get("startTime") or is_stopped) and not status.get("active")
-    if not may_change:
+    has_no_pods = not status.get("active") and (is_suspended or not status.get("startTime"))
+    is_changeable = old["spec"].get("suspend") and has_no_pods
+    if not is_changeable:
         if semantics.same(template, old_template):
             return []
         printed = go_struct.printed(template, "core/v1.PodTemplateSpec")
         return [invalid("spec.template", printed, checks.IMMUTABLE)]
-    pod = template.get("spec") or {}
-    if semantics.same(pod, _with_changeable(old_template.get("spec") or {}, pod)):
+    pod_spec = template.get("spec") or {}
+    if semantics.same(pod_spec, _with_changeable_fields(old_template.get("spec") or {}, pod_spec)):
         return []
-    return [invalid("spec.template.spec", go_struct.printed(pod, "core/v1.PodSpec"), checks.IMMUTABLE)]
+    return [invalid("spec.template.spec", go_struct.printed(pod_spec, "core/v1.PodSpec"), checks.IMMUTABLE)]
 
 
-def _with_changeable(old: Object, new: Object) -> Object:
-    """The old spec of a pod with the new values of what may change in a suspended Job."""
-    result = {**old, **{name: new.get(name) for name in _SCHEDULING}}
-    affinity = {**(old.get("affinity") or {}), "nodeAffinity": (new.get("affinity") or {}).get("nodeAffinity")}
+def _with_changeable_fields(old_pod_spec: Object, new_pod_spec: Object) -> Object:
+    """The old spec of a pod with the new values of the fields that may change in a suspended Job."""
+    pod_spec = {**old_pod_spec, **{name: new_pod_spec.get(name) for name in _SCHEDULING_FIELDS}}
+    affinity = {
+        **(old_pod_spec.get("affinity") or {}),
+        "nodeAffinity": (new_pod_spec.get("affinity") or {}).get("nodeAffinity"),
+    }
     affinity = {name: value for name, value in affinity.items() if value is not None}
-    result["affinity"] = affinity if affinity or new.get("affinity") is not None else None
-    for group in ("containers", "initContainers"):
-        before, after = old.get(group) or [], new.get(group) or []
-        if [container.get("name") for container in before] == [container.get("name") for container in after]:
-            pairs = zip(before, after, strict=True)
-            result[group] = [{**container, "resources": other.get("resources")} for container, other in pairs]
-    return {name: value for name, value in result.items() if value is not None}
+    pod_spec["affinity"] = affinity if affinity or new_pod_spec.get("affinity") is not None else None
+    for field in ("containers", "initContainers"):
+        old_containers, new_containers = old_pod_spec.get(field) or [], new_pod_spec.get(field) or []
+        old_names = [container.get("name") for container in old_containers]
+        if old_names == [container.get("name") for container in new_containers]:
+            pod_spec[field] = [
+                {**old_container, "resources": new_container.get("resources")}
+                for old_container, new_container in zip(old_containers, new_containers, strict=True)
+            ]
+    return {name: value for name, value in pod_spec.items() if value is not None}
 
 
-def _fixed_errors(name: str, new: Object, old: Object) -> list[FieldError]:
+def _immutable_errors(field: str, new: Object, old: Object) -> list[FieldError]:
     """The error of a changed field; `completions` and `parallelism` of an indexed Job may change together."""
     spec = new["spec"]
-    is_elastic = name == "completions" and spec.get("completionMode") == "Indexed"
+    is_elastic = field == "completions" and spec.get("completionMode") == "Indexed"
     if is_elastic and spec.get("completions") is not None and spec.get("completions") == spec.get("parallelism"):
         return []
-    errors = workload_spec.immutable_errors(name, new, old)
-    if errors and name in _STRUCTS and spec.get(name) is not None:
-        return [invalid(f"spec.{name}", go_struct.printed(spec[name], _STRUCTS[name]), checks.IMMUTABLE)]
+    errors = workload_spec.immutable_errors(field, new, old)
+    if errors and field in _GO_TYPES and spec.get(field) is not None:
+        return [invalid(f"spec.{field}", go_struct.printed(spec[field], _GO_TYPES[field]), checks.IMMUTABLE)]
     return errors
 
 

@@ -1,7 +1,8 @@
-"""Validation of a Job's policies: pod failure, success, replacement of pods, and limits of indexed Jobs.
+"""Validates a Job's policies: pod failure, success, replacement of pods, and limits of indexed Jobs.
 
-`job` and `cronjob` call it. Source: the API reference of batch/v1;
-kube-apiserver's validation messages.
+`job` and `cronjob` call it with the spec of a Job, which has all defaults. Paths of errors start with `spec`.
+
+Source: the API reference of batch/v1; kube-apiserver's validation messages.
 """
 
 from typing import Final
@@ -21,8 +22,9 @@ OPERATORS: Final = ("In", "NotIn")
 STATUSES: Final = ("False", "True", "Unknown")
 REPLACEMENTS: Final = ("Failed", "TerminatingOrFailed")
 MANY_COMPLETIONS: Final = 100_000
-"""Above this number of completions, a Job with a back-off limit for each index is limited to MANY_MAX in parallel."""
-MANY_MAX: Final = 10_000
+"""Above this number of completions, a back-off limit per index limits parallelism to LIMIT_WITH_MANY."""
+LIMIT_WITH_MANY: Final = 10_000
+"""The most parallel pods, and the most failed indexes, of a Job with more than MANY_COMPLETIONS completions."""
 _FAILURE_RULES_PATH: Final = "spec.podFailurePolicy.rules"
 _SUCCESS_RULES_PATH: Final = "spec.successPolicy.rules"
 
@@ -45,22 +47,24 @@ def policy_errors(spec: Object) -> list[FieldError]:
 
 def index_limit_errors(spec: Object) -> list[FieldError]:
     """The errors of `maxFailedIndexes` and `parallelism` of an indexed Job with completions."""
-    failed, completions, parallelism = spec.get("maxFailedIndexes"), spec["completions"], spec.get("parallelism")
-    field, errors = "spec.maxFailedIndexes", []
-    if failed is not None:
-        errors += checks.holds(failed <= completions, field, failed, "must be less than or equal to completions")
-        text = f"must be less than or equal to {MANY_COMPLETIONS}"
-        errors += checks.holds(failed <= MANY_COMPLETIONS, field, failed, text)
+    max_failed, completions, parallelism = spec.get("maxFailedIndexes"), spec["completions"], spec.get("parallelism")
+    max_failed_path, errors = "spec.maxFailedIndexes", []
+    if max_failed is not None:
+        errors += checks.holds(
+            max_failed <= completions, max_failed_path, max_failed, "must be less than or equal to completions"
+        )
+        message = f"must be less than or equal to {MANY_COMPLETIONS}"
+        errors += checks.holds(max_failed <= MANY_COMPLETIONS, max_failed_path, max_failed, message)
     if completions <= MANY_COMPLETIONS or spec.get("backoffLimitPerIndex") is None:
         return errors
-    if failed is None:
-        errors.append(required(field, f"must be specified when completions is above {MANY_COMPLETIONS}"))
-    text = (
-        f"must be less than or equal to {MANY_MAX} when completions are above {MANY_COMPLETIONS} and used with backoff "
-        "limit per index"
+    if max_failed is None:
+        errors.append(required(max_failed_path, f"must be specified when completions is above {MANY_COMPLETIONS}"))
+    message = (
+        f"must be less than or equal to {LIMIT_WITH_MANY} when completions are above {MANY_COMPLETIONS} and used with "
+        "backoff limit per index"
     )
-    for name, value in (("spec.parallelism", parallelism), (field, failed)):
-        errors += checks.holds(value is None or value <= MANY_MAX, name, value, text)
+    for path, limited_value in (("spec.parallelism", parallelism), (max_failed_path, max_failed)):
+        errors += checks.holds(limited_value is None or limited_value <= LIMIT_WITH_MANY, path, limited_value, message)
     return errors
 
 
@@ -74,7 +78,8 @@ def manager_errors(manager: str | None) -> list[FieldError]:
 
 
 def _replacement_errors(spec: Object) -> list[FieldError]:
-    supported = REPLACEMENTS if spec.get("podFailurePolicy") is None else REPLACEMENTS[:1]
+    """Field errors of `podReplacementPolicy`; with a pod failure policy only `Failed` is supported."""
+    supported = REPLACEMENTS if spec.get("podFailurePolicy") is None else ("Failed",)
     return checks.optional_one_of(spec.get("podReplacementPolicy"), "spec.podReplacementPolicy", supported)
 
 
@@ -85,39 +90,50 @@ def _failure_policy_errors(spec: Object) -> list[FieldError]:
         return []
     rules = policy.get("rules") or []
     errors = [too_many(_FAILURE_RULES_PATH, len(rules), RULES_MAX)] if len(rules) > RULES_MAX else []
-    pod = (spec.get("template") or {}).get("spec") or {}
-    containers = {
-        container.get("name", "") for group in ("containers", "initContainers") for container in pod.get(group) or []
+    pod_spec = (spec.get("template") or {}).get("spec") or {}
+    container_names = {
+        container.get("name", "")
+        for field in ("containers", "initContainers")
+        for container in pod_spec.get(field) or []
     }
     return errors + checks.each(
-        rules, _FAILURE_RULES_PATH, lambda rule, path: _rule_errors(spec, rule, path, containers)
+        rules, _FAILURE_RULES_PATH, lambda rule, path: _rule_errors(spec, rule, path, container_names)
     )
 
 
-def _rule_errors(spec: Object, rule: Object, path: str, containers: set[str]) -> list[FieldError]:
-    """Errors of a rule of the failure policy: either exit codes or conditions of pods."""
-    action, codes, conditions = rule.get("action", ""), rule.get("onExitCodes"), rule.get("onPodConditions") or []
+def _rule_errors(spec: Object, rule: Object, path: str, container_names: set[str]) -> list[FieldError]:
+    """Field errors of a rule of the failure policy, which has either exit codes or conditions of pods.
+
+    Args:
+        spec: the spec of the Job.
+        rule: an item of `podFailurePolicy.rules`.
+        path: the path of the rule.
+        container_names: the containers of the pod template, one of which an exit code may name.
+    """
+    action, exit_codes, conditions = rule.get("action", ""), rule.get("onExitCodes"), rule.get("onPodConditions") or []
     if action == "FailIndex":
         message = "requires the backoffLimitPerIndex to be set"
         errors = checks.holds(spec.get("backoffLimitPerIndex") is not None, f"{path}.action", action, message)
     else:
         errors = _choice_errors(action, f"{path}.action", ACTIONS)
-    if codes is not None:
-        errors += _exit_code_errors(codes, f"{path}.onExitCodes", containers)
+    if exit_codes is not None:
+        errors += _exit_code_errors(exit_codes, f"{path}.onExitCodes", container_names)
     if len(conditions) > RULES_MAX:
         errors.append(too_many(f"{path}.onPodConditions", len(conditions), RULES_MAX))
     errors += checks.each(conditions, f"{path}.onPodConditions", _condition_errors)
-    if (codes is not None) == bool(conditions):
-        which = "both OnExitCodes and OnPodConditions is not supported"
-        text = f"specifying {which if conditions else 'one of OnExitCodes and OnPodConditions is required'}"
-        errors.append(FieldError("FieldValueInvalid", path, f"Invalid value: {text}"))
+    if (exit_codes is not None) == bool(conditions):
+        problem = "both OnExitCodes and OnPodConditions is not supported"
+        detail = f"specifying {problem if conditions else 'one of OnExitCodes and OnPodConditions is required'}"
+        errors.append(FieldError("FieldValueInvalid", path, f"Invalid value: {detail}"))
     return errors
 
 
 def _choice_errors(value: str, path: str, supported: tuple[str, ...]) -> list[FieldError]:
+    """Field errors of a missing or unsupported value; the message about a missing one lists `supported`."""
     if value:
         return checks.one_of(value, path, supported)
-    return [required(path, f"valid values: [{' '.join(f'{chr(34)}{choice}{chr(34)}' for choice in supported)}]")]
+    quoted_choices = " ".join(f'"{choice}"' for choice in supported)
+    return [required(path, f"valid values: [{quoted_choices}]")]
 
 
 def _condition_errors(condition: Object, path: str) -> list[FieldError]:
@@ -125,26 +141,28 @@ def _condition_errors(condition: Object, path: str) -> list[FieldError]:
     return errors + _choice_errors(condition.get("status", ""), f"{path}.status", STATUSES)
 
 
-def _exit_code_errors(requirement: Object, path: str, containers: set[str]) -> list[FieldError]:
-    """Errors of exit codes: ordered, unique, and not 0 for `In`."""
-    operator, container = requirement.get("operator", ""), requirement.get("containerName")
+def _exit_code_errors(requirement: Object, path: str, container_names: set[str]) -> list[FieldError]:
+    """Field errors of `onExitCodes`: the codes must be ordered and unique, and not 0 for the operator In."""
+    operator, container_name = requirement.get("operator", ""), requirement.get("containerName")
     errors = _choice_errors(operator, f"{path}.operator", OPERATORS)
     message = "must be one of the container or initContainer names in the pod template"
-    errors += checks.holds(container is None or container in containers, f"{path}.containerName", container, message)
-    values: list[int] = requirement.get("values") or []
-    field = f"{path}.values"
-    if not values:
-        errors.append(invalid(field, requirement.get("values"), "at least one value is required"))
-    elif len(values) > EXIT_CODES_MAX:
-        errors.append(too_many(field, len(values), EXIT_CODES_MAX))
-    seen: set[int] = set()
-    for index, value in enumerate(values):
-        if operator == "In" and value == 0:
-            errors.append(invalid(f"{field}[{index}]", value, "must not be 0 for the In operator"))
-        if value in seen:
-            errors.append(duplicate(f"{field}[{index}]", value))
-        seen.add(value)
-    return errors + checks.holds(values == sorted(values), field, values, "must be ordered")
+    errors += checks.holds(
+        container_name is None or container_name in container_names, f"{path}.containerName", container_name, message
+    )
+    exit_codes: list[int] = requirement.get("values") or []
+    values_path = f"{path}.values"
+    if not exit_codes:
+        errors.append(invalid(values_path, requirement.get("values"), "at least one value is required"))
+    elif len(exit_codes) > EXIT_CODES_MAX:
+        errors.append(too_many(values_path, len(exit_codes), EXIT_CODES_MAX))
+    earlier_codes: set[int] = set()
+    for index, exit_code in enumerate(exit_codes):
+        if operator == "In" and exit_code == 0:
+            errors.append(invalid(f"{values_path}[{index}]", exit_code, "must not be 0 for the In operator"))
+        if exit_code in earlier_codes:
+            errors.append(duplicate(f"{values_path}[{index}]", exit_code))
+        earlier_codes.add(exit_code)
+    return errors + checks.holds(exit_codes == sorted(exit_codes), values_path, exit_codes, "must be ordered")
 
 
 def _success_policy_errors(spec: Object) -> list[FieldError]:
@@ -162,7 +180,7 @@ def _success_policy_errors(spec: Object) -> list[FieldError]:
         ]
     errors = [too_many(_SUCCESS_RULES_PATH, len(rules), RULES_MAX)] if len(rules) > RULES_MAX else []
     completions = spec.get("completions")
-    if completions is None:  # an error of its own
+    if completions is None:  # reported by the validation of the completion mode
         return errors
     return errors + checks.each(
         rules, _SUCCESS_RULES_PATH, lambda rule, path: _success_rule_errors(rule, path, completions)
@@ -171,58 +189,64 @@ def _success_policy_errors(spec: Object) -> list[FieldError]:
 
 def _success_rule_errors(rule: Object, path: str, completions: int) -> list[FieldError]:
     """Errors of a rule of the success policy: indexes, their number, or both."""
-    indexes, count, total = rule.get("succeededIndexes"), rule.get("succeededCount"), 0
+    index_list, succeeded_count, index_count = rule.get("succeededIndexes"), rule.get("succeededCount"), 0
     errors: list[FieldError] = []
-    if count is None and indexes is None:
+    if succeeded_count is None and index_list is None:
         errors.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
-    if indexes is not None:
+    if index_list is not None:
         field = f"{path}.succeededIndexes"
-        if len(indexes) > INDEXES_MAX_BYTES:
+        if len(index_list) > INDEXES_MAX_BYTES:
             errors.append(too_long(field, INDEXES_MAX_BYTES))
         try:
-            total = count_indexes(indexes, completions)
+            index_count = count_indexes(index_list, completions)
         except IndexesError as error:
-            errors.append(invalid(field, indexes, f"error parsing succeededIndexes: {error}"))
-    if count is not None:
-        field, text = f"{path}.succeededCount", "must be less than or equal to {} (the number of {})"
-        errors += checks.not_negative(count, field)
-        of_job = text.format(completions, "specified completions")
-        errors += checks.holds(count <= completions, field, count, of_job)
-        of_indexes = text.format(total, "indexes in the specified succeededIndexes field")
-        errors += checks.holds(indexes is None or count <= total, field, count, of_indexes)
+            errors.append(invalid(field, index_list, f"error parsing succeededIndexes: {error}"))
+    if succeeded_count is not None:
+        field, message_format = f"{path}.succeededCount", "must be less than or equal to {} (the number of {})"
+        errors += checks.not_negative(succeeded_count, field)
+        completions_message = message_format.format(completions, "specified completions")
+        errors += checks.holds(succeeded_count <= completions, field, succeeded_count, completions_message)
+        index_count_message = message_format.format(index_count, "indexes in the specified succeededIndexes field")
+        errors += checks.holds(
+            index_list is None or succeeded_count <= index_count, field, succeeded_count, index_count_message
+        )
     return errors
 
 
-def count_indexes(text: str, completions: int) -> int:
-    """How many indexes a text like `0,2-5` has, in increasing order, each below `completions`. Raises IndexesError."""
-    total, last = 0, None
-    for interval in text.split(",") if text else ():
-        first, end = _parse_interval(interval, completions)
-        if last is not None and last >= first:
-            raise IndexesError(f"non-increasing order, previous: {last}, current: {first}")
-        total, last = total + end - first + 1, end
-    return total
+def count_indexes(index_list: str, completions: int) -> int:
+    """The number of indexes in a list like `0,2-5`; 0 for an empty text.
+
+    Raises:
+        IndexesError: the list is malformed, not in increasing order, or has an index that is not below `completions`.
+    """
+    index_count, previous_end = 0, None
+    for interval in index_list.split(",") if index_list else ():
+        start, end = _parse_interval(interval, completions)
+        if previous_end is not None and previous_end >= start:
+            raise IndexesError(f"non-increasing order, previous: {previous_end}, current: {start}")
+        index_count, previous_end = index_count + end - start + 1, end
+    return index_count
 
 
 def _parse_interval(interval: str, completions: int) -> tuple[int, int]:
     """The first and last index of `3` or `3-5`. Raises IndexesError."""
-    parts = interval.split("-")
-    if len(parts) > 2:
+    bound_texts = interval.split("-")
+    if len(bound_texts) > 2:
         raise IndexesError(
             f'the fragment "{interval}" violates the requirement that an index interval can have at most two parts '
             "separated by '-'"
         )
-    limits = [_parse_index(part, completions) for part in parts]
-    if len(limits) == 2 and limits[0] >= limits[1]:
-        raise IndexesError(f"non-increasing order, previous: {limits[0]}, current: {limits[1]}")
-    return limits[0], limits[-1]
+    bounds = [_parse_index(bound_text, completions) for bound_text in bound_texts]
+    if len(bounds) == 2 and bounds[0] >= bounds[1]:
+        raise IndexesError(f"non-increasing order, previous: {bounds[0]}, current: {bounds[1]}")
+    return bounds[0], bounds[-1]
 
 
-def _parse_index(text: str, completions: int) -> int:
+def _parse_index(index_text: str, completions: int) -> int:
     """An index below `completions`. Raises IndexesError."""
-    digits = text.removeprefix("+")
+    digits = index_text.removeprefix("+")
     if not (digits.isascii() and digits.isdigit()):
-        raise IndexesError(f'cannot convert string to integer for index: "{text}"')
+        raise IndexesError(f'cannot convert string to integer for index: "{index_text}"')
     if int(digits) >= completions:
-        raise IndexesError(f'too large index: "{text}"')
+        raise IndexesError(f'too large index: "{index_text}"')
     return int(digits)

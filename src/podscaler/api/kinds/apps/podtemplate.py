@@ -1,6 +1,8 @@
 """Resource definition of PodTemplate (core/v1): a pod template by itself, which nothing here uses.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of core/v1.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of core/v1.
 """
 
 from typing import Any
@@ -21,13 +23,15 @@ def _validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _warnings(new: Object, old: Object | None) -> list[str]:
+    """The warnings about the template; `pod_warnings` expects it in a field `spec`, as workloads have it."""
     return pod_warnings.of_template({**new, "spec": new}, None if old is None else {**old, "spec": old})
 
 
 def _cells(pod_template: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: names and images of the containers, labels of the pods."""
     template = pod_template.get("template") or {}
-    names, images = printing.containers(template.get("spec") or {})
-    return [names, images, printing.labels((template.get("metadata") or {}).get("labels"))]
+    container_names, images = printing.containers(template.get("spec") or {})
+    return [container_names, images, printing.labels((template.get("metadata") or {}).get("labels"))]
 
 
 RESOURCE = Resource(
@@ -37,7 +41,10 @@ RESOURCE = Resource(
     returns_deleted_object=True,
     versions=(Version("v1", "core/v1.PodTemplate", default=_set_defaults),),
     strategy=Strategy(
-        validate=_validate, warnings=_warnings, has_generation=True, spec_of=lambda found: found.get("template")
+        validate=_validate,
+        warnings=_warnings,
+        has_generation=True,
+        spec_of=lambda pod_template: pod_template.get("template"),
     ),
     printer=tables.without_age(
         "pod template",

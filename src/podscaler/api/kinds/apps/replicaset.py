@@ -1,7 +1,9 @@
 """The records of ReplicaSet (apps/v1) and of its predecessor ReplicationController (core/v1).
 
-`api.kinds.catalog` lists them, and the API server serves the listed records. Source: golden captures; the API reference
-of apps/v1 and core/v1.
+RESOURCE and REPLICATION_CONTROLLER register the functions of this module; `api.kinds.catalog` lists them for the API
+server.
+
+Source: golden captures; the API reference of apps/v1 and core/v1.
 """
 
 from collections.abc import Callable
@@ -31,26 +33,26 @@ def set_controller_defaults(controller: Object) -> None:
     spec = controller.setdefault("spec", {})
     spec.setdefault("replicas", 1)
     if spec.get("template"):
-        _adopt_labels(controller, (spec["template"].get("metadata") or {}).get("labels"))
+        _set_default_selector_and_labels(controller, (spec["template"].get("metadata") or {}).get("labels"))
         pod_defaults.set_template_defaults(spec)
     controller.setdefault("status", {}).setdefault("replicas", 0)
 
 
-def _adopt_labels(controller: Object, labels: dict[str, str] | None) -> None:
-    """Take the template's labels as selector and as labels of the controller, if it has none."""
-    if not labels:
+def _set_default_selector_and_labels(controller: Object, template_labels: dict[str, str] | None) -> None:
+    """Sets a missing selector and missing labels of a controller to the labels of its template, in place."""
+    if not template_labels:
         return
     if not controller["spec"].get("selector"):
-        controller["spec"]["selector"] = {**labels}
+        controller["spec"]["selector"] = {**template_labels}
     if not controller.setdefault("metadata", {}).get("labels"):
-        controller["metadata"]["labels"] = {**labels}
+        controller["metadata"]["labels"] = {**template_labels}
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a ReplicaSet to be stored."""
     spec = new["spec"]
     errors = workload_spec.count_errors(spec, "replicas", "minReadySeconds")
-    errors += workload_spec.replicated_errors(spec, old["spec"] if old else None)
+    errors += workload_spec.selector_and_template_errors(spec, old["spec"] if old else None)
     return errors + (workload_spec.immutable_errors("selector", new, old) if old else [])
 
 
@@ -77,13 +79,18 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     return errors + workload_spec.replica_count_errors(status, *_LIMITED_COUNTS)
 
 
-def _printer(kind: str, selector: Callable[[Object | None], str]) -> Printer:
-    """The table of a kind: desired, current and ready pods, containers."""
+def _printer(kind: str, selector_text: Callable[[Object | None], str]) -> Printer:
+    """The table of a kind: desired, current and ready pods, containers.
+
+    Args:
+        kind: the words for an object in descriptions.
+        selector_text: from the value of `spec.selector` to its text.
+    """
 
     def cells(workload: Object, _now_ns: int) -> list[Any]:
         spec, status = workload["spec"], workload.get("status") or {}
         counts = [spec.get("replicas", 0), status.get("replicas", 0), status.get("readyReplicas", 0)]
-        return [*counts, *workload_spec.container_cells(workload), selector(spec.get("selector"))]
+        return [*counts, *workload_spec.container_cells(workload), selector_text(spec.get("selector"))]
 
     return tables.named(
         kind,
@@ -127,7 +134,7 @@ REPLICATION_CONTROLLER = Resource(
     categories=("all",),
     has_status=True,
     scale=scale_mappings.BY_LABEL_PAIRS,
-    fields=lambda obj: {"status.replicas": str((obj.get("status") or {}).get("replicas", 0))},
+    fields=lambda controller: {"status.replicas": str((controller.get("status") or {}).get("replicas", 0))},
     strategy=Strategy(
         prepare_create=status_subresource.start_with({"replicas": 0}),
         prepare_update=status_subresource.keep_status,

@@ -1,7 +1,9 @@
 """The records of StatefulSet (apps/v1), and of ControllerRevision, which stores one revision of a pod template.
 
-`api.kinds.catalog` lists them, and the API server serves the listed records. Source: golden captures; the API reference
-of apps/v1.
+RESOURCE and CONTROLLER_REVISION register the functions of this module; `api.kinds.catalog` lists them for the API
+server.
+
+Source: golden captures; the API reference of apps/v1.
 """
 
 from typing import Any
@@ -30,8 +32,8 @@ def set_defaults(stateful_set: Object) -> None:
     spec.setdefault("revisionHistoryLimit", 10)
     spec["podManagementPolicy"] = spec.get("podManagementPolicy") or "OrderedReady"
     retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
-    for when in ("whenDeleted", "whenScaled"):
-        retention[when] = retention.get(when) or "Retain"
+    for event in ("whenDeleted", "whenScaled"):
+        retention[event] = retention.get(event) or "Retain"
     _set_update_strategy_defaults(spec.setdefault("updateStrategy", {}))
     pod_defaults.set_template_defaults(spec)
     for claim in spec.get("volumeClaimTemplates") or []:
@@ -42,18 +44,20 @@ def set_defaults(stateful_set: Object) -> None:
 
 
 def _set_claim_defaults(claim: Object) -> None:
+    """Sets the defaults of a claim template, in place."""
     claim.update(apiVersion="v1", kind="PersistentVolumeClaim")
     claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
     claim.setdefault("status", {}).setdefault("phase", "Pending")
 
 
 def _set_update_strategy_defaults(strategy: Object) -> None:
+    """Sets the defaults of the update strategy, in place."""
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
     if strategy["type"] == "RollingUpdate":
-        rolling = strategy.setdefault("rollingUpdate", {})
-        rolling.setdefault("partition", 0)
-        rolling.setdefault("maxUnavailable", 1)
+        rolling_update = strategy.setdefault("rollingUpdate", {})
+        rolling_update.setdefault("partition", 0)
+        rolling_update.setdefault("maxUnavailable", 1)
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
@@ -69,11 +73,11 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     errors += checks.not_negative((spec.get("ordinals") or {}).get("start"), "spec.ordinals.start")
     errors += workload_spec.selector_errors(spec, "statefulset")
     old_spec = old["spec"] if old else None
-    errors += workload_spec.template_errors(_with_claims(spec), old_spec=old_spec, kind="StatefulSet")
-    return errors + (_change_errors(new, old) if old else _new_errors(spec))
+    errors += workload_spec.template_errors(_with_claim_volumes(spec), old_spec=old_spec, kind="StatefulSet")
+    return errors + (_change_errors(new, old) if old else _create_errors(spec))
 
 
-def _new_errors(spec: Object) -> list[FieldError]:
+def _create_errors(spec: Object) -> list[FieldError]:
     """The errors of fields that cannot change later: the name of the Service, the claim templates."""
     service = spec.get("serviceName", "")
     errors = checks.well_formed_if_set(service, "spec.serviceName", names.dns_label_errors)
@@ -84,44 +88,46 @@ def _new_errors(spec: Object) -> list[FieldError]:
 
 def warnings(new: Object, old: Object | None) -> list[str]:
     """The warnings for a StatefulSet."""
-    texts = pod_warnings.of_template(new, old)
+    messages = pod_warnings.of_template(new, old)
     if new["spec"].get("revisionHistoryLimit", 0) < 0:
-        text = "a negative value retains all historical revisions; a value >= 0 is recommended"
-        texts.append(f"spec.revisionHistoryLimit: {text}")
-    return texts
+        message = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        messages.append(f"spec.revisionHistoryLimit: {message}")
+    return messages
 
 
-def _with_claims(spec: Object) -> Object:
-    """The spec with the claim templates among the volumes of the pod template, since containers may mount them."""
+def _with_claim_volumes(spec: Object) -> Object:
+    """A copy of the spec with a volume in the pod template for each claim template: containers may mount them."""
     claim_names = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or []]
-    claims = list(dict.fromkeys(claim_names))
-    if not claims:
+    unique_claim_names = list(dict.fromkeys(claim_names))
+    if not unique_claim_names:
         return spec
     template = spec.get("template") or {}
     pod_spec = template.get("spec") or {}
-    other_volumes = [volume for volume in pod_spec.get("volumes") or [] if volume.get("name") not in claims]
-    volumes = other_volumes + [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+    other_volumes = [volume for volume in pod_spec.get("volumes") or [] if volume.get("name") not in unique_claim_names]
+    volumes = other_volumes + [
+        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in unique_claim_names
+    ]
     return {**spec, "template": {**template, "spec": {**pod_spec, "volumes": volumes}}}
 
 
 def _strategy_errors(strategy: Object, path: str) -> list[FieldError]:
     """Errors of the update strategy."""
-    kind, rolling = strategy.get("type", ""), strategy.get("rollingUpdate")
-    if kind == "OnDelete":
-        text = "only allowed for updateStrategy 'RollingUpdate'"
-        printed = go_struct.printed(rolling or {}, "apps/v1.RollingUpdateStatefulSetStrategy")
-        return [] if rolling is None else [invalid(f"{path}.rollingUpdate", printed, text)]
-    if kind != "RollingUpdate":
+    strategy_type, rolling_update = strategy.get("type", ""), strategy.get("rollingUpdate")
+    if strategy_type == "OnDelete":
+        message = "only allowed for updateStrategy 'RollingUpdate'"
+        printed = go_struct.printed(rolling_update or {}, "apps/v1.RollingUpdateStatefulSetStrategy")
+        return [] if rolling_update is None else [invalid(f"{path}.rollingUpdate", printed, message)]
+    if strategy_type != "RollingUpdate":
         printed = go_struct.printed(strategy, "apps/v1.StatefulSetUpdateStrategy")
         return [invalid(path, printed, "must be 'RollingUpdate' or 'OnDelete'")]
-    return _rolling_errors(rolling or {}, f"{path}.rollingUpdate")
+    return _rolling_errors(rolling_update or {}, f"{path}.rollingUpdate")
 
 
-def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
+def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:
     """Errors of the partition and of maxUnavailable, which is not zero."""
-    partition, unavailable = rolling.get("partition", 0), rolling.get("maxUnavailable", 1)
+    partition, unavailable = rolling_update.get("partition", 0), rolling_update.get("maxUnavailable", 1)
     errors = checks.not_negative(partition, f"{path}.partition")
-    errors += int_or_percent.errors(unavailable, f"{path}.maxUnavailable")
+    errors += int_or_percent.amount_errors(unavailable, f"{path}.maxUnavailable")
     errors += checks.holds(
         not int_or_percent.is_zero(unavailable), f"{path}.maxUnavailable", unavailable, "cannot be 0"
     )
@@ -129,7 +135,7 @@ def _rolling_errors(rolling: Object, path: str) -> list[FieldError]:
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
-    """Errors of an update that changes what is fixed from the start."""
+    """Field errors of an update that changes immutable fields."""
     errors = [error for name in _IMMUTABLE_FIELDS for error in workload_spec.immutable_errors(name, new, old)]
     claims = new["spec"].get("volumeClaimTemplates") or []
     if not semantics.same(claims, old["spec"].get("volumeClaimTemplates") or []):
@@ -146,6 +152,7 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _cells(stateful_set: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: `READY/DESIRED` pods, containers."""
     spec, status = stateful_set["spec"], stateful_set.get("status") or {}
     ready = f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}"
     return [ready, *workload_spec.container_cells(stateful_set)]
@@ -189,14 +196,14 @@ def _validate_revision(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _controller(revision: Object) -> str:
-    """The column CONTROLLER of a revision: `statefulset.apps/web`."""
+    """The column CONTROLLER of a revision: `KIND.GROUP/NAME` of its owner, such as `statefulset.apps/web`."""
     owners = revision["metadata"].get("ownerReferences") or []
     owner = next((reference for reference in owners if reference.get("controller")), None)
     if owner is None:
         return printing.NONE
     group = owner["apiVersion"].rpartition("/")[0]
-    kind = owner["kind"].lower()
-    return f"{kind}.{group}/{owner['name']}" if group else f"{kind}/{owner['name']}"
+    owner_kind = owner["kind"].lower()
+    return f"{owner_kind}.{group}/{owner['name']}" if group else f"{owner_kind}/{owner['name']}"
 
 
 CONTROLLER_REVISION = Resource(

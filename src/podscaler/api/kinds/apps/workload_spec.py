@@ -1,7 +1,8 @@
 """Validation and table columns that all kinds with a pod template share: replicas, selector, template, status.
 
-Called by the records of those kinds and of PodDisruptionBudget. Field errors have the paths that all these kinds share:
-`spec.selector`, `spec.template`, ...
+Called by the records of those kinds and of PodDisruptionBudget. `spec`, `status` and `template` arguments are those
+parts of the object as JSON objects. Field errors have the paths that all these kinds share: `spec.selector`,
+`spec.template`, ...
 
 Source: golden captures of rejected workloads; the API reference of apps/v1.
 """
@@ -13,9 +14,9 @@ from podscaler.api.resource import checks, label_selector, semantics
 from podscaler.api.resource.resources import Column, Object
 
 
-def count_errors(spec: Object, *names: str) -> list[FieldError]:
+def count_errors(spec: Object, *fields: str) -> list[FieldError]:
     """The errors of the named fields of `spec` that are below zero."""
-    return [error for name in names for error in checks.not_negative(spec.get(name), f"spec.{name}")]
+    return [error for field in fields for error in checks.not_negative(spec.get(field), f"spec.{field}")]
 
 
 def selector_errors(spec: Object, kind: str, *, is_valid: bool = False) -> list[FieldError]:
@@ -35,15 +36,15 @@ def selector_errors(spec: Object, kind: str, *, is_valid: bool = False) -> list[
     return errors
 
 
-def replicated_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
+def selector_and_template_errors(spec: Object, old_spec: Object | None) -> list[FieldError]:
     """The errors of selector and template of a Deployment or ReplicaSet.
 
     With an invalid selector the template is not validated. Messages have the same kinds for both, as in kube-apiserver.
     """
     selector = spec.get("selector")
-    malformed = label_selector.validate(selector, "spec.selector") if selector else []
-    errors = malformed + selector_errors(spec, "deployment", is_valid=True)
-    if malformed:
+    malformed_errors = label_selector.validate(selector, "spec.selector") if selector else []
+    errors = malformed_errors + selector_errors(spec, "deployment", is_valid=True)
+    if malformed_errors:
         return [*errors, invalid("spec.selector", selector, "invalid label selector")]
     return errors + template_errors(spec, old_spec=old_spec, kind="ReplicaSet")
 
@@ -69,7 +70,7 @@ def template_labels(spec: Object) -> Object:
 
 
 def unselected_errors(selector: Object | None, labels: Object) -> list[FieldError]:
-    """The error of a template's labels that the selector `selector` does not select."""
+    """The error of a template whose labels the selector does not select; None as selector selects nothing."""
     sorted_labels, path = dict(sorted(labels.items())) or None, "spec.template.metadata.labels"
     is_selected = selector is not None and label_selector.matches(selector, labels)
     return checks.holds(is_selected, path, sorted_labels, "`selector` does not match template `labels`")
@@ -92,18 +93,20 @@ def immutable_errors(field: str, new: Object, old: Object) -> list[FieldError]:
     return checks.holds(is_same, f"spec.{field}", new_value, checks.IMMUTABLE)
 
 
-def status_count_errors(status: Object, *names: str) -> list[FieldError]:
+def status_count_errors(status: Object, *fields: str) -> list[FieldError]:
     """The errors of the named fields of `status` that are below zero."""
-    return [error for name in names for error in checks.not_negative(status.get(name), f"status.{name}")]
+    return [error for field in fields for error in checks.not_negative(status.get(field), f"status.{field}")]
 
 
 def replica_count_errors(status: Object, *names: str) -> list[FieldError]:
     """The errors of the named counts that exceed `replicas`, and of available replicas that are not ready."""
-    pairs = [*((name, "replicas") for name in names), ("availableReplicas", "readyReplicas")]
+    bounded_fields = [*((name, "replicas") for name in names), ("availableReplicas", "readyReplicas")]
     errors = []
-    for small, large in pairs:
-        value, upper_bound = status.get(small) or 0, status.get(large) or 0
-        errors += checks.holds(value <= upper_bound, f"status.{small}", value, f"cannot be greater than status.{large}")
+    for field, upper_field in bounded_fields:
+        count, upper_bound = status.get(field) or 0, status.get(upper_field) or 0
+        errors += checks.holds(
+            count <= upper_bound, f"status.{field}", count, f"cannot be greater than status.{upper_field}"
+        )
     return errors
 
 

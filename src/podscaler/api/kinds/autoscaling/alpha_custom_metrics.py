@@ -30,13 +30,13 @@ class AnnotatedMetric(NamedTuple):
     value: str
 
 
-def parse_list(text: str) -> tuple[AnnotatedMetric, ...]:
-    """The metrics in one of the annotations. Raises ValueError that names the field."""
+def parse_list(list_json: str) -> tuple[AnnotatedMetric, ...]:
+    """The metrics in the value of one of the annotations. Raises ValueError with the field that is wrong."""
     try:
-        value = json_text.parse(text.encode())
+        parsed = json_text.parse(list_json.encode())
     except ValueError as error:
         raise ValueError(f"is no JSON: {error}") from error
-    items = value.get("items") if isinstance(value, dict) else None
+    items = parsed.get("items") if isinstance(parsed, dict) else None
     if not isinstance(items, list):
         raise ValueError('must be an object with a list "items"')
     return tuple(_parse_item(item, f"items[{index}]") for index, item in enumerate(items))
@@ -46,48 +46,53 @@ def _parse_item(item: Any, path: str) -> AnnotatedMetric:
     """A metric of the annotation. Raises ValueError with the path of what is wrong."""
     if not isinstance(item, dict):
         raise ValueError(f"{path} must be an object")
-    name, value = item.get("name"), item.get("value")
+    name, amount = item.get("name"), item.get("value")
     if not isinstance(name, str) or not name:
         raise ValueError(f"{path}.name must be the name of a metric")
     if errors := names.path_segment_errors(name):
         raise ValueError(f"{path}.name {errors[0]}")
-    if isinstance(value, bool) or not isinstance(value, str | int | json_text.Number):
+    if isinstance(amount, bool) or not isinstance(amount, str | int | json_text.Number):
         raise ValueError(f"{path}.value must be a quantity")
     try:
-        quantity = Quantity.parse(value.text if isinstance(value, json_text.Number) else str(value))
+        quantity = Quantity.parse(amount.text if isinstance(amount, json_text.Number) else str(amount))
     except ValueError as error:
         raise ValueError(f"{path}.value must be a quantity: {error}") from error
     return AnnotatedMetric(name, str(quantity))
 
 
 class Expanded(NamedTuple):
-    """An object without the annotations, and what was wrong with them by annotation."""
+    """An object without the annotations; and, for each annotation that cannot be read, key -> message."""
 
     obj: Object
     errors: dict[str, str]
 
 
-def expand(obj: Object) -> Expanded:
-    """An object of autoscaling/v1 or extensions/v1beta1 with v1's own annotations of metrics in place of these.
+def expand(autoscaler: Object) -> Expanded:
+    """An object of autoscaling/v1 or extensions/v1beta1 whose custom metrics are in the annotations of v1.
 
-    An annotation that cannot be read stays. The argument is not changed.
+    The annotations TARGETS and STATUSES are removed; one that cannot be read stays. The argument is not changed.
     """
     errors: dict[str, str] = {}
-    for key, into, value_field in (
+    for key, metrics_annotation, value_field in (
         (TARGETS, hpa_annotations.METRICS, "targetAverageValue"),
         (STATUSES, hpa_annotations.CURRENT_METRICS, "currentAverageValue"),
     ):
-        annotations = hpa_annotations.annotations_of(obj)
+        annotations = hpa_annotations.annotations_of(autoscaler)
         if key not in annotations:
             continue
         try:
-            targets = parse_list(annotations[key])
+            annotated_metrics = parse_list(annotations[key])
         except ValueError as error:
             errors[key] = str(error)
             continue
-        pods = [{"type": "Pods", "pods": {"metricName": target.name, value_field: target.value}} for target in targets]
-        rest = {name: text for name, text in annotations.items() if name not in (key, into)}
-        if metrics := [*(hpa_annotations.find_value(obj, into) or []), *pods]:
-            rest[into] = hpa_annotations.encode(metrics)
-        obj = {**obj, "metadata": {**obj["metadata"], "annotations": rest}}
-    return Expanded(obj, errors)
+        pods_metrics = [
+            {"type": "Pods", "pods": {"metricName": metric.name, value_field: metric.value}}
+            for metric in annotated_metrics
+        ]
+        other_annotations = {
+            name: value for name, value in annotations.items() if name not in (key, metrics_annotation)
+        }
+        if metrics := [*(hpa_annotations.find_value(autoscaler, metrics_annotation) or []), *pods_metrics]:
+            other_annotations[metrics_annotation] = hpa_annotations.encode(metrics)
+        autoscaler = {**autoscaler, "metadata": {**autoscaler["metadata"], "annotations": other_annotations}}
+    return Expanded(autoscaler, errors)

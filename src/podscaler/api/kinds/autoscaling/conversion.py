@@ -2,7 +2,7 @@
 
 Called by `podscaler convert`. The API server converts by the same records; only the list of losses is made here.
 
-    converted = conversion.convert(obj, "autoscaling/v1")
+    converted = conversion.convert(autoscaler, "autoscaling/v1")
     converted.obj        {"kind": ..., "apiVersion": "autoscaling/v1", ...}
     converted.losses     (Loss("spec.metrics[2]", "autoscaling/v1 has no place for it"),)
 
@@ -59,6 +59,7 @@ _WITH_ALPHA_METRICS = frozenset({"autoscaling/v1", hpa_extensions_v1beta1.API_VE
 """The versions of the releases that had custom metrics in annotations, which become metrics."""
 _STATUS_ANNOTATIONS = frozenset({hpa_annotations.CURRENT_METRICS, hpa_annotations.CONDITIONS})
 _METRIC_LISTS = (("spec", "metrics"), ("status", "currentMetrics"))
+"""(section of an autoscaler, its field with a list of metrics)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,111 +86,121 @@ class Converted:
     losses: tuple[Loss, ...]
 
 
-def convert(obj: Object, to: str) -> Converted:
-    """The object in the version `to`, with a status only where `obj` has one, in fields or annotations.
+def convert(autoscaler: Object, to: str) -> Converted:
+    """The autoscaler in the version `to`, with a status only where it has one, in fields or annotations.
 
     Args:
-        obj: an object decoded by `api.schema.decoding`, in any of VERSIONS; need not be valid.
+        autoscaler: an object decoded by `api.schema.decoding`, in any of VERSIONS; need not be valid.
         to: an apiVersion, one of VERSIONS.
 
     Raises:
-        KeyError: `to` or the object's version is not in VERSIONS.
+        KeyError: `to` or the autoscaler's version is not in VERSIONS.
         DecodeError: a tolerance annotation of v2beta2 is no quantity.
     """
-    source = obj["apiVersion"]
-    expanded = alpha_custom_metrics.expand(obj) if source in _WITH_ALPHA_METRICS else Expanded(obj, {})
-    obj = expanded.obj
-    internal = _stored(obj, source)
-    target = VERSIONS[to].from_storage(semantics.copied(internal))
-    returned = _stored(target, to)
-    if not _has_status(obj):
-        for converted in (internal, target, returned):
+    source_version = autoscaler["apiVersion"]
+    has_alpha_metrics = source_version in _WITH_ALPHA_METRICS
+    expanded = alpha_custom_metrics.expand(autoscaler) if has_alpha_metrics else Expanded(autoscaler, {})
+    autoscaler = expanded.obj
+    stored = _stored_form(autoscaler, source_version)
+    target = VERSIONS[to].from_storage(semantics.copied(stored))
+    returned = _stored_form(target, to)
+    if not _has_status(autoscaler):
+        for converted in (stored, target, returned):
             converted.pop("status", None)
-    unread = [Loss(f'metadata.annotations["{key}"]', f"{text}; it stays") for key, text in expanded.errors.items()]
-    losses = [*unread, *_losses_on_reading(obj), *_losses_between(internal, returned, to)]
+    annotation_losses = [
+        Loss(f'metadata.annotations["{key}"]', f"{message}; it stays") for key, message in expanded.errors.items()
+    ]
+    losses = [*annotation_losses, *_losses_on_reading(autoscaler), *_losses_between(stored, returned, to)]
     return Converted(target, tuple(losses))
 
 
-def _stored(obj: Object, api_version: str) -> Object:
+def _stored_form(autoscaler: Object, api_version: str) -> Object:
     """The stored form of an object in `api_version`: v2 with its defaults, in canonical form."""
     version = VERSIONS[api_version]
-    internal = semantics.copied(obj)
-    version.default(internal)
-    return canonical.canonical(hpa.complete(version.to_storage(internal)), hpa.RESOURCE.versions[0].message)
+    stored = semantics.copied(autoscaler)
+    version.default(stored)
+    return canonical.canonical(hpa.complete(version.to_storage(stored)), hpa.RESOURCE.versions[0].message)
 
 
-def _has_status(obj: Object) -> bool:
+def _has_status(autoscaler: Object) -> bool:
     """Whether there is a status, in its field or in annotations of the object's version."""
-    if obj.get("status"):
+    if autoscaler.get("status"):
         return True
-    annotations = _ANNOTATIONS_READ[obj["apiVersion"]] & _STATUS_ANNOTATIONS
+    annotations = _ANNOTATIONS_READ[autoscaler["apiVersion"]] & _STATUS_ANNOTATIONS
     return any(
-        hpa_annotations.find_value(obj, key) for key in annotations if key in hpa_annotations.annotations_of(obj)
+        hpa_annotations.find_value(autoscaler, key)
+        for key in annotations
+        if key in hpa_annotations.annotations_of(autoscaler)
     )
 
 
-def _losses_on_reading(obj: Object) -> Iterator[Loss]:
-    """The losses from the given object to the stored form."""
-    api_version = obj["apiVersion"]
-    annotations = hpa_annotations.annotations_of(obj)
+def _losses_on_reading(autoscaler: Object) -> Iterator[Loss]:
+    """Yields what is lost between the given object and its stored form."""
+    api_version = autoscaler["apiVersion"]
+    annotations = hpa_annotations.annotations_of(autoscaler)
     for key in sorted(hpa_annotations.RESERVED & set(annotations)):
         field = f'metadata.annotations["{key}"]'
         if key not in _ANNOTATIONS_READ[api_version]:
             yield Loss(field, f"reserved for conversions, and not read in {api_version}")
-        elif key in hpa_annotations.MESSAGES and hpa_annotations.find_value(obj, key) is None:
+        elif key in hpa_annotations.MESSAGES and hpa_annotations.find_value(autoscaler, key) is None:
             yield Loss(field, "cannot be read, so it counts as not there")
     if api_version == hpa_extensions_v1beta1.API_VERSION:
-        yield from _reference_losses(obj)
+        yield from _reference_losses(autoscaler)
 
 
-def _reference_losses(obj: Object) -> Iterator[Loss]:
-    """Parts of a reference of extensions/v1beta1 that no other version has."""
-    reference = (obj.get("spec") or {}).get("scaleRef") or {}
-    namespace, subresource = reference.get("namespace", ""), reference.get("subresource", "")
-    if namespace and namespace != (obj.get("metadata") or {}).get("namespace"):
+def _reference_losses(autoscaler: Object) -> Iterator[Loss]:
+    """Yields the parts of `spec.scaleRef` of extensions/v1beta1 that no other version has."""
+    scale_ref = (autoscaler.get("spec") or {}).get("scaleRef") or {}
+    namespace, subresource = scale_ref.get("namespace", ""), scale_ref.get("subresource", "")
+    if namespace and namespace != (autoscaler.get("metadata") or {}).get("namespace"):
         yield Loss("spec.scaleRef.namespace", "an autoscaler scales what is in its own namespace")
     if subresource not in ("", hpa_extensions_v1beta1.SUBRESOURCE):
         yield Loss("spec.scaleRef.subresource", f"it is always {hpa_extensions_v1beta1.SUBRESOURCE}")
 
 
-def _losses_between(before: Object, after: Object, version: str) -> list[Loss]:
-    """The losses between `before` and `after`, which was converted to `version` and back."""
+def _losses_between(old_form: Object, new_form: Object, version: str) -> list[Loss]:
+    """The losses between two stored forms; `new_form` is `old_form` converted to `version` and back."""
     losses: list[Loss] = []
-    for part, name in _METRIC_LISTS:
-        old, new = {**before.get(part, {})}, {**after.get(part, {})}
-        metrics, returned = (spec.pop(name, None) or [] for spec in (old, new))
-        losses += _metric_losses(metrics, returned, f"{part}.{name}", version)
-        losses += _differences(old, new, part, version)
+    for section, list_field in _METRIC_LISTS:
+        old_part, new_part = {**old_form.get(section, {})}, {**new_form.get(section, {})}
+        metrics = old_part.pop(list_field, None) or []
+        returned_metrics = new_part.pop(list_field, None) or []
+        losses += _metric_losses(metrics, returned_metrics, f"{section}.{list_field}", version)
+        losses += _differences(old_part, new_part, section, version)
     return losses
 
 
 def _metric_losses(old: list[Object], new: list[Object], path: str, version: str) -> Iterator[Loss]:
     """What is lost of a list of metrics: whole metrics, fields of metrics, their order."""
-    positions = _new_positions(old, new)
-    for index, position in enumerate(positions):
-        if position is None:
+    new_positions = _match_metrics(old, new)
+    for index, new_position in enumerate(new_positions):
+        if new_position is None:
             yield Loss(f"{path}[{index}]", f"{version} has no place for it")
         else:
-            yield from _differences(old[index], new[position], f"{path}[{index}]", version)
-    positions_found = [position for position in positions if position is not None]
-    if positions_found != sorted(positions_found):
-        order = sorted((position, index) for index, position in enumerate(positions) if position is not None)
-        yield Loss(path, f"the order: what was {', '.join(f'[{index}]' for _, index in order)} now stands so")
+            yield from _differences(old[index], new[new_position], f"{path}[{index}]", version)
+    kept_positions = [new_position for new_position in new_positions if new_position is not None]
+    if kept_positions != sorted(kept_positions):
+        old_indexes = [index for index, new_position in enumerate(new_positions) if new_position is not None]
+        old_indexes.sort(key=lambda index: new_positions[index] or 0)
+        yield Loss(path, f"the order: what was {', '.join(f'[{index}]' for index in old_indexes)} now stands so")
 
 
-def _new_positions(old: list[Object], new: list[Object]) -> list[int | None]:
-    """The position of each old metric in `new`, None for a lost one: by equal content first, then by equal type."""
-    positions: list[int | None] = [None] * len(old)
-    free = set(range(len(new)))
-    for key_of in (_value_text, _metric_type):
+def _match_metrics(old: list[Object], new: list[Object]) -> list[int | None]:
+    """The position of each old metric in `new`, None for a lost one.
+
+    A metric is matched with one of equal content; the rest by equal type, the first of a type with the first.
+    """
+    new_positions: list[int | None] = [None] * len(old)
+    unmatched = set(range(len(new)))
+    for metric_key in (_value_text, _metric_type):
         candidates: dict[str, list[int]] = defaultdict(list)
-        for position in sorted(free, reverse=True):
-            candidates[key_of(new[position])].append(position)
+        for position in sorted(unmatched, reverse=True):
+            candidates[metric_key(new[position])].append(position)
         for index, metric in enumerate(old):
-            if positions[index] is None and (candidate := candidates[key_of(metric)]):
-                positions[index] = candidate.pop()
-        free -= {position for position in positions if position is not None}
-    return positions
+            if new_positions[index] is None and (positions_of_key := candidates[metric_key(metric)]):
+                new_positions[index] = positions_of_key.pop()
+        unmatched -= {position for position in new_positions if position is not None}
+    return new_positions
 
 
 def _metric_type(metric: Object) -> str:
@@ -197,7 +208,14 @@ def _metric_type(metric: Object) -> str:
 
 
 def _differences(old: Any, new: Any, path: str, version: str) -> Iterator[Loss]:
-    """The losses of everything in `old` that is missing or different in `new`."""
+    """Yields the losses of everything in `old` that is missing or different in `new`.
+
+    Args:
+        old: a JSON value before the conversion to `version` and back.
+        new: the value after it; None if it is missing.
+        path: the path of the value.
+        version: the apiVersion, for the reason.
+    """
     if isinstance(old, dict) and isinstance(new, dict):
         for key, value in old.items():
             yield from _differences(value, new.get(key), f"{path}.{key}", version)

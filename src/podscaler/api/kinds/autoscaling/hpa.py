@@ -1,6 +1,10 @@
 """Resource definition of HorizontalPodAutoscaler: the versions autoscaling/v2 (stored) and v1, with their hooks.
 
-`api.kinds.catalog` lists it for the API server. Source: docs/spec/api.md.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. Defaults are in
+`hpa_defaults`, validation in `hpa_validation`, the conversion of v1 in `hpa_v1`; older versions in
+`hpa_removed_versions`.
+
+Source: docs/spec/api.md.
 """
 
 from collections.abc import Callable
@@ -17,7 +21,7 @@ def _to_storage(hpa: Object) -> Object:
 
 
 def complete(hpa: Object) -> Object:
-    """A stored object with all defaults of v2, set in place: one that was written in an older version may lack some."""
+    """Sets all defaults of v2 in a stored object, in place; one that was written in an older version may lack some."""
     hpa_defaults.set_v2_defaults(hpa)
     hpa_defaults.set_status_defaults(hpa)
     return hpa
@@ -33,15 +37,18 @@ def _prepare_create(new: Object) -> None:
 
 
 def _complete_spec(hpa: Object) -> Object:
-    """The spec with the defaults that an object stored through v1 may lack."""
-    complete: Object = {"spec": semantics.copied(hpa.get("spec") or {})}
-    hpa_defaults.set_v2_defaults(complete)
-    spec: Object = complete["spec"]
+    """The spec with all defaults: an object stored through v1 may lack some, which is no change of the spec."""
+    completed: Object = {"spec": semantics.copied(hpa.get("spec") or {})}
+    hpa_defaults.set_v2_defaults(completed)
+    spec: Object = completed["spec"]
     return spec
 
 
 def _managed_form(hpa: Object) -> Callable[[Object], Object]:
-    """`Strategy.seen_by_managers`: a manager that sends an empty list of current metrics, stored as null, owns it."""
+    """The function by which the field manager sees the stored object (`Strategy.seen_by_managers`).
+
+    An empty list of current metrics is stored as null; the manager that sent the empty list owns the field.
+    """
     return _with_empty_metrics if (hpa.get("status") or {}).get("currentMetrics") == [] else _unchanged
 
 

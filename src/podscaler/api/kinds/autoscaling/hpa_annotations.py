@@ -49,13 +49,14 @@ def annotations_of(hpa: Object) -> dict[str, str]:
     return (hpa.get("metadata") or {}).get("annotations") or {}
 
 
-def find_value(hpa: Object, key: str) -> Any | None:
-    """The value of a JSON annotation (a key of MESSAGES); None if it is missing or invalid."""
+def find_value(hpa: Object, annotation: str) -> Any | None:
+    """The parsed value of a JSON annotation (a key of MESSAGES); None if it is missing or invalid."""
     try:
-        value = json_text.parse(annotations_of(hpa).get(key, "").encode())
-        if value is None:
+        parsed = json_text.parse(annotations_of(hpa).get(annotation, "").encode())
+        if parsed is None:
             return None
-        return _read_struct(value, MESSAGES[key]) if key == BEHAVIOR else read_list(value, MESSAGES[key])
+        read_value = _read_struct if annotation == BEHAVIOR else read_list
+        return read_value(parsed, MESSAGES[annotation])
     except ValueError:
         return None
 
@@ -64,22 +65,22 @@ def read_list(value: Any, message: str) -> list[Any]:
     """The elements of a JSON list as complete values of `message`. Raises ValueError for a value of the wrong type."""
     if not isinstance(value, list):
         raise ValueError(f"no list: {value!r}")
-    return [_read(item, message) for item in value]
+    return [_read_single(element, message) for element in value]
 
 
 def _read_struct(value: Any, message: str) -> Object:
     """A JSON object as Go reads it into a struct: names in any case, unknown fields dropped, zero values added."""
     if not isinstance(value, dict):
         raise ValueError(f"no object: {value!r}")
-    fields, folded, always = _fields(message)
+    fields, names_by_folded_name, always_present = _fields(message)
     struct_fields = {}
-    for key, part in value.items():
-        name = key if key in fields else folded.get(key.casefold())
-        if name is not None and part is not None:
-            struct_fields[name] = _read_field(part, fields[name])
-    for name in always:
+    for key, member in value.items():
+        name = key if key in fields else names_by_folded_name.get(key.casefold())
+        if name is not None and member is not None:
+            struct_fields[name] = _read_field(member, fields[name])
+    for name in always_present:
         if name not in struct_fields:
-            struct_fields[name] = _read(None, fields[name].type)
+            struct_fields[name] = _read_single(None, fields[name].type)
     return {name: struct_fields[name] for name in fields if name in struct_fields}
 
 
@@ -87,8 +88,8 @@ def _read_struct(value: Any, message: str) -> Object:
 def _fields(message: str) -> tuple[dict[str, Field], dict[str, str], tuple[str, ...]]:
     """The fields of a message by name; their names by case-folded name; the names of those always present."""
     fields = {field.name: field for field in schema.get_message(message).json_fields()}
-    always = tuple(name for name, field in fields.items() if _is_always_present(field))
-    return fields, {name.casefold(): name for name in fields}, always
+    always_present = tuple(name for name, field in fields.items() if _is_always_present(field))
+    return fields, {name.casefold(): name for name in fields}, always_present
 
 
 def _is_always_present(field: Field) -> bool:
@@ -101,65 +102,67 @@ def _read_field(value: Any, field: Field) -> Any:
     if field.repeated:
         return read_list(value, field.type)
     if not field.map:
-        return _read(value, field.type)
+        return _read_single(value, field.type)
     if not isinstance(value, dict):
         raise ValueError(f"no object: {value!r}")
-    return {key: _read(part, field.type) for key, part in value.items()}
+    return {key: _read_single(member, field.type) for key, member in value.items()}
 
 
-def _read(value: Any, kind: str) -> Any:
-    """A single value of a scalar type or a message; null is Go's zero."""
-    if kind not in _READERS:
-        return _read_struct({} if value is None else value, kind)
-    return ZERO_VALUES[kind] if value is None else _READERS[kind](value)
+def _read_single(value: Any, type_name: str) -> Any:
+    """A single value of a scalar type or a message; null is Go's zero. Raises ValueError for a wrong type."""
+    if type_name not in _READERS:
+        return _read_struct({} if value is None else value, type_name)
+    return ZERO_VALUES[type_name] if value is None else _READERS[type_name](value)
 
 
-def _string(value: Any) -> str:
+def _read_string(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"no string: {value!r}")
     return value
 
 
-def _integer(value: Any, bits: int) -> int:
+def _read_integer(value: Any, bits: int) -> int:
     if type(value) is not int or not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         raise ValueError(f"no int{bits}: {value!r}")
     return value
 
 
-def _quantity(value: Any) -> str:
+def _read_quantity(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | json_text.Number):
         raise ValueError(f"no quantity: {value!r}")
     return str(Quantity.parse(value.text if isinstance(value, json_text.Number) else str(value)))
 
 
+# Scalar type -> the function that reads a JSON value of it.
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "string": _string,
-    "int32": lambda value: _integer(value, 32),
-    "int64": lambda value: _integer(value, 64),
-    schema.QUANTITY: _quantity,
-    schema.TIME: lambda value: timestamps.seconds(_string(value)),
+    "string": _read_string,
+    "int32": lambda value: _read_integer(value, 32),
+    "int64": lambda value: _read_integer(value, 64),
+    schema.QUANTITY: _read_quantity,
+    schema.TIME: lambda value: timestamps.normalize_time(_read_string(value)),
 }
 
 
 def remove_reserved(hpa: Object) -> None:
-    """Remove the RESERVED annotations."""
+    """Removes the RESERVED annotations, in place."""
     annotations = annotations_of(hpa)
     if RESERVED & set(annotations):
-        _put(hpa, {key: value for key, value in annotations.items() if key not in RESERVED})
+        _set_annotations(hpa, {key: value for key, value in annotations.items() if key not in RESERVED})
 
 
 def set_reserved(hpa: Object, values: dict[str, str]) -> None:
-    """Replace all RESERVED annotations by `values`."""
+    """Replaces all RESERVED annotations by `values` (key -> value), in place."""
     remove_reserved(hpa)
     if values:
-        _put(hpa, annotations_of(hpa) | values)
+        _set_annotations(hpa, annotations_of(hpa) | values)
 
 
-def _put(hpa: Object, annotations: dict[str, str]) -> None:
-    meta = {**(hpa.get("metadata") or {}), "annotations": annotations}
+def _set_annotations(hpa: Object, annotations: dict[str, str]) -> None:
+    """Sets the annotations of an autoscaler, without changing its present metadata; an empty map removes them."""
+    metadata = {**(hpa.get("metadata") or {}), "annotations": annotations}
     if not annotations:
-        del meta["annotations"]
-    hpa["metadata"] = meta
+        del metadata["annotations"]
+    hpa["metadata"] = metadata
 
 
 def encode(value: Any) -> str:
@@ -168,15 +171,15 @@ def encode(value: Any) -> str:
 
 
 def behavior_annotation(spec: Object) -> dict[str, str]:
-    """The annotation with the behavior of a v2 spec; empty if it has none."""
+    """The annotation with the behavior of a v2 spec: key -> JSON; empty if it has none."""
     behavior = spec.get("behavior")
     if behavior is None:
         return {}
-    both = {"ScaleUp": _rules(behavior.get("scaleUp")), "ScaleDown": _rules(behavior.get("scaleDown"))}
-    return {BEHAVIOR: encode(both)}
+    go_behavior = {"ScaleUp": _go_rules(behavior.get("scaleUp")), "ScaleDown": _go_rules(behavior.get("scaleDown"))}
+    return {BEHAVIOR: encode(go_behavior)}
 
 
-def _rules(rules: Object | None) -> Object | None:
+def _go_rules(rules: Object | None) -> Object | None:
     """Scaling rules in the spelling of the annotation, which has Go's field names."""
     if rules is None:
         return None
@@ -184,11 +187,12 @@ def _rules(rules: Object | None) -> Object | None:
     return {
         "StabilizationWindowSeconds": rules.get("stabilizationWindowSeconds"),
         "SelectPolicy": rules.get("selectPolicy"),
-        "Policies": None if policies is None else [_policy(policy) for policy in policies],
+        "Policies": None if policies is None else [_go_policy(policy) for policy in policies],
         "Tolerance": rules.get("tolerance"),
     }
 
 
-def _policy(policy: Object) -> Object:
-    kind, value, period_s = policy.get("type", ""), policy.get("value", 0), policy.get("periodSeconds", 0)
-    return {"Type": kind, "Value": value, "PeriodSeconds": period_s}
+def _go_policy(policy: Object) -> Object:
+    """A scaling policy in the spelling of the annotation."""
+    policy_type, value, period_s = policy.get("type", ""), policy.get("value", 0), policy.get("periodSeconds", 0)
+    return {"Type": policy_type, "Value": value, "PeriodSeconds": period_s}

@@ -9,8 +9,9 @@ Source: docs/spec/api.md 1 (Types).
 from podscaler.api.resource.resources import Object
 
 DEFAULT_UTILIZATION_PCT = 80
+_POLICY_PERIOD_S = 15
 FALLBACK_AFTER = "5m"
-"""How long no metric can be read before the fallback replicas of a failure policy apply."""
+"""How long (a Go duration) no metric can be read before the fallback replicas of a failure policy apply."""
 
 
 def set_v2_defaults(hpa: Object) -> None:
@@ -35,7 +36,7 @@ def cpu_utilization(target_pct: int) -> Object:
 
 
 def set_status_defaults(hpa: Object) -> None:
-    """Complete a v2 status as Go prints it: desiredReplicas is always present, missing current metrics are null."""
+    """Completes a v2 status as Go prints it, in place: desiredReplicas is always present, missing metrics are null."""
     status = hpa.get("status") or {}
     if not status.get("currentReplicas"):
         status.pop("currentReplicas", None)
@@ -48,20 +49,21 @@ def set_status_defaults(hpa: Object) -> None:
 
 def scaling_rules() -> dict[str, Object]:
     """The defaults of a behavior: those of `scaleUp` and of `scaleDown`."""
-    up = {
+    scale_up = {
         "stabilizationWindowSeconds": 0,
         "selectPolicy": "Max",
         "policies": [_policy("Pods", 4), _policy("Percent", 100)],
     }
-    return {"scaleUp": up, "scaleDown": {"selectPolicy": "Max", "policies": [_policy("Percent", 100)]}}
+    return {"scaleUp": scale_up, "scaleDown": {"selectPolicy": "Max", "policies": [_policy("Percent", 100)]}}
 
 
 def _set_behavior_defaults(behavior: Object) -> None:
-    for direction, rules in scaling_rules().items():
+    """Sets the defaults of both directions, in place."""
+    for direction, default_rules in scaling_rules().items():
         direction_rules = behavior.setdefault(direction, {})
-        for name, value in rules.items():
+        for name, value in default_rules.items():
             direction_rules.setdefault(name, value)
 
 
-def _policy(kind: str, value: int) -> Object:
-    return {"type": kind, "value": value, "periodSeconds": 15}
+def _policy(policy_type: str, value: int) -> Object:
+    return {"type": policy_type, "value": value, "periodSeconds": _POLICY_PERIOD_S}

@@ -25,10 +25,10 @@ _REFERENCE_FIELDS = ("kind", "name", "apiVersion")
 def to_v2(hpa: Object) -> Object:
     """The v2 form of an extensions/v1beta1 object."""
     spec = {**(hpa.get("spec") or {})}
-    reference, cpu = spec.pop("scaleRef", None) or {}, spec.pop("cpuUtilization", None)
-    spec["scaleTargetRef"] = {name: reference.get(name, "") for name in _REFERENCE_FIELDS if name in reference}
-    if cpu is not None:
-        spec["targetCPUUtilizationPercentage"] = cpu.get("targetPercentage", 0)
+    scale_ref, cpu_utilization = spec.pop("scaleRef", None) or {}, spec.pop("cpuUtilization", None)
+    spec["scaleTargetRef"] = {name: scale_ref.get(name, "") for name in _REFERENCE_FIELDS if name in scale_ref}
+    if cpu_utilization is not None:
+        spec["targetCPUUtilizationPercentage"] = cpu_utilization.get("targetPercentage", 0)
     return hpa_v1.to_v2({**hpa, "spec": spec})
 
 
@@ -37,9 +37,9 @@ def from_v2(hpa: Object) -> Object:
     converted = {**hpa_v1.from_v2(hpa), "apiVersion": API_VERSION}
     spec = converted["spec"]
     target = spec.get("scaleTargetRef") or {}
-    reference = {name: target[name] for name in _REFERENCE_FIELDS if target.get(name)}
+    scale_ref = {name: target[name] for name in _REFERENCE_FIELDS if target.get(name)}
     converted["spec"] = {
-        "scaleRef": {**reference, "subresource": SUBRESOURCE},
+        "scaleRef": {**scale_ref, "subresource": SUBRESOURCE},
         **{name: spec[name] for name in ("minReplicas", "maxReplicas") if name in spec},
     }
     if "targetCPUUtilizationPercentage" in spec:

@@ -43,29 +43,36 @@ _AVERAGE_VALUE_PATHS = {SPEC: ("target", "averageValue"), STATUS: ("current", "a
 def to_v2(metric: Object, message: str) -> Object:
     """The v2 form of a complete flat metric of `message` (SPEC or STATUS)."""
     converted: Object = {"type": metric.get("type", "")}
-    for name in _SOURCES:
-        if (flat := metric.get(name)) is not None:
-            converted[name] = _source_to_v2(name, flat, message)
+    for source_field in _SOURCES:
+        if (flat_source := metric.get(source_field)) is not None:
+            converted[source_field] = _source_to_v2(source_field, flat_source, message)
     return converted
 
 
-def _source_to_v2(name: str, flat: Object, message: str) -> Object:
-    """The nested source of v2 for a flat one; the zero target beside an average value is dropped."""
-    source: Object = {"target": {"type": _target_type(name, flat)}} if message == SPEC else {}
-    for field, value in flat.items():
-        *parents, last = _PATHS_IN_V2.get(field, _AVERAGE_VALUE_PATHS[message])
+def _source_to_v2(source_field: str, flat_source: Object, message: str) -> Object:
+    """The source of v2 for a flat one; the zero target beside an average value is dropped.
+
+    Args:
+        source_field: one of _SOURCES.
+        flat_source: the flat source with all its fields.
+        message: SPEC or STATUS.
+    """
+    source: Object = {"target": {"type": _target_type(source_field, flat_source)}} if message == SPEC else {}
+    for field, value in flat_source.items():
+        *parents, member = _PATHS_IN_V2.get(field, _AVERAGE_VALUE_PATHS[message])
         parent = source.setdefault(parents[0], {}) if parents else source
-        parent[last] = _reference(value) if field == "target" else value
-    if message == SPEC and "averageValue" in flat and flat["targetValue"] == "0":
+        parent[member] = _reference(value) if field == "target" else value
+    if message == SPEC and "averageValue" in flat_source and flat_source["targetValue"] == "0":
         del source["target"]["value"]
     return source
 
 
-def _target_type(name: str, flat: Object) -> str:
-    if flat.get("targetAverageUtilization") is not None:
+def _target_type(source_field: str, flat_source: Object) -> str:
+    """The type of the target in v2, which the flat form does not have."""
+    if flat_source.get("targetAverageUtilization") is not None:
         return "Utilization"
-    has_value = flat.get("targetValue") is not None and flat.get("averageValue") is None
-    return "Value" if name in ("object", "external") and has_value else "AverageValue"
+    has_value = flat_source.get("targetValue") is not None and flat_source.get("averageValue") is None
+    return "Value" if source_field in ("object", "external") and has_value else "AverageValue"
 
 
 def from_v2(metric: Object, message: str) -> Object:
@@ -78,23 +85,34 @@ def from_v2(metric: Object, message: str) -> Object:
 
 
 def _source_from_v2(source: Object, flat_message: str, message: str) -> Object:
-    """The flat source for a nested one of v2; fields without value are zero where Go writes them."""
-    flat: Object = {}
+    """The flat source for one of v2; fields without a value are zero where Go writes them.
+
+    Args:
+        source: the source of v2.
+        flat_message: the message of the flat source, with its fields.
+        message: SPEC or STATUS.
+    """
+    flat_source: Object = {}
     for field in _fields(flat_message):
-        *parents, last = _PATHS_IN_V2.get(field.name, _AVERAGE_VALUE_PATHS[message])
-        value: Any = ((source.get(parents[0]) or {}) if parents else source).get(last)
+        *parents, member = _PATHS_IN_V2.get(field.name, _AVERAGE_VALUE_PATHS[message])
+        parent: Object = (source.get(parents[0]) or {}) if parents else source
+        value: Any = parent.get(member)
         if field.name == "target":
-            flat[field.name] = _reference(value or {})
+            flat_source[field.name] = _reference(value or {})
         elif value is not None or not field.omitempty:
-            flat[field.name] = ZERO_VALUES[field.type] if value is None else value
-    return flat
+            flat_source[field.name] = ZERO_VALUES[field.type] if value is None else value
+    return flat_source
 
 
 @cache
 def _fields(message: str) -> tuple[Field, ...]:
+    """The fields of a message in Go's order."""
     return tuple(schema.get_message(message).json_fields())
 
 
-def _reference(ref: Object) -> Object:
-    reference = {name: ref.get(name, "") for name in ("kind", "name", "apiVersion")}
-    return reference if reference["apiVersion"] else {name: reference[name] for name in ("kind", "name")}
+def _reference(reference: Object) -> Object:
+    """The reference with its fields in Go's order; an empty apiVersion is left out, the others are not."""
+    ordered = {name: reference.get(name, "") for name in ("kind", "name", "apiVersion")}
+    if not ordered["apiVersion"]:
+        del ordered["apiVersion"]
+    return ordered

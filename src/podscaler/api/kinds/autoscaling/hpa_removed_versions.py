@@ -22,20 +22,20 @@ from podscaler.api.kinds.autoscaling import (
 from podscaler.api.resource.resources import Object, Resource, Version
 
 
-def _deprecation(api_version: str, since: str, removed_in: str) -> str:
-    """The warning of kube-apiserver about a version."""
+def _deprecation_warning(api_version: str, deprecated_in: str, removed_in: str) -> str:
+    """The warning of kube-apiserver about a version; the releases are texts such as `1.22`."""
     kind = hpa.RESOURCE.kind
-    replaced = f"use autoscaling/v2 {kind}"
-    return f"{api_version} {kind} is deprecated in v{since}+, unavailable in v{removed_in}+; {replaced}"
+    replacement = f"use autoscaling/v2 {kind}"
+    return f"{api_version} {kind} is deprecated in v{deprecated_in}+, unavailable in v{removed_in}+; {replacement}"
 
 
-def _version(module: Any, default: Callable[[Object], None], *, since: str, removed_in: str) -> Version:
+def _version(module: Any, default: Callable[[Object], None], *, deprecated_in: str, removed_in: str) -> Version:
     """Resource definition of a version.
 
     Args:
         module: the module of its conversion, with API_VERSION, MESSAGE, `to_v2` and `from_v2`.
         default: sets the defaults of the version.
-        since: the release that deprecated it.
+        deprecated_in: the release that deprecated it.
         removed_in: the release that removed it.
     """
     from_v2: Callable[[Object], Object] = module.from_v2
@@ -45,14 +45,14 @@ def _version(module: Any, default: Callable[[Object], None], *, since: str, remo
         default=default,
         to_storage=module.to_v2,
         from_storage=lambda stored: from_v2(hpa.complete(stored)),
-        deprecation=_deprecation(module.API_VERSION, since, removed_in),
+        deprecation=_deprecation_warning(module.API_VERSION, deprecated_in, removed_in),
     )
 
 
 EXTENSIONS = replace(
     hpa.RESOURCE,
     group="extensions",
-    versions=(_version(hpa_extensions_v1beta1, hpa_defaults.set_v1_defaults, since="1.2", removed_in="1.6"),),
+    versions=(_version(hpa_extensions_v1beta1, hpa_defaults.set_v1_defaults, deprecated_in="1.2", removed_in="1.6"),),
     stored_as=hpa.RESOURCE.key,
     short_names=(),
     categories=(),
@@ -66,15 +66,15 @@ AUTOSCALING = replace(
     hpa.RESOURCE,
     versions=(
         *hpa.RESOURCE.versions,
-        _version(hpa_v2beta2, hpa_defaults.set_v2_defaults, since="1.23", removed_in="1.26"),
-        _version(hpa_v2beta1, hpa_v2beta1.set_defaults, since="1.22", removed_in="1.25"),
-        _version(hpa_v2alpha1, hpa_defaults.set_v1_defaults, since="1.8", removed_in="1.9"),
+        _version(hpa_v2beta2, hpa_defaults.set_v2_defaults, deprecated_in="1.23", removed_in="1.26"),
+        _version(hpa_v2beta1, hpa_v2beta1.set_defaults, deprecated_in="1.22", removed_in="1.25"),
+        _version(hpa_v2alpha1, hpa_defaults.set_v1_defaults, deprecated_in="1.8", removed_in="1.9"),
     ),
 )
 """The kind in the group autoscaling, with all its versions."""
 
 
-def served_among(resources: Iterable[Resource]) -> tuple[Resource, ...]:
+def with_removed_versions(resources: Iterable[Resource]) -> tuple[Resource, ...]:
     """`resources` with AUTOSCALING and EXTENSIONS in place of the record in `hpa`."""
     served_resources: list[Resource] = []
     for resource in resources:

@@ -28,8 +28,8 @@ def _spec_to_v2(hpa: Object) -> Object:
     """The spec of v2: metrics and behavior are read from annotations; CPU comes last, and is the default."""
     spec = hpa.get("spec") or {}
     converted: Object = {name: spec[name] for name in _COMMON_SPEC_FIELDS if name in spec}
-    annotated = hpa_annotations.find_value(hpa, hpa_annotations.METRICS) or []
-    metrics = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.SPEC) for metric in annotated]
+    annotated_metrics = hpa_annotations.find_value(hpa, hpa_annotations.METRICS) or []
+    metrics = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.SPEC) for metric in annotated_metrics]
     target_pct = spec.get("targetCPUUtilizationPercentage")
     if target_pct is not None:
         metrics.append(hpa_defaults.cpu_utilization(target_pct))
@@ -44,10 +44,12 @@ def _status_to_v2(hpa: Object) -> Object:
     status = hpa.get("status") or {}
     common_fields = ("observedGeneration", "lastScaleTime", "currentReplicas", "desiredReplicas")
     converted: Object = {name: status[name] for name in common_fields if name in status}
-    annotated = hpa_annotations.find_value(hpa, hpa_annotations.CURRENT_METRICS)
+    annotated_metrics = hpa_annotations.find_value(hpa, hpa_annotations.CURRENT_METRICS)
     current_pct = status.get("currentCPUUtilizationPercentage")
-    if annotated:
-        converted["currentMetrics"] = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.STATUS) for metric in annotated]
+    if annotated_metrics:
+        converted["currentMetrics"] = [
+            hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.STATUS) for metric in annotated_metrics
+        ]
     elif current_pct is not None:
         resource = {"name": "cpu", "current": {"averageUtilization": current_pct}}
         converted["currentMetrics"] = [{"type": "Resource", "resource": resource}]
@@ -64,9 +66,9 @@ def from_v2(hpa: Object) -> Object:
     spec, status = hpa.get("spec") or {}, hpa.get("status") or {}
     hpa_annotations.set_reserved(converted, _annotations(spec, status))
     converted["spec"] = {name: spec[name] for name in _COMMON_SPEC_FIELDS if name in spec}
-    targets = [metric["resource"]["target"]["averageUtilization"] for metric in _cpu_metrics(spec)]
-    if targets:
-        converted["spec"]["targetCPUUtilizationPercentage"] = targets[0]
+    cpu_targets_pct = [metric["resource"]["target"]["averageUtilization"] for metric in _cpu_metrics(spec)]
+    if cpu_targets_pct:
+        converted["spec"]["targetCPUUtilizationPercentage"] = cpu_targets_pct[0]
     converted["status"] = _status_from_v2(status)
     return converted
 
@@ -76,41 +78,43 @@ def _status_from_v2(status: Object) -> Object:
     converted: Object = {name: status[name] for name in ("observedGeneration", "lastScaleTime") if name in status}
     converted["currentReplicas"] = status.get("currentReplicas", 0)
     converted["desiredReplicas"] = status.get("desiredReplicas", 0)
-    utilizations = [
+    utilizations_pct = [
         metric["resource"]["current"]["averageUtilization"]
         for metric in status.get("currentMetrics") or []
-        if _is_cpu_with(metric, "current")
+        if _is_cpu_utilization(metric, "current")
     ]
-    if utilizations:
-        converted["currentCPUUtilizationPercentage"] = utilizations[-1]
+    if utilizations_pct:
+        converted["currentCPUUtilizationPercentage"] = utilizations_pct[-1]
     return converted
 
 
-def _is_cpu_with(metric: Object, part: str) -> bool:
+def _is_cpu_utilization(metric: Object, amounts_field: str) -> bool:
+    """Whether a metric is the cpu utilization of pods; its amounts are in `target` (spec) or `current` (status)."""
     source = metric.get("resource") or {}
-    utilization = (source.get(part) or {}).get("averageUtilization")
+    utilization = (source.get(amounts_field) or {}).get("averageUtilization")
     return metric.get("type") == "Resource" and source.get("name") == "cpu" and utilization is not None
 
 
 def _cpu_metrics(spec: Object) -> list[Object]:
-    return [metric for metric in spec.get("metrics") or [] if _is_cpu_with(metric, "target")]
+    """The metrics of a spec that v1 has a field for."""
+    return [metric for metric in spec.get("metrics") or [] if _is_cpu_utilization(metric, "target")]
 
 
 def _annotations(spec: Object, status: Object) -> dict[str, str]:
-    """The annotations with the fields of v2 that v1 does not have."""
+    """The annotations with the fields of v2 that v1 does not have: key -> JSON."""
     metrics = spec.get("metrics") or []
-    parts: dict[str, list[Object]] = {
+    lists_by_annotation: dict[str, list[Object]] = {
         hpa_annotations.METRICS: [
             hpa_flat_metrics.from_v2(metric, hpa_flat_metrics.SPEC)
             for metric in metrics
-            if not _is_cpu_with(metric, "target")
+            if not _is_cpu_utilization(metric, "target")
         ],
         hpa_annotations.CURRENT_METRICS: [
             hpa_flat_metrics.from_v2(metric, hpa_flat_metrics.STATUS) for metric in status.get("currentMetrics") or []
         ],
         hpa_annotations.CONDITIONS: [_condition(condition) for condition in status.get("conditions") or []],
     }
-    annotations = {key: hpa_annotations.encode(value) for key, value in parts.items() if value}
+    annotations = {key: hpa_annotations.encode(members) for key, members in lists_by_annotation.items() if members}
     return annotations | hpa_annotations.behavior_annotation(spec)
 
 

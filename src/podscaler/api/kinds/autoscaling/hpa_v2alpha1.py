@@ -23,17 +23,17 @@ _METRIC_LISTS = (
     ("spec", "metrics", hpa_annotations.METRICS),
     ("status", "currentMetrics", hpa_annotations.CURRENT_METRICS),
 )
-"""(part of the object, its list of metrics, the annotation with the metrics that v2alpha1 cannot express)."""
+"""(section of the object, its list of metrics, the annotation with the metrics that v2alpha1 cannot express)."""
 
 
 def to_v2(hpa: Object) -> Object:
     """The v2 form of a v2alpha1 object."""
     converted: Object = {**hpa}
-    for part, name, key in _METRIC_LISTS:
-        annotated: list[Any] = hpa_annotations.find_value(hpa, key) or []
-        if annotated:
-            content = hpa.get(part) or {}
-            converted[part] = {**content, name: annotated + (content.get(name) or [])}
+    for section, list_field, annotation in _METRIC_LISTS:
+        annotated_metrics: list[Any] = hpa_annotations.find_value(hpa, annotation) or []
+        if annotated_metrics:
+            content = hpa.get(section) or {}
+            converted[section] = {**content, list_field: annotated_metrics + (content.get(list_field) or [])}
     converted["spec"] = {**(converted.get("spec") or {})}
     hpa_v2beta1.set_defaults(converted)
     return hpa_v2beta1.to_v2(converted)
@@ -43,27 +43,29 @@ def from_v2(hpa: Object) -> Object:
     """The v2alpha1 form of a v2 object, which has its defaults."""
     converted = {**hpa_v2beta1.from_v2(hpa), "apiVersion": API_VERSION}
     annotations = {
-        key: text for key, text in hpa_annotations.annotations_of(converted).items() if key in hpa_annotations.RESERVED
+        annotation: annotation_value
+        for annotation, annotation_value in hpa_annotations.annotations_of(converted).items()
+        if annotation in hpa_annotations.RESERVED
     }
-    for part, name, key in _METRIC_LISTS:
-        metrics = converted[part].get(name) or []
-        later = [metric for metric in metrics if not _is_v2alpha1(metric)]
-        if later:
-            converted[part] = _with_metrics(
-                converted[part], name, [metric for metric in metrics if _is_v2alpha1(metric)]
-            )
-            annotations[key] = hpa_annotations.encode(later)
+    for section, list_field, annotation in _METRIC_LISTS:
+        metrics = converted[section].get(list_field) or []
+        later_metrics = [metric for metric in metrics if not _is_v2alpha1(metric)]
+        if later_metrics:
+            kept_metrics = [metric for metric in metrics if _is_v2alpha1(metric)]
+            converted[section] = _with_metrics(converted[section], list_field, kept_metrics)
+            annotations[annotation] = hpa_annotations.encode(later_metrics)
     hpa_annotations.set_reserved(converted, annotations)
     return converted
 
 
 def _is_v2alpha1(metric: Object) -> bool:
+    """Whether v2alpha1 can express a flat metric."""
     has_selector = any("selector" in metric.get(source, {}) for source in ("object", "pods"))
     return not has_selector and not any(source in metric for source in _LATER_SOURCES)
 
 
-def _with_metrics(content: Object, name: str, metrics: list[Object]) -> Object:
-    """`content` with its list `name` replaced by `metrics`; an empty list is left out of a spec, null in a status."""
-    if metrics or name != "metrics":
-        return {**content, name: metrics or None}
-    return {key: value for key, value in content.items() if key != name}
+def _with_metrics(content: Object, list_field: str, metrics: list[Object]) -> Object:
+    """`content` with its list `list_field` set to `metrics`; an empty list is left out of a spec, null in a status."""
+    if metrics or list_field != "metrics":
+        return {**content, list_field: metrics or None}
+    return {key: value for key, value in content.items() if key != list_field}

@@ -26,12 +26,14 @@ def set_defaults(hpa: Object) -> None:
 def to_v2(hpa: Object) -> Object:
     """The v2 form of a v2beta1 object."""
     spec, status = {**(hpa.get("spec") or {})}, {**(hpa.get("status") or {})}
-    flat = hpa_annotations.read_list(spec.get("metrics") or [], hpa_flat_metrics.SPEC)
-    spec["metrics"] = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.SPEC) for metric in flat]
+    flat_metrics = hpa_annotations.read_list(spec.get("metrics") or [], hpa_flat_metrics.SPEC)
+    spec["metrics"] = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.SPEC) for metric in flat_metrics]
     if behavior := hpa_annotations.find_value(hpa, hpa_annotations.BEHAVIOR):
         spec["behavior"] = behavior
-    current = hpa_annotations.read_list(status.get("currentMetrics") or [], hpa_flat_metrics.STATUS)
-    status["currentMetrics"] = [hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.STATUS) for metric in current]
+    flat_current_metrics = hpa_annotations.read_list(status.get("currentMetrics") or [], hpa_flat_metrics.STATUS)
+    status["currentMetrics"] = [
+        hpa_flat_metrics.to_v2(metric, hpa_flat_metrics.STATUS) for metric in flat_current_metrics
+    ]
     converted: Object = {**hpa, "apiVersion": "autoscaling/v2", "spec": spec, "status": status}
     hpa_defaults.set_status_defaults(converted)
     hpa_annotations.remove_reserved(converted)
@@ -46,8 +48,10 @@ def from_v2(hpa: Object) -> Object:
     if "metrics" in spec:
         spec["metrics"] = [hpa_flat_metrics.from_v2(metric, hpa_flat_metrics.SPEC) for metric in spec["metrics"]]
     status = hpa_v2beta2.status_from_v2(hpa.get("status") or {})
-    current = [hpa_flat_metrics.from_v2(metric, hpa_flat_metrics.STATUS) for metric in status["currentMetrics"] or []]
-    status["currentMetrics"] = current or None
+    current_metrics = [
+        hpa_flat_metrics.from_v2(metric, hpa_flat_metrics.STATUS) for metric in status["currentMetrics"] or []
+    ]
+    status["currentMetrics"] = current_metrics or None
     converted: Object = {**hpa, "apiVersion": API_VERSION, "spec": spec, "status": status}
     hpa_annotations.set_reserved(converted, annotations)
     return converted

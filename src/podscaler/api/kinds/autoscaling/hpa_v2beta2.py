@@ -37,18 +37,23 @@ def to_v2(hpa: Object) -> Object:
 
 
 def _with_tolerances(behavior: Object | None, annotations: dict[str, str]) -> Object | None:
-    for direction, key in _TOLERANCES.items():
-        if key in annotations:
+    """A behavior with the tolerances of the annotations; None without a behavior and without such annotations."""
+    for direction, annotation in _TOLERANCES.items():
+        if annotation in annotations:
             rules = (behavior or {}).get(direction) or {}
-            behavior = {**(behavior or {}), direction: {**rules, "tolerance": _tolerance(key, annotations[key])}}
+            behavior = {
+                **(behavior or {}),
+                direction: {**rules, "tolerance": _parse_tolerance(annotation, annotations[annotation])},
+            }
     return behavior
 
 
-def _tolerance(key: str, text: str) -> str:
+def _parse_tolerance(annotation: str, quantity_text: str) -> str:
+    """The quantity of an annotation in canonical form. Raises DecodeError."""
     try:
-        return str(Quantity.parse(text))
+        return str(Quantity.parse(quantity_text))
     except ValueError as error:
-        raise DecodeError(f'failed to parse annotation "{key}": {error}') from None
+        raise DecodeError(f'failed to parse annotation "{annotation}": {error}') from None
 
 
 def from_v2(hpa: Object) -> Object:
@@ -65,8 +70,9 @@ def from_v2(hpa: Object) -> Object:
 
 
 def _tolerance_annotations(behavior: Object) -> dict[str, str]:
+    """The annotations with the tolerances of a v2 behavior: key -> quantity."""
     tolerances = {key: (behavior.get(direction) or {}).get("tolerance") for direction, key in _TOLERANCES.items()}
-    return {key: text for key, text in tolerances.items() if text is not None}
+    return {key: tolerance for key, tolerance in tolerances.items() if tolerance is not None}
 
 
 def _without(rules: Object, name: str) -> Object:
@@ -85,6 +91,8 @@ def status_from_v2(status: Object) -> Object:
 
 
 def _conditions(conditions: Any) -> list[Object] | None:
-    return [
+    """The conditions with the fields that v2beta2 has; None for an empty or missing list."""
+    converted = [
         {name: condition[name] for name in _CONDITION_FIELDS if name in condition} for condition in conditions or []
-    ] or None
+    ]
+    return converted or None

@@ -36,24 +36,28 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _replica_order_errors(spec: Object) -> list[FieldError]:
-    lowest, highest = spec.get("minReplicas"), spec.get("maxReplicas") or 0
-    if lowest is None or highest >= lowest:
+    """The error of maxReplicas below minReplicas."""
+    min_replicas, max_replicas = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    if min_replicas is None or max_replicas >= min_replicas:
         return []
-    return [invalid("spec.maxReplicas", highest, "must be greater than or equal to `minReplicas`")]
+    return [invalid("spec.maxReplicas", max_replicas, "must be greater than or equal to `minReplicas`")]
 
 
-def _target_errors(target: Object, old: Object | None) -> list[FieldError]:
+def _target_errors(target: Object, old_target: Object | None) -> list[FieldError]:
+    """Field errors of `scaleTargetRef`; `old_target` is the stored one, whose apiVersion may stay."""
     path = "spec.scaleTargetRef"
     errors = references.name_errors(target, path)
-    is_same = old is not None and all(target.get(key, "") == old.get(key, "") for key in ("kind", "apiVersion"))
-    return errors if is_same else errors + _target_version_errors(target, f"{path}.apiVersion")
+    is_same_version = old_target is not None and all(
+        target.get(key, "") == old_target.get(key, "") for key in ("kind", "apiVersion")
+    )
+    return errors if is_same_version else errors + _target_version_errors(target, f"{path}.apiVersion")
 
 
 def _target_version_errors(target: Object, path: str) -> list[FieldError]:
     """Errors of the target's apiVersion, which names a group for all kinds but ReplicationController."""
     version = target.get("apiVersion", "")
-    if bad := references.version_errors(version, path):
-        return bad
+    if form_errors := references.version_errors(version, path):
+        return form_errors
     if target.get("kind") == "ReplicationController" or not _has_no_group(version):
         return []
     return [invalid(path, version, "apiVersion must specify API group")]
@@ -65,47 +69,54 @@ def _has_no_group(version: str) -> bool:
 
 
 def _metrics_errors(spec: Object, old_spec: Object) -> list[FieldError]:
-    """Errors of the metrics; minReplicas 0 needs one that has a value without pods."""
+    """Field errors of the metrics; minReplicas 0 needs an Object or External metric, which has a value without pods.
+
+    The apiVersions of objects are not checked if the stored spec has an invalid one: it is older than the check.
+    """
     metrics = spec.get("metrics") or []
-    trusts_versions = _has_bad_object_version(old_spec.get("metrics") or [])
+    trusts_object_versions = _has_invalid_object_version(old_spec.get("metrics") or [])
     errors = []
     for index, metric in enumerate(metrics):
         path = f"spec.metrics[{index}]"
-        errors += _metric_errors(metric, path, trusts_object_versions=trusts_versions)
+        errors += _metric_errors(metric, path, trusts_object_versions=trusts_object_versions)
     if spec.get("minReplicas") == 0 and not any(metric.get("type") in _TYPES_FOR_ZERO_REPLICAS for metric in metrics):
-        text = "must specify at least one Object or External metric to support scaling to zero replicas"
-        errors.append(forbidden("spec.metrics", text))
+        message = "must specify at least one Object or External metric to support scaling to zero replicas"
+        errors.append(forbidden("spec.metrics", message))
     return errors
 
 
 def _replica_bound_errors(spec: Object, old_spec: Object, *, is_update: bool) -> list[FieldError]:
     """The errors of minReplicas and maxReplicas below their minimum, unless an update does not change the value."""
-    lowest, highest = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    min_replicas, max_replicas = spec.get("minReplicas"), spec.get("maxReplicas") or 0
     errors = []
-    if lowest is not None and lowest < 0 and not (is_update and lowest == old_spec.get("minReplicas")):
-        errors.append(invalid("spec.minReplicas", lowest, checks.NOT_NEGATIVE))
-    if is_update and highest == (old_spec.get("maxReplicas") or 0):
+    if (
+        min_replicas is not None
+        and min_replicas < 0
+        and not (is_update and min_replicas == old_spec.get("minReplicas"))
+    ):
+        errors.append(invalid("spec.minReplicas", min_replicas, checks.NOT_NEGATIVE))
+    if is_update and max_replicas == (old_spec.get("maxReplicas") or 0):
         return errors
-    if highest == 0:
+    if max_replicas == 0:
         errors.append(required("spec.maxReplicas"))
-    elif highest < 0:
-        errors.append(invalid("spec.maxReplicas", highest, "must be greater than or equal to 1"))
+    elif max_replicas < 0:
+        errors.append(invalid("spec.maxReplicas", max_replicas, "must be greater than or equal to 1"))
     return errors
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of a status to be stored: numbers below zero."""
     status = new.get("status") or {}
-    numbers = [
-        (f"status.conditions[{index}].observedGeneration", condition.get("observedGeneration"))
+    numbers_by_path = {
+        f"status.conditions[{index}].observedGeneration": condition.get("observedGeneration")
         for index, condition in enumerate(status.get("conditions") or [])
-    ]
-    numbers += [(f"status.{name}", status.get(name)) for name in ("currentReplicas", "desiredReplicas")]
-    return [invalid(path, value, checks.NOT_NEGATIVE) for path, value in numbers if (value or 0) < 0]
+    }
+    numbers_by_path |= {f"status.{name}": status.get(name) for name in ("currentReplicas", "desiredReplicas")}
+    return [error for path, number in numbers_by_path.items() for error in checks.not_negative(number, path)]
 
 
 def _behavior_errors(behavior: Object, path: str) -> list[FieldError]:
-    """The field errors of either direction."""
+    """Field errors of `behavior`, for both directions."""
     errors = []
     for direction in ("scaleUp", "scaleDown"):
         errors += checks.optional(behavior.get(direction), f"{path}.{direction}", _rules_errors)
@@ -113,10 +124,10 @@ def _behavior_errors(behavior: Object, path: str) -> list[FieldError]:
 
 
 def _rules_errors(rules: Object, path: str) -> list[FieldError]:
-    """Errors of the rules of one direction."""
+    """Field errors of the scaling rules of one direction (`scaleUp` or `scaleDown`)."""
     errors = _window_errors(rules.get("stabilizationWindowSeconds"), f"{path}.stabilizationWindowSeconds")
-    select = rules.get("selectPolicy")
-    errors += checks.optional_one_of(select, f"{path}.selectPolicy", _SELECT_POLICIES)
+    select_policy = rules.get("selectPolicy")
+    errors += checks.optional_one_of(select_policy, f"{path}.selectPolicy", _SELECT_POLICIES)
     policies = rules.get("policies") or []
     errors += checks.present(policies, f"{path}.policies", "must specify at least one Policy")
     errors += checks.each(policies, f"{path}.policies", _policy_errors)
@@ -127,6 +138,7 @@ def _rules_errors(rules: Object, path: str) -> list[FieldError]:
 
 
 def _window_errors(window_s: int | None, path: str) -> list[FieldError]:
+    """Field errors of a stabilization window; None is valid."""
     if window_s is None or 0 <= window_s <= MAX_WINDOW_S:
         return []
     if window_s < 0:
@@ -136,9 +148,9 @@ def _window_errors(window_s: int | None, path: str) -> list[FieldError]:
 
 def _policy_errors(policy: Object, path: str) -> list[FieldError]:
     """Errors of a scaling policy."""
-    kind, value, period_s = policy.get("type", ""), policy.get("value", 0), policy.get("periodSeconds", 0)
-    errors = checks.one_of(kind, f"{path}.type", _POLICY_TYPES)
-    errors += checks.holds(value > 0, f"{path}.value", value, "must be greater than zero")
+    policy_type, policy_value, period_s = policy.get("type", ""), policy.get("value", 0), policy.get("periodSeconds", 0)
+    errors = checks.one_of(policy_type, f"{path}.type", _POLICY_TYPES)
+    errors += checks.holds(policy_value > 0, f"{path}.value", policy_value, "must be greater than zero")
     errors += checks.holds(period_s > 0, f"{path}.periodSeconds", period_s, "must be greater than zero")
     if period_s > MAX_PERIOD_S:
         errors.append(invalid(f"{path}.periodSeconds", period_s, f"must be less than or equal to {MAX_PERIOD_S}"))
@@ -146,54 +158,63 @@ def _policy_errors(policy: Object, path: str) -> list[FieldError]:
 
 
 def _metric_errors(metric: Object, path: str, *, trusts_object_versions: bool = False) -> list[FieldError]:
-    """The field errors of the metric at `path`; `trusts_object_versions` skips the form of its object's apiVersion."""
-    kind = metric.get("type", "")
-    errors = checks.present(kind, f"{path}.type", "must specify a metric source type")
-    errors += checks.one_of(kind, f"{path}.type", _METRIC_TYPES)
+    """The field errors of one metric of the spec.
+
+    Args:
+        trusts_object_versions: whether the apiVersion of the object of an Object metric is not checked.
+    """
+    metric_type = metric.get("type", "")
+    errors = checks.present(metric_type, f"{path}.type", "must specify a metric source type")
+    errors += checks.one_of(metric_type, f"{path}.type", _METRIC_TYPES)
     set_sources = [source for source in _SOURCES if metric.get(source) is not None]
     if set_sources:
+        checked_source = set_sources[0]
         errors += _source_errors(
-            metric[set_sources[0]], set_sources[0], f"{path}.{set_sources[0]}", trusts_object_versions
+            metric[checked_source], checked_source, f"{path}.{checked_source}", trusts_object_versions
         )
-    return errors + _presence_errors(kind, set_sources, path)
+    return errors + _presence_errors(metric_type, set_sources, path)
 
 
-def _has_bad_object_version(metrics: Sequence[Object]) -> bool:
+def _has_invalid_object_version(metrics: Sequence[Object]) -> bool:
     """Whether any Object metric names its object with an apiVersion of two slashes."""
-    described = [(metric.get("object") or {}).get("describedObject") or {} for metric in metrics]
-    return any(reference.get("apiVersion", "").count("/") > 1 for reference in described)
+    described_objects = [(metric.get("object") or {}).get("describedObject") or {} for metric in metrics]
+    return any(reference.get("apiVersion", "").count("/") > 1 for reference in described_objects)
 
 
-def _presence_errors(kind: str, set_sources: list[str], path: str) -> list[FieldError]:
-    """The errors of the set of sources: only that of the type must be present."""
-    expected = kind[0].lower() + kind[1:] if kind in _METRIC_TYPES else ""
+def _presence_errors(metric_type: str, set_sources: list[str], path: str) -> list[FieldError]:
+    """Field errors of a metric that lacks the source of its type, or has other sources (`set_sources`)."""
+    expected_source = metric_type[0].lower() + metric_type[1:] if metric_type in _METRIC_TYPES else ""
     errors = []
-    if expected and expected not in set_sources:
-        errors.append(required(f"{path}.{expected}", "must populate information for the given metric source"))
+    if expected_source and expected_source not in set_sources:
+        errors.append(required(f"{path}.{expected_source}", "must populate information for the given metric source"))
     if len(set_sources) != 1:
-        other_sources = [source for source in set_sources if source != expected]
+        other_sources = [source for source in set_sources if source != expected_source]
         errors += [
-            forbidden(f"{path}.{other}", "must populate the given metric source only") for other in other_sources
+            forbidden(f"{path}.{other_source}", "must populate the given metric source only")
+            for other_source in other_sources
         ]
     return errors
 
 
-def _source_errors(source: Object, name: str, path: str, trusts_versions: bool) -> list[FieldError]:
-    """Errors of a metric source by the name of its field."""
-    if name == "object":
-        return _object_errors(source, path, trusts_versions)
-    if name == "external":
+def _source_errors(source: Object, source_field: str, path: str, trusts_object_versions: bool) -> list[FieldError]:
+    """Field errors of a metric source; `source_field` is one of _SOURCES."""
+    if source_field == "object":
+        return _object_errors(source, path, trusts_object_versions)
+    if source_field == "external":
         return _external_errors(source, path)
-    if name == "pods":
+    if source_field == "pods":
         return _pods_errors(source, path)
-    return _resource_name_errors(source, path, name) + _resource_errors(source, path)
+    return _resource_name_errors(source, path, source_field) + _resource_errors(source, path)
 
 
-def _object_errors(source: Object, path: str, trusts_versions: bool) -> list[FieldError]:
-    described = source.get("describedObject") or {}
-    errors = references.name_errors(described, f"{path}.describedObject")
-    if not trusts_versions:
-        errors += references.version_errors(described.get("apiVersion", ""), f"{path}.describedObject.apiVersion")
+def _object_errors(source: Object, path: str, trusts_object_versions: bool) -> list[FieldError]:
+    """Field errors of an Object source: the described object, the metric and its target."""
+    described_object = source.get("describedObject") or {}
+    errors = references.name_errors(described_object, f"{path}.describedObject")
+    if not trusts_object_versions:
+        errors += references.version_errors(
+            described_object.get("apiVersion", ""), f"{path}.describedObject.apiVersion"
+        )
     target = source.get("target") or {}
     errors += _metric_name_errors(source, path) + _metric_target_errors(target, f"{path}.target")
     if not _is_set(target, "value") and not _is_set(target, "averageValue"):
@@ -202,19 +223,21 @@ def _object_errors(source: Object, path: str, trusts_versions: bool) -> list[Fie
 
 
 def _external_errors(source: Object, path: str) -> list[FieldError]:
+    """Field errors of an External source: the metric, and exactly one of value and averageValue."""
     target = source.get("target") or {}
     errors = _metric_name_errors(source, path) + _metric_target_errors(target, f"{path}.target")
     has_value, has_average = _is_set(target, "value"), _is_set(target, "averageValue")
     if not has_value and not has_average:
-        text = "must set either a target value for metric or a per-pod target"
-        errors.append(required(f"{path}.target.averageValue", text))
+        message = "must set either a target value for metric or a per-pod target"
+        errors.append(required(f"{path}.target.averageValue", message))
     if has_value and has_average:
-        text = "may not set both a target value for metric and a per-pod target"
-        errors.append(forbidden(f"{path}.target.value", text))
+        message = "may not set both a target value for metric and a per-pod target"
+        errors.append(forbidden(f"{path}.target.value", message))
     return errors
 
 
 def _pods_errors(source: Object, path: str) -> list[FieldError]:
+    """Field errors of a Pods source: the metric and its averageValue."""
     target = source.get("target") or {}
     errors = _metric_name_errors(source, path) + _metric_target_errors(target, f"{path}.target")
     if not _is_set(target, "averageValue"):
@@ -222,10 +245,11 @@ def _pods_errors(source: Object, path: str) -> list[FieldError]:
     return errors
 
 
-def _resource_name_errors(source: Object, path: str, name: str) -> list[FieldError]:
+def _resource_name_errors(source: Object, path: str, source_field: str) -> list[FieldError]:
+    """Field errors of the resource, and of the container of a ContainerResource metric."""
     resource = source.get("name", "")
     errors = checks.present(resource, f"{path}.name", "must specify a resource name")
-    if name == "resource":
+    if source_field == "resource":
         return errors
     errors += checks.well_formed_if_set(resource, f"{path}.name", names.container_resource_name_errors)
     container = source.get("container", "")
@@ -235,19 +259,21 @@ def _resource_name_errors(source: Object, path: str, name: str) -> list[FieldErr
 
 
 def _resource_errors(source: Object, path: str) -> list[FieldError]:
+    """Field errors of the target of a Resource source: exactly one of averageUtilization and averageValue."""
     target = source.get("target") or {}
     errors = _metric_target_errors(target, f"{path}.target")
-    has_share, has_average = _is_set(target, "averageUtilization"), _is_set(target, "averageValue")
-    if not has_share and not has_average:
-        text = "must set either a target raw value or a target utilization"
-        errors.append(required(f"{path}.target.averageUtilization", text))
-    if has_share and has_average:
-        text = "may not set both a target raw value and a target utilization"
-        errors.append(forbidden(f"{path}.target.averageValue", text))
+    has_utilization, has_average = _is_set(target, "averageUtilization"), _is_set(target, "averageValue")
+    if not has_utilization and not has_average:
+        message = "must set either a target raw value or a target utilization"
+        errors.append(required(f"{path}.target.averageUtilization", message))
+    if has_utilization and has_average:
+        message = "may not set both a target raw value and a target utilization"
+        errors.append(forbidden(f"{path}.target.averageValue", message))
     return errors
 
 
 def _metric_name_errors(source: Object, path: str) -> list[FieldError]:
+    """Field errors of the name of the metric of a source."""
     name = (source.get("metric") or {}).get("name", "")
     if not name:
         return [required(f"{path}.metric.name", "must specify a metric name")]
@@ -255,16 +281,17 @@ def _metric_name_errors(source: Object, path: str) -> list[FieldError]:
 
 
 def _metric_target_errors(target: Object, path: str) -> list[FieldError]:
-    kind = target.get("type", "")
-    errors = checks.present(kind, f"{path}.type", "must specify a metric target type")
-    if kind not in _TARGET_TYPES:
-        errors.append(invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue"))
+    """Field errors of a `target`: its type, and amounts that are not positive."""
+    target_type = target.get("type", "")
+    errors = checks.present(target_type, f"{path}.type", "must specify a metric target type")
+    if target_type not in _TARGET_TYPES:
+        errors.append(invalid(f"{path}.type", target_type, "must be either Utilization, Value, or AverageValue"))
     for name in ("value", "averageValue"):
         if _is_set(target, name) and Quantity.parse(target[name]).sign() <= 0:
             errors.append(invalid(f"{path}.{name}", target[name], "must be positive"))
-    share_pct = target.get("averageUtilization")
-    if share_pct is not None and share_pct < 1:
-        errors.append(invalid(f"{path}.averageUtilization", share_pct, "must be greater than 0"))
+    utilization_pct = target.get("averageUtilization")
+    if utilization_pct is not None and utilization_pct < 1:
+        errors.append(invalid(f"{path}.averageUtilization", utilization_pct, "must be greater than 0"))
     return errors
 
 

@@ -1,8 +1,8 @@
-"""The structural schema of a MetricSource: one section of the spec for each system, and exactly one of them is set.
+"""Makes the structural schema of a MetricSource: one section of the spec for each system, exactly one of which is set.
 
 `metric_source.definition` includes it. The types of fields, their bounds and the rule "exactly one of" are checked by
 every API server; what a schema cannot say (a query in JSONPath, a cron expression) is checked when the source is
-opened. Only CEL of Kubernetes 1.28 and older is used.
+opened. Only CEL of Kubernetes 1.28 and older is used. A new system: a function for its section, in `_sections`.
 """
 
 from typing import Any
@@ -14,6 +14,7 @@ DEFAULT_TIMEOUT_S = 5
 
 
 def _text(description: str, **limits: Any) -> Json:
+    """The schema of a text that is not empty; `limits` are further keywords."""
     return {"type": "string", "description": description, "minLength": 1, "maxLength": 1024} | limits
 
 
@@ -26,6 +27,13 @@ def _number(description: str) -> Json:
 
 
 def _object(description: str, required: tuple[str, ...], properties: Json, *rules: tuple[str, str]) -> Json:
+    """The schema of an object.
+
+    Args:
+        required: the names of required members.
+        properties: member -> schema.
+        rules: (CEL rule, message if it is false).
+    """
     schema: Json = {"type": "object", "description": description, "properties": properties}
     if required:
         schema["required"] = list(required)
@@ -35,6 +43,7 @@ def _object(description: str, required: tuple[str, ...], properties: Json, *rule
 
 
 def _url() -> Json:
+    """The schema of a URL."""
     return _text(
         "An http or https URL without user and password. Link-local addresses are refused.",
         pattern="^https?://[^@]+$",
@@ -55,6 +64,7 @@ def _port(default: int) -> Json:
 
 
 def _headers() -> Json:
+    """The schema of HTTP headers that are not secret."""
     return {
         "type": "object",
         "description": "Further headers of the request that are not secret, as X-Scope-OrgID.",
@@ -67,6 +77,7 @@ _JSON_PATH = "A JSONPath query (RFC 9535) that selects one number; absent: the w
 
 
 def _prometheus() -> Json:
+    """The section of a Prometheus query."""
     return _object(
         "The result of an instant query: a scalar, or a vector with one sample.",
         ("url", "query"),
@@ -80,7 +91,7 @@ def _prometheus() -> Json:
 
 
 def _redis() -> Json:
-    """The schema of a length in Redis: of a list, or of a stream."""
+    """The section of the length of a list or stream of Redis."""
     return _object(
         "The length of a list, or a figure of a stream.",
         ("address",),
@@ -96,6 +107,7 @@ def _redis() -> Json:
 
 
 def _postgresql() -> Json:
+    """The section of an SQL query."""
     return _object(
         "The one number of a query, which runs in a read-only transaction.",
         ("host", "database", "query"),
@@ -110,6 +122,7 @@ def _postgresql() -> Json:
 
 
 def _rabbitmq() -> Json:
+    """The section of a queue of RabbitMQ."""
     return _object(
         "The number of messages of a queue that are ready for delivery.",
         ("host", "queue"),
@@ -124,6 +137,7 @@ def _rabbitmq() -> Json:
 
 
 def _nats() -> Json:
+    """The section of a JetStream stream or consumer."""
     return _object(
         "The messages of a JetStream stream, or those that a consumer has not received yet.",
         ("address", "stream"),
@@ -141,6 +155,7 @@ def _nats() -> Json:
 
 
 def _kafka() -> Json:
+    """The section of the lag of a consumer group."""
     return _object(
         "The messages of a topic that a consumer group has not committed yet, over all partitions.",
         ("bootstrapServers", "consumerGroup", "topic"),
@@ -172,6 +187,7 @@ def _kafka() -> Json:
 
 
 def _http() -> Json:
+    """The section of a number in an HTTP response."""
     return _object(
         "A number in the response to a GET request. Redirects are not followed.",
         ("url",),
@@ -180,6 +196,7 @@ def _http() -> Json:
 
 
 def _file() -> Json:
+    """The section of a number in a file."""
     return _object(
         "A number in a file of the controller's machine, below the folder of --metric-source-folder.",
         ("path",),
@@ -192,6 +209,7 @@ def _file() -> Json:
 
 
 def _cron() -> Json:
+    """The section of a value by schedule."""
     return _object(
         "One value between a start and the next end, and another one at other times.",
         ("start", "end", "insideValue"),
@@ -206,6 +224,7 @@ def _cron() -> Json:
 
 
 def _custom() -> Json:
+    """The section of a source of another distribution."""
     return _object(
         "A source of another distribution, which the entry point group podscaler.metric_sources names.",
         ("type",),
@@ -221,6 +240,7 @@ def _custom() -> Json:
 
 
 def _redis_stream() -> Json:
+    """The schema of a stream in the section of Redis."""
     return _object(
         "A stream.",
         ("key",),
@@ -282,8 +302,10 @@ def _spec() -> Json:
         ),
         **_sections(),
     }
-    one_of = "[" + ", ".join(f"has(self.{type_name})" for type_name in TYPES) + "].filter(x, x).size() == 1"
-    return _object("What is read, and how.", (), properties, (one_of, f"must have exactly one of {', '.join(TYPES)}"))
+    exactly_one_rule = "[" + ", ".join(f"has(self.{type_name})" for type_name in TYPES) + "].filter(x, x).size() == 1"
+    return _object(
+        "What is read, and how.", (), properties, (exactly_one_rule, f"must have exactly one of {', '.join(TYPES)}")
+    )
 
 
 def _credentials() -> Json:
@@ -293,7 +315,7 @@ def _credentials() -> Json:
         ("name", "key"),
         {"name": _text("The name of the Secret.", maxLength=253), "key": _text("The key.", maxLength=253)},
     )
-    item = _object(
+    credential = _object(
         "One credential.",
         ("name", "secretKeyRef"),
         {
@@ -305,7 +327,7 @@ def _credentials() -> Json:
         "type": "array",
         "description": "What the system wants to know of us, from Secrets.",
         "maxItems": 8,
-        "items": item,
+        "items": credential,
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["name"],
     }
@@ -355,5 +377,7 @@ def root() -> Json:
         "spec": _spec(),
         "status": _status(),
     }
-    text = "A system from which podscaler reads the external metric of the same name, for autoscalers of the namespace."
-    return _object(text, ("spec",), properties)
+    message = (
+        "A system from which podscaler reads the external metric of the same name, for autoscalers of the namespace."
+    )
+    return _object(message, ("spec",), properties)

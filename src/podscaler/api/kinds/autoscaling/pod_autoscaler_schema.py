@@ -29,7 +29,7 @@ _SCALARS: Mapping[str, Json] = {
     "int64": {"type": "integer", "format": "int64"},
 }
 _SUFFIX = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
-# patterns of positive quantities (`0.5`, `100m`), and of those that are not negative (`0` too)
+# _POSITIVE matches positive quantities (`0.5`, `100m`), _NOT_NEGATIVE also `0`.
 _QUANTITY: Json = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 _POSITIVE = rf"^\+?(0*[1-9][0-9]*(\.[0-9]*)?|0*\.0*[1-9][0-9]*){_SUFFIX}"
 _NOT_NEGATIVE = rf"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+){_SUFFIX}"
@@ -109,7 +109,7 @@ _MESSAGE_RULES: Mapping[str, list[Json]] = {
     ],
 }
 """Message -> the CEL rules (x-kubernetes-validations) of its schema."""
-_SPAN: Json = {"type": "string", "maxLength": 32, "pattern": r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"}
+_DURATION: Json = {"type": "string", "maxLength": 32, "pattern": r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"}
 _ON_METRIC_FAILURE: Json = {
     "type": "object",
     "description": "What happens when metrics cannot be read; without it, the same as for a HorizontalPodAutoscaler.",
@@ -117,7 +117,7 @@ _ON_METRIC_FAILURE: Json = {
         "keepLastFor": {
             "description": "For how long a metric that cannot be read counts with its last value, such as 5m; at most "
             "24h.",
-            **_SPAN,
+            **_DURATION,
             "x-kubernetes-validations": [
                 _rule(
                     "duration(self) > duration('0s') && duration(self) <= duration('24h')",
@@ -143,7 +143,7 @@ _ON_METRIC_FAILURE: Json = {
                 },
                 "after": {
                     "description": "For how long no metric can be read before they apply, such as 10m; 24h at most.",
-                    **_SPAN,
+                    **_DURATION,
                     "default": hpa_defaults.FALLBACK_AFTER,
                     "x-kubernetes-validations": [_rule("duration(self) <= duration('24h')", "must be 24h at most")],
                 },
@@ -174,76 +174,76 @@ _TARGET_RULES: Mapping[str, Json] = {
 
 def root() -> Json:
     """The schema of the whole object, as a new copy."""
-    spec = _object(f"{V2}HorizontalPodAutoscalerSpec")
+    spec = _message_schema(f"{V2}HorizontalPodAutoscalerSpec")
     spec["properties"]["onMetricFailure"] = _ON_METRIC_FAILURE
     properties = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         "metadata": {"type": "object"},
         "spec": spec,
-        "status": _object(f"{V2}HorizontalPodAutoscalerStatus"),
+        "status": _message_schema(f"{V2}HorizontalPodAutoscalerStatus"),
     }
-    text = (
+    message = (
         "The configuration of an autoscaler, with the spec and the status of an autoscaling/v2 "
         "HorizontalPodAutoscaler, and what happens when metrics fail."
     )
-    return copy.deepcopy({"type": "object", "description": text, "required": ["spec"], "properties": properties})
+    return copy.deepcopy({"type": "object", "description": message, "required": ["spec"], "properties": properties})
 
 
-def _object(message: str) -> Json:
+def _message_schema(message: str) -> Json:
     """The schema of a message (`autoscaling/v2.MetricSpec`), with those of all messages in it."""
     name = message.rpartition(".")[2]
     message_type = schema.get_message(message)
-    out: Json = {"type": "object"}
-    if text := descriptions.of_message(message):
-        out["description"] = text
+    json_schema: Json = {"type": "object"}
+    if description := descriptions.of_message(message):
+        json_schema["description"] = description
     fields = list(message_type.json_fields())
     if required := [field.name for field in fields if field.required]:
-        out["required"] = required
-    out["properties"] = {field.name: _property(message, name, field) for field in fields}
+        json_schema["required"] = required
+    json_schema["properties"] = {field.name: _field_schema(message, name, field) for field in fields}
     if message_type.map_type:
-        out["x-kubernetes-map-type"] = message_type.map_type
+        json_schema["x-kubernetes-map-type"] = message_type.map_type
     if rules := _MESSAGE_RULES.get(name):
-        out["x-kubernetes-validations"] = list(rules)
-    return out
+        json_schema["x-kubernetes-validations"] = list(rules)
+    return json_schema
 
 
-def _property(message: str, owner: str, field: Field) -> Json:
-    """The schema of a field of `message`, whose short name is `owner`."""
-    out: Json = {}
-    if text := descriptions.of_field(message, field.name):
-        out["description"] = text
-    out |= _value(field)
-    out |= _FIELD_KEYWORDS.get(f"{owner}.{field.name}", {})
-    if field.name == "target" and owner in _TARGET_RULES:
-        out["x-kubernetes-validations"] = [_TARGET_RULES[owner]]
-    if owner == "HorizontalPodAutoscalerBehavior":
-        _add_defaults(out, hpa_defaults.scaling_rules()[field.name])
-    return out
+def _field_schema(message: str, message_name: str, field: Field) -> Json:
+    """The schema of a field of `message`, whose short name is `message_name`."""
+    json_schema: Json = {}
+    if description := descriptions.of_field(message, field.name):
+        json_schema["description"] = description
+    json_schema |= _value_schema(field)
+    json_schema |= _FIELD_KEYWORDS.get(f"{message_name}.{field.name}", {})
+    if field.name == "target" and message_name in _TARGET_RULES:
+        json_schema["x-kubernetes-validations"] = [_TARGET_RULES[message_name]]
+    if message_name == "HorizontalPodAutoscalerBehavior":
+        _add_defaults(json_schema, hpa_defaults.scaling_rules()[field.name])
+    return json_schema
 
 
 def _add_defaults(rules: Json, defaults: Json) -> None:
     """Add the defaults of HPAScalingRules to its schema: of the whole object, and of each field."""
     rules["default"] = defaults
-    for name, value in defaults.items():
-        rules["properties"][name]["default"] = value
+    for name, default in defaults.items():
+        rules["properties"][name]["default"] = default
 
 
-def _value(field: Field) -> Json:
+def _value_schema(field: Field) -> Json:
     """The schema of a field: a list, a map or a single value."""
     if field.repeated:
-        out: Json = {"type": "array", "items": _element(field)}
+        json_schema: Json = {"type": "array", "items": _element_schema(field)}
         if field.list_type:
-            out["x-kubernetes-list-type"] = field.list_type
+            json_schema["x-kubernetes-list-type"] = field.list_type
         if field.list_map_keys:
-            out["x-kubernetes-list-map-keys"] = list(field.list_map_keys)
-        return out
+            json_schema["x-kubernetes-list-map-keys"] = list(field.list_map_keys)
+        return json_schema
     if field.map:
-        return {"type": "object", "additionalProperties": _element(field)}
-    return _element(field)
+        return {"type": "object", "additionalProperties": _element_schema(field)}
+    return _element_schema(field)
 
 
-def _element(field: Field) -> Json:
+def _element_schema(field: Field) -> Json:
     """The schema of a single value of the field's type."""
     if field.is_scalar:
         return dict(_SCALARS[field.type])
@@ -251,4 +251,4 @@ def _element(field: Field) -> Json:
         return dict(_QUANTITY)
     if field.type == schema.TIME:
         return {"type": "string", "format": "date-time"}
-    return _object(field.type)
+    return _message_schema(field.type)

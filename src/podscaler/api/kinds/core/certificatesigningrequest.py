@@ -1,8 +1,8 @@
 """Resource definition of CertificateSigningRequest (certificates.k8s.io/v1): validation, approval, and table.
 
-`api.kinds.catalog` lists it for the API server. Admission fills in the user and the times of
-conditions (`controlplane.admission.certificate_admission`); a controller signs. Requests are parsed with the package
-cryptography, which is imported when the first one is validated.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. Admission fills
+in the user and the times of conditions (`controlplane.admission.certificate_admission`); a controller signs. Requests
+are parsed with the package cryptography, which is imported when the first one is validated.
 
 Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37. Differs: the messages about ASN.1 that
 cannot be parsed, and what the message about a changed condition shows of it.
@@ -24,7 +24,7 @@ APPROVAL: Final = "approval"
 APPROVED: Final = "Approved"
 DENIED: Final = "Denied"
 FAILED: Final = "Failed"
-MIN_LIFE_S: Final = 600
+MIN_LIFETIME_S: Final = 600
 USAGES: Final = (
     "any",
     "cert sign",
@@ -60,7 +60,7 @@ _ONE_DECISION: Final = (
 )
 
 
-def parse_request(encoded: str) -> "CertificateSigningRequest":
+def parse_request(pem_base64: str) -> "CertificateSigningRequest":
     """The PKCS #10 request of spec.request (base64 of PEM): its subject and extensions can be read, its key is known.
 
     Raises ValueError with a message in kube-apiserver's words, also for a signature that is not that of the key.
@@ -68,18 +68,19 @@ def parse_request(encoded: str) -> "CertificateSigningRequest":
     from cryptography import exceptions, x509
 
     try:
-        pem = base64.b64decode(encoded, validate=True)
+        pem = base64.b64decode(pem_base64, validate=True)
     except binascii.Error as error:
         raise ValueError(str(error)) from None
     if b"-----BEGIN CERTIFICATE REQUEST-----" not in pem:
         raise ValueError("PEM block type must be CERTIFICATE REQUEST")
-    unreadable = (ValueError, TypeError, exceptions.UnsupportedAlgorithm, x509.InvalidVersion)
+    parse_errors = (ValueError, TypeError, exceptions.UnsupportedAlgorithm, x509.InvalidVersion)
     try:
         request = x509.load_pem_x509_csr(pem)
-        parts = (request.is_signature_valid, request.subject, request.extensions)
-    except (*unreadable, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+        is_signature_valid = request.is_signature_valid
+        _ = (request.subject, request.extensions)  # raises if they cannot be parsed
+    except (*parse_errors, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
         raise ValueError("x509: malformed certificate request") from None
-    if not parts[0]:
+    if not is_signature_valid:
         raise ValueError("x509: signature verification failed")
     return request
 
@@ -105,26 +106,36 @@ def _validate_approval(new: Object, old: Object | None) -> list[FieldError]:
 def _errors(
     new: Object, old: Object | None, *, sets_certificate: bool = False, sets_approval: bool = False
 ) -> list[FieldError]:
-    """Errors of a request; which subresource is written decides what an update may change."""
+    """Field errors of a new or changed request.
+
+    Args:
+        new: the request to be stored.
+        old: the stored request; None for a new one.
+        sets_certificate: whether the write is to the subresource `status`, which may set the certificate.
+        sets_approval: whether the write is to the subresource `approval`, which may approve and deny.
+    """
     errors = _spec_errors(new.get("spec") or {}) + _condition_errors(new) + _certificate_errors(new)
     if old is None:
         return errors
-    for type_ in (APPROVED, DENIED, FAILED):
-        if len(_of_type(new, type_)) < len(_of_type(old, type_)):
-            errors.append(forbidden(_CONDITIONS, f'updates may not remove a condition of type "{type_}"'))
+    for condition_type in (APPROVED, DENIED, FAILED):
+        if len(_conditions_of_type(new, condition_type)) < len(_conditions_of_type(old, condition_type)):
+            errors.append(forbidden(_CONDITIONS, f'updates may not remove a condition of type "{condition_type}"'))
     if not sets_approval:
-        errors += [error for type_ in (APPROVED, DENIED) for error in _approval_errors(new, old, type_)]
-    before, after = ((csr.get("status") or {}).get("certificate") for csr in (old, new))
-    if before != after and not sets_certificate:
+        errors += [
+            error for condition_type in (APPROVED, DENIED) for error in _approval_errors(new, old, condition_type)
+        ]
+    old_certificate = (old.get("status") or {}).get("certificate")
+    new_certificate = (new.get("status") or {}).get("certificate")
+    if old_certificate != new_certificate and not sets_certificate:
         errors.append(forbidden("status.certificate", "updates may not set certificate content"))
-    elif before != after and before:
+    elif old_certificate != new_certificate and old_certificate:
         errors.append(forbidden("status.certificate", "updates may not modify existing certificate content"))
     return errors
 
 
 def _spec_errors(spec: Object) -> list[FieldError]:
     """Errors of the spec: the request, its usages, its signer, its lifetime."""
-    usages, life_s = spec.get("usages") or [], spec.get("expirationSeconds")
+    usages, lifetime_s = spec.get("usages") or [], spec.get("expirationSeconds")
     errors = _request_errors(spec.get("request") or "") + ([] if usages else [required("spec.usages")])
     for index, usage in enumerate(usages):
         if usage not in USAGES:
@@ -133,17 +144,18 @@ def _spec_errors(spec: Object) -> list[FieldError]:
         duplicate(f"spec.usages[{index}]", usage) for index, usage in enumerate(usages) if usage in usages[:index]
     ]
     errors += _signer_errors(spec.get("signerName") or "", "spec.signerName")
-    if life_s is not None and life_s < MIN_LIFE_S:
-        text = "may not specify a duration less than 600 seconds (10 minutes)"
-        errors.append(invalid("spec.expirationSeconds", life_s, text))
+    if lifetime_s is not None and lifetime_s < MIN_LIFETIME_S:
+        message = "may not specify a duration less than 600 seconds (10 minutes)"
+        errors.append(invalid("spec.expirationSeconds", lifetime_s, message))
     return errors
 
 
-def _request_errors(encoded: str) -> list[FieldError]:
+def _request_errors(pem_base64: str) -> list[FieldError]:
+    """The error of a request (base64 of PEM) that cannot be parsed or has an invalid signature."""
     try:
-        parse_request(encoded)
+        parse_request(pem_base64)
     except ValueError as error:
-        return [invalid("spec.request", encoded, str(error))]
+        return [invalid("spec.request", pem_base64, str(error))]
     return []
 
 
@@ -154,50 +166,51 @@ def _signer_errors(signer: str, path: str) -> list[FieldError]:
 
 
 def _condition_errors(request: Object) -> list[FieldError]:
-    """Errors of the conditions; a request is not approved and denied at once."""
+    """Field errors of the conditions; a request must not be both approved and denied."""
     errors: list[FieldError] = []
-    seen: set[str] = set()
+    earlier_types: set[str] = set()
     for index, condition in enumerate((request.get("status") or {}).get("conditions") or []):
-        type_, status, path = condition.get("type", ""), condition.get("status", ""), f"{_CONDITIONS}[{index}]"
-        allowed = ("True",) if type_ in (APPROVED, DENIED, FAILED) else _STATUSES
-        errors += checks.present(type_, f"{path}.type")
+        condition_type, status, path = condition.get("type", ""), condition.get("status", ""), f"{_CONDITIONS}[{index}]"
+        allowed = ("True",) if condition_type in (APPROVED, DENIED, FAILED) else _STATUSES
+        errors += checks.present(condition_type, f"{path}.type")
         errors += checks.required_one_of(status, f"{path}.status", allowed)
-        if type_ in seen:
-            errors.append(duplicate(f"{path}.type", type_))
-        seen.add(type_)
-    return errors + ([invalid(_CONDITIONS, "<object>", _ONE_DECISION)] if {APPROVED, DENIED} <= seen else [])
+        if condition_type in earlier_types:
+            errors.append(duplicate(f"{path}.type", condition_type))
+        earlier_types.add(condition_type)
+    return errors + ([invalid(_CONDITIONS, "<object>", _ONE_DECISION)] if {APPROVED, DENIED} <= earlier_types else [])
 
 
 def _certificate_errors(request: Object) -> list[FieldError]:
-    """Errors of the issued certificate, PEM in base64."""
-    encoded = (request.get("status") or {}).get("certificate")
-    if not encoded:
+    """Field errors of the issued certificate, which is PEM in base64."""
+    pem_base64 = (request.get("status") or {}).get("certificate")
+    if not pem_base64:
         return []
     from cryptography import x509
 
     try:
-        x509.load_pem_x509_certificates(base64.b64decode(encoded))
+        x509.load_pem_x509_certificates(base64.b64decode(pem_base64))
     except ValueError:
-        text = "must contain at least one CERTIFICATE PEM block"
-        return [invalid("status.certificate", "<certificate data>", text)]
+        message = "must contain at least one CERTIFICATE PEM block"
+        return [invalid("status.certificate", "<certificate data>", message)]
     return []
 
 
-def _of_type(request: Object, type_: str) -> list[Object]:
+def _conditions_of_type(request: Object, condition_type: str) -> list[Object]:
+    """The conditions of a request with that type, in order."""
     return [
         condition
         for condition in (request.get("status") or {}).get("conditions") or []
-        if condition.get("type") == type_
+        if condition.get("type") == condition_type
     ]
 
 
-def _approval_errors(new: Object, old: Object, type_: str) -> list[FieldError]:
-    """Errors of an update that changes conditions which only the subresource `approval` may change."""
-    before, after = _of_type(old, type_), _of_type(new, type_)
-    if len(after) > len(before):
-        return [forbidden(_CONDITIONS, f'updates may not add a condition of type "{type_}"')]
-    if len(after) == len(before) and not semantics.same(before, after):
-        return [forbidden(_CONDITIONS, f'updates may not modify a condition of type "{type_}"')]
+def _approval_errors(new: Object, old: Object, condition_type: str) -> list[FieldError]:
+    """Field errors of an update that adds or changes conditions which only the subresource `approval` may change."""
+    old_conditions, new_conditions = _conditions_of_type(old, condition_type), _conditions_of_type(new, condition_type)
+    if len(new_conditions) > len(old_conditions):
+        return [forbidden(_CONDITIONS, f'updates may not add a condition of type "{condition_type}"')]
+    if len(new_conditions) == len(old_conditions) and not semantics.same(old_conditions, new_conditions):
+        return [forbidden(_CONDITIONS, f'updates may not modify a condition of type "{condition_type}"')]
     return []
 
 
@@ -210,37 +223,43 @@ def _prepare_update(new: Object, old: Object) -> None:
 
 
 def _prepare_status(new: Object, old: Object) -> None:
-    """Keep the spec, and the conditions of approval where as many are sent as there are."""
+    """Keeps the spec, and the conditions of approval unless their number changes (a field error), in place."""
     new["spec"] = old["spec"]
-    for type_ in (APPROVED, DENIED):
-        kept = _of_type(old, type_)
-        sent = _of_type(new, type_)
-        if len(kept) == len(sent):
-            for condition, before in zip(sent, kept, strict=True):
+    for condition_type in (APPROVED, DENIED):
+        old_conditions = _conditions_of_type(old, condition_type)
+        new_conditions = _conditions_of_type(new, condition_type)
+        if len(old_conditions) == len(new_conditions):
+            for condition, old_condition in zip(new_conditions, old_conditions, strict=True):
                 condition.clear()
-                condition.update(before)
+                condition.update(old_condition)
 
 
 def _prepare_approval(new: Object, old: Object) -> None:
-    """Take the conditions and nothing else."""
+    """Keeps everything of the stored request but the conditions, in place."""
     conditions = (new.get("status") or {}).get("conditions")
     new["spec"] = old["spec"]
     new["status"] = {**(old.get("status") or {}), "conditions": conditions}
 
 
 def _fields(request: Object) -> dict[str, str]:
+    """Field selector -> its value in this request."""
     return {"spec.signerName": (request.get("spec") or {}).get("signerName", "")}
 
 
 def _cells(request: Object, _now_ns: int) -> list[Any]:
     """The cells of a table row: signer, requestor, lifetime, `Approved,Issued`."""
     spec, types = request.get("spec") or {}, condition_types(request)
-    life_s = spec.get("expirationSeconds")
-    state = DENIED if DENIED in types else APPROVED if APPROVED in types else "Pending"
-    failed = ",Failed" if FAILED in types else ""
-    issued = ",Issued" if (request.get("status") or {}).get("certificate") else ""
-    duration = printing.NONE if life_s is None else printing.elapsed(life_s)
-    return [spec.get("signerName") or printing.NONE, spec.get("username", ""), duration, f"{state}{failed}{issued}"]
+    lifetime_s = spec.get("expirationSeconds")
+    decision_text = next((decision for decision in (DENIED, APPROVED) if decision in types), "Pending")
+    failed_text = ",Failed" if FAILED in types else ""
+    issued_text = ",Issued" if (request.get("status") or {}).get("certificate") else ""
+    duration = printing.NONE if lifetime_s is None else printing.elapsed(lifetime_s)
+    return [
+        spec.get("signerName") or printing.NONE,
+        spec.get("username", ""),
+        duration,
+        f"{decision_text}{failed_text}{issued_text}",
+    ]
 
 
 RESOURCE = Resource(

@@ -1,8 +1,9 @@
 """Resource definition of ClusterTrustBundle (certificates.k8s.io/v1): certificates of authorities that pods can mount.
 
-`api.kinds.catalog` lists it for the API server, `controlplane.admission.certificate_admission` checks who may vouch for
-a signer, and the kubelet writes bundles into projected volumes. Certificates are parsed with the package cryptography,
-which is imported when the first one is validated.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+`controlplane.admission.certificate_admission` checks who may write the bundle of a signer, and the kubelet writes
+bundles into projected volumes. Certificates are parsed with the package cryptography, which is imported when the first
+one is validated.
 
 Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37; RFC 7468 (PEM). Differs: a block of PEM
 that contains lines with five dashes is left out, while Go may find a block within it.
@@ -20,7 +21,7 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 
 CERTIFICATE: Final = "CERTIFICATE"
 _MAX_BYTES: Final = 1024 * 1024
-_PATH: Final = "spec.trustBundle"
+_BUNDLE_PATH: Final = "spec.trustBundle"
 _SIGNER_PATH: Final = "spec.signerName"
 _BEGIN: Final = "-----BEGIN "
 _DASHES: Final = "-----"
@@ -34,17 +35,17 @@ class PEMBlock(NamedTuple):
     data: bytes
 
 
-def pem_blocks(text: str) -> Iterator[PEMBlock]:
-    """The blocks of a PEM text; what is between them, and blocks that cannot be decoded, are left out."""
-    type_: str | None = None
+def pem_blocks(pem_text: str) -> Iterator[PEMBlock]:
+    """Yields the blocks of a PEM text; text between blocks, and blocks that cannot be decoded, are skipped."""
+    block_type: str | None = None
     lines: list[str] = []
-    for line in (raw_line.rstrip(" \t\r") for raw_line in text.split("\n")):
+    for line in (raw_line.rstrip(" \t\r") for raw_line in pem_text.split("\n")):
         if line.startswith(_BEGIN) and line.endswith(_DASHES):
-            type_, lines = line[len(_BEGIN) : -len(_DASHES)], []
+            block_type, lines = line[len(_BEGIN) : -len(_DASHES)], []
         elif line.startswith(_DASHES):
-            if type_ is not None and line == f"-----END {type_}-----":
-                yield from _decoded(type_, lines)
-            type_ = None
+            if block_type is not None and line == f"-----END {block_type}-----":
+                yield from _decode_block(block_type, lines)
+            block_type = None
         else:
             lines.append(line)
 
@@ -56,47 +57,49 @@ def signer_of(bundle: Object) -> str:
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a new or changed ClusterTrustBundle; its signer never changes."""
-    signer, text = signer_of(new), (new.get("spec") or {}).get("trustBundle", "")
+    signer, pem_text = signer_of(new), (new.get("spec") or {}).get("trustBundle", "")
     name = new["metadata"].get("name", "")
     errors = [invalid("metadata.name", name, message) for message in signers.bundle_name_messages(name, signer)]
     errors += signers.signer_name_errors(signer, _SIGNER_PATH) if signer else []
-    if old is None or text != (old.get("spec") or {}).get("trustBundle", ""):
-        errors += _certificate_errors(text)
+    if old is None or pem_text != (old.get("spec") or {}).get("trustBundle", ""):
+        errors += _certificate_errors(pem_text)
     is_immutable = old is None or signer == signer_of(old)
     return errors + checks.holds(is_immutable, _SIGNER_PATH, signer, checks.IMMUTABLE)
 
 
-def _decoded(type_: str, lines: list[str]) -> Iterator[PEMBlock]:
-    """The block of these lines, unless they are not base64. Headers come first: lines with a colon."""
+def _decode_block(block_type: str, lines: list[str]) -> Iterator[PEMBlock]:
+    """Yields the block of these lines, headers (lines with a colon) first; nothing if they are no base64."""
     header_count = next((index for index, line in enumerate(lines) if ":" not in line), len(lines))
     encoded = "".join(lines[header_count:]).replace(" ", "").replace("\t", "")
     try:
-        yield PEMBlock(type_, header_count > 0, base64.b64decode(encoded, validate=True))
+        yield PEMBlock(block_type, header_count > 0, base64.b64decode(encoded, validate=True))
     except binascii.Error:
         return
 
 
-def _certificate_errors(text: str) -> list[FieldError]:
+def _certificate_errors(pem_text: str) -> list[FieldError]:
     """Errors of the bundle's PEM blocks: their form, and certificates that are there twice."""
-    if len(text.encode()) > _MAX_BYTES:
-        return [too_long(_PATH, _MAX_BYTES)]
+    if len(pem_text.encode()) > _MAX_BYTES:
+        return [too_long(_BUNDLE_PATH, _MAX_BYTES)]
     messages: list[str] = []
-    indices: dict[bytes, list[int]] = {}
-    for index, block in enumerate(pem_blocks(text)):
+    indexes_by_certificate: dict[bytes, list[int]] = {}
+    for index, block in enumerate(pem_blocks(pem_text)):
         if message := _block_message(block):
             messages.append(f"entry {index} {message}")
         else:
-            indices.setdefault(block.data, []).append(index)
-    if not messages and not indices:
+            indexes_by_certificate.setdefault(block.data, []).append(index)
+    if not messages and not indexes_by_certificate:
         messages.append("at least one trust anchor must be provided")
     elif not messages:
-        repeated = [" ".join(map(str, positions)) for positions in indices.values() if len(positions) > 1]
-        messages += [f"duplicate trust anchor (indices [{positions}])" for positions in repeated]
-    return [invalid(_PATH, "<value omitted>", message) for message in messages]
+        repeated_indexes = [
+            " ".join(map(str, indexes)) for indexes in indexes_by_certificate.values() if len(indexes) > 1
+        ]
+        messages += [f"duplicate trust anchor (indices [{indexes}])" for indexes in repeated_indexes]
+    return [invalid(_BUNDLE_PATH, "<value omitted>", message) for message in messages]
 
 
 def _block_message(block: PEMBlock) -> str:
-    """What is wrong with a block that should be the certificate of an authority; empty if nothing is."""
+    """The message about a block that is no certificate of an authority; empty if it is one."""
     from cryptography import x509
 
     if block.type != CERTIFICATE:
@@ -107,10 +110,10 @@ def _block_message(block: PEMBlock) -> str:
         extensions = x509.load_der_x509_certificate(block.data).extensions
     except (ValueError, x509.DuplicateExtension, x509.InvalidVersion, x509.UnsupportedGeneralNameType):
         return "does not parse as X.509"
-    constraints = next(
+    basic_constraints = next(
         (extension.value for extension in extensions if isinstance(extension.value, x509.BasicConstraints)), None
     )
-    return "" if constraints is not None and constraints.ca else "does not have the CA bit set"
+    return "" if basic_constraints is not None and basic_constraints.ca else "does not have the CA bit set"
 
 
 def _cells(bundle: Object, _now_ns: int) -> list[Any]:

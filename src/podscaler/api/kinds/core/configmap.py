@@ -1,7 +1,8 @@
 """Resource definition of ConfigMap (core/v1), and the checks of keys, size and immutability that Secrets share.
 
-`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
-of core/v1.
+CONFIG_MAP, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: golden captures; the API reference of core/v1.
 """
 
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, too_long
@@ -9,19 +10,19 @@ from podscaler.api.resource import checks, references, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 MAX_BYTES = 1024 * 1024
-"""The largest sum of the values of a ConfigMap or Secret."""
+"""The largest sum of the sizes of the values of a ConfigMap or Secret."""
 
 DATA_COLUMN = Column("Data", description="Number of its keys.")
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a ConfigMap to be stored: keys, keys in both maps, size, changes of an immutable one."""
-    data, binary = new.get("data") or {}, new.get("binaryData") or {}
+    data, binary_data = new.get("data") or {}, new.get("binaryData") or {}
     errors = key_errors(data, "data")
-    errors += key_errors(binary, "binaryData")
-    in_both = sorted(set(data) & set(binary))
-    errors += [invalid(f"data[{key}]", key, "duplicate of key present in binaryData") for key in in_both]
-    size_bytes = sum(len(value.encode()) for value in data.values()) + sum(map(decoded_bytes, binary.values()))
+    errors += key_errors(binary_data, "binaryData")
+    repeated_keys = sorted(set(data) & set(binary_data))
+    errors += [invalid(f"data[{key}]", key, "duplicate of key present in binaryData") for key in repeated_keys]
+    size_bytes = sum(len(value.encode()) for value in data.values()) + sum(map(decoded_bytes, binary_data.values()))
     if size_bytes > MAX_BYTES:
         errors.append(too_long("", MAX_BYTES))
     return errors + immutable_errors(new, old, "data", "binaryData")
@@ -41,13 +42,13 @@ def decoded_bytes(encoded: str) -> int:
     return len(encoded) * 3 // 4 - encoded.count("=")
 
 
-def immutable_errors(new: Object, old: Object | None, *parts: str) -> list[FieldError]:
-    """The field errors of changed `parts` (field names) of an object that is stored with `immutable: true`."""
+def immutable_errors(new: Object, old: Object | None, *fields: str) -> list[FieldError]:
+    """The field errors of changed `fields` of an object that is stored with `immutable: true`."""
     if old is None or not old.get("immutable"):
         return []
     message = "field is immutable when `immutable` is set"
     errors = [] if new.get("immutable") else [forbidden("immutable", message)]
-    return errors + [forbidden(part, message) for part in parts if (new.get(part) or {}) != (old.get(part) or {})]
+    return errors + [forbidden(field, message) for field in fields if (new.get(field) or {}) != (old.get(field) or {})]
 
 
 CONFIG_MAP = Resource(
@@ -60,6 +61,6 @@ CONFIG_MAP = Resource(
     printer=tables.named(
         "config map",
         DATA_COLUMN,
-        cells=lambda obj, _now_ns: [len(obj.get("data") or {}) + len(obj.get("binaryData") or {})],
+        cells=lambda config_map, _now_ns: [len(config_map.get("data") or {}) + len(config_map.get("binaryData") or {})],
     ),
 )

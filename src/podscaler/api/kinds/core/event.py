@@ -4,8 +4,9 @@ The two differ in field names (`involvedObject`/`regarding`, `message`/`note`, .
 requires the time, the reporter and the action. Events are validated in their stored form, so that field errors name
 fields of core/v1 in both.
 
-`api.kinds.catalog` lists them, and the API server serves the listed records. Source: golden captures; the API reference
-of core/v1 and events.k8s.io/v1; kube-apiserver's messages.
+RESOURCE and EVENTS_V1 register the functions of this module; `api.kinds.catalog` lists them for the API server.
+
+Source: golden captures; the API reference of core/v1 and events.k8s.io/v1; kube-apiserver's messages.
 """
 
 from typing import Any
@@ -38,8 +39,8 @@ _TEXT_MAX_BYTES = 128
 _NOTE_MAX_BYTES = 1024
 _SERIES_MIN_COUNT = 2
 _REFERENCE_FIELDS = ("involvedObject", "related")
-_TEXTS = ("reason", "message", "type", "eventTime", "action")
-_IMMUTABLE_FIELDS = ("involvedObject", *_TEXTS, "related", "reportingController", "reportingInstance")
+_TEXT_FIELDS = ("reason", "message", "type", "eventTime", "action")
+_IMMUTABLE_FIELDS = ("involvedObject", *_TEXT_FIELDS, "related", "reportingController", "reportingInstance")
 _REFERENCE_MEMBERS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 
@@ -47,27 +48,27 @@ def set_defaults(event: Object) -> None:
     """Set the fields that a stored event always has, in place."""
     event.setdefault("involvedObject", {})
     event.setdefault("source", {})
-    for instant in ("firstTimestamp", "lastTimestamp", "eventTime"):
-        event.setdefault(instant, None)
-    for text in ("reportingComponent", "reportingInstance"):
-        event.setdefault(text, "")
+    for time_field in ("firstTimestamp", "lastTimestamp", "eventTime"):
+        event.setdefault(time_field, None)
+    for text_field in ("reportingComponent", "reportingInstance"):
+        event.setdefault(text_field, "")
 
 
 def to_core(event: Object) -> Object:
     """An events.k8s.io/v1 event as the core/v1 event that is stored."""
-    core: Object = {"apiVersion": "v1", "kind": "Event"}
-    core |= {old: event[new] for old, new in _NAMES_IN_EVENTS_V1.items() if new in event}
-    set_defaults(core)
-    return core
+    core_event: Object = {"apiVersion": "v1", "kind": "Event"}
+    core_event |= {core_name: event[v1_name] for core_name, v1_name in _NAMES_IN_EVENTS_V1.items() if v1_name in event}
+    set_defaults(core_event)
+    return core_event
 
 
 def from_core(event: Object) -> Object:
     """A stored event as events.k8s.io/v1."""
     event_v1: Object = {"apiVersion": "events.k8s.io/v1", "kind": "Event"}
-    event_v1 |= {new: event[old] for old, new in _NAMES_IN_EVENTS_V1.items() if old in event}
-    for text in ("reportingController", "reportingInstance"):
-        if not event_v1.get(text):
-            event_v1.pop(text, None)
+    event_v1 |= {v1_name: event[core_name] for core_name, v1_name in _NAMES_IN_EVENTS_V1.items() if core_name in event}
+    for text_field in ("reportingController", "reportingInstance"):
+        if not event_v1.get(text_field):
+            event_v1.pop(text_field, None)
     return event_v1
 
 
@@ -87,100 +88,115 @@ def validate_strictly(new: Object, old: Object | None) -> list[FieldError]:
     if old is not None:
         return errors + _update_errors(new, old)
     errors += checks.present(new.get("eventTime"), "eventTime")
-    kind = new.get("type", "")
-    errors += checks.holds(kind in ("Normal", "Warning"), "type", "", f"has invalid value: {kind}")
+    event_type = new.get("type", "")
+    errors += checks.holds(event_type in ("Normal", "Warning"), "type", "", f"has invalid value: {event_type}")
     return errors + (_deprecated_errors(new) if new.get("eventTime") else [])
 
 
-def _common_errors(event: Object, reporter: str) -> list[FieldError]:
-    about = (event.get("involvedObject") or {}).get("namespace", "")
+def _common_errors(event: Object, reporter_field: str) -> list[FieldError]:
+    """Field errors of an event through either API; `reporter_field` is the name of the reporter in that API."""
+    object_namespace = (event.get("involvedObject") or {}).get("namespace", "")
     namespace = event["metadata"].get("namespace", "")
-    is_same = about == namespace or (not about and namespace == "default")
-    errors = checks.holds(is_same, "involvedObject.namespace", about, "does not match event.namespace")
-    return errors + (_reporter_errors(event, reporter) if event.get("eventTime") else [])
+    is_same_namespace = object_namespace == namespace or (not object_namespace and namespace == "default")
+    errors = checks.holds(
+        is_same_namespace, "involvedObject.namespace", object_namespace, "does not match event.namespace"
+    )
+    return errors + (_reporter_errors(event, reporter_field) if event.get("eventTime") else [])
 
 
-def _reporter_errors(event: Object, reporter: str) -> list[FieldError]:
-    """Errors of what reports the event; `reporter` is the name of the field in the version that is written."""
+def _reporter_errors(event: Object, reporter_field: str) -> list[FieldError]:
+    """Field errors of the reporter and of the fields that an event with an `eventTime` must have."""
     controller = event.get("reportingComponent", "")
-    errors = checks.present(controller, reporter) + checks.well_formed(controller, reporter, names.label_key_errors)
-    for key in ("reportingInstance", "action", "reason"):
-        text = event.get(key)
-        errors += checks.present(text, key) + _length_errors(key, text, _TEXT_MAX_BYTES)
+    errors = checks.present(controller, reporter_field)
+    errors += checks.well_formed(controller, reporter_field, names.label_key_errors)
+    for field in ("reportingInstance", "action", "reason"):
+        value = event.get(field)
+        errors += checks.present(value, field) + _length_errors(field, value, _TEXT_MAX_BYTES)
     return errors + _length_errors("message", event.get("message"), _NOTE_MAX_BYTES)
 
 
-def _length_errors(path: str, text: str | None, limit: int) -> list[FieldError]:
-    return checks.holds(len((text or "").encode()) <= limit, path, "", f"can have at most {limit} characters")
+def _length_errors(path: str, value: str | None, max_bytes: int) -> list[FieldError]:
+    return checks.holds(len((value or "").encode()) <= max_bytes, path, "", f"can have at most {max_bytes} characters")
 
 
 def _series_errors(series: Object) -> list[FieldError]:
+    """Field errors of a series: at least two events, and the time of the last one."""
     is_series = (series.get("count") or 0) >= _SERIES_MIN_COUNT
     errors = checks.holds(is_series, "series.count", "", f"should be at least {_SERIES_MIN_COUNT}")
     return errors + checks.present(series.get("lastObservedTime"), "series.lastObservedTime")
 
 
 def _deprecated_errors(event: Object) -> list[FieldError]:
+    """Field errors of deprecated fields, which an event with an `eventTime` must not have."""
     deprecated_fields = ("firstTimestamp", "lastTimestamp", "count", "source")
-    return [invalid(name, "", "needs to be unset") for name in deprecated_fields if event.get(name)]
+    return [invalid(field, "", "needs to be unset") for field in deprecated_fields if event.get(field)]
 
 
 def _update_errors(new: Object, old: Object) -> list[FieldError]:
-    """Errors of an update: most fields of an event never change."""
-    internal_names = {"reportingController": "reportingComponent"}
+    """Field errors of an update that changes immutable fields; errors name fields as in Go's internal Event."""
+    stored_names = {"reportingController": "reportingComponent"}
     errors = []
-    for name in _IMMUTABLE_FIELDS:
-        key = internal_names.get(name, name)
-        value, before = new.get(key) or None, old.get(key) or None
-        if value != before:
-            printed = (
-                go_struct.printed(value, "core/v1.ObjectReference") if value and name in _REFERENCE_FIELDS else value
-            )
-            errors.append(invalid(name, printed, checks.IMMUTABLE))
+    for field in _IMMUTABLE_FIELDS:
+        stored_name = stored_names.get(field, field)
+        new_value, old_value = new.get(stored_name) or None, old.get(stored_name) or None
+        if new_value != old_value:
+            shown_value = new_value
+            if new_value and field in _REFERENCE_FIELDS:
+                shown_value = go_struct.printed(new_value, "core/v1.ObjectReference")
+            errors.append(invalid(field, shown_value, checks.IMMUTABLE))
     return errors
 
 
 def _reporter(event: Object) -> str:
+    """The name of the component that reports an event."""
     return str((event.get("source") or {}).get("component") or event.get("reportingComponent", ""))
 
 
-def _fields(event: Object, about: str = "involvedObject", reporter: str = "reportingComponent") -> dict[str, str]:
-    """The selectable fields of a stored event, but `source`; `about` and `reporter` are names of the API version."""
+def _fields(
+    event: Object, object_field: str = "involvedObject", reporter_field: str = "reportingComponent"
+) -> dict[str, str]:
+    """The selectable fields of a stored event but `source`: name in the API version -> value.
+
+    Args:
+        object_field: the name of `involvedObject` in the API version.
+        reporter_field: the name of `reportingComponent` in the API version.
+    """
     reference = event.get("involvedObject") or {}
     return {
-        **{f"{about}.{name}": reference.get(name, "") for name in _REFERENCE_MEMBERS},
+        **{f"{object_field}.{name}": reference.get(name, "") for name in _REFERENCE_MEMBERS},
         "reason": event.get("reason", ""),
-        reporter: event.get("reportingComponent", ""),
+        reporter_field: event.get("reportingComponent", ""),
         "type": event.get("type", ""),
     }
 
 
 def _row(event: Object, now_ns: int) -> list[Any]:
     """The cells of a table row; a series has its own time and count."""
-    about, series = event.get("involvedObject") or {}, event.get("series")
-    first = printing.age(event.get("firstTimestamp") or event.get("eventTime"), now_ns)
-    last = printing.age(event["lastTimestamp"], now_ns) if event.get("lastTimestamp") else first
+    involved_object, series = event.get("involvedObject") or {}, event.get("series")
+    first_seen = printing.age(event.get("firstTimestamp") or event.get("eventTime"), now_ns)
+    last_seen = printing.age(event["lastTimestamp"], now_ns) if event.get("lastTimestamp") else first_seen
     count = event.get("count")
     if series:
-        last, count = printing.age(series.get("lastObservedTime"), now_ns), series.get("count", 0)
-    kind, name = about.get("kind", "").lower(), about.get("name", "")
+        last_seen, count = printing.age(series.get("lastObservedTime"), now_ns), series.get("count", 0)
+    object_kind, object_name = involved_object.get("kind", "").lower(), involved_object.get("name", "")
     return [
-        last,
+        last_seen,
         event.get("type", ""),
         event.get("reason", ""),
-        f"{kind}/{name}" if name else kind,
-        about.get("fieldPath", ""),
-        _source(event),
+        f"{object_kind}/{object_name}" if object_name else object_kind,
+        involved_object.get("fieldPath", ""),
+        _source_text(event),
         (event.get("message") or "").strip(),
-        first,
+        first_seen,
         count or 1,
         event["metadata"].get("name", ""),
     ]
 
 
-def _source(event: Object) -> str:
+def _source_text(event: Object) -> str:
+    """The column SOURCE: the reporter, and its host or instance if there is one."""
     host = (event.get("source") or {}).get("host") or event.get("reportingInstance", "")
-    return ", ".join(part for part in (_reporter(event), host) if part)
+    return ", ".join(filter(None, (_reporter(event), host)))
 
 
 _PRINTER = Printer(

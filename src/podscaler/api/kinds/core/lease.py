@@ -1,7 +1,9 @@
-"""Resource definition of Lease (coordination.k8s.io/v1).
+"""Resource definition of Lease (coordination.k8s.io/v1): defaults, validation, table.
 
-`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
-of coordination.k8s.io/v1.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. It is the
+smallest definition of a kind with validation, and so an example for a new one.
+
+Source: golden captures; the API reference of coordination.k8s.io/v1.
 """
 
 from podscaler.api.machinery.field import FieldError
@@ -14,7 +16,7 @@ def set_defaults(lease: Object) -> None:
     lease.setdefault("spec", {})
 
 
-def _drop_gated(lease: Object) -> None:
+def _drop_gated_fields(lease: Object) -> None:
     """Removes the fields of coordinated leader election, whose feature gate is off."""
     for name in ("strategy", "preferredHolder"):
         (lease.get("spec") or {}).pop(name, None)
@@ -34,8 +36,8 @@ RESOURCE = Resource(
     kind="Lease",
     versions=(Version("v1", "coordination/v1.Lease", default=set_defaults),),
     strategy=Strategy(
-        prepare_create=_drop_gated,
-        prepare_update=lambda new, _old: _drop_gated(new),
+        prepare_create=_drop_gated_fields,
+        prepare_update=lambda new, _old: _drop_gated_fields(new),
         validate=validate,
         allows_unconditional_update=False,
         allows_bare_finalizers=True,

@@ -1,7 +1,8 @@
 """The records of PodMetrics and NodeMetrics (metrics.k8s.io), which are served without being stored.
 
 The node's sampler provides the objects, as v1beta1, which is their storage version here. An API server without a node
-may store them like other objects (`stored_among`), so that tests can create them.
+may store them like other objects (`with_stored_metrics`), so that tests can create them. POD_METRICS and NODE_METRICS
+are the records; `api.kinds.catalog` lists them for the API server.
 
 Source: the resource metrics API; the tables of metrics-server.
 """
@@ -18,25 +19,27 @@ _RESOURCES_SHOWN = ("cpu", "memory")
 
 
 def _row(metrics: Object, now_ns: int) -> list[Any]:
-    measured = [metrics] if "usage" in metrics else metrics.get("containers") or []
-    usages = [container.get("usage") or {} for container in measured]
+    """The cells of a table row: name, cpu and memory (of all containers), window."""
+    measured_parts = [metrics] if "usage" in metrics else metrics.get("containers") or []
+    usages = [measured_part.get("usage") or {} for measured_part in measured_parts]
     totals = [_total(usages, name) for name in _RESOURCES_SHOWN]
     return [metrics["metadata"].get("name", ""), *totals, metrics.get("window", printing.UNKNOWN)]
 
 
-def _total(usages: list[Object], name: str) -> str:
-    parts = [Quantity.parse(usage[name]) for usage in usages if name in usage]
-    total = parts[0] if parts else Quantity.parse("0")
-    for part in parts[1:]:
-        total = total + part
+def _total(usages: list[Object], resource: str) -> str:
+    """The sum of a resource over the usages that have it, as a quantity; each usage is resource name -> amount."""
+    amounts = [Quantity.parse(usage[resource]) for usage in usages if resource in usage]
+    total = amounts[0] if amounts else Quantity.parse("0")
+    for amount in amounts[1:]:
+        total = total + amount
     return str(total)
 
 
-def _printer(kind: str) -> Printer:
+def _printer(noun: str) -> Printer:
     """The table of a kind."""
     return Printer(
         columns=(
-            Column("Name", format="name", description=f"Name of the {kind}."),
+            Column("Name", format="name", description=f"Name of the {noun}."),
             Column("cpu", format="quantity", description="Processor time used, in cores."),
             Column("memory", format="quantity", description="Memory in use, in bytes."),
             Column("Window", format="duration", description="The span over which it was measured."),
@@ -48,18 +51,18 @@ def _printer(kind: str) -> Printer:
 GROUP = "metrics.k8s.io"
 
 
-def _record(measured: str, kind: str, *, namespaced: bool) -> Resource:
-    """The resource definition of one of the two kinds."""
+def _record(noun: str, kind: str, *, namespaced: bool) -> Resource:
+    """The resource definition of one of the two kinds; `noun` is `pod` or `node`."""
     return Resource(
         group=GROUP,
-        plural=f"{measured}s",
-        singular=measured,
+        plural=f"{noun}s",
+        singular=noun,
         kind=kind,
         versions=(Version("v1", f"metrics/v1.{kind}"), Version("v1beta1", f"metrics/v1beta1.{kind}")),
         storage_version="v1beta1",
         namespaced=namespaced,
         stored=False,
-        printer=_printer(measured),
+        printer=_printer(noun),
     )
 
 
@@ -67,11 +70,11 @@ POD_METRICS = _record("pod", "PodMetrics", namespaced=True)
 NODE_METRICS = _record("node", "NodeMetrics", namespaced=False)
 
 
-def stored_among(resources: Iterable[Resource]) -> tuple[Resource, ...]:
-    """`resources`, with those of metrics as kinds whose objects clients create and the server stores."""
+def with_stored_metrics(resources: Iterable[Resource]) -> tuple[Resource, ...]:
+    """`resources`, with those of metrics.k8s.io as kinds whose objects clients create and the server stores."""
     return tuple(replace(resource, stored=True) if resource.group == GROUP else resource for resource in resources)
 
 
-def left_out_of(resources: Iterable[Resource]) -> tuple[Resource, ...]:
-    """`resources` without those of metrics."""
+def without_metrics(resources: Iterable[Resource]) -> tuple[Resource, ...]:
+    """`resources` without those of metrics.k8s.io."""
     return tuple(resource for resource in resources if resource.group != GROUP)

@@ -1,7 +1,8 @@
 """The records of Namespace and ServiceAccount (core/v1).
 
-`api.kinds.catalog` lists them, and the API server serves the listed records. Source: golden captures; the API reference
-of core/v1.
+RESOURCE and SERVICE_ACCOUNT register the functions of this module; `api.kinds.catalog` lists them for the API server.
+
+Source: golden captures; the API reference of core/v1.
 """
 
 from podscaler.api.machinery.field import FieldError, invalid
@@ -15,12 +16,13 @@ def set_defaults(namespace: Object) -> None:
     """Sets the label with the name, and the default phase, in place."""
     status = namespace.setdefault("status", None) or {}
     namespace["status"] = {**status, "phase": status.get("phase") or "Active"}
-    meta = namespace.setdefault("metadata", {})
-    if name := meta.get("name"):
-        meta["labels"] = {**(meta.get("labels") or {}), NAME_LABEL: name}
+    metadata = namespace.setdefault("metadata", {})
+    if name := metadata.get("name"):
+        metadata["labels"] = {**(metadata.get("labels") or {}), NAME_LABEL: name}
 
 
 def _prepare_create(new: Object) -> None:
+    """Sets the label with the name, the finalizer `kubernetes` and the phase Active, in place."""
     set_defaults(new)  # the name may have been generated after defaulting
     finalizers = (new.get("spec") or {}).get("finalizers") or []
     new["spec"] = {"finalizers": finalizers if "kubernetes" in finalizers else [*finalizers, "kubernetes"]}
@@ -28,12 +30,13 @@ def _prepare_create(new: Object) -> None:
 
 
 def _prepare_update(new: Object, old: Object) -> None:
+    """Keeps the status and `spec.finalizers`, in place."""
     status_subresource.keep_status(new, old)
     new["spec"] = {**(new.get("spec") or {}), "finalizers": (old.get("spec") or {}).get("finalizers") or []}
 
 
 def _prepare_finalize(new: Object, old: Object) -> None:
-    """A write of the subresource `finalize` changes only spec.finalizers."""
+    """Keeps everything of the stored namespace but `spec.finalizers`, in place: subresource `finalize`."""
     finalizers = (new.get("spec") or {}).get("finalizers") or []
     status_subresource.keep_status(new, old)
     new["spec"] = {**(old.get("spec") or {}), "finalizers": finalizers}
@@ -52,10 +55,14 @@ def validate_status(new: Object, old: Object | None) -> list[FieldError]:
     """The error of a phase that does not agree with `deletionTimestamp`."""
     phase = (new.get("status") or {}).get("phase", "")
     is_being_deleted = old is not None and "deletionTimestamp" in old["metadata"]
-    expected_phase, when = ("Terminating", "is not") if is_being_deleted else ("Active", "is")
+    expected_phase, deletion_time_verb = ("Terminating", "is not") if is_being_deleted else ("Active", "is")
     if phase in ("", expected_phase):
         return []
-    return [invalid("status.Phase", phase, f"may only be '{expected_phase}' if `deletionTimestamp` {when} empty")]
+    return [
+        invalid(
+            "status.Phase", phase, f"may only be '{expected_phase}' if `deletionTimestamp` {deletion_time_verb} empty"
+        )
+    ]
 
 
 def _phase(namespace: Object) -> str:

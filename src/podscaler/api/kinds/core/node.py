@@ -1,7 +1,8 @@
 """Resource definition of Node (core/v1): defaults, the taint of a new node, the columns of `kubectl get nodes`.
 
-`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
-of core/v1.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: golden captures; the API reference of core/v1.
 """
 
 from typing import Any
@@ -39,26 +40,32 @@ def _prepare_create(new: Object) -> None:
 
 
 def _roles(labels: dict[str, str]) -> list[str]:
+    """The roles of a node, sorted: from the keys and the value of role labels."""
     roles = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)}
     return sorted(role for role in roles | {labels.get(_ROLE_LABEL, "")} if role)
 
 
 def _condition_text(node: Object) -> str:
     """`Ready`, `NotReady,SchedulingDisabled`, or `Unknown` without a condition Ready."""
-    ready = [
+    ready_conditions = [
         condition
         for condition in (node.get("status") or {}).get("conditions") or []
         if condition.get("type") == "Ready"
     ]
-    words = ["Ready" if condition.get("status") == "True" else "NotReady" for condition in ready] or ["Unknown"]
+    states = ["Ready" if condition.get("status") == "True" else "NotReady" for condition in ready_conditions] or [
+        "Unknown"
+    ]
     if (node.get("spec") or {}).get("unschedulable"):
-        words.append("SchedulingDisabled")
-    return ",".join(words)
+        states.append("SchedulingDisabled")
+    return ",".join(states)
 
 
-def _address(node: Object, kind: str) -> str:
+def _address(node: Object, address_type: str) -> str:
+    """The first address of that type (such as InternalIP), `<none>` if there is none."""
     addresses = (node.get("status") or {}).get("addresses") or []
-    return next((address.get("address", "") for address in addresses if address.get("type") == kind), printing.NONE)
+    return next(
+        (address.get("address", "") for address in addresses if address.get("type") == address_type), printing.NONE
+    )
 
 
 def _cells(node: Object, _now_ns: int) -> list[Any]:

@@ -1,10 +1,10 @@
 """Resource definition of Secret (core/v1): defaults, validation, and the warning about a certificate of another key.
 
-Reading order: SECRET at the end ties the functions together. A new type of Secret with required keys: add it to
-`_REQUIRED_KEYS`.
+SECRET, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. A new type of
+Secret with required keys: add it to `_REQUIRED_KEYS`.
 
-`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
-of core/v1; messages of Go's crypto/tls, which kube-apiserver returns as the warning.
+Source: golden captures; the API reference of core/v1; messages of Go's crypto/tls, which kube-apiserver returns as the
+warning.
 """
 
 import base64
@@ -24,20 +24,21 @@ _REQUIRED_KEYS = {
 }
 """Secret type -> the keys that `data` must have."""
 _ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105  the name of a type, not a secret
+_BASIC_AUTH = "kubernetes.io/basic-auth"
 _ACCOUNT_NAME_ANNOTATION = "kubernetes.io/service-account.name"
 
 _PEM_BLOCK = re.compile(rb"(?ms)^-----BEGIN ([A-Z0-9 ]+)-----$.*?^-----END \1-----[ \t]*$")
 """A block from `-----BEGIN CERTIFICATE-----` to `-----END CERTIFICATE-----`; group 1 is its type."""
 _CERTIFICATE = "CERTIFICATE"
-_SWITCHED = ", but did find a private key; PEM inputs may have been switched"
+_SWITCHED_INPUTS_HINT = ", but did find a private key; PEM inputs may have been switched"
 
 
 def set_defaults(secret: Object) -> None:
     """API defaults, in place: the type Opaque; `stringData` is encoded and moved to `data`."""
     if not secret.get("type"):
         secret["type"] = "Opaque"
-    if texts := secret.pop("stringData", None):
-        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in texts.items()}
+    if string_data := secret.pop("stringData", None):
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in string_data.items()}
         secret["data"] = {**(secret.get("data") or {}), **encoded}
 
 
@@ -49,7 +50,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
         errors.append(too_long("data", configmap.MAX_BYTES))
     kind = new.get("type", "")
     errors += [required(f"data[{key}]") for key in _REQUIRED_KEYS.get(kind, ()) if key not in data]
-    if kind == "kubernetes.io/basic-auth" and not {"username", "password"} & set(data):
+    if kind == _BASIC_AUTH and not {"username", "password"} & set(data):
         errors += [required("data[username]"), required("data[password]")]
     if kind == _ACCOUNT_TOKEN and not (new["metadata"].get("annotations") or {}).get(_ACCOUNT_NAME_ANNOTATION):
         errors.append(required(f"metadata.annotations[{_ACCOUNT_NAME_ANNOTATION}]"))
@@ -58,17 +59,17 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _warnings(new: Object, _old: Object | None) -> list[str]:
-    """The warning about a TLS Secret with which no server could be started."""
+    """The warning about a TLS Secret whose certificate and key do not fit each other."""
     if new.get("type") != _TLS:
         return []
     data = new.get("data") or {}
-    certificate, key = (base64.b64decode(data.get(name) or "") for name in _REQUIRED_KEYS[_TLS])
-    error = key_pair_error(certificate, key)
-    return [error] if error else []
+    certificate, key = (base64.b64decode(data.get(data_key) or "") for data_key in _REQUIRED_KEYS[_TLS])
+    message = key_pair_error(certificate, key)
+    return [message] if message else []
 
 
 def key_pair_error(certificate: bytes, key: bytes) -> str:
-    """Why a certificate and a private key, both PEM, do not fit each other, in the words of Go's crypto/tls.
+    """The message of Go's crypto/tls about a certificate that does not fit a private key; both are PEM.
 
     Empty for a valid pair, and for PEM blocks that cannot be parsed.
     """
@@ -76,9 +77,9 @@ def key_pair_error(certificate: bytes, key: bytes) -> str:
     return error or _mismatch_error(certificate, key)
 
 
-def _pem_types(data: bytes) -> list[str]:
-    """The types of the PEM blocks: `CERTIFICATE`, `RSA PRIVATE KEY`, ..."""
-    return [name.decode() for name in _PEM_BLOCK.findall(data)]
+def _pem_types(pem: bytes) -> list[str]:
+    """The types of the PEM blocks in `pem`: `CERTIFICATE`, `RSA PRIVATE KEY`, ..."""
+    return [block_type.decode() for block_type in _PEM_BLOCK.findall(pem)]
 
 
 def _certificate_error(types: list[str]) -> str:
@@ -88,8 +89,8 @@ def _certificate_error(types: list[str]) -> str:
     if _CERTIFICATE in types:
         return ""
     if len(types) == 1 and types[0].endswith("PRIVATE KEY"):
-        return f"tls: failed to find certificate PEM data in certificate input{_SWITCHED}"
-    return f'tls: failed to find "{_CERTIFICATE}" PEM block in certificate input{_skipped(types)}'
+        return f"tls: failed to find certificate PEM data in certificate input{_SWITCHED_INPUTS_HINT}"
+    return f'tls: failed to find "{_CERTIFICATE}" PEM block in certificate input{_skipped_types_text(types)}'
 
 
 def _key_error(types: list[str]) -> str:
@@ -100,10 +101,10 @@ def _key_error(types: list[str]) -> str:
         return ""
     if types == [_CERTIFICATE]:
         return "tls: found a certificate rather than a key in the PEM for the private key"
-    return f'tls: failed to find PEM block with type ending in "PRIVATE KEY" in key input{_skipped(types)}'
+    return f'tls: failed to find PEM block with type ending in "PRIVATE KEY" in key input{_skipped_types_text(types)}'
 
 
-def _skipped(types: list[str]) -> str:
+def _skipped_types_text(types: list[str]) -> str:
     return f" after skipping PEM blocks of the following types: [{' '.join(types)}]"
 
 
@@ -114,14 +115,14 @@ def _mismatch_error(certificate: bytes, key: bytes) -> str:
     from cryptography.x509 import load_pem_x509_certificate
 
     try:
-        certified = load_pem_x509_certificate(certificate).public_key()
+        certified_key = load_pem_x509_certificate(certificate).public_key()
         public_key = load_pem_private_key(key, None).public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return ""
-    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    if type(certified) is not type(public_key):
+    encoding_and_format = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    if type(certified_key) is not type(public_key):
         return "tls: private key type does not match public key type"
-    is_same = certified.public_bytes(*form) == public_key.public_bytes(*form)
+    is_same = certified_key.public_bytes(*encoding_and_format) == public_key.public_bytes(*encoding_and_format)
     return "" if is_same else "tls: private key does not match public key"
 
 

@@ -1,7 +1,8 @@
 """Resource definition of Endpoints (core/v1), which Kubernetes has deprecated in favour of EndpointSlice.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of core/v1;
-kube-apiserver's messages, as recorded.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of core/v1; kube-apiserver's messages, as recorded.
 Differs: Endpoints of the control plane may have loopback addresses, since pods and API server have no others here.
 """
 
@@ -17,8 +18,8 @@ from podscaler.api.resource.resources import Column, Object, Printer, Resource, 
 
 MANAGED_BY = "endpoints.kubernetes.io/managed-by"
 MANAGER = "endpoint-controller"
-_API_SERVER_ENDPOINTS = ("default", "kubernetes")
-_LISTS = ("addresses", "notReadyAddresses")
+_API_SERVER_ENDPOINTS = ("default", "kubernetes")  # (namespace, name)
+_ADDRESS_FIELDS = ("addresses", "notReadyAddresses")
 _ADDRESSES_SHOWN = 3
 _DEPRECATION = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
@@ -36,11 +37,13 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     if old is not None and subsets == (old.get("subsets") or []):
         return []
     errors = [error for index, subset in enumerate(subsets) for error in _subset_errors(subset, f"subsets[{index}]")]
-    return [error for error in errors if ip_addresses.LOOPBACK_MESSAGE not in error.text] if _is_own(new) else errors
+    if _is_written_by_control_plane(new):
+        return [error for error in errors if ip_addresses.LOOPBACK_MESSAGE not in error.text]
+    return errors
 
 
-def _is_own(endpoints: Object) -> bool:
-    """Whether the control plane writes this object."""
+def _is_written_by_control_plane(endpoints: Object) -> bool:
+    """Whether the control plane writes these Endpoints: those of the API server or of the endpoints controller."""
     metadata = endpoints["metadata"]
     is_kubernetes_service = (metadata.get("namespace", ""), metadata.get("name", "")) == _API_SERVER_ENDPOINTS
     return is_kubernetes_service or (metadata.get("labels") or {}).get(MANAGED_BY) == MANAGER
@@ -48,16 +51,19 @@ def _is_own(endpoints: Object) -> bool:
 
 def warnings(new: Object, _old: Object | None) -> list[str]:
     """The warnings about IPv6 addresses that are not in canonical form."""
-    texts = []
-    for index, subset in enumerate(new.get("subsets") or []):
-        for field in _LISTS:
-            for number, address in enumerate(subset.get(field) or []):
-                texts += _notation_warnings(address.get("ip", ""), f"subsets[{index}].{field}[{number}].ip")
-    return texts
+    messages = []
+    for subset_index, subset in enumerate(new.get("subsets") or []):
+        for field in _ADDRESS_FIELDS:
+            for address_index, address in enumerate(subset.get(field) or []):
+                messages += _notation_warnings(
+                    address.get("ip", ""), f"subsets[{subset_index}].{field}[{address_index}].ip"
+                )
+    return messages
 
 
 def _notation_warnings(ip: str, path: str) -> list[str]:
-    address = ip_addresses.find(ip)
+    """The warning about an IPv6 address whose text is not the canonical one."""
+    address = ip_addresses.find_address(ip)
     if address is None or address.version == 4 or str(address) == ip:
         return []
     return [f'{path}: IPv6 address "{ip}" should be in RFC 5952 canonical format ("{address}")']
@@ -66,17 +72,20 @@ def _notation_warnings(ip: str, path: str) -> list[str]:
 def _subset_errors(subset: Object, path: str) -> list[FieldError]:
     """Errors of a subset; its ports need names if there are several."""
     errors = []
-    if not any(subset.get(field) for field in _LISTS):
+    if not any(subset.get(field) for field in _ADDRESS_FIELDS):
         errors.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
-    for field in _LISTS:
+    for field in _ADDRESS_FIELDS:
         errors += checks.each(subset.get(field), f"{path}.{field}", _address_errors)
     subset_ports = subset.get("ports") or []
     return errors + checks.each(
-        subset_ports, f"{path}.ports", lambda port, at: _port_errors(port, at, is_alone=len(subset_ports) == 1)
+        subset_ports,
+        f"{path}.ports",
+        lambda port, item_path: _port_errors(port, item_path, is_alone=len(subset_ports) == 1),
     )
 
 
 def _address_errors(address: Object, path: str) -> list[FieldError]:
+    """Field errors of an address: its IP, host name and node name."""
     ip, node = address.get("ip", ""), address.get("nodeName")
     errors = checks.well_formed(ip, f"{path}.ip", _notation_messages)
     errors += checks.well_formed_if_set(address.get("hostname"), f"{path}.hostname", names.dns_label_errors)
@@ -86,12 +95,12 @@ def _address_errors(address: Object, path: str) -> list[FieldError]:
 
 @lru_cache(maxsize=8192)
 def _notation_messages(ip: str) -> tuple[str, ...]:
-    """The messages about the notation of an address; cached, as large objects are written often and change little."""
-    plain = ip_addresses.without_leading_zeros(ip)
-    address = _find_address(plain)
+    """The messages about the notation of an address. Cached: large Endpoints are written often, with few changes."""
+    normalized_ip = ip_addresses.without_leading_zeros(ip)
+    address = _find_address(normalized_ip)
     if address is None:
         return (ip_addresses.INVALID_MESSAGE,)
-    if plain != ip:
+    if normalized_ip != ip:
         return ("must not have leading 0s",)
     is_mapped = isinstance(address, IPv6Address) and address.ipv4_mapped is not None
     return ("must not be an IPv4-mapped IPv6 address",) if is_mapped else ()
@@ -109,20 +118,21 @@ def _range_messages(ip: str) -> tuple[str, ...]:
 
 def _find_address(ip: str) -> IPv4Address | IPv6Address | None:
     """The address; None if it is invalid. One with a zone (`fe80::1%eth0`), which Python allows, is invalid."""
-    return None if "%" in ip else ip_addresses.find(ip)
+    return None if "%" in ip else ip_addresses.find_address(ip)
 
 
 def _port_errors(port: Object, path: str, *, is_alone: bool) -> list[FieldError]:
     """Errors of a port, whose name may be empty if it is the only one."""
-    name, protocol = port.get("name", ""), port.get("appProtocol")
+    name, app_protocol = port.get("name", ""), port.get("appProtocol")
     check = checks.well_formed_if_set if is_alone else checks.required_form
     errors = check(name, f"{path}.name", names.dns_label_errors)
     errors += ports.number_errors(port.get("port", 0), f"{path}.port")
     errors += ports.protocol_errors(port.get("protocol", ""), f"{path}.protocol")
-    return errors + checks.well_formed(protocol, f"{path}.appProtocol", names.label_key_errors)
+    return errors + checks.well_formed(app_protocol, f"{path}.appProtocol", names.label_key_errors)
 
 
 def _row(endpoints: Object, now_ns: int) -> list[Any]:
+    """The cells of a table row: name, addresses, age."""
     addresses_text = _addresses_text(endpoints)
     return [endpoints["metadata"].get("name", ""), addresses_text, printing.created_age(endpoints, now_ns)]
 
@@ -130,7 +140,7 @@ def _row(endpoints: Object, now_ns: int) -> list[Any]:
 def _addresses_text(endpoints: Object) -> str:
     """At most three ready addresses; empty if no address is ready, `<none>` if there are no subsets."""
     subsets = endpoints.get("subsets") or []
-    addresses = [text for subset in subsets for text in _addresses(subset)]
+    addresses = [address for subset in subsets for address in _addresses(subset)]
     if addresses:
         return printing.cut_short(addresses, _ADDRESSES_SHOWN)
     return "" if subsets else printing.NONE
@@ -143,7 +153,8 @@ def _addresses(subset: Object) -> Iterator[str]:
     if not ports:
         yield from ips
     for port in ports:
-        yield from (f"[{ip}]:{port['port']}" if ":" in ip else f"{ip}:{port['port']}" for ip in ips)
+        for ip in ips:
+            yield f"[{ip}]:{port['port']}" if ":" in ip else f"{ip}:{port['port']}"
 
 
 RESOURCE = Resource(

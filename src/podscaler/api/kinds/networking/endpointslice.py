@@ -1,7 +1,8 @@
 """Resource definition of EndpointSlice (discovery.k8s.io/v1).
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of
-discovery.k8s.io/v1.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of discovery.k8s.io/v1.
 """
 
 from functools import partial
@@ -19,13 +20,13 @@ _MAX_ADDRESSES = 100
 _SHOWN_COUNT = 3
 
 
-def set_defaults(slice_: Object) -> None:
+def set_defaults(endpoint_slice: Object) -> None:
     """API defaults, in place: the name of a port is \"\", its protocol TCP."""
-    for port in slice_.get("ports") or []:
+    for port in endpoint_slice.get("ports") or []:
         port.setdefault("name", "")
         port.setdefault("protocol", "TCP")
-    slice_.setdefault("endpoints", None)
-    slice_.setdefault("ports", None)
+    endpoint_slice.setdefault("endpoints", None)
+    endpoint_slice.setdefault("ports", None)
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
@@ -51,35 +52,47 @@ def _endpoint_errors(address_type: str, endpoint: Object, path: str) -> list[Fie
 
 
 def _ip_messages(address_type: str, address: str) -> list[str]:
-    address_object = ip_addresses.find(address)
-    if address_object is None:
+    """The messages about an address that is invalid or of another family than `address_type`."""
+    parsed_address = ip_addresses.find_address(address)
+    if parsed_address is None:
         return [ip_addresses.INVALID_MESSAGE]
-    is_other_family = address_type in ("IPv4", "IPv6") and address_type != f"IPv{address_object.version}"
+    is_other_family = address_type in ("IPv4", "IPv6") and address_type != f"IPv{parsed_address.version}"
     return [f"must be an {address_type} address"] if is_other_family else []
 
 
 def _port_errors(slice_ports: list[Object]) -> list[FieldError]:
-    """Errors of the ports; the empty name may stand once too."""
+    """Field errors of the ports: their number, repeated names (the empty one counts as a name), protocols."""
     if len(slice_ports) > _MAX_PORTS:
         return [too_many("ports", len(slice_ports), _MAX_PORTS)]
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     return checks.each(
         slice_ports,
         "ports",
-        lambda port, at: [
-            *checks.not_repeated(port.get("name", ""), f"{at}.name", seen),
-            *checks.one_of(port.get("protocol", ""), f"{at}.protocol", ports.PROTOCOLS),
+        lambda port, item_path: [
+            *checks.not_repeated(port.get("name", ""), f"{item_path}.name", earlier_names),
+            *checks.one_of(port.get("protocol", ""), f"{item_path}.protocol", ports.PROTOCOLS),
         ],
     )
 
 
-def _cells(slice_: Object, _now_ns: int) -> list[Any]:
-    """The cells of a table row: address type, ports, addresses, the latter two cut short."""
-    numbers = [str(port.get("port") or port.get("name") or "*") for port in slice_.get("ports") or []]
-    addresses = [address for endpoint in slice_.get("endpoints") or [] for address in endpoint.get("addresses") or []]
+def _content(endpoint_slice: Object) -> Any:
+    """The part whose changes increase the generation: all fields, labels and annotations."""
+    metadata = endpoint_slice["metadata"]
     return [
-        slice_.get("addressType", ""),
-        printing.cut_short(numbers, _SHOWN_COUNT),
+        *(endpoint_slice.get(field) for field in ("addressType", "endpoints", "ports")),
+        *(metadata.get(field) for field in ("labels", "annotations")),
+    ]
+
+
+def _cells(endpoint_slice: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: address type, ports, addresses, the latter two cut short."""
+    port_texts = [str(port.get("port") or port.get("name") or "*") for port in endpoint_slice.get("ports") or []]
+    addresses = [
+        address for endpoint in endpoint_slice.get("endpoints") or [] for address in endpoint.get("addresses") or []
+    ]
+    return [
+        endpoint_slice.get("addressType", ""),
+        printing.cut_short(port_texts, _SHOWN_COUNT),
         printing.cut_short(addresses, _SHOWN_COUNT),
     ]
 
@@ -92,10 +105,7 @@ RESOURCE = Resource(
     strategy=Strategy(
         validate=validate,
         has_generation=True,
-        spec_of=lambda slice_: [
-            *(slice_.get(field) for field in ("addressType", "endpoints", "ports")),
-            *(slice_["metadata"].get(field) for field in ("labels", "annotations")),
-        ],
+        spec_of=_content,
     ),
     printer=tables.named(
         "slice",

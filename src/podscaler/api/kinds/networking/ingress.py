@@ -1,7 +1,7 @@
 """Resource definition of Ingress (networking.k8s.io/v1): defaults, validation, table; no controller here serves it.
 
-`api.kinds.catalog` lists it for the API server. In the functions here, `path` is the path of a field
-(`spec.rules[0].host`); `http_path` and `url_path` are those of an Ingress.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. In these
+functions `path` is the path of a field (`spec.rules[0].host`); `http_path` and `url_path` are those of an Ingress.
 
 Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """
@@ -17,6 +17,7 @@ _CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _FORBIDDEN_PATH_PARTS = ("//", "/./", "/../", "%2f", "%2F")
 _FORBIDDEN_PATH_ENDS = ("/..", "/.")
+_HOSTS_SHOWN = 3
 
 
 def set_defaults(ingress: Object) -> None:
@@ -41,28 +42,28 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of an Ingress: invalid addresses and names."""
-    entries = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
-    return checks.each(entries, "status.loadBalancer.ingress", _load_balancer_errors)
+    status_ingress = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+    return checks.each(status_ingress, "status.loadBalancer.ingress", _status_ingress_errors)
 
 
-def _load_balancer_errors(entry: Object, path: str) -> list[FieldError]:
-    """Errors of an entry of the status: an IP address, a host name, or both."""
-    address, host = entry.get("ip", ""), entry.get("hostname", "")
+def _status_ingress_errors(ingress_item: Object, path: str) -> list[FieldError]:
+    """Field errors of one of `status.loadBalancer.ingress`: an IP address, a host name, or both."""
+    address, host = ingress_item.get("ip", ""), ingress_item.get("hostname", "")
     errors = checks.holds(
-        not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE
+        not address or ip_addresses.find_address(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE
     )
     errors += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_errors)
     return errors + _ip_address_errors(host, f"{path}.hostname")
 
 
 def _annotation_errors(new: Object) -> list[FieldError]:
-    """Errors of an annotation and a field that name different classes."""
-    annotated = (new["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
+    """The error of an annotation that names another class than `spec.ingressClassName`."""
+    annotation_class = (new["metadata"].get("annotations") or {}).get(_CLASS_ANNOTATION)
     class_name = new["spec"].get("ingressClassName")
-    if annotated is None or class_name is None or annotated == class_name:
+    if annotation_class is None or class_name is None or annotation_class == class_name:
         return []
-    text = "must match `ingressClassName` when both are specified"
-    return [invalid(f"annotations.{_CLASS_ANNOTATION}", annotated, text)]
+    message = "must match `ingressClassName` when both are specified"
+    return [invalid(f"annotations.{_CLASS_ANNOTATION}", annotation_class, message)]
 
 
 def _rule_errors(rule: Object, path: str) -> list[FieldError]:
@@ -77,8 +78,9 @@ def _rule_errors(rule: Object, path: str) -> list[FieldError]:
 
 
 def _ip_address_errors(host: str, path: str) -> list[FieldError]:
-    """An error if the host is an IP address."""
-    return [] if ip_addresses.find(host) is None else [invalid(path, host, "must be a DNS name, not an IP address")]
+    """The error of a host that is an IP address."""
+    is_no_address = ip_addresses.find_address(host) is None
+    return checks.holds(is_no_address, path, host, "must be a DNS name, not an IP address")
 
 
 def _host_errors(host: str, path: str) -> list[FieldError]:
@@ -88,6 +90,7 @@ def _host_errors(host: str, path: str) -> list[FieldError]:
 
 
 def _tls_errors(tls: Object, path: str) -> list[FieldError]:
+    """Field errors of one of `spec.tls`: its host names and the name of its Secret."""
     errors = checks.each(tls.get("hosts"), f"{path}.hosts", _host_errors)
     secret = tls.get("secretName", "")
     return errors + checks.well_formed_if_set(secret, f"{path}.secretName", names.dns_subdomain_errors)
@@ -109,9 +112,11 @@ def _http_path_errors(http_path: Object, path: str) -> list[FieldError]:
 
 
 def _url_path_messages(url_path: str) -> list[str]:
-    """What is wrong with the path of a URL: relative, or with parts that a proxy may resolve differently."""
+    """The messages about the path of a URL that is relative, or has parts that proxies resolve differently."""
     messages = [] if url_path.startswith("/") else ["must be an absolute path"]
-    messages += [f"must not contain '{part}'" for part in _FORBIDDEN_PATH_PARTS if part in url_path]
+    messages += [
+        f"must not contain '{forbidden_part}'" for forbidden_part in _FORBIDDEN_PATH_PARTS if forbidden_part in url_path
+    ]
     return messages + [f"cannot end with '{end}'" for end in _FORBIDDEN_PATH_ENDS if url_path.endswith(end)]
 
 
@@ -151,13 +156,14 @@ def warnings(new: Object, old: Object | None) -> list[str]:
 def _cells(ingress: Object, _now_ns: int) -> list[Any]:
     """The cells of a table row: class, the first three hosts, addresses, ports."""
     spec = ingress.get("spec") or {}
-    entries = ((ingress.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
+    status_ingress = ((ingress.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
     hosts = [rule["host"] for rule in spec.get("rules") or [] if rule.get("host")]
-    hosts_text = ",".join(hosts[:3]) + (f" + {len(hosts) - 3} more..." if len(hosts) > 3 else "")
+    more_text = f" + {len(hosts) - _HOSTS_SHOWN} more..." if len(hosts) > _HOSTS_SHOWN else ""
+    hosts_text = ",".join(hosts[:_HOSTS_SHOWN]) + more_text
     return [
         spec.get("ingressClassName") or printing.NONE,
         hosts_text or "*",
-        ",".join(entry.get("ip") or entry.get("hostname", "") for entry in entries),
+        ",".join(ingress_item.get("ip") or ingress_item.get("hostname", "") for ingress_item in status_ingress),
         "80, 443" if spec.get("tls") else "80",
     ]
 

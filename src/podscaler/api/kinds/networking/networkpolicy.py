@@ -1,7 +1,8 @@
 """Resource definition of NetworkPolicy (networking.k8s.io/v1): defaults, validation, table; nothing is filtered here.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of
-networking.k8s.io/v1; kube-apiserver's validation messages.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of networking.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from functools import partial
@@ -31,38 +32,40 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of a NetworkPolicy to be stored."""
     spec = new["spec"]
     errors = label_selector.validate(spec.get("podSelector") or {}, "spec.podSelector")
-    errors += checks.each(spec.get("ingress"), "spec.ingress", partial(_rule_errors, peers="from"))
-    errors += checks.each(spec.get("egress"), "spec.egress", partial(_rule_errors, peers="to"))
+    errors += checks.each(spec.get("ingress"), "spec.ingress", partial(_rule_errors, peers_field="from"))
+    errors += checks.each(spec.get("egress"), "spec.egress", partial(_rule_errors, peers_field="to"))
     return errors + _type_errors(spec.get("policyTypes") or [], "spec.policyTypes")
 
 
 def _type_errors(types: list[str], path: str) -> list[FieldError]:
     if len(types) > len(_TYPES):
         return [invalid(path, types, "may not specify more than two policyTypes")]
-    return checks.each(types, path, lambda policy_type, at: checks.one_of(policy_type, at, _TYPES))
+    return checks.each(types, path, lambda policy_type, item_path: checks.one_of(policy_type, item_path, _TYPES))
 
 
-def _rule_errors(rule: Object, path: str, *, peers: str) -> list[FieldError]:
+def _rule_errors(rule: Object, path: str, *, peers_field: str) -> list[FieldError]:
+    """Field errors of an ingress or egress rule; `peers_field` is the field with its peers, `from` or `to`."""
     errors = checks.each(rule.get("ports"), f"{path}.ports", _port_errors)
-    return errors + checks.each(rule.get(peers), f"{path}.{peers}", _peer_errors)
+    return errors + checks.each(rule.get(peers_field), f"{path}.{peers_field}", _peer_errors)
 
 
 def _port_errors(port: Object, path: str) -> list[FieldError]:
-    protocol, number, last = port.get("protocol", ""), port.get("port"), port.get("endPort")
+    """Field errors of a port: its protocol, its number or name, and the end of its range."""
+    protocol, number, end_port = port.get("protocol", ""), port.get("port"), port.get("endPort")
     errors = checks.one_of(protocol, f"{path}.protocol", _PROTOCOLS)
-    if last is not None:
-        errors += _last_port_errors(number, last, f"{path}.endPort")
+    if end_port is not None:
+        errors += _end_port_errors(number, end_port, f"{path}.endPort")
     return errors + checks.optional(number, f"{path}.port", ports.target_errors)
 
 
-def _last_port_errors(first: int | str | None, last: int, path: str) -> list[FieldError]:
-    """Errors of `endPort`, the last port of a range that begins with the number `port`."""
-    if first is None:
-        return [invalid(path, last, "may not be specified when `port` is not specified")]
-    if isinstance(first, str):
-        return [invalid(path, last, "may not be specified when `port` is non-numeric")]
-    errors = [invalid(path, last, "must be greater than or equal to `port`")] if last < first else []
-    return errors + ports.number_errors(last, path)
+def _end_port_errors(port: int | str | None, end_port: int, path: str) -> list[FieldError]:
+    """Field errors of `endPort`, the end of a range of ports that begins with the number `port`."""
+    if port is None:
+        return [invalid(path, end_port, "may not be specified when `port` is not specified")]
+    if isinstance(port, str):
+        return [invalid(path, end_port, "may not be specified when `port` is non-numeric")]
+    errors = [invalid(path, end_port, "must be greater than or equal to `port`")] if end_port < port else []
+    return errors + ports.number_errors(end_port, path)
 
 
 def _peer_errors(peer: Object, path: str) -> list[FieldError]:
@@ -86,14 +89,18 @@ def _block_errors(block: Object, path: str) -> list[FieldError]:
     if not cidr:
         return [required(f"{path}.cidr")]
     errors = checks.well_formed(cidr, f"{path}.cidr", ip_addresses.network_errors)
-    whole = ip_addresses.find_network(cidr)
-    return errors + (checks.each(block.get("except"), f"{path}.except", partial(_part_errors, whole)) if whole else [])
+    network = ip_addresses.find_network(cidr)
+    if network is None:
+        return errors
+    return errors + checks.each(block.get("except"), f"{path}.except", partial(_exception_errors, network))
 
 
-def _part_errors(whole: IPv4Network | IPv6Network, part: str, path: str) -> list[FieldError]:
-    errors, network = checks.well_formed(part, path, ip_addresses.network_errors), ip_addresses.find_network(part)
-    is_part = network is None or ip_addresses.is_part(network, whole)
-    return errors + checks.holds(is_part, path, part, "must be a strict subset of `cidr`")
+def _exception_errors(block_network: IPv4Network | IPv6Network, excepted_cidr: str, path: str) -> list[FieldError]:
+    """Field errors of a CIDR that is excepted from a block, within which it must be."""
+    errors = checks.well_formed(excepted_cidr, path, ip_addresses.network_errors)
+    network = ip_addresses.find_network(excepted_cidr)
+    is_within = network is None or ip_addresses.is_subnet(network, block_network)
+    return errors + checks.holds(is_within, path, excepted_cidr, "must be a strict subset of `cidr`")
 
 
 RESOURCE = Resource(

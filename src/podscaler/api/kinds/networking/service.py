@@ -3,8 +3,9 @@
 The control plane allocates addresses and node ports, and writes them through the subresource `address`; no other write
 changes an address that is set.
 
-`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
-of core/v1; kube-apiserver's warnings.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: golden captures; the API reference of core/v1; kube-apiserver's warnings.
 Differs: where a port below 1024 is moved (`port_map`), the column PORT(S) has the real port in place of a node port.
 There is no warning about addresses in unusual notation.
 """
@@ -19,8 +20,9 @@ from podscaler.api.resource import status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
 _DEFAULT_AFFINITY_S = 10_800
-_OLD_HINTS = "service.kubernetes.io/topology-aware-hints"
-_TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"
+"""How long a client stays at one endpoint with session affinity: three hours."""
+_DEPRECATED_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
+_TOPOLOGY_ANNOTATION = "service.kubernetes.io/topology-mode"
 
 
 def set_defaults(service: Object) -> None:
@@ -38,14 +40,15 @@ def set_defaults(service: Object) -> None:
         if port.get("targetPort") in (None, 0, ""):
             port["targetPort"] = port.get("port", 0)
     _set_traffic_defaults(spec)
-    balancer = service.setdefault("status", {}).setdefault("loadBalancer", {})
-    for entry in balancer.get("ingress") or [] if spec["type"] == "LoadBalancer" else []:
-        if entry.get("ip") and entry.get("ipMode") is None:
-            entry["ipMode"] = "VIP"
+    load_balancer = service.setdefault("status", {}).setdefault("loadBalancer", {})
+    if spec["type"] == "LoadBalancer":
+        for ingress in load_balancer.get("ingress") or []:
+            if ingress.get("ip") and ingress.get("ipMode") is None:
+                ingress["ipMode"] = "VIP"
 
 
 def _set_traffic_defaults(spec: Object) -> None:
-    """Set the defaults of the fields that only certain types of Services have."""
+    """Sets the defaults of the fields that only certain types of Services have, in place."""
     if spec["type"] in service_update.TYPES_WITH_NODE_PORTS or spec.get("externalIPs"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if spec["type"] != "ExternalName":
@@ -54,8 +57,8 @@ def _set_traffic_defaults(spec: Object) -> None:
         spec.setdefault("allocateLoadBalancerNodePorts", True)
 
 
-def _set_families_defaults(spec: Object) -> None:
-    """Sets IP families and policy; a Service of type ExternalName has none."""
+def _set_family_defaults(spec: Object) -> None:
+    """Sets the default IP families and policy, in place; an ExternalName has neither, nor an internalTrafficPolicy."""
     if spec["type"] == "ExternalName":
         spec.pop("internalTrafficPolicy", None)
     else:
@@ -63,27 +66,32 @@ def _set_families_defaults(spec: Object) -> None:
 
 
 def _prepare_create(new: Object) -> None:
+    """Sets the empty status, `clusterIPs` by `clusterIP`, and the IP families, in place."""
     new["status"] = {"loadBalancer": {}}
-    service_update.link_created(new["spec"])
-    _set_families_defaults(new["spec"])
+    service_update.copy_cluster_ip(new["spec"])
+    _set_family_defaults(new["spec"])
 
 
 def _prepare_update(new: Object, old: Object) -> None:
-    """An update that does not name the address or the node ports keeps those that were allocated."""
+    """Keeps the status, and allocated addresses and node ports that the update leaves out; in place."""
     status_subresource.keep_status(new, old)
-    if old["spec"].get("type") == "LoadBalancer" != new["spec"].get("type"):
+    old_type, new_type = old["spec"].get("type"), new["spec"].get("type")
+    if old_type == "LoadBalancer" and new_type != "LoadBalancer":
         new["status"] = {**(new.get("status") or {}), "loadBalancer": {}}
     service_update.reconcile(new["spec"], old["spec"])
-    _set_families_defaults(new["spec"])
+    _set_family_defaults(new["spec"])
 
 
 def _prepare_address(new: Object, old: Object) -> None:
-    """Only the subresource `address` changes clusterIP and node ports that are set."""
-    allocated = new["spec"]
+    """Makes `new` the stored Service with the addresses and node ports of `new`; in place.
+
+    Only the subresource `address` may change a cluster IP or node port that is set.
+    """
+    new_spec = new["spec"]
     spec = {**old["spec"]}
     for name in ("clusterIP", "clusterIPs", "ports", "healthCheckNodePort"):
-        if name in allocated:
-            spec[name] = allocated[name]
+        if name in new_spec:
+            spec[name] = new_spec[name]
     status_subresource.keep_status(new, old)
     new["spec"] = spec
 
@@ -92,66 +100,72 @@ def warnings(new: Object, _old: Object | None) -> list[str]:
     """kube-apiserver's warnings about `new`, in its order."""
     spec = new["spec"]
     is_headless = spec.get("type") == "ClusterIP" and spec.get("clusterIP") == "None"
-    texts = []
-    if _OLD_HINTS in (new["metadata"].get("annotations") or {}):
-        texts.append(f"annotation {_OLD_HINTS} is deprecated, please use {_TOPOLOGY_MODE} instead")
+    messages = []
+    if _DEPRECATED_ANNOTATION in (new["metadata"].get("annotations") or {}):
+        messages.append(f"annotation {_DEPRECATED_ANNOTATION} is deprecated, please use {_TOPOLOGY_ANNOTATION} instead")
     if is_headless:
-        texts += _headless_warnings(spec)
+        messages += _headless_warnings(spec)
     elif spec.get("externalIPs") and spec.get("type") != "ExternalName":
-        texts.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
-    return texts + _type_warnings(spec)
+        messages.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+    return messages + _type_warnings(spec)
 
 
 def _headless_warnings(spec: Object) -> list[str]:
     """Warnings about fields that a Service without cluster IP ignores."""
-    ignored = [
+    ignored_fields = [
         ("spec.loadBalancerIP", spec.get("loadBalancerIP")),
         ("spec.externalIPs", spec.get("externalIPs")),
         ("spec.SessionAffinity", spec.get("sessionAffinity") != "None"),
     ]
-    return [f"{path} is ignored for headless services" for path, is_set in ignored if is_set]
+    return [f"{path} is ignored for headless services" for path, is_set in ignored_fields if is_set]
 
 
 def _type_warnings(spec: Object) -> list[str]:
     """Warnings about fields that the type of the Service ignores, and about deprecated values."""
-    texts = []
-    is_name = spec.get("type") == "ExternalName"
-    if is_name and spec.get("externalIPs"):
-        texts.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
-    if not is_name and spec.get("externalName"):
-        texts.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+    messages = []
+    is_external_name = spec.get("type") == "ExternalName"
+    if is_external_name and spec.get("externalIPs"):
+        messages.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+    if not is_external_name and spec.get("externalName"):
+        messages.append('spec.externalName is ignored when spec.type is not "ExternalName"')
     if spec.get("trafficDistribution") == "PreferClose":
-        texts.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
-    return texts
+        messages.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+    return messages
 
 
-def _external(spec: Object, status: Object) -> str:
+def _external_addresses_text(spec: Object, status: Object) -> str:
     """The column EXTERNAL-IP: the name, the addresses, or `<pending>` for a load balancer without any."""
     if spec.get("type") == "ExternalName":
         return str(spec.get("externalName", ""))
     addresses = list(spec.get("externalIPs") or [])
     if spec.get("type") == "LoadBalancer":
         ingress = (status.get("loadBalancer") or {}).get("ingress") or []
-        addresses = [entry.get("ip") or entry.get("hostname", "") for entry in ingress] + addresses
+        addresses = [ingress_item.get("ip") or ingress_item.get("hostname", "") for ingress_item in ingress] + addresses
         return ",".join(addresses) or "<pending>"
     return printing.or_none(addresses)
 
 
-def _port_text(port: Object, moved: Mapping[int, int]) -> str:
-    """Port, node port and protocol; without a node port, the port to which it is `moved` on this machine, if any."""
-    inside = port.get("port", 0)
-    outside = port.get("nodePort") or moved.get(inside)
-    return f"{inside}:{outside}/{port['protocol']}" if outside else f"{inside}/{port['protocol']}"
+def _port_text(port: Object, moved_ports: Mapping[int, int]) -> str:
+    """`PORT:NODE_PORT/PROTOCOL`, or `PORT/PROTOCOL` without a node port.
+
+    Args:
+        port: an item of `spec.ports`.
+        moved_ports: port of the Service -> the port at which this machine really listens (`port_map`), which replaces a
+            missing node port.
+    """
+    number = port.get("port", 0)
+    outside_number = port.get("nodePort") or moved_ports.get(number)
+    return f"{number}:{outside_number}/{port['protocol']}" if outside_number else f"{number}/{port['protocol']}"
 
 
 def _cells(service: Object, _now_ns: int) -> list[Any]:
     """The cells of a table row: type, cluster IP, external addresses, ports, selector."""
-    spec, moved = service["spec"], port_map.of(service)
+    spec, moved_ports = service["spec"], port_map.of(service)
     return [
         spec.get("type", ""),
         spec.get("clusterIP") or printing.NONE,
-        _external(spec, service.get("status") or {}),
-        printing.or_none([_port_text(port, moved) for port in spec.get("ports") or []]),
+        _external_addresses_text(spec, service.get("status") or {}),
+        printing.or_none([_port_text(port, moved_ports) for port in spec.get("ports") or []]),
         printing.labels(spec.get("selector")),
     ]
 

@@ -16,49 +16,58 @@ from podscaler.api.resource.resources import Object
 _FAMILIES = ("IPv4", "IPv6")
 _POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 _ADDRESSES_MAX = 2
-_IPS, _POLICY = "spec.clusterIPs", "spec.ipFamilyPolicy"
+_CLUSTER_IPS_PATH, _POLICY_PATH = "spec.clusterIPs", "spec.ipFamilyPolicy"
 
 
 def related_errors(spec: Object) -> list[FieldError]:
     """The field errors of addresses, families and policy of a Service that is no ExternalName."""
     cluster_ips: list[str] = spec.get("clusterIPs") or []
-    errors = _link_errors(spec.get("clusterIP", ""), cluster_ips) + _name_errors(spec)
-    bad = _address_errors(cluster_ips)
-    if bad:
-        return errors + bad
-    errors += checks.holds(len(cluster_ips) <= _ADDRESSES_MAX, _IPS, cluster_ips, "may only hold up to 2 values")
+    errors = _link_errors(spec.get("clusterIP", ""), cluster_ips) + _family_errors(spec)
+    address_errors = _address_errors(cluster_ips)
+    if address_errors:
+        return errors + address_errors
+    errors += checks.holds(
+        len(cluster_ips) <= _ADDRESSES_MAX, _CLUSTER_IPS_PATH, cluster_ips, "may only hold up to 2 values"
+    )
     if len(cluster_ips) > 1 and len({_family(ip) for ip in cluster_ips}) == 1:
-        errors.append(invalid(_IPS, cluster_ips, "may specify no more than one IP for each IP family"))
+        errors.append(invalid(_CLUSTER_IPS_PATH, cluster_ips, "may specify no more than one IP for each IP family"))
     return errors + _match_errors(cluster_ips, spec.get("ipFamilies") or [])
 
 
-def _link_errors(address: str, cluster_ips: Sequence[str]) -> list[FieldError]:
-    if cluster_ips and not address:
-        return [invalid(_IPS, cluster_ips, "must be empty when `clusterIP` is not specified")]
-    if cluster_ips and address != cluster_ips[0]:
-        return [invalid(_IPS, cluster_ips, "first value must match `clusterIP`")]
+def _link_errors(cluster_ip: str, cluster_ips: Sequence[str]) -> list[FieldError]:
+    """The error of a `clusterIP` that is not the first of `clusterIPs`."""
+    if cluster_ips and not cluster_ip:
+        return [invalid(_CLUSTER_IPS_PATH, cluster_ips, "must be empty when `clusterIP` is not specified")]
+    if cluster_ips and cluster_ip != cluster_ips[0]:
+        return [invalid(_CLUSTER_IPS_PATH, cluster_ips, "first value must match `clusterIP`")]
     return []
 
 
-def _name_errors(spec: Object) -> list[FieldError]:
+def _family_errors(spec: Object) -> list[FieldError]:
     """Errors of the IP families and of their policy."""
-    seen: set[str] = set()
+    earlier_families: set[str] = set()
     errors = checks.each(
         spec.get("ipFamilies"),
         "spec.ipFamilies",
-        lambda family, at: checks.one_of(family, at, _FAMILIES) + checks.not_repeated(family, at, seen),
+        lambda family, item_path: (
+            checks.one_of(family, item_path, _FAMILIES) + checks.not_repeated(family, item_path, earlier_families)
+        ),
     )
-    return errors + checks.optional_one_of(spec.get("ipFamilyPolicy"), _POLICY, _POLICIES)
+    return errors + checks.optional_one_of(spec.get("ipFamilyPolicy"), _POLICY_PATH, _POLICIES)
 
 
 def _address_errors(cluster_ips: Sequence[str]) -> list[FieldError]:
     """Errors of the cluster IPs: addresses, or `None` alone for a headless Service."""
     if cluster_ips[:1] == ["None"]:
-        return checks.holds(len(cluster_ips) == 1, _IPS, cluster_ips, "'None' must be the first and only value")
+        return checks.holds(
+            len(cluster_ips) == 1, _CLUSTER_IPS_PATH, cluster_ips, "'None' must be the first and only value"
+        )
     return checks.each(
         cluster_ips,
-        _IPS,
-        lambda address, at: checks.holds(ip_addresses.find(address), at, address, ip_addresses.INVALID_MESSAGE),
+        _CLUSTER_IPS_PATH,
+        lambda address, item_path: checks.holds(
+            ip_addresses.find_address(address), item_path, address, ip_addresses.INVALID_MESSAGE
+        ),
     )
 
 
@@ -67,34 +76,43 @@ def _match_errors(cluster_ips: Sequence[str], families: Sequence[str]) -> list[F
     errors = []
     for index, (ip, family) in enumerate(zip(cluster_ips, families, strict=False)):
         if ip != "None" and family in _FAMILIES and _family(ip) != family:
-            text = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
-            errors.append(invalid(f"{_IPS}[{index}]", ip, text))
+            message = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
+            errors.append(invalid(f"{_CLUSTER_IPS_PATH}[{index}]", ip, message))
     return errors
 
 
 def cluster_errors(spec: Object) -> list[FieldError]:
     """The reasons why this cluster cannot allocate the addresses of a valid Service."""
     cluster_ips, families = spec.get("clusterIPs") or [], spec.get("ipFamilies") or []
-    errors = _single_errors(spec, cluster_ips, families)
+    errors = _single_stack_errors(spec, cluster_ips, families)
     for index, ip in enumerate(cluster_ips):
         if index >= len(families) and _family(ip) == "IPv6":
-            errors.append(invalid(f"{_IPS}[{index}]", cluster_ips, "IPv6 is not configured on this cluster"))
+            errors.append(
+                invalid(f"{_CLUSTER_IPS_PATH}[{index}]", cluster_ips, "IPv6 is not configured on this cluster")
+            )
     if errors or (cluster_ips[:1] == ["None"] and not spec.get("selector")):
         return errors
     if spec.get("ipFamilyPolicy") == "RequireDualStack":
-        errors.append(invalid(_POLICY, "RequireDualStack", "this cluster is not configured for dual-stack services"))
-    unknown = [index for index, family in enumerate(families) if family == "IPv6"]
+        errors.append(
+            invalid(_POLICY_PATH, "RequireDualStack", "this cluster is not configured for dual-stack services")
+        )
+    ipv6_indexes = [index for index, family in enumerate(families) if family == "IPv6"]
     return errors + [
-        invalid(f"spec.ipFamilies[{index}]", "IPv6", "not configured on this cluster") for index in unknown
+        invalid(f"spec.ipFamilies[{index}]", "IPv6", "not configured on this cluster") for index in ipv6_indexes
     ]
 
 
-def _single_errors(spec: Object, cluster_ips: Sequence[str], families: Sequence[str]) -> list[FieldError]:
+def _single_stack_errors(spec: Object, cluster_ips: Sequence[str], families: Sequence[str]) -> list[FieldError]:
+    """Field errors of several addresses or families in a Service whose family policy is SingleStack."""
     if spec.get("ipFamilyPolicy") != "SingleStack":
         return []
-    several = [("cluster IPs", cluster_ips), ("IP families", families)]
-    text = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
-    return [invalid(_POLICY, "SingleStack", text.format(noun)) for noun, values in several if len(values) > 1]
+    checked_fields = [("cluster IPs", cluster_ips), ("IP families", families)]
+    message_format = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
+    return [
+        invalid(_POLICY_PATH, "SingleStack", message_format.format(noun))
+        for noun, values in checked_fields
+        if len(values) > 1
+    ]
 
 
 def _family(address: str) -> str:
@@ -113,5 +131,5 @@ def set_defaults(spec: Object) -> None:
         spec["ipFamilies"] = families + other_families
         return
     spec.setdefault("ipFamilyPolicy", "SingleStack")
-    if all(_family(family) == "IPv4" for family in spec.get("clusterIPs") or ()):  # others are field errors
+    if all(_family(ip) == "IPv4" for ip in spec.get("clusterIPs") or ()):  # others are field errors
         spec.setdefault("ipFamilies", ["IPv4"])

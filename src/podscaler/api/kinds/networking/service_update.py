@@ -1,8 +1,9 @@
 """Carries the allocated addresses and ports of a Service over to its update, and drops those that it cannot have.
 
-Called by the record of Service, before validation. Allocated values that the client leaves out are copied from the
-stored object; a change of `clusterIP` alone changes `clusterIPs`, too; a change of the type removes fields that the new
-type does not have.
+Called by the record of Service, before validation; `new` and `old` are the specs of the update and of the stored
+Service, and `new` is changed in place. Allocated values that the client leaves out are copied from the stored spec; a
+change of `clusterIP` alone changes `clusterIPs`, too; a change of the type removes fields that the new type does not
+have.
 
 Source: kube-apiserver's storage and strategy of Services (allocated values, linked fields, fields of single types).
 """
@@ -30,7 +31,7 @@ def has_health_check(spec: Object) -> bool:
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
-def link_created(spec: Object) -> None:
+def copy_cluster_ip(spec: Object) -> None:
     """Copies the `clusterIP` of a new Service to empty `clusterIPs`, in place; the reverse is a field error."""
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
@@ -58,15 +59,15 @@ def _has_address(spec: Object) -> bool:
 def _keep_node_ports(new: Object, old: Object) -> None:
     """Copies node ports by port name; a node port that the client moved to another port is not copied."""
     reused_ports = set(_node_ports(new)) & set(_node_ports(old))
-    allocated = {port.get("name", ""): port.get("nodePort", 0) for port in old.get("ports") or []}
+    old_node_ports = {port.get("name", ""): port.get("nodePort", 0) for port in old.get("ports") or []}
     for port in new.get("ports") or []:
-        node_port = allocated.get(port.get("name", ""), 0)
+        node_port = old_node_ports.get(port.get("name", ""), 0)
         if not port.get("nodePort") and node_port and node_port not in reused_ports:
             port["nodePort"] = node_port
 
 
 def _link_addresses(new: Object, old: Object) -> None:
-    """`clusterIPs` follows a change of `clusterIP`, unless the client changed it as well."""
+    """Makes `clusterIPs` follow a change of `clusterIP`, unless the client changed `clusterIPs` as well."""
     if new.get("clusterIP", "") == old.get("clusterIP", "") or not _same_addresses(new, old):
         return
     if new.get("clusterIP"):
@@ -76,7 +77,7 @@ def _link_addresses(new: Object, old: Object) -> None:
 
 
 def _drop_address(new: Object, old: Object) -> None:
-    """Remove addresses that the update only repeats, if its type has none any more."""
+    """Removes addresses and families that the update only repeats, if its type has none any more."""
     if _has_address(new) or not _has_address(old):
         return
     if _same_addresses(new, old):
@@ -88,22 +89,23 @@ def _drop_address(new: Object, old: Object) -> None:
 
 
 def _drop_ports(new: Object, old: Object) -> None:
-    """Remove node ports and load balancer fields that the update only repeats, if its type has none any more."""
+    """Removes node ports and load balancer fields that the update only repeats, if its type has none any more."""
     if is_reached_through_nodes(old) and not is_reached_through_nodes(new) and _node_ports(new) == _node_ports(old):
         for port in new.get("ports") or []:
             port.pop("nodePort", None)
     if has_health_check(old) and not has_health_check(new):
-        _drop_same(new, old, "healthCheckNodePort")
+        _drop_unchanged(new, old, "healthCheckNodePort")
     if old.get("type") == "LoadBalancer" and new.get("type") != "LoadBalancer":
-        _drop_same(new, old, "allocateLoadBalancerNodePorts", "loadBalancerClass")
+        _drop_unchanged(new, old, "allocateLoadBalancerNodePorts", "loadBalancerClass")
     if is_reached_from_outside(old) and not is_reached_from_outside(new):
-        _drop_same(new, old, "externalTrafficPolicy")
+        _drop_unchanged(new, old, "externalTrafficPolicy")
 
 
-def _drop_same(new: Object, old: Object, *names: str) -> None:
-    for name in names:
-        if new.get(name) == old.get(name):
-            new.pop(name, None)
+def _drop_unchanged(new: Object, old: Object, *fields: str) -> None:
+    """Removes those of the named fields from `new` that have the value of `old`, in place."""
+    for field in fields:
+        if new.get(field) == old.get(field):
+            new.pop(field, None)
 
 
 def is_reached_from_outside(spec: Object) -> bool:

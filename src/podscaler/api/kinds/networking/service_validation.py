@@ -1,7 +1,8 @@
 """Validates a Service and its status: type, ports, session affinity, traffic policies, load balancer.
 
-Called by the record of Service; `validate_allocation` also before addresses and node ports are allocated.
-`service_family_validation` validates cluster IPs and IP families.
+Called by the record of Service; `validate_allocation` also before addresses and node ports are allocated. `spec` and
+`old_spec` arguments are the specs of the new and of the stored Service. `service_family_validation` validates cluster
+IPs and IP families. A new check of the spec alone: a call in `validate`.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """
@@ -21,24 +22,24 @@ _AFFINITIES = ("ClientIP", "None")
 _TRAFFIC_POLICIES = ("Cluster", "Local")
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _IP_MODES = ("Proxy", "VIP")
-_ONLY_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
+_ONLY_LOAD_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
 _DAY_S = 86_400
+"""The longest time for which a client may stay at one endpoint."""
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Service to be stored."""
     spec, old_spec = new["spec"], old["spec"] if old else None
     errors = _missing_ports_errors(spec)
-    errors += _port_errors(
-        spec.get("ports") or [], has_node_ports=spec.get("type") in service_update.TYPES_WITH_NODE_PORTS
-    )
+    has_node_ports = spec.get("type") in service_update.TYPES_WITH_NODE_PORTS
+    errors += _port_errors(spec.get("ports") or [], has_node_ports=has_node_ports)
     errors += metadata.label_errors(spec.get("selector") or {}, "spec.selector")
     errors += _affinity_errors(spec)
     errors += checks.one_of(spec.get("type", ""), "spec.type", _TYPES)
     errors += _cluster_ip_errors(spec)
     errors += _external_errors(spec)
     errors += traffic_errors(spec)
-    errors += _balancer_errors(spec, old_spec or {})
+    errors += _load_balancer_errors(spec, old_spec or {})
     if old_spec is not None and not errors:
         errors += _change_errors(spec, old_spec)
     return errors or allocation_errors(spec, old_spec, allocates_ports=False)
@@ -47,7 +48,10 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 def validate_allocation(new: Object, old: Object | None, *, is_dry: bool = False) -> list[FieldError]:
     """The field errors of values that cannot be allocated; where there are some, no others are reported.
 
-    A dry run (`is_dry`) allocates no ports, and checks none.
+    Args:
+        new: the Service to be stored.
+        old: the stored Service; None for a new one.
+        is_dry: whether this is a dry run, which allocates no ports and checks none.
     """
     spec, old_spec = new["spec"], old["spec"] if old else None
     if spec.get("type") == "ExternalName":
@@ -58,42 +62,44 @@ def validate_allocation(new: Object, old: Object | None, *, is_dry: bool = False
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of a Service: those of its load balancer's addresses."""
     path = "status.loadBalancer.ingress"
-    entries = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
-    if entries and new["spec"].get("type") != "LoadBalancer":
+    ingress = ((new.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+    if ingress and new["spec"].get("type") != "LoadBalancer":
         return [forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")]
-    return checks.each(entries, path, _load_balancer_errors)
+    return checks.each(ingress, path, _status_ingress_errors)
 
 
-def _load_balancer_errors(entry: Object, path: str) -> list[FieldError]:
-    """Errors of an entry of the status: an IP address with its mode, a host name."""
-    address, host, mode = entry.get("ip", ""), entry.get("hostname", ""), entry.get("ipMode")
+def _status_ingress_errors(ingress_item: Object, path: str) -> list[FieldError]:
+    """Field errors of one of `status.loadBalancer.ingress`: its IP address with the mode, and its host name."""
+    address, host, mode = ingress_item.get("ip", ""), ingress_item.get("hostname", ""), ingress_item.get("ipMode")
     errors = checks.holds(
-        not address or ip_addresses.find(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE
+        not address or ip_addresses.find_address(address), f"{path}.ip", address, ip_addresses.INVALID_MESSAGE
     )
     if mode is not None and not address:
         errors.append(forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set"))
     else:
         errors += checks.optional_one_of(mode, f"{path}.ipMode", _IP_MODES)
     errors += checks.well_formed_if_set(host, f"{path}.hostname", names.dns_subdomain_errors)
-    is_name = ip_addresses.find(host) is None
-    return errors + checks.holds(is_name, f"{path}.hostname", host, "must be a DNS name, not an IP address")
+    is_no_address = ip_addresses.find_address(host) is None
+    return errors + checks.holds(is_no_address, f"{path}.hostname", host, "must be a DNS name, not an IP address")
 
 
 def _missing_ports_errors(spec: Object) -> list[FieldError]:
+    """The error of missing ports; headless Services and those of type ExternalName need none."""
     if spec.get("ports") or spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None":
         return []
     return [required("spec.ports")]
 
 
 def _port_errors(service_ports: list[Object], *, has_node_ports: bool) -> list[FieldError]:
+    """Field errors of the ports; `has_node_ports`: whether the type of the Service has node ports."""
     errors = []
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for index, port in enumerate(service_ports):
         path, name = f"spec.ports[{index}]", port.get("name", "")
         if name or len(service_ports) > 1:
             errors += checks.required_form(name, f"{path}.name", names.dns_label_errors)
         if name:
-            errors += checks.not_repeated(name, f"{path}.name", seen)
+            errors += checks.not_repeated(name, f"{path}.name", earlier_names)
         errors += ports.number_errors(port.get("port", 0), f"{path}.port")
         errors += ports.protocol_errors(port.get("protocol", ""), f"{path}.protocol")
         errors += ports.target_errors(port.get("targetPort", 0), f"{path}.targetPort")
@@ -103,23 +109,23 @@ def _port_errors(service_ports: list[Object], *, has_node_ports: bool) -> list[F
 
 
 def _repeated_errors(service_ports: list[Object], field: str) -> list[FieldError]:
-    """The errors of ports whose protocol and number, which is in `field`, are those of an earlier port."""
-    numbers = [(port.get("protocol", ""), port.get(field, 0)) for port in service_ports]
-    repeated = [
-        (index, *numbers_of_port) for index, numbers_of_port in enumerate(numbers) if numbers_of_port in numbers[:index]
-    ]
-    if field == "nodePort":
-        return [duplicate(f"spec.ports[{index}].nodePort", number) for index, _, number in repeated if number]
-    return [
-        duplicate(
-            f"spec.ports[{index}]",
-            go_struct.printed({"protocol": protocol, "port": number, "targetPort": 0}, "core/v1.ServicePort"),
-        )
-        for index, protocol, number in repeated
-    ]
+    """Field errors of ports that repeat protocol and number of an earlier one; `field`: `port` or `nodePort`."""
+    keys = [(port.get("protocol", ""), port.get(field, 0)) for port in service_ports]
+    errors = []
+    for index, key in enumerate(keys):
+        if key not in keys[:index]:
+            continue
+        protocol, number = key
+        if field == "port":
+            shown_port = {"protocol": protocol, "port": number, "targetPort": 0}
+            errors.append(duplicate(f"spec.ports[{index}]", go_struct.printed(shown_port, "core/v1.ServicePort")))
+        elif number:
+            errors.append(duplicate(f"spec.ports[{index}].nodePort", number))
+    return errors
 
 
 def _affinity_errors(spec: Object) -> list[FieldError]:
+    """Field errors of the session affinity and of its timeout, which is at most a day."""
     affinity = spec.get("sessionAffinity", "")
     if affinity not in _AFFINITIES:
         return [not_supported("spec.sessionAffinity", affinity, _AFFINITIES)]
@@ -131,16 +137,18 @@ def _affinity_errors(spec: Object) -> list[FieldError]:
 
 
 def _cluster_ip_errors(spec: Object) -> list[FieldError]:
+    """Field errors of cluster IPs and IP families, which some types must not have."""
     cluster_ips = spec.get("clusterIPs") or []
     if cluster_ips[:1] == ["None"] and spec.get("type") in service_update.TYPES_WITH_NODE_PORTS:
         return [invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {spec['type']} services")]
     if spec.get("type") == "ExternalName":
-        given_names = [name for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(name)]
-        return [forbidden(f"spec.{name}", "may not be set for ExternalName services") for name in given_names]
+        set_fields = [field for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(field)]
+        return [forbidden(f"spec.{field}", "may not be set for ExternalName services") for field in set_fields]
     return service_family_validation.related_errors(spec)
 
 
 def _external_errors(spec: Object) -> list[FieldError]:
+    """Field errors of `externalIPs`, and of `externalName`, which the type ExternalName requires."""
     errors = checks.each_well_formed(spec.get("externalIPs") or (), "spec.externalIPs", ip_addresses.endpoint_errors)
     if spec.get("type") != "ExternalName":
         return errors
@@ -148,84 +156,86 @@ def _external_errors(spec: Object) -> list[FieldError]:
     return errors + checks.required_form(name, "spec.externalName", names.dns_subdomain_errors)
 
 
-def _change_errors(new: Object, old: Object) -> list[FieldError]:
+def _change_errors(spec: Object, old_spec: Object) -> list[FieldError]:
     """The error of a changed cluster IP."""
-    if "ExternalName" in (new.get("type"), old.get("type")) or not old.get("clusterIPs"):
+    if "ExternalName" in (spec.get("type"), old_spec.get("type")) or not old_spec.get("clusterIPs"):
         return []
-    if (new.get("clusterIPs") or [])[:1] == old["clusterIPs"][:1]:
+    if (spec.get("clusterIPs") or [])[:1] == old_spec["clusterIPs"][:1]:
         return []
-    return [invalid("spec.clusterIPs[0]", new.get("clusterIPs"), "may not change once set")]
+    return [invalid("spec.clusterIPs[0]", spec.get("clusterIPs"), "may not change once set")]
 
 
 def traffic_errors(spec: Object) -> list[FieldError]:
     """The errors of the traffic policies, and of the port for health checks."""
-    outside, path = spec.get("externalTrafficPolicy"), "spec.externalTrafficPolicy"
+    external_policy, path = spec.get("externalTrafficPolicy"), "spec.externalTrafficPolicy"
     errors = checks.optional_one_of(spec.get("internalTrafficPolicy"), "spec.internalTrafficPolicy", _TRAFFIC_POLICIES)
-    if outside and not service_update.is_reached_from_outside(spec):
-        errors.append(invalid(path, outside, "may only be set for externally-accessible services"))
-    elif outside:
-        errors += checks.one_of(outside, path, _TRAFFIC_POLICIES)
-    number = spec.get("healthCheckNodePort", 0)
+    if external_policy and not service_update.is_reached_from_outside(spec):
+        errors.append(invalid(path, external_policy, "may only be set for externally-accessible services"))
+    elif external_policy:
+        errors += checks.one_of(external_policy, path, _TRAFFIC_POLICIES)
+    health_check_port = spec.get("healthCheckNodePort", 0)
     message = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-    is_allowed = not number or service_update.has_health_check(spec)
-    return errors + checks.holds(is_allowed, "spec.healthCheckNodePort", number, message)
+    is_allowed = not health_check_port or service_update.has_health_check(spec)
+    return errors + checks.holds(is_allowed, "spec.healthCheckNodePort", health_check_port, message)
 
 
-def _balancer_errors(spec: Object, old: Object) -> list[FieldError]:
+def _load_balancer_errors(spec: Object, old_spec: Object) -> list[FieldError]:
     """The errors of the fields for load balancers, and of trafficDistribution."""
-    ranges, path = spec.get("loadBalancerSourceRanges") or [], "spec.LoadBalancerSourceRanges"
-    errors = [forbidden(path, _ONLY_BALANCERS)] if ranges and not _is_balancer(spec) else []
-    errors += checks.each_well_formed((source_range.strip() for source_range in ranges), path, _range_messages)
-    if spec.get("allocateLoadBalancerNodePorts") is not None and not _is_balancer(spec):
-        errors.append(forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_BALANCERS))
-    errors += _class_errors(spec, old)
+    source_ranges, path = spec.get("loadBalancerSourceRanges") or [], "spec.LoadBalancerSourceRanges"
+    errors = [forbidden(path, _ONLY_LOAD_BALANCERS)] if source_ranges and not _is_load_balancer(spec) else []
+    errors += checks.each_well_formed((source_range.strip() for source_range in source_ranges), path, _range_messages)
+    if spec.get("allocateLoadBalancerNodePorts") is not None and not _is_load_balancer(spec):
+        errors.append(forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_LOAD_BALANCERS))
+    errors += _class_errors(spec, old_spec)
     return errors + checks.optional_one_of(spec.get("trafficDistribution"), "spec.trafficDistribution", _DISTRIBUTIONS)
 
 
 def _range_messages(source_range: str) -> list[str]:
+    """The messages about an invalid source range, which is a CIDR; leading zeros are no error here."""
     return [] if ip_addresses.find_network(source_range) else ip_addresses.network_errors(source_range)
 
 
-def _class_errors(spec: Object, old: Object) -> list[FieldError]:
+def _class_errors(spec: Object, old_spec: Object) -> list[FieldError]:
     """Errors of the load balancer's class, which only load balancers have, and which never changes."""
-    path, name = "spec.loadBalancerClass", spec.get("loadBalancerClass")
-    if _is_balancer(old) and _is_balancer(spec) and name != old.get("loadBalancerClass"):
-        return [invalid(path, name, "may not change once set")]
-    if name is not None and not _is_balancer(spec):
-        return [forbidden(path, _ONLY_BALANCERS)]
-    return checks.well_formed(name, path, names.label_key_errors)
+    path, class_name = "spec.loadBalancerClass", spec.get("loadBalancerClass")
+    if _is_load_balancer(old_spec) and _is_load_balancer(spec) and class_name != old_spec.get("loadBalancerClass"):
+        return [invalid(path, class_name, "may not change once set")]
+    if class_name is not None and not _is_load_balancer(spec):
+        return [forbidden(path, _ONLY_LOAD_BALANCERS)]
+    return checks.well_formed(class_name, path, names.label_key_errors)
 
 
-def _is_balancer(spec: Object) -> bool:
+def _is_load_balancer(spec: Object) -> bool:
     return spec.get("type") == "LoadBalancer"
 
 
-def allocation_errors(spec: Object, old: Object | None, *, allocates_ports: bool = True) -> list[FieldError]:
+def allocation_errors(spec: Object, old_spec: Object | None, *, allocates_ports: bool = True) -> list[FieldError]:
     """The reasons why a valid Service cannot have the addresses and ports that it names.
 
     Args:
         spec: the spec to be stored.
-        old: the stored spec; None for a new Service.
+        old_spec: the stored spec; None for a new Service.
         allocates_ports: whether node ports are checked, too.
     """
     if spec.get("type") == "ExternalName":
         return []
     errors = service_family_validation.cluster_errors(spec)
     if allocates_ports:
-        old_node_ports = {port.get("nodePort") for port in (old or {}).get("ports") or []}
+        old_node_ports = {port.get("nodePort") for port in (old_spec or {}).get("ports") or []}
         errors += checks.each(
-            spec.get("ports"), "spec.ports", lambda port, at: _node_port_errors(port, at, old_node_ports)
+            spec.get("ports"), "spec.ports", lambda port, item_path: _node_port_errors(port, item_path, old_node_ports)
         )
-    number, old_number = spec.get("healthCheckNodePort", 0), (old or {}).get("healthCheckNodePort", 0)
-    has_both = service_update.has_health_check(spec) and service_update.has_health_check(old or {})
-    if has_both and number != old_number:
+    health_check_port = spec.get("healthCheckNodePort", 0)
+    old_health_check_port = (old_spec or {}).get("healthCheckNodePort", 0)
+    has_both = service_update.has_health_check(spec) and service_update.has_health_check(old_spec or {})
+    if has_both and health_check_port != old_health_check_port:
         errors.append(forbidden("spec.healthCheckNodePort", checks.IMMUTABLE))
     return errors
 
 
 def _node_port_errors(port: Object, path: str, old_node_ports: Collection[int | None]) -> list[FieldError]:
-    """The error of a node port that is out of range, unless it is one of the stored (`old_node_ports`) ones."""
-    first, last = NODE_PORTS
-    number = port.get("nodePort") or first
-    message = f"provided port is not in the valid range. The range of valid ports is {first}-{last}"
-    return checks.holds(first <= number <= last or number in old_node_ports, f"{path}.nodePort", number, message)
+    """The error of a node port out of range; a stored port (`old_node_ports`) may stay."""
+    lowest, highest = NODE_PORTS
+    number = port.get("nodePort") or lowest
+    message = f"provided port is not in the valid range. The range of valid ports is {lowest}-{highest}"
+    return checks.holds(lowest <= number <= highest or number in old_node_ports, f"{path}.nodePort", number, message)

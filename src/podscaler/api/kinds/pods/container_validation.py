@@ -1,7 +1,7 @@
 """Validates the containers of a pod spec: names, images, ports, probes, lifecycle handlers, resources.
 
 Called by `pod_validation`. `env_validation`, `volumes.volume_validation` (mounts) and `security_context_validation`
-check the other fields of containers.
+check the other fields of containers. A check of a new field of all containers: a line in `_container_errors`.
 
 Source: kube-apiserver's messages (golden captures; the API reference of core/v1).
 """
@@ -32,51 +32,57 @@ _HEADER_NAME_MESSAGE = (
 _PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 
 
-def validate(spec: Object, path: str, volumes: frozenset[str]) -> list[FieldError]:
+def validate(spec: Object, path: str, volume_names: frozenset[str]) -> list[FieldError]:
     """The field errors of containers and init containers.
 
     Args:
         spec: a pod spec.
         path: the path of the spec.
-        volumes: the names of its volumes, which containers may mount.
+        volume_names: the names of its volumes, which containers may mount.
     """
     containers, init_containers = spec.get("containers") or [], spec.get("initContainers") or []
     if not containers:
         return [required(f"{path}.containers")]
-    seen: set[str] = set()
-    check = partial(_container_errors, volumes=volumes, seen=seen)
-    errors = checks.each(
-        containers, f"{path}.containers", lambda container, at: check(container, at) + _lifecycle_errors(container, at)
-    )
+    earlier_names: set[str] = set()
+    check_container = partial(_container_errors, volume_names=volume_names, earlier_names=earlier_names)
+    errors = []
+    for index, container in enumerate(containers):
+        item_path = f"{path}.containers[{index}]"
+        errors += check_container(container, item_path) + _lifecycle_errors(container, item_path)
     errors += _host_port_errors(containers, f"{path}.containers")
     has_host_users = spec.get("hostUsers") is not False
-    secure = partial(security_context_validation.container_errors, has_host_users=has_host_users)
-    errors += checks.each(containers, f"{path}.containers", secure) + checks.each(
-        init_containers, f"{path}.initContainers", secure
-    )
-    return errors + checks.each(
-        init_containers,
-        f"{path}.initContainers",
-        lambda container, at: check(container, at) + _init_errors(container, at),
-    )
+    check_security_context = partial(security_context_validation.container_errors, has_host_users=has_host_users)
+    errors += checks.each(containers, f"{path}.containers", check_security_context)
+    errors += checks.each(init_containers, f"{path}.initContainers", check_security_context)
+    for index, container in enumerate(init_containers):
+        item_path = f"{path}.initContainers[{index}]"
+        errors += check_container(container, item_path) + _init_errors(container, item_path)
+    return errors
 
 
-def _container_errors(container: Object, path: str, volumes: frozenset[str], seen: set[str]) -> list[FieldError]:
-    """Errors of a container; `seen` has the names of those before it, and gets its own."""
+def _container_errors(
+    container: Object, path: str, volume_names: frozenset[str], earlier_names: set[str]
+) -> list[FieldError]:
+    """Field errors of the fields that containers and init containers share.
+
+    Args:
+        volume_names: the names of the pod's volumes.
+        earlier_names: the names of the containers before this one; the name of this one is added.
+    """
     name, image = container.get("name", ""), container.get("image", "")
     errors = checks.required_form(name, f"{path}.name", names.dns_label_errors)
-    errors += checks.not_repeated(name, f"{path}.name", seen) if name else []
+    errors += checks.not_repeated(name, f"{path}.name", earlier_names) if name else []
     errors += checks.required_form(image, f"{path}.image", _image_messages)
     policy = container.get("terminationMessagePolicy")
     errors += checks.required_one_of(policy, f"{path}.terminationMessagePolicy", _MESSAGE_POLICIES)
     if container_ports := container.get("ports"):
         port_names: set[str] = set()
-        errors += checks.each(container_ports, f"{path}.ports", partial(_port_errors, seen=port_names))
+        errors += checks.each(container_ports, f"{path}.ports", partial(_port_errors, earlier_names=port_names))
     if variables := container.get("env"):
         errors += checks.each(variables, f"{path}.env", env_validation.variable_errors)
     if sources := container.get("envFrom"):
         errors += env_validation.source_errors(sources, f"{path}.envFrom")
-    errors += volume_validation.mount_errors(container, f"{path}.volumeMounts", volumes)
+    errors += volume_validation.mount_errors(container, f"{path}.volumeMounts", volume_names)
     errors += checks.required_one_of(container.get("imagePullPolicy"), f"{path}.imagePullPolicy", _PULL_POLICIES)
     resources = container.get("resources")
     return errors + _resource_errors(resources, f"{path}.resources") if resources else errors
@@ -93,16 +99,16 @@ def _init_errors(container: Object, path: str) -> list[FieldError]:
     if policy == "Always":
         return errors + _lifecycle_errors(container, path)
     message = "may not be set for init containers without restartPolicy=Always"
-    set_names = [name for name in ("lifecycle", *_PROBES) if container.get(name) is not None]
-    return errors + [forbidden(f"{path}.{name}", message) for name in set_names]
+    set_fields = [field for field in ("lifecycle", *_PROBES) if container.get(field) is not None]
+    return errors + [forbidden(f"{path}.{field}", message) for field in set_fields]
 
 
-def _port_errors(port: Object, path: str, seen: set[str]) -> list[FieldError]:
-    """Errors of a container's port; `seen` has the names of those before it."""
+def _port_errors(port: Object, path: str, earlier_names: set[str]) -> list[FieldError]:
+    """Field errors of a port of a container; its name is added to `earlier_names`, which must not repeat."""
     name, number, host_port = port.get("name", ""), port.get("containerPort", 0), port.get("hostPort")
     errors = checks.well_formed_if_set(name, f"{path}.name", ports.name_errors)
-    repeated = checks.not_repeated(name, f"{path}.name", seen) if name else []
-    errors += repeated if not errors else []
+    repetition_errors = checks.not_repeated(name, f"{path}.name", earlier_names) if name else []
+    errors = errors or repetition_errors
     field_path = f"{path}.containerPort"
     errors += ports.number_errors(number, field_path) if number else [required(field_path)]
     errors += ports.number_errors(host_port, f"{path}.hostPort") if host_port else []
@@ -111,13 +117,13 @@ def _port_errors(port: Object, path: str, seen: set[str]) -> list[FieldError]:
 
 def _host_port_errors(containers: list[Object], path: str) -> list[FieldError]:
     """The errors of host ports that two containers of a pod request."""
-    seen: set[str] = set()
+    earlier_ports: set[str] = set()
     errors = []
     for index, container in enumerate(containers):
-        for at, port in enumerate(container.get("ports") or []):
+        for port_index, port in enumerate(container.get("ports") or []):
             if port.get("hostPort"):
-                key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
-                errors += checks.not_repeated(key, f"{path}[{index}].ports[{at}].hostPort", seen)
+                host_port = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
+                errors += checks.not_repeated(host_port, f"{path}[{index}].ports[{port_index}].hostPort", earlier_ports)
     return errors
 
 
@@ -147,25 +153,24 @@ def _probe_errors(probe: Object, path: str) -> list[FieldError]:
 
 def _handler_errors(handler: Object, path: str) -> list[FieldError]:
     """The errors of the action of a probe or hook, which must be exactly one."""
-    set_handlers = [name for name in _HANDLERS if handler.get(name) is not None]
-    if not set_handlers:
+    set_types = [name for name in _HANDLERS if handler.get(name) is not None]
+    if not set_types:
         return [required(path, "must specify a handler type")]
-    errors = _action_errors(set_handlers[0], handler[set_handlers[0]], f"{path}.{set_handlers[0]}")
-    return errors + [
-        forbidden(f"{path}.{name}", "may not specify more than 1 handler type") for name in set_handlers[1:]
-    ]
+    handler_type, *other_types = set_types
+    errors = _action_errors(handler_type, handler[handler_type], f"{path}.{handler_type}")
+    return errors + [forbidden(f"{path}.{name}", "may not specify more than 1 handler type") for name in other_types]
 
 
-def _action_errors(kind: str, action: Object, path: str) -> list[FieldError]:
-    """Errors of a probe or lifecycle handler by its kind: exec, httpGet, tcpSocket, grpc, sleep."""
-    if kind == "exec":
+def _action_errors(handler_type: str, action: Object, path: str) -> list[FieldError]:
+    """Field errors of the action of a probe or hook; `handler_type` is one of _HANDLERS."""
+    if handler_type == "exec":
         return checks.present(action.get("command"), f"{path}.command")
-    if kind == "sleep":
+    if handler_type == "sleep":
         seconds = action.get("seconds", 0)
         return checks.holds(seconds >= 0, path, seconds, "must be greater than 0")
-    errors = checks.present(action.get("path"), f"{path}.path") if kind == "httpGet" else []
+    errors = checks.present(action.get("path"), f"{path}.path") if handler_type == "httpGet" else []
     errors += ports.target_errors(action.get("port", 0), f"{path}.port")
-    return errors + (_http_errors(action, path) if kind == "httpGet" else [])
+    return errors + (_http_errors(action, path) if handler_type == "httpGet" else [])
 
 
 def _http_errors(action: Object, path: str) -> list[FieldError]:
@@ -178,39 +183,47 @@ def _http_errors(action: Object, path: str) -> list[FieldError]:
 
 
 def _resource_errors(resources: Object, path: str) -> list[FieldError]:
-    """Errors of limits and requests, each of them and a request above its limit."""
+    """Field errors of limits and requests: of each amount, and of a request above its limit."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    parsed_limits = {name: Quantity.parse(str(limits[name])) for name in sorted(limits)}
-    parsed_requests = {name: Quantity.parse(str(requests[name])) for name in sorted(requests)}
-    errors = [e for name in parsed_limits for e in _amount_errors(name, limits, parsed_limits, f"{path}.limits")]
-    errors += [
-        e for name in parsed_requests for e in _amount_errors(name, requests, parsed_requests, f"{path}.requests")
-    ]
-    for name, amount in parsed_requests.items():
-        errors += _limit_errors(name, amount, parsed_limits.get(name), path)
+    limit_quantities = {name: Quantity.parse(str(limits[name])) for name in sorted(limits)}
+    request_quantities = {name: Quantity.parse(str(requests[name])) for name in sorted(requests)}
+    errors = []
+    for name in limit_quantities:
+        errors += _amount_errors(name, limits, limit_quantities, f"{path}.limits")
+    for name in request_quantities:
+        errors += _amount_errors(name, requests, request_quantities, f"{path}.requests")
+    for name, amount in request_quantities.items():
+        errors += _limit_errors(name, amount, limit_quantities.get(name), path)
     return errors
 
 
-def _amount_errors(name: str, amounts: Object, parsed: Mapping[str, Quantity], path: str) -> list[FieldError]:
-    """Errors of one amount, which is not negative, and whole for all but the divisible resources."""
-    item_path, amount = f"{path}[{name}]", parsed[name]
-    errors = checks.well_formed(name, item_path, names.container_resource_name_errors)
-    if amount.sign() < 0:
-        errors.append(invalid(item_path, amounts[name], checks.NOT_NEGATIVE))
-    elif _is_whole(name) and amount.milli_value() % 1000:
-        errors.append(invalid(item_path, amounts[name], "must be an integer"))
+def _amount_errors(name: str, amounts: Object, quantities: Mapping[str, Quantity], path: str) -> list[FieldError]:
+    """Field errors of one amount, which must not be negative, and must be whole for extended resources.
+
+    Args:
+        name: the resource.
+        amounts: resource -> amount as the client sent it, which messages show.
+        quantities: resource -> parsed amount.
+        path: the path of `amounts`.
+    """
+    amount_path, quantity = f"{path}[{name}]", quantities[name]
+    errors = checks.well_formed(name, amount_path, names.container_resource_name_errors)
+    if quantity.sign() < 0:
+        errors.append(invalid(amount_path, amounts[name], checks.NOT_NEGATIVE))
+    elif _is_whole(name) and quantity.milli_value() % 1000:
+        errors.append(invalid(amount_path, amounts[name], "must be an integer"))
     return errors
 
 
-def _limit_errors(name: str, amount: Quantity, limit: Quantity | None, path: str) -> list[FieldError]:
-    """The error of a request that does not fit its limit; resources in whole units cannot be overcommitted."""
+def _limit_errors(name: str, request: Quantity, limit: Quantity | None, path: str) -> list[FieldError]:
+    """The error of a request above its limit; resources in whole units need a limit equal to the request."""
     if limit is None:
         message = "Limit must be set for non overcommitable resources"
         return [required(f"{path}.limits", message)] if _is_whole(name) else []
-    if _is_whole(name) and amount != limit:
-        return [invalid(f"{path}.requests", str(amount), f"must be equal to {name} limit of {limit}")]
-    if amount > limit:
-        return [invalid(f"{path}.requests", str(amount), f"must be less than or equal to {name} limit of {limit}")]
+    if _is_whole(name) and request != limit:
+        return [invalid(f"{path}.requests", str(request), f"must be equal to {name} limit of {limit}")]
+    if request > limit:
+        return [invalid(f"{path}.requests", str(request), f"must be less than or equal to {name} limit of {limit}")]
     return []
 
 

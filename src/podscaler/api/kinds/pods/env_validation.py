@@ -1,6 +1,6 @@
 """Validates the environment variables of a container: `env` and `envFrom`.
 
-Called by `container_validation`.
+Called by `container_validation`. A new source of a variable: an entry of _SOURCES, and a case in `_reference_errors`.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """
@@ -27,7 +27,7 @@ def _name_messages(name: str) -> list[str]:
 
 
 def variable_errors(variable: Object, path: str) -> list[FieldError]:
-    """The field errors of one variable."""
+    """The field errors of one variable, an item of `env`."""
     errors = checks.required_form(variable.get("name", ""), f"{path}.name", _name_messages)
     if (source := variable.get("valueFrom")) is not None:
         errors += _value_source_errors(source, variable.get("value", ""), f"{path}.valueFrom")
@@ -42,13 +42,8 @@ def source_errors(sources: list[Object], path: str) -> list[FieldError]:
         errors += checks.well_formed_if_set(source.get("prefix"), f"{item_path}.prefix", _name_messages)
         set_sources = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
         if len(set_sources) != 1:
-            errors.append(
-                invalid(
-                    path,
-                    "",
-                    _SECOND_SOURCE_MESSAGE if set_sources else "must specify one of: `configMapRef` or `secretRef`",
-                )
-            )
+            message = _SECOND_SOURCE_MESSAGE if set_sources else "must specify one of: `configMapRef` or `secretRef`"
+            errors.append(invalid(path, "", message))
         for name in set_sources:
             errors += checks.present(source[name].get("name"), f"{item_path}.{name}.name")
     return errors
@@ -68,7 +63,7 @@ def _value_source_errors(source: Object, value: str, path: str) -> list[FieldErr
 
 
 def _reference_errors(source_type: str, source: Object, path: str) -> list[FieldError]:
-    """Errors of one source of a variable."""
+    """Field errors of one source of a variable; `source_type` is one of _SOURCES."""
     if source_type == "fieldRef":
         return downward_validation.field_errors(source, path, downward_validation.VARIABLE_FIELDS)
     if source_type == "resourceFieldRef":
@@ -84,6 +79,6 @@ def _file_key_errors(source: Object, path: str) -> list[FieldError]:
     errors = checks.required_form(source.get("key", ""), f"{path}.key", _name_messages)
     errors += checks.required_form(source.get("volumeName", ""), f"{path}.volumeName", names.dns_label_errors)
     file_path = source.get("path", "")
-    return errors + (
-        volume_paths.backstep_errors(file_path, f"{path}.path") if file_path else [required(f"{path}.path")]
-    )
+    if not file_path:
+        return [*errors, required(f"{path}.path")]
+    return errors + volume_paths.backstep_errors(file_path, f"{path}.path")

@@ -1,7 +1,8 @@
 """Resource definition of Pod (core/v1): hooks of writes, fields that an update may change, deletion, selectable fields.
 
-`api.kinds.catalog` lists it for the API server. Source: golden captures; the API reference
-of core/v1; kube-apiserver's messages.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: golden captures; the API reference of core/v1; kube-apiserver's messages.
 """
 
 from podscaler.api.kinds.pods import pod_admission, pod_defaults, pod_table, pod_validation, pod_warnings
@@ -29,22 +30,22 @@ def _prepare_status_update(new: Object, old: Object) -> None:
 
 
 def _prepare_binding(new: Object, old: Object) -> None:
-    """The subresource `binding` sets spec.nodeName and the status."""
+    """Sets only `spec.nodeName` of the stored pod, and its status; in place, for the subresource `binding`."""
     new["spec"] = {**(old.get("spec") or {}), "nodeName": (new.get("spec") or {}).get("nodeName", "")}
 
 
 def _grace_period_s(pod: Object, requested_s: int | None) -> int:
-    """The grace period of a delete: 0 for a pod that is on no node, or has ended; a negative one counts as a second."""
+    """The grace period of a delete: 0 for a pod on no node and for one that has ended; 1 in place of a negative one."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
         return 0
-    own_s = int(spec.get("terminationGracePeriodSeconds", pod_defaults.GRACE_PERIOD_S))
-    period_s = own_s if requested_s is None else requested_s
+    pod_period_s = int(spec.get("terminationGracePeriodSeconds", pod_defaults.GRACE_PERIOD_S))
+    period_s = pod_period_s if requested_s is None else requested_s
     return period_s if period_s >= 0 else 1
 
 
 def _fields(pod: Object) -> dict[str, str]:
-    """The values of the fields that field selectors of pods know."""
+    """Field selector of pods -> the value in this pod. A new selectable field: an entry here."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     return {
         "spec.nodeName": spec.get("nodeName", ""),
@@ -63,33 +64,36 @@ def _validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a Pod to be stored; a stored one can change in few fields."""
     if old is None:
         return pod_validation.validate_new(new)
-    errors = pod_validation.validate_spec(new.get("spec") or {}, "spec", is_template=False, old=old.get("spec"))
+    errors = pod_validation.validate_spec(new.get("spec") or {}, "spec", is_template=False, old_spec=old.get("spec"))
     if len(new["spec"].get("containers") or []) != len(old["spec"].get("containers") or []):
         return [*errors, forbidden("spec.containers", "pod updates may not add or remove containers")]
     if semantics.same(_immutable_part(new["spec"]), _immutable_part(old["spec"])):
         return errors + _toleration_errors(new["spec"], old["spec"])
-    changes = go_struct.difference(old["spec"], _with_mutable_fields_of(old["spec"], new["spec"]), "core/v1.PodSpec")
-    return [*errors, forbidden("spec", f"{_IMMUTABLE_MESSAGE}\n{changes}")]
+    difference = go_struct.difference(old["spec"], _with_mutable_fields_of(old["spec"], new["spec"]), "core/v1.PodSpec")
+    return [*errors, forbidden("spec", f"{_IMMUTABLE_MESSAGE}\n{difference}")]
 
 
 def _immutable_part(spec: Object) -> Object:
+    """A pod spec without the fields that an update may change."""
     return _with_mutable_fields_of({}, spec)
 
 
-def _with_mutable_fields_of(old: Object, new: Object) -> Object:
-    """`new` with the fields that an update may change as in `old`."""
-    fixed = {name: value for name, value in new.items() if name not in _MUTABLE_FIELDS}
-    fixed |= {name: old[name] for name in _MUTABLE_FIELDS if name in old}
-    for group in ("containers", "initContainers"):
-        if new.get(group):
-            fixed[group] = [
-                _with_image_of(old.get(group) or [], index, container) for index, container in enumerate(new[group])
+def _with_mutable_fields_of(old_spec: Object, new_spec: Object) -> Object:
+    """`new_spec` with the values of `old_spec` in all fields that an update may change."""
+    spec = {name: value for name, value in new_spec.items() if name not in _MUTABLE_FIELDS}
+    spec |= {name: old_spec[name] for name in _MUTABLE_FIELDS if name in old_spec}
+    for field in ("containers", "initContainers"):
+        if new_spec.get(field):
+            spec[field] = [
+                _with_image_of(old_spec.get(field) or [], index, container)
+                for index, container in enumerate(new_spec[field])
             ]
-    return fixed
+    return spec
 
 
-def _with_image_of(old: list[Object], index: int, container: Object) -> Object:
-    return {**container, "image": old[index].get("image", "") if index < len(old) else ""}
+def _with_image_of(old_containers: list[Object], index: int, container: Object) -> Object:
+    """A container with the image of the one at `index` of `old_containers`; empty if there is none."""
+    return {**container, "image": old_containers[index].get("image", "") if index < len(old_containers) else ""}
 
 
 def _toleration_errors(new: Object, old: Object) -> list[FieldError]:

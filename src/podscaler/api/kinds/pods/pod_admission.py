@@ -13,6 +13,7 @@ from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.resource.resources import Object
 
 _EVICTION_DELAY_S = 300
+"""How long a pod stays on a node that is not ready or unreachable."""
 
 
 def admit(pod: Object) -> None:
@@ -25,7 +26,7 @@ def admit(pod: Object) -> None:
 
 
 def readmit(pod: Object, old: Object) -> None:
-    """Sets, in place, the fields that admission had set and the client left out of an update."""
+    """Sets, in place, fields that admission set on create and an update left out; `old` is the stored pod."""
     spec = pod["spec"]
     tolerate(spec)
     for name in ("priority", "preemptionPolicy"):
@@ -40,7 +41,7 @@ def tolerate(spec: Object) -> None:
 
 
 def _add_toleration(spec: Object, taint: str) -> None:
-    """Tolerate a taint for five minutes, unless the pod says something else about it."""
+    """Adds a toleration of a taint for five minutes, unless the pod has one of its own."""
     tolerations = spec.setdefault("tolerations", [])
     if any(_covers(toleration, taint) for toleration in tolerations):
         return
@@ -54,15 +55,14 @@ def _covers(toleration: Object, taint: str) -> bool:
 
 
 def qos_class(spec: Object) -> str:
-    """The QoS class, by requests and limits of cpu and memory of all containers and init containers.
+    """The QoS class of a pod spec, by requests and limits of cpu and memory of all containers and init containers.
 
     Guaranteed if all have limits of both, equal to the requests; BestEffort if none has any; else Burstable.
     """
-    parts = [
-        container.get("resources") or {} for container in pod_defaults.containers({**spec, "ephemeralContainers": []})
-    ]
-    requests = [_positive(part.get("requests") or {}) for part in parts]
-    limits = [_positive(part.get("limits") or {}) for part in parts]
+    counted_containers = pod_defaults.containers({**spec, "ephemeralContainers": []})
+    container_resources = [container.get("resources") or {} for container in counted_containers]
+    requests = [_positive_amounts(resources.get("requests") or {}) for resources in container_resources]
+    limits = [_positive_amounts(resources.get("limits") or {}) for resources in container_resources]
     if not any(requests) and not any(limits):
         return "BestEffort"
     if all(set(limit) == {"cpu", "memory"} for limit in limits) and _all_equal(requests, limits):
@@ -70,7 +70,8 @@ def qos_class(spec: Object) -> str:
     return "Burstable"
 
 
-def _positive(amounts: Object) -> dict[str, Quantity]:
+def _positive_amounts(amounts: Object) -> dict[str, Quantity]:
+    """The amounts of cpu and memory above zero, by name; `amounts` is a ResourceList."""
     parsed = {name: Quantity.parse(str(amounts[name])) for name in ("cpu", "memory") if name in amounts}
     return {name: amount for name, amount in parsed.items() if amount > Quantity.parse("0")}
 

@@ -1,7 +1,7 @@
 """Applies the PriorityClass and the RuntimeClass of a new pod to its spec.
 
-Called by `podscaler.controlplane.admission.pod_classes`, which looks the classes up. Functions change the spec in
-place, and return the reason to reject the pod; empty to admit it.
+Called by `podscaler.controlplane.admission.pod_classes`, which looks the classes up. Functions change the pod spec in
+place, and return a message about why the pod is rejected; an empty one admits it.
 
 Source: Kubernetes' admission plugins Priority and RuntimeClass, and their merging of tolerations.
 """
@@ -18,16 +18,25 @@ _NO_CLASS: Object = {"value": 0, "preemptionPolicy": DEFAULT_POLICY}
 def apply_priority_class(spec: Object, priority_class: Object | None) -> str:
     """Sets the priority of the class (0 without a class); a pod with another priority is rejected."""
     class_or_default = priority_class or _NO_CLASS
-    error = _compute(spec, "priority", class_or_default.get("value", 0), "integer value of priority")
+    rejection_message = _set_class_value(
+        spec, "priority", class_or_default.get("value", 0), "integer value of priority"
+    )
     policy = class_or_default.get("preemptionPolicy")
-    return error or (_compute(spec, "preemptionPolicy", policy, "string value of PreemptionPolicy") if policy else "")
+    if rejection_message or not policy:
+        return rejection_message
+    return _set_class_value(spec, "preemptionPolicy", policy, "string value of PreemptionPolicy")
 
 
-def _compute(spec: Object, name: str, computed: object, word: str) -> str:
-    if spec.get(name) not in (None, computed):
-        reason = f"must not be provided in pod spec; priority admission controller computed {computed}"
-        return f"the {word} ({spec[name]}) {reason} from the given PriorityClass name"
-    spec[name] = computed
+def _set_class_value(spec: Object, field: str, class_value: object, description: str) -> str:
+    """Sets a field of the pod spec to the value of the class; rejects a pod that has another value.
+
+    Args:
+        description: what the message calls the field.
+    """
+    if spec.get(field) not in (None, class_value):
+        reason = f"must not be provided in pod spec; priority admission controller computed {class_value}"
+        return f"the {description} ({spec[field]}) {reason} from the given PriorityClass name"
+    spec[field] = class_value
     return ""
 
 
@@ -38,15 +47,15 @@ def apply_runtime_class(spec: Object, runtime_class: Object | None) -> str:
 
 
 def _set_overhead(spec: Object, overhead: Object | None) -> str:
-    """Set the overhead of the RuntimeClass; returns why the pod is rejected, empty if it is not."""
+    """Sets the overhead of the RuntimeClass; rejects a pod that has another overhead."""
     if overhead is None:
-        no_overhead_in_class = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-        return no_overhead_in_class if spec.get("overhead") else ""
-    fixed = overhead.get("podFixed") or {}
-    if spec.get("overhead") and _amounts(spec["overhead"]) != _amounts(fixed):
+        message = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        return message if spec.get("overhead") else ""
+    pod_fixed = overhead.get("podFixed") or {}
+    if spec.get("overhead") and _amounts(spec["overhead"]) != _amounts(pod_fixed):
         return "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-    if fixed:
-        spec["overhead"] = dict(fixed)
+    if pod_fixed:
+        spec["overhead"] = dict(pod_fixed)
     return ""
 
 
@@ -55,31 +64,29 @@ def _amounts(resources: Object) -> dict[str, Quantity]:
 
 
 def _set_scheduling(spec: Object, scheduling: Object) -> str:
-    """Add the node selector and tolerations of the RuntimeClass; returns why the pod is rejected, empty if not."""
-    selector = dict(spec.get("nodeSelector") or {})
+    """Adds the node selector and the tolerations of the RuntimeClass; rejects a pod with a conflicting selector."""
+    node_selector = dict(spec.get("nodeSelector") or {})
     for key, value in sorted((scheduling.get("nodeSelector") or {}).items()):
-        pod_value = selector.setdefault(key, value)
+        pod_value = node_selector.setdefault(key, value)
         if pod_value != value:
             requirement = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}"
             return f"conflict: {requirement}; pod.spec.nodeSelector[{key}] = {pod_value}"
-    if selector:
-        spec["nodeSelector"] = selector
+    if node_selector:
+        spec["nodeSelector"] = node_selector
     if scheduling.get("tolerations"):
-        spec["tolerations"] = merged(spec.get("tolerations") or [], scheduling["tolerations"])
+        spec["tolerations"] = merge_tolerations(spec.get("tolerations") or [], scheduling["tolerations"])
     return ""
 
 
-def merged(first: Sequence[Object], second: Sequence[Object]) -> list[Object]:
-    """Both lists of tolerations without those that others cover; of equal ones the first is kept."""
-    tolerations = [*first, *second]
-    result: list[Object] = []
+def merge_tolerations(pod_tolerations: Sequence[Object], class_tolerations: Sequence[Object]) -> list[Object]:
+    """All tolerations of both lists, without those that another one covers; of equal ones the first is kept."""
+    tolerations = [*pod_tolerations, *class_tolerations]
+    merged: list[Object] = []
     for index, toleration in enumerate(tolerations):
-        later = (other for other in tolerations[index + 1 :] if other != toleration)
-        if not any(_covers(other, toleration) for other in result) and not any(
-            _covers(other, toleration) for other in later
-        ):
-            result.append(toleration)
-    return result
+        later_tolerations = [other for other in tolerations[index + 1 :] if other != toleration]
+        if not any(_covers(other, toleration) for other in [*merged, *later_tolerations]):
+            merged.append(toleration)
+    return merged
 
 
 def _covers(wide: Object, narrow: Object) -> bool:
@@ -91,13 +98,14 @@ def _covers(wide: Object, narrow: Object) -> bool:
         return False
     if wide.get("effect") and wide["effect"] != narrow.get("effect", ""):
         return False
-    if wide.get("effect") == "NoExecute" and not _lasts_as_long(wide, narrow):
+    if wide.get("effect") == "NoExecute" and not _tolerates_as_long(wide, narrow):
         return False
     if wide.get("operator") == "Exists":
         return True
     return narrow.get("operator") == "Equal" and wide.get("value", "") == narrow.get("value", "")
 
 
-def _lasts_as_long(wide: Object, narrow: Object) -> bool:
-    limit_s, wanted_s = wide.get("tolerationSeconds"), narrow.get("tolerationSeconds")
-    return limit_s is None or (wanted_s is not None and wanted_s <= limit_s)
+def _tolerates_as_long(wide: Object, narrow: Object) -> bool:
+    """Whether `wide` tolerates a NoExecute taint at least as long as `narrow`; None is without end."""
+    wide_s, narrow_s = wide.get("tolerationSeconds"), narrow.get("tolerationSeconds")
+    return wide_s is None or (narrow_s is not None and narrow_s <= wide_s)

@@ -12,8 +12,10 @@ from typing import Any
 from podscaler.api.resource.resources import Object
 
 GRACE_PERIOD_S = 30
+"""The time that a pod has to end after a deletion, if it does not say otherwise."""
 
 _DEFAULT_FILE_MODE = 0o644
+_DEFAULT_TOKEN_EXPIRATION_S = 3600
 
 
 def set_pod_defaults(pod: Object) -> None:
@@ -47,9 +49,9 @@ def set_pod_spec_defaults(spec: Object) -> None:
 
 
 def containers(spec: Object) -> Iterator[Object]:
-    """All containers of a pod spec: init containers, containers, ephemeral containers."""
-    for group in ("initContainers", "containers", "ephemeralContainers"):
-        yield from spec.get(group) or []
+    """Yields all containers of a pod spec: init containers, containers, ephemeral containers."""
+    for field in ("initContainers", "containers", "ephemeralContainers"):
+        yield from spec.get(field) or []
 
 
 def _mirror_service_account(spec: Object) -> None:
@@ -60,7 +62,7 @@ def _mirror_service_account(spec: Object) -> None:
 
 
 def _set_container_defaults(container: Object, *, host_network: bool) -> None:
-    """Set the defaults of a container; with the host's network each port is a host port too."""
+    """Sets the defaults of a container, in place; with the host network each port is a host port, too."""
     container.setdefault("imagePullPolicy", _pull_policy(container.get("image", "")))
     container.setdefault("resources", {})
     container.setdefault("terminationMessagePath", "/dev/termination-log")
@@ -71,8 +73,8 @@ def _set_container_defaults(container: Object, *, host_network: bool) -> None:
             port.setdefault("hostPort", port.get("containerPort", 0))
     for variable in container.get("env") or []:
         _set_source_defaults(variable.get("valueFrom") or {})
-    for kind in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if probe := container.get(kind):
+    for probe_field in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if probe := container.get(probe_field):
             _set_probe_defaults(probe)
     for hook in ("postStart", "preStop"):
         _set_http_defaults((container.get("lifecycle") or {}).get(hook) or {})
@@ -87,25 +89,32 @@ def _pull_policy(image: str) -> str:
 
 
 def _set_source_defaults(source: Object) -> None:
-    if field := source.get("fieldRef"):
-        field.setdefault("apiVersion", "v1")
-    if file := source.get("fileKeyRef"):
-        file.setdefault("optional", False)
+    """Sets the defaults of the source of a variable or of a file of the downward API, in place."""
+    if field_ref := source.get("fieldRef"):
+        field_ref.setdefault("apiVersion", "v1")
+    if file_key_ref := source.get("fileKeyRef"):
+        file_key_ref.setdefault("optional", False)
 
 
 def _set_probe_defaults(probe: Object) -> None:
+    """Sets the defaults of a probe, in place."""
     # Zero means unset for these four; a client that sends 0 gets the default as well.
-    for key, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
-        probe[key] = probe.get(key) or value
+    for field, default in (
+        ("timeoutSeconds", 1),
+        ("periodSeconds", 10),
+        ("successThreshold", 1),
+        ("failureThreshold", 3),
+    ):
+        probe[field] = probe.get(field) or default
     _set_http_defaults(probe)
     if grpc := probe.get("grpc"):
         grpc.setdefault("service", "")
 
 
 def _set_http_defaults(handler: Object) -> None:
-    if (http := handler.get("httpGet")) is not None:
-        http["path"] = http.get("path") or "/"
-        http["scheme"] = http.get("scheme") or "HTTP"
+    if (http_get := handler.get("httpGet")) is not None:
+        http_get["path"] = http_get.get("path") or "/"
+        http_get["scheme"] = http_get.get("scheme") or "HTTP"
 
 
 def _set_requests_defaults(resources: Object) -> None:
@@ -117,8 +126,8 @@ def _set_volume_defaults(volume: Object) -> None:
     """Set the defaults of a volume; one without any source is an emptyDir."""
     if set(volume) <= {"name"}:
         volume["emptyDir"] = {}
-    for kind in ("secret", "configMap", "downwardAPI", "projected"):
-        if (source := volume.get(kind)) is not None:
+    for source_type in ("secret", "configMap", "downwardAPI", "projected"):
+        if (source := volume.get(source_type)) is not None:
             source.setdefault("defaultMode", _DEFAULT_FILE_MODE)
     if (host_path := volume.get("hostPath")) is not None:
         host_path.setdefault("type", "")
@@ -126,9 +135,9 @@ def _set_volume_defaults(volume: Object) -> None:
     for source in (volume.get("projected") or {}).get("sources") or []:
         _set_files_defaults(source.get("downwardAPI") or {})
         if (token := source.get("serviceAccountToken")) is not None:
-            token.setdefault("expirationSeconds", 3600)
+            token.setdefault("expirationSeconds", _DEFAULT_TOKEN_EXPIRATION_S)
 
 
-def _set_files_defaults(downward: dict[str, Any]) -> None:
-    for item in downward.get("items") or []:
-        _set_source_defaults(item)
+def _set_files_defaults(downward_api: dict[str, Any]) -> None:
+    for file in downward_api.get("items") or []:
+        _set_source_defaults(file)

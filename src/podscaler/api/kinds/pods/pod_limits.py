@@ -1,9 +1,9 @@
 """Applies a LimitRange to a new pod: sets missing requests and limits of its containers, and checks the others.
 
-Requests of PersistentVolumeClaims are checked alone.
-
-Called by `podscaler.controlplane.admission.limit_ranges`. Requests that a LimitRange sets count for autoscalers, whose
-utilization targets are in percent of requests.
+Called by `podscaler.controlplane.admission.limit_ranges`, also for the requests of PersistentVolumeClaims, which are
+only checked. An item of `spec.limits` of a LimitRange has a type (Container, Pod, PersistentVolumeClaim) and amounts by
+resource name: `min`, `max`, `default`, `defaultRequest`, `maxLimitRequestRatio`. Requests that a LimitRange sets count
+for autoscalers, whose utilization targets are in percent of requests.
 
 Source: Kubernetes' admission plugin LimitRanger, its annotation and its messages.
 """
@@ -15,61 +15,72 @@ from podscaler.api.machinery.quantity import Quantity
 from podscaler.api.resource.resources import Object
 
 ANNOTATION = "kubernetes.io/limit-ranger"
-_GROUPS = (("containers", "container"), ("initContainers", "init container"))
+_CONTAINER_FIELDS = (("containers", "container"), ("initContainers", "init container"))
+"""(field of a pod spec, how messages name one of its containers)."""
 
 Amounts = Mapping[str, Quantity]
+"""Resource name -> amount."""
 
 
 def complete(pod: Object, limit_range: Object) -> None:
-    """Set the requests and limits that containers lack, in place, and list them in the annotation."""
+    """Sets the requests and limits that containers lack, and lists them in the annotation of the pod, in place."""
     limits, requests = _defaults(limit_range, "default"), _defaults(limit_range, "defaultRequest")
-    notes = [
-        note
-        for group, description in _GROUPS
-        for container in pod["spec"].get(group) or []
-        for note in _complete_container(container, requests, limits, description)
-    ]
+    notes: list[str] = []
+    for field, description in _CONTAINER_FIELDS:
+        for container in pod["spec"].get(field) or []:
+            notes += _complete_container(container, requests, limits, description)
     if notes:
         annotations = pod["metadata"].get("annotations") or {}
         pod["metadata"]["annotations"] = annotations | {ANNOTATION: f"LimitRanger plugin set: {'; '.join(notes)}"}
 
 
-def _defaults(limit_range: Object, part: str) -> dict[str, str]:
+def _defaults(limit_range: Object, amount_field: str) -> dict[str, str]:
+    """The default limits (`default`) or requests (`defaultRequest`) of containers, by resource name."""
     defaults: dict[str, str] = {}
-    for item in _items(limit_range, "Container"):
-        defaults |= item.get(part) or {}
+    for limit_item in _items(limit_range, "Container"):
+        defaults |= limit_item.get(amount_field) or {}
     return defaults
 
 
-def _items(limit_range: Object, kind: str) -> Iterator[Object]:
-    for limit in (limit_range.get("spec") or {}).get("limits") or []:
-        if limit.get("type") == kind:
-            yield limit
+def _items(limit_range: Object, limit_type: str) -> Iterator[Object]:
+    """Yields the items of a LimitRange that have the type."""
+    for limit_item in (limit_range.get("spec") or {}).get("limits") or []:
+        if limit_item.get("type") == limit_type:
+            yield limit_item
 
 
 def _complete_container(
     container: Object, requests: Mapping[str, str], limits: Mapping[str, str], description: str
 ) -> Iterator[str]:
-    """Add missing requests and limits; yields what was added, for the annotation of the pod."""
-    for part, default_amounts, word in (("requests", requests, "request"), ("limits", limits, "limit")):
+    """Sets missing requests and limits of a container, in place.
+
+    Args:
+        requests: default requests, by resource name.
+        limits: default limits, by resource name.
+        description: how the notes name the container.
+
+    Yields a note for the annotation of the pod about requests that were set, and one about limits.
+    """
+    for field, default_amounts, noun in (("requests", requests, "request"), ("limits", limits, "limit")):
         resources = container.setdefault("resources", {})
-        amounts = resources.get(part) or {}
-        new = {name: amount for name, amount in default_amounts.items() if name not in amounts}
-        if new:
-            resources[part] = {**amounts, **new}
-            yield f"{', '.join(sorted(new))} {word} for {description} {container.get('name', '')}"
+        amounts = resources.get(field) or {}
+        missing_amounts = {name: amount for name, amount in default_amounts.items() if name not in amounts}
+        if missing_amounts:
+            resources[field] = {**amounts, **missing_amounts}
+            yield f"{', '.join(sorted(missing_amounts))} {noun} for {description} {container.get('name', '')}"
 
 
 def violations(pod: Object, limit_range: Object) -> list[str]:
     """The messages about requests and limits of a pod that the range does not allow; empty if it allows all."""
     spec, messages = pod["spec"], []
-    for limit in (limit_range.get("spec") or {}).get("limits") or []:
-        if limit.get("type") == "Container":
-            for group, _ in _GROUPS:
-                for container in spec.get(group) or []:
-                    messages += _errors(limit, _amounts(container, "requests"), _amounts(container, "limits"))
-        elif limit.get("type") == "Pod":
-            messages += _errors(limit, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
+    for limit_item in (limit_range.get("spec") or {}).get("limits") or []:
+        if limit_item.get("type") == "Container":
+            for field, _ in _CONTAINER_FIELDS:
+                for container in spec.get(field) or []:
+                    requests, limits = _amounts(container, "requests"), _amounts(container, "limits")
+                    messages += _item_violations(limit_item, requests, limits)
+        elif limit_item.get("type") == "Pod":
+            messages += _item_violations(limit_item, _pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
     return messages
 
 
@@ -77,80 +88,97 @@ def claim_violations(claim: Object, limit_range: Object) -> list[str]:
     """The messages about requests of a PersistentVolumeClaim that the range does not allow; empty if it allows all."""
     requests = _amounts(claim.get("spec") or {}, "requests")
     messages: list[str] = []
-    for item in _items(limit_range, "PersistentVolumeClaim"):
-        for bound, bounds in (("minimum", item.get("min")), ("maximum", item.get("max"))):
-            messages += _bound_violations(bound, item["type"], bounds or {}, (("request", requests), ("limit", {})))
+    for limit_item in _items(limit_range, "PersistentVolumeClaim"):
+        checked_amounts: tuple[tuple[str, Amounts], ...] = (("request", requests), ("limit", {}))
+        for bound_name, bounds in (("minimum", limit_item.get("min")), ("maximum", limit_item.get("max"))):
+            messages += _bound_violations(bound_name, limit_item["type"], bounds or {}, checked_amounts)
     return messages
 
 
-def _amounts(container: Object, part: str) -> dict[str, Quantity]:
-    amounts = (container.get("resources") or {}).get(part) or {}
+def _amounts(container_or_claim_spec: Object, field: str) -> dict[str, Quantity]:
+    """The `requests` or `limits` (`field`) of a container or a claim, by resource name."""
+    amounts = (container_or_claim_spec.get("resources") or {}).get(field) or {}
     return {name: Quantity.parse(str(amount)) for name, amount in amounts.items()}
 
 
-def _pod_amounts(spec: Object, part: str) -> dict[str, Quantity]:
-    """The requests (or limits) of a pod: the sum over containers and sidecars, at least those of any init container."""
-    inits = spec.get("initContainers") or []
-    together = [
+def _pod_amounts(spec: Object, field: str) -> dict[str, Quantity]:
+    """The `requests` or `limits` (`field`) of a pod, by resource name.
+
+    The sum over containers and sidecars, and at least the amount of each init container.
+    """
+    init_containers = spec.get("initContainers") or []
+    concurrent_containers = [
         *(spec.get("containers") or []),
-        *(init_container for init_container in inits if init_container.get("restartPolicy") == "Always"),
+        *(init_container for init_container in init_containers if init_container.get("restartPolicy") == "Always"),
     ]
-    total: dict[str, Quantity] = {}
-    for container in together:
-        for name, amount in _amounts(container, part).items():
-            total[name] = total[name] + amount if name in total else amount
-    for container in inits:
-        for name, amount in _amounts(container, part).items():
-            total[name] = max(total.get(name, amount), amount)
-    return total
+    totals: dict[str, Quantity] = {}
+    for container in concurrent_containers:
+        for name, amount in _amounts(container, field).items():
+            totals[name] = totals[name] + amount if name in totals else amount
+    for container in init_containers:
+        for name, amount in _amounts(container, field).items():
+            totals[name] = max(totals.get(name, amount), amount)
+    return totals
 
 
-def _errors(item: Object, requests: Amounts, limits: Amounts) -> list[str]:
-    """What one entry of a LimitRange forbids: too little, too much, too large a ratio of limit to request."""
-    kind = item["type"]
+def _item_violations(limit_item: Object, requests: Amounts, limits: Amounts) -> list[str]:
+    """The messages about requests and limits that one item forbids: too small, too large, too large a ratio."""
+    limit_type = limit_item["type"]
+    named_requests, named_limits = ("request", requests), ("limit", limits)
     return [
-        *_bound_violations("minimum", kind, item.get("min") or {}, (("request", requests), ("limit", limits))),
-        *_bound_violations("maximum", kind, item.get("max") or {}, (("limit", limits), ("request", requests))),
-        *_ratio_violations(kind, item.get("maxLimitRequestRatio") or {}, requests, limits),
+        *_bound_violations("minimum", limit_type, limit_item.get("min") or {}, (named_requests, named_limits)),
+        *_bound_violations("maximum", limit_type, limit_item.get("max") or {}, (named_limits, named_requests)),
+        *_ratio_violations(limit_type, limit_item.get("maxLimitRequestRatio") or {}, requests, limits),
     ]
 
 
 def _bound_violations(
-    bound: str, kind: str, bounds: Mapping[str, Any], amounts_by_part: tuple[tuple[str, Amounts], ...]
+    bound_name: str, limit_type: str, bounds: Mapping[str, Any], checked_amounts: tuple[tuple[str, Amounts], ...]
 ) -> Iterator[str]:
-    """The first of `amounts_by_part` must be there and keep to the bound, the other one only if it is there."""
-    (main, main_amounts), _ = amounts_by_part
+    """Yields a message for each resource whose amounts do not keep to its bound.
+
+    Args:
+        bound_name: `minimum` or `maximum`.
+        limit_type: the type of the item, for messages.
+        bounds: resource name -> bound.
+        checked_amounts: (`request` or `limit`, amounts by resource name). The first amounts must contain every resource
+            that has a bound; the others may lack it.
+    """
+    (required_description, required_amounts), _ = checked_amounts
     for name in sorted(bounds):
-        text, least = f"{bound} {name} usage per {kind} is {bounds[name]}", Quantity.parse(str(bounds[name]))
-        if name not in main_amounts:
-            yield f"{text}.  No {main} is specified"
+        bound = Quantity.parse(str(bounds[name]))
+        bound_text = f"{bound_name} {name} usage per {limit_type} is {bounds[name]}"
+        if name not in required_amounts:
+            yield f"{bound_text}.  No {required_description} is specified"
             continue
-        for description, amounts in amounts_by_part:
-            beyond = name in amounts and (amounts[name] < least if bound == "minimum" else least < amounts[name])
-            if beyond:
-                yield f"{text}, but {description} is {amounts[name]}"
+        for description, amounts in checked_amounts:
+            if name in amounts and _is_beyond(bound_name, bound, amounts[name]):
+                yield f"{bound_text}, but {description} is {amounts[name]}"
                 break
 
 
-def _ratio_violations(kind: str, ratios: Mapping[str, Any], requests: Amounts, limits: Amounts) -> Iterator[str]:
-    """Messages for limits that are more than `ratios` times the requests, or that one of both lacks."""
+def _is_beyond(bound_name: str, bound: Quantity, amount: Quantity) -> bool:
+    """Whether an amount is below the minimum, or above the maximum."""
+    return amount < bound if bound_name == "minimum" else bound < amount
+
+
+def _ratio_violations(limit_type: str, ratios: Mapping[str, Any], requests: Amounts, limits: Amounts) -> Iterator[str]:
+    """Yields a message for each resource whose limit is more than `ratios` times its request, or lacks one of both."""
     for name in sorted(ratios):
-        ratio_max = Quantity.parse(str(ratios[name]))
-        text = f"{name} max limit to request ratio per {kind} is {ratios[name]}"
-        missing = next(
-            (
-                description
-                for description, amounts in (("request", requests), ("limit", limits))
-                if not _is_set(amounts, name)
-            ),
-            "",
-        )
-        if missing:
-            yield f"{text}, but no {missing} is specified or {missing} is 0"
+        max_ratio = Quantity.parse(str(ratios[name]))
+        ratio_text = f"{name} max limit to request ratio per {limit_type} is {ratios[name]}"
+        missing_parts = [
+            description
+            for description, amounts in (("request", requests), ("limit", limits))
+            if not _is_set(amounts, name)
+        ]
+        if missing_parts:
+            missing_part = missing_parts[0]
+            yield f"{ratio_text}, but no {missing_part} is specified or {missing_part} is 0"
             continue
         ratio = limits[name].approximate_float() / requests[name].approximate_float()
-        if ratio > ratio_max.approximate_float():
-            yield f"{text}, but provided ratio is {ratio:f}"
+        if ratio > max_ratio.approximate_float():
+            yield f"{ratio_text}, but provided ratio is {ratio:f}"
 
 
 def _is_set(amounts: Amounts, name: str) -> bool:

@@ -1,7 +1,8 @@
 """The table that `kubectl get pods` prints: `web-1  1/2  CrashLoopBackOff  3 (10s ago)  5m`.
 
 PRINTER is part of the record of Pod. The status is, in rising precedence: the pod's phase or reason; the state of the
-first unfinished init container; of the first container that waits or has ended; Terminating.
+first unfinished init container; of the first container that waits or has ended; Terminating. Pods are JSON objects;
+`spec` and `status` arguments are these parts of one. A new column: in _COLUMNS and in `_cells`.
 
 Source: the columns and cells of kube-apiserver v1.37 (golden captures).
 """
@@ -22,16 +23,25 @@ class _Restarts:
     count: int = 0
     last_at: str = ""
 
-    def add(self, container: Object) -> None:
-        self.count += container.get("restartCount", 0)
-        last_terminated = (container.get("lastState") or {}).get("terminated") or {}
+    def add(self, container_status: Object) -> None:
+        """Adds the restarts in a container status."""
+        self.count += container_status.get("restartCount", 0)
+        last_terminated = (container_status.get("lastState") or {}).get("terminated") or {}
         # RFC 3339 texts in UTC with whole seconds sort like the instants that they name.
         self.last_at = max(self.last_at, last_terminated.get("finishedAt") or "")
 
 
 @dataclass(slots=True)
 class _Summary:
-    """The contents of the cells; `ready` counts containers, `sidecars` are the restarts of sidecars."""
+    """The contents of the cells that depend on several containers.
+
+    Attributes:
+        status: the column STATUS.
+        ready: the number of ready containers.
+        restarts: the number of restarts.
+        restarted_at: the time of the last restart, RFC 3339; empty without one.
+        sidecars: the restarts of sidecars, which also count when no init container runs any more.
+    """
 
     status: str
     ready: int = 0
@@ -48,15 +58,15 @@ def _cells(pod: Object, now_ns: int) -> list[Any]:
     return [
         f"{summary.ready}/{total}",
         summary.status,
-        _restarts(summary, now_ns),
-        _ip(status) or printing.NONE,
+        _restarts_text(summary, now_ns),
+        _pod_ip(status) or printing.NONE,
         spec.get("nodeName") or printing.NONE,
         status.get("nominatedNodeName") or printing.NONE,
-        _readiness_gates(spec, status),
+        _readiness_gates_text(spec, status),
     ]
 
 
-_ENDS = {
+_CONDITIONS_BY_PHASE = {
     phase: ({"type": "Completed", "status": "True", "reason": phase, "message": message},)
     for phase, message in (
         ("Succeeded", "The pod has completed successfully."),
@@ -66,8 +76,8 @@ _ENDS = {
 
 
 def _row_conditions(pod: Object) -> Sequence[Object]:
-    """The condition of the row of a pod that has ended."""
-    return _ENDS.get((pod.get("status") or {}).get("phase", ""), ())
+    """The conditions of the table row of a pod: one for a pod that has ended, else none."""
+    return _CONDITIONS_BY_PHASE.get((pod.get("status") or {}).get("phase", ""), ())
 
 
 _COLUMNS = tables.named(
@@ -90,8 +100,8 @@ def _summarize(pod: Object, spec: Object, status: Object) -> _Summary:
     summary = _Summary(status.get("reason") or status.get("phase", ""))
     if any(condition.get("reason") == "SchedulingGated" for condition in _conditions(status, "PodScheduled")):
         summary.status = "SchedulingGated"
-    initializing = _summarize_init_containers(summary, spec, status)
-    if not initializing or _is_true(status, "Initialized"):
+    is_initializing = _summarize_init_containers(summary, spec, status)
+    if not is_initializing or _is_true(status, "Initialized"):
         _summarize_containers(summary, status)
     if pod["metadata"].get("deletionTimestamp"):
         if status.get("reason") == "NodeLost":
@@ -102,49 +112,58 @@ def _summarize(pod: Object, spec: Object, status: Object) -> _Summary:
 
 
 def _summarize_init_containers(summary: _Summary, spec: Object, status: Object) -> bool:
-    """Whether the pod still initializes; sets the status by the first unfinished init container."""
+    """Sets the status by the first unfinished init container, and the restarts, in `summary`.
+
+    Returns whether the pod still initializes.
+    """
     sidecars = _sidecar_names(spec)
     all_restarts = _Restarts()
-    for index, container in enumerate(status.get("initContainerStatuses") or []):
-        is_sidecar = container.get("name") in sidecars
-        all_restarts.add(container)
+    for index, container_status in enumerate(status.get("initContainerStatuses") or []):
+        is_sidecar = container_status.get("name") in sidecars
+        all_restarts.add(container_status)
         summary.restarts, summary.restarted_at = all_restarts.count, all_restarts.last_at
         if is_sidecar:
-            summary.sidecars.add(container)
-        state = container.get("state") or {}
+            summary.sidecars.add(container_status)
+        state = container_status.get("state") or {}
         terminated = state.get("terminated")
         if terminated is not None and not terminated.get("exitCode"):
             continue
-        if is_sidecar and container.get("started"):
-            summary.ready += bool(container.get("ready"))
+        if is_sidecar and container_status.get("started"):
+            summary.ready += bool(container_status.get("ready"))
             continue
         summary.status = _init_status(state, index, len(spec.get("initContainers") or []))
         return True
     return False
 
 
-def _init_status(state: Object, index: int, count: int) -> str:
-    """The status while an init container runs: `Init:1/3`, or the reason why it waits or has ended."""
+def _init_status(state: Object, index: int, init_count: int) -> str:
+    """The column STATUS while an init container runs: `Init:1/3`, or the reason why it waits or has ended.
+
+    Args:
+        state: the state of the container.
+        index: how many init containers have finished.
+        init_count: how many there are.
+    """
     if (terminated := state.get("terminated")) is not None:
         return f"Init:{_end_reason(terminated)}"
-    waiting = (state.get("waiting") or {}).get("reason", "")
-    if waiting and waiting != "PodInitializing":
-        return f"Init:{waiting}"
-    return f"Init:{index}/{count}"
+    waiting_reason = (state.get("waiting") or {}).get("reason", "")
+    if waiting_reason and waiting_reason != "PodInitializing":
+        return f"Init:{waiting_reason}"
+    return f"Init:{index}/{init_count}"
 
 
 def _summarize_containers(summary: _Summary, status: Object) -> None:
-    """Count ready containers and restarts, and take the status of the first container that is not running."""
+    """Counts ready containers and restarts, and sets the status by the first container that does not run."""
     restarts = summary.sidecars
     is_running = False
-    for container in reversed(status.get("containerStatuses") or []):
-        restarts.add(container)
-        state = container.get("state") or {}
+    for container_status in reversed(status.get("containerStatuses") or []):
+        restarts.add(container_status)
+        state = container_status.get("state") or {}
         if waiting := (state.get("waiting") or {}).get("reason"):
             summary.status = waiting
         elif (terminated := state.get("terminated")) is not None:
             summary.status = _end_reason(terminated)
-        elif container.get("ready") and state.get("running") is not None:
+        elif container_status.get("ready") and state.get("running") is not None:
             is_running = True
             summary.ready += 1
     summary.restarts, summary.restarted_at = restarts.count, restarts.last_at
@@ -153,30 +172,36 @@ def _summarize_containers(summary: _Summary, status: Object) -> None:
 
 
 def _end_reason(terminated: Object) -> str:
+    """The reason why a container ended, else its signal or exit code; `terminated` is its terminated state."""
     if reason := terminated.get("reason"):
         return str(reason)
     return f"Signal:{terminated['signal']}" if terminated.get("signal") else f"ExitCode:{terminated.get('exitCode', 0)}"
 
 
-def _restarts(summary: _Summary, now_ns: int) -> str:
+def _restarts_text(summary: _Summary, now_ns: int) -> str:
+    """The column RESTARTS: `3 (10s ago)`, or the number alone if no time of a restart is known."""
     if summary.restarts and summary.restarted_at:
         return f"{summary.restarts} ({printing.age(summary.restarted_at, now_ns)} ago)"
     return str(summary.restarts)
 
 
-def _ip(status: Object) -> str:
+def _pod_ip(status: Object) -> str:
+    """The first IP address of a pod; empty before it has one."""
     pod_ips = status.get("podIPs") or []
     return str(pod_ips[0].get("ip", "") if pod_ips else status.get("podIP", ""))
 
 
-def _readiness_gates(spec: Object, status: Object) -> str:
+def _readiness_gates_text(spec: Object, status: Object) -> str:
+    """The column READINESS GATES: `TRUE/ALL`, or `<none>` for a pod without gates."""
     gates = spec.get("readinessGates") or []
     if not gates:
         return printing.NONE
-    return f"{sum(_is_true(status, gate.get('conditionType', '')) for gate in gates)}/{len(gates)}"
+    true_count = sum(_is_true(status, gate.get("conditionType", "")) for gate in gates)
+    return f"{true_count}/{len(gates)}"
 
 
 def _sidecar_names(spec: Object) -> set[str]:
+    """The names of the init containers that run beside the containers."""
     return {
         container.get("name", "")
         for container in spec.get("initContainers") or []
@@ -184,9 +209,9 @@ def _sidecar_names(spec: Object) -> set[str]:
     }
 
 
-def _conditions(status: Object, kind: str) -> list[Object]:
-    return [condition for condition in status.get("conditions") or [] if condition.get("type") == kind]
+def _conditions(status: Object, condition_type: str) -> list[Object]:
+    return [condition for condition in status.get("conditions") or [] if condition.get("type") == condition_type]
 
 
-def _is_true(status: Object, kind: str) -> bool:
-    return any(condition.get("status") == "True" for condition in _conditions(status, kind))
+def _is_true(status: Object, condition_type: str) -> bool:
+    return any(condition.get("status") == "True" for condition in _conditions(status, condition_type))

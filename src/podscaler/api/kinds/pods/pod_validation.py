@@ -1,7 +1,8 @@
 """Validates pod specs, alone (Pod) or in the template of a workload.
 
 Called by the record of Pod and by those of the workloads. Other modules of this package validate containers, scheduling
-and security contexts, `api.kinds.volumes` volumes; `validate_spec` calls them all.
+and security contexts, `api.kinds.volumes` volumes; `validate_spec` calls them all. The check of a new field of the spec
+is a call in `validate_spec`, in the order in which kube-apiserver reports errors.
 
 Source: kube-apiserver's messages (golden captures; the API reference of core/v1).
 """
@@ -42,32 +43,47 @@ def validate_new(pod: Object) -> list[FieldError]:
 
 
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
-    """The field errors of the status of a Pod: texts that are no IP addresses."""
+    """The field errors of the status of a Pod: invalid IP addresses."""
     status = new.get("status") or {}
     pod_ips = status.get("podIPs") or ([{"ip": status["podIP"]}] if status.get("podIP") else [])
     return checks.each([pod_ip.get("ip", "") for pod_ip in pod_ips], "status.podIPs", _address_errors)
 
 
 def _address_errors(ip: str, path: str) -> list[FieldError]:
-    return checks.holds(ip_addresses.find(ip), path, ip, ip_addresses.INVALID_MESSAGE)
+    return checks.holds(ip_addresses.find_address(ip), path, ip, ip_addresses.INVALID_MESSAGE)
 
 
 def validate_template(template: Object, path: str, *, old: Object | None = None) -> list[FieldError]:
-    """The field errors of a pod template; a pod spec that equals that of the stored template `old` has none."""
-    meta, spec = template.get("metadata") or {}, template.get("spec") or {}
-    errors = metadata.label_errors(meta.get("labels") or {}, f"{path}.labels")
-    errors += metadata.annotation_errors(meta.get("annotations") or {}, f"{path}.annotations")
+    """The field errors of a pod template.
+
+    Args:
+        template: the template with all defaults.
+        path: its path.
+        old: the stored template, None for a new one; a pod spec that equals the stored one is not validated.
+    """
+    template_metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
+    errors = metadata.label_errors(template_metadata.get("labels") or {}, f"{path}.labels")
+    errors += metadata.annotation_errors(template_metadata.get("annotations") or {}, f"{path}.annotations")
     old_spec = None if old is None else old.get("spec")
     if old is None or spec != old_spec:
-        errors += validate_spec(spec, f"{path}.spec", is_template=True, old=old_spec)
+        errors += validate_spec(spec, f"{path}.spec", is_template=True, old_spec=old_spec)
     return errors
 
 
-def validate_spec(spec: Object, path: str, *, is_template: bool, old: Object | None = None) -> list[FieldError]:
-    """The field errors of the pod spec at `path`; some are not reported if the stored spec `old` has them too."""
-    volumes = volume_validation.names_of(spec)
-    errors = volume_validation.validate(spec.get("volumes") or [], f"{path}.volumes", old=(old or {}).get("volumes"))
-    errors += container_validation.validate(spec, path, volumes)
+def validate_spec(spec: Object, path: str, *, is_template: bool, old_spec: Object | None = None) -> list[FieldError]:
+    """The field errors of a pod spec.
+
+    Args:
+        spec: the spec with all defaults.
+        path: its path.
+        is_template: whether it belongs to the template of a workload.
+        old_spec: the stored spec, None for a new one; some errors that it has already are not reported again.
+    """
+    volume_names = volume_validation.names_of(spec)
+    errors = volume_validation.validate(
+        spec.get("volumes") or [], f"{path}.volumes", old_volumes=(old_spec or {}).get("volumes")
+    )
+    errors += container_validation.validate(spec, path, volume_names)
     errors += checks.required_one_of(spec.get("restartPolicy"), f"{path}.restartPolicy", _RESTART_POLICIES)
     errors += checks.required_one_of(spec.get("dnsPolicy"), f"{path}.dnsPolicy", _DNS_POLICIES)
     errors += checks.optional_one_of(spec.get("preemptionPolicy"), f"{path}.preemptionPolicy", _PREEMPTION_POLICIES)
@@ -75,8 +91,8 @@ def validate_spec(spec: Object, path: str, *, is_template: bool, old: Object | N
     errors += checks.optional(spec.get("affinity"), f"{path}.affinity", scheduling_validation.affinity_errors)
     errors += _dns_config_errors(spec, f"{path}.dnsConfig")
     errors += _gate_errors(spec, path)
-    spread = spec.get("topologySpreadConstraints") or []
-    errors += scheduling_validation.spread_errors(spread, f"{path}.topologySpreadConstraints")
+    spread_constraints = spec.get("topologySpreadConstraints") or []
+    errors += scheduling_validation.spread_errors(spread_constraints, f"{path}.topologySpreadConstraints")
     errors += checks.optional(spec.get("os"), f"{path}.os", _os_errors)
     errors += metadata.label_errors(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
     errors += _name_errors(spec, path)
@@ -98,26 +114,27 @@ _NAME_RULES = {
     "runtimeClassName": names.dns_subdomain_errors,
     "hostnameOverride": names.dns_subdomain_errors,
 }
+"""Field of a pod spec with a name -> the rule of the name."""
 
 
 def _name_errors(spec: Object, path: str) -> list[FieldError]:
+    """Field errors of the fields in _NAME_RULES that are set."""
     errors = []
-    for name, rule in _NAME_RULES.items():
-        if value := spec.get(name):
-            errors += checks.well_formed(value, f"{path}.{name}", rule)
+    for field, rule in _NAME_RULES.items():
+        if name := spec.get(field):
+            errors += checks.well_formed(name, f"{path}.{field}", rule)
     return errors
 
 
 def _gate_errors(spec: Object, path: str) -> list[FieldError]:
     """The errors of scheduling gates and readiness gates."""
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     errors = []
     for index, gate in enumerate(spec.get("schedulingGates") or []):
         name, item_path = gate.get("name", ""), f"{path}.schedulingGates[{index}]"
-        errors += checks.well_formed(name, item_path, names.label_key_errors) + checks.not_repeated(
-            name, item_path, seen
-        )
-    if seen and spec.get("nodeName"):
+        errors += checks.well_formed(name, item_path, names.label_key_errors)
+        errors += checks.not_repeated(name, item_path, earlier_names)
+    if earlier_names and spec.get("nodeName"):
         errors.append(forbidden(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
     for index, gate in enumerate(spec.get("readinessGates") or []):
         item_path = f"{path}.readinessGates[{index}].conditionType"
@@ -136,6 +153,7 @@ def _deadline_errors(deadline_s: int, path: str) -> list[FieldError]:
 
 
 def _alias_errors(alias: Object, path: str) -> list[FieldError]:
+    """Field errors of one of `hostAliases`: its IP address and host names."""
     errors = _address_errors(alias.get("ip", ""), f"{path}.ip")
     for host in alias.get("hostnames") or []:
         errors += checks.well_formed(host, f"{path}.hostnames", names.dns_subdomain_errors)
@@ -144,22 +162,22 @@ def _alias_errors(alias: Object, path: str) -> list[FieldError]:
 
 def _dns_config_errors(spec: Object, path: str) -> list[FieldError]:
     """The errors of `dnsConfig` at `path`, which the policy `None` requires."""
-    config, is_required = spec.get("dnsConfig"), spec.get("dnsPolicy") == "None"
-    if config is None:
+    dns_config, is_required = spec.get("dnsConfig"), spec.get("dnsPolicy") == "None"
+    if dns_config is None:
         return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")] if is_required else []
-    servers, field_path, errors = config.get("nameservers") or [], f"{path}.nameservers", []
+    servers, servers_path, errors = dns_config.get("nameservers") or [], f"{path}.nameservers", []
     if is_required:
         errors += checks.present(
-            servers, field_path, "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            servers, servers_path, "must provide at least one DNS nameserver when `dnsPolicy` is None"
         )
     message = f"must not have more than {_SERVERS_MAX} nameservers"
-    errors += checks.holds(len(servers) <= _SERVERS_MAX, field_path, servers, message)
-    errors += checks.each(servers, field_path, _address_errors)
-    errors += _search_errors(config.get("searches") or [], f"{path}.searches")
+    errors += checks.holds(len(servers) <= _SERVERS_MAX, servers_path, servers, message)
+    errors += checks.each(servers, servers_path, _address_errors)
+    errors += _search_errors(dns_config.get("searches") or [], f"{path}.searches")
     return errors + checks.each(
-        config.get("options"),
+        dns_config.get("options"),
         f"{path}.options",
-        lambda option, at: checks.present(option.get("name"), at, "must not be empty"),
+        lambda option, item_path: checks.present(option.get("name"), item_path, "must not be empty"),
     )
 
 
@@ -171,5 +189,7 @@ def _search_errors(searches: list[str], path: str) -> list[FieldError]:
     errors += checks.holds(len(" ".join(searches)) <= _SEARCHES_MAX_CHARACTERS, path, searches, message)
     domains = [search.removesuffix(".") for search in searches]
     return errors + checks.each(
-        domains, path, lambda name, at: checks.holds(not name or _SEARCH.fullmatch(name), at, name, _SEARCH_MESSAGE)
+        domains,
+        path,
+        lambda name, item_path: checks.holds(not name or _SEARCH.fullmatch(name), item_path, name, _SEARCH_MESSAGE),
     )

@@ -36,7 +36,7 @@ def of_template(new: Object, old: Object | None) -> list[str]:
 
 
 def _spec_warnings(spec: Object, path: str) -> Iterator[str]:
-    """All warnings about a pod spec, in upstream's order."""
+    """Yields all warnings about a pod spec, in the order of kube-apiserver. A new warning: here, at its place."""
     for key in sorted((spec.get("nodeSelector") or {}).keys() & _DEPRECATED_LABELS.keys()):
         yield f"{path}.nodeSelector[{key}]: {_deprecation(key)}"
     yield from _affinity_warnings(spec.get("affinity") or {}, f"{path}.affinity")
@@ -57,26 +57,25 @@ def _spec_warnings(spec: Object, path: str) -> Iterator[str]:
 
 
 def _deprecation(label: str) -> str:
-    since, successor = _DEPRECATED_LABELS[label]
-    return f'deprecated since {since}; use "{successor}" instead'
+    release, replacement = _DEPRECATED_LABELS[label]
+    return f'deprecated since {release}; use "{replacement}" instead'
 
 
 def _affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
     """Warnings about deprecated node labels in affinities."""
-    to_nodes, field_path = affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity"
-    terms = (to_nodes.get(scheduling_validation.REQUIRED) or {}).get("nodeSelectorTerms") or []
-    terms_with_fields = [
-        (f"{scheduling_validation.REQUIRED}.nodeSelectorTerms[{n}]", term) for n, term in enumerate(terms)
-    ]
-    for index, preference in enumerate(to_nodes.get(scheduling_validation.PREFERRED) or []):
-        terms_with_fields.append(
-            (f"{scheduling_validation.PREFERRED}[{index}].preference", preference.get("preference") or {})
-        )
-    for field, term in terms_with_fields:
-        for number, requirement in enumerate(term.get("matchExpressions") or []):
+    node_affinity, field_path = affinity.get("nodeAffinity") or {}, f"{path}.nodeAffinity"
+    required_terms = (node_affinity.get(scheduling_validation.REQUIRED) or {}).get("nodeSelectorTerms") or []
+    terms_by_path = {
+        f"{scheduling_validation.REQUIRED}.nodeSelectorTerms[{index}]": term
+        for index, term in enumerate(required_terms)
+    }
+    for index, preferred in enumerate(node_affinity.get(scheduling_validation.PREFERRED) or []):
+        terms_by_path[f"{scheduling_validation.PREFERRED}[{index}].preference"] = preferred.get("preference") or {}
+    for term_path, term in terms_by_path.items():
+        for expression_index, requirement in enumerate(term.get("matchExpressions") or []):
             key = requirement.get("key", "")
             if key in _DEPRECATED_LABELS:
-                yield f"{field_path}.{field}.matchExpressions[{number}].key: {key} is {_deprecation(key)}"
+                yield f"{field_path}.{term_path}.matchExpressions[{expression_index}].key: {key} is {_deprecation(key)}"
     for name in ("podAffinity", "podAntiAffinity"):
         yield from _pod_affinity_warnings(affinity.get(name) or {}, f"{path}.{name}")
 
@@ -86,77 +85,82 @@ def _pod_affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
     for index, term in enumerate(affinity.get(scheduling_validation.REQUIRED) or []):
         if term.get("labelSelector") is None:
             yield f"{path}.{scheduling_validation.REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}"
-    for index, preference in enumerate(affinity.get(scheduling_validation.PREFERRED) or []):
-        if (preference.get("podAffinityTerm") or {}).get("labelSelector") is None:
+    for index, preferred in enumerate(affinity.get(scheduling_validation.PREFERRED) or []):
+        if (preferred.get("podAffinityTerm") or {}).get("labelSelector") is None:
             field_path = f"{path}.{scheduling_validation.PREFERRED}[{index}].podAffinityTerm"
             yield f"{field_path}.labelSelector: {_NO_SELECTOR}"
 
 
 def _volumes_warnings(spec: Object, path: str) -> Iterator[str]:
     for index, volume in enumerate(spec.get("volumes") or []):
-        for kind in volume.keys() & _DEPRECATED_VOLUMES.keys():
-            yield f"{path}.volumes[{index}].{kind}: {_DEPRECATED_VOLUMES[kind]}"
+        for volume_type in volume.keys() & _DEPRECATED_VOLUMES.keys():
+            yield f"{path}.volumes[{index}].{volume_type}: {_DEPRECATED_VOLUMES[volume_type]}"
 
 
-def _secrets_warnings(secrets: list[Object], path: str) -> Iterator[str]:
-    for index, secret in enumerate(secrets):
-        if not secret.get("name"):
+def _secrets_warnings(secret_references: list[Object], path: str) -> Iterator[str]:
+    """Yields warnings about references to Secrets without a name, and about repeated names."""
+    for index, reference in enumerate(secret_references):
+        if not reference.get("name"):
             yield f'{path}[{index}].name: invalid empty name ""'
-    yield from _duplicate_warnings([reference for reference in secrets if reference.get("name")], "name", path)
+    yield from _duplicate_warnings(
+        [reference for reference in secret_references if reference.get("name")], "name", path
+    )
 
 
-def _duplicate_warnings(parts: list[Object], name: str, path: str) -> Iterator[str]:
-    """Warnings about list entries whose field `name` has the value of an earlier one."""
-    seen: set[str] = set()
-    for index, part in enumerate(parts):
-        value = part.get(name, "")
-        if value in seen:
-            yield f'{path}[{index}].{name}: duplicate {name} "{value}"'
-        seen.add(value)
+def _duplicate_warnings(items: list[Object], field: str, path: str) -> Iterator[str]:
+    """Yields warnings about items whose field `field` has the value of an earlier item."""
+    earlier_values: set[str] = set()
+    for index, item in enumerate(items):
+        field_value = item.get(field, "")
+        if field_value in earlier_values:
+            yield f'{path}[{index}].{field}: duplicate {field} "{field_value}"'
+        earlier_values.add(field_value)
 
 
 def _containers_with_paths(spec: Object, path: str) -> Iterator[tuple[str, Object]]:
-    """The containers with their paths, init containers first."""
-    for group in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(group) or []):
-            yield f"{path}.{group}[{index}]", container
+    """Yields (path, container) for all containers of a pod spec, init containers first."""
+    for field in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(field) or []):
+            yield f"{path}.{field}[{index}]", container
 
 
 def _variables_warnings(variables: list[Object], path: str) -> Iterator[str]:
-    """The warnings about variables that are set again without a reference to the earlier value."""
-    seen: set[str] = set()
+    """Yields warnings about variables that are set again without a reference to the earlier value."""
+    earlier_names: set[str] = set()
     for index, variable in enumerate(variables):
         name = variable.get("name", "")
-        if name in seen and f"$({name})" not in variable.get("value", ""):
+        if name in earlier_names and f"$({name})" not in variable.get("value", ""):
             yield f'{path}[{index}]: hides previous definition of "{name}", which may be dropped when using apply'
-        seen.add(name)
+        earlier_names.add(name)
 
 
 def _ports_warnings(containers: list[tuple[str, Object]]) -> Iterator[str]:
-    """The warnings about ports that are defined twice in a pod, in one container or in two."""
+    """Yields warnings about ports of a pod that are defined twice; `containers` are (path, container)."""
+    # (number, protocol) -> (path, port) of each definition so far
     ports_by_number: dict[tuple[int, str], list[tuple[str, Object]]] = {}
-    names: dict[str, str] = {}
+    path_by_port_name: dict[str, str] = {}
     for container_path, container in containers:
         for index, port in enumerate(container.get("ports") or []):
             path, name = f"{container_path}.ports[{index}]", port.get("name", "")
             earlier_ports = ports_by_number.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
             for earlier_path, earlier_port in earlier_ports:
-                if word := _clash(port, earlier_port):
-                    yield f"{path}: {word} port definition with {earlier_path}"
+                if conflict := _port_conflict(port, earlier_port):
+                    yield f"{path}: {conflict} port definition with {earlier_path}"
             earlier_ports.append((path, port))
-            if name and name in names:
+            if name and name in path_by_port_name:
                 effect = "services and probes that select ports by name will use"
-                yield f'{path}: duplicate port name "{name}" with {names[name]}, {effect} {names[name]}'
-            names.setdefault(name, path)
+                earlier_path = path_by_port_name[name]
+                yield f'{path}: duplicate port name "{name}" with {earlier_path}, {effect} {earlier_path}'
+            path_by_port_name.setdefault(name, path)
 
 
-def _clash(port: Object, other: Object) -> str:
+def _port_conflict(port: Object, other_port: Object) -> str:
     """The kind of conflict between two definitions of a port number; empty if they do not conflict."""
-    number, other_number = port.get("hostPort", 0), other.get("hostPort", 0)
-    address, other_address = port.get("hostIP", ""), other.get("hostIP", "")
-    if (number, address) == (other_number, other_address):
+    number, other_number = port.get("hostPort", 0), other_port.get("hostPort", 0)
+    host_ip, other_host_ip = port.get("hostIP", ""), other_port.get("hostIP", "")
+    if (number, host_ip) == (other_number, other_host_ip):
         return "duplicate"
     if not number or not other_number:
         return "overlapping"
-    is_ambiguous = number == other_number and bool(address) != bool(other_address)
+    is_ambiguous = number == other_number and bool(host_ip) != bool(other_host_ip)
     return "dangerously ambiguous" if is_ambiguous else ""

@@ -54,6 +54,7 @@ def _preferred_errors(affinity: Object, path: str, term_field: str, check: check
 
 
 def _node_term_errors(term: Object, path: str) -> list[FieldError]:
+    """Field errors of a term that selects nodes by labels and fields."""
     check = partial(label_selector.requirement_errors, is_comparing=True)
     errors = checks.each(term.get("matchExpressions"), f"{path}.matchExpressions", check)
     return errors + checks.each(term.get("matchFields"), f"{path}.matchFields", _field_requirement_errors)
@@ -91,36 +92,40 @@ def _pod_term_errors(term: Object, path: str) -> list[FieldError]:
     return errors + checks.well_formed(key, field_path, names.label_key_errors)
 
 
-def _label_key_errors(part: Object, name: str, path: str) -> list[FieldError]:
-    """The errors of the label keys in the field `name`, which complete the labelSelector of a term or constraint."""
-    keys, field_path = part.get(name), f"{path}.{name}"
-    if keys and part.get("labelSelector") is None:
+def _label_key_errors(term_or_constraint: Object, field: str, path: str) -> list[FieldError]:
+    """The errors of the label keys in the field `field`, which complete the labelSelector of a term or constraint."""
+    keys, field_path = term_or_constraint.get(field), f"{path}.{field}"
+    if keys and term_or_constraint.get("labelSelector") is None:
         return [forbidden(field_path, "must not be specified when labelSelector is not set")]
     return checks.each_well_formed(keys or (), field_path, names.label_key_errors)
 
 
 def spread_errors(constraints: list[Object], path: str) -> list[FieldError]:
-    """The field errors of the topology spread constraints at `path`."""
-    pairs = [(each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")) for each in constraints]
+    """The field errors of the topology spread constraints at `path`; no two may have the same key and action."""
+    keys_and_actions = [
+        (constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")) for constraint in constraints
+    ]
     errors = []
-    for index, (constraint, pair) in enumerate(zip(constraints, pairs, strict=True)):
+    for index, (constraint, key_and_action) in enumerate(zip(constraints, keys_and_actions, strict=True)):
         item_path = f"{path}[{index}]"
         errors += _constraint_errors(constraint, item_path)
-        if pair in pairs[index + 1 :]:
-            errors.append(duplicate(f"{item_path}.{{topologyKey, whenUnsatisfiable}}", f"{{{', '.join(pair)}}}"))
+        if key_and_action in keys_and_actions[index + 1 :]:
+            errors.append(
+                duplicate(f"{item_path}.{{topologyKey, whenUnsatisfiable}}", f"{{{', '.join(key_and_action)}}}")
+            )
     return errors
 
 
 def _constraint_errors(constraint: Object, path: str) -> list[FieldError]:
     """Errors of a topology spread constraint."""
-    skew, action, least = constraint.get("maxSkew", 0), constraint.get("whenUnsatisfiable", ""), "minDomains"
-    errors = checks.holds(skew > 0, f"{path}.maxSkew", skew, "must be greater than zero")
+    max_skew, action = constraint.get("maxSkew", 0), constraint.get("whenUnsatisfiable", "")
+    errors = checks.holds(max_skew > 0, f"{path}.maxSkew", max_skew, "must be greater than zero")
     errors += checks.present(constraint.get("topologyKey"), f"{path}.topologyKey", "can not be empty")
     errors += checks.one_of(action, f"{path}.whenUnsatisfiable", _UNSATISFIABLE_ACTIONS)
-    if (domains := constraint.get(least)) is not None:
-        errors += checks.holds(domains > 0, f"{path}.{least}", domains, "must be greater than zero")
+    if (min_domains := constraint.get("minDomains")) is not None:
+        errors += checks.holds(min_domains > 0, f"{path}.minDomains", min_domains, "must be greater than zero")
         message = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-        errors += checks.holds(action == "DoNotSchedule", f"{path}.{least}", domains, message)
+        errors += checks.holds(action == "DoNotSchedule", f"{path}.minDomains", min_domains, message)
     for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
         errors += checks.optional_one_of(constraint.get(name), f"{path}.{name}", _NODE_INCLUSION_POLICIES)
     errors += _label_key_errors(constraint, "matchLabelKeys", path)
@@ -129,7 +134,8 @@ def _constraint_errors(constraint: Object, path: str) -> list[FieldError]:
 
 def toleration_errors(toleration: Object, path: str) -> list[FieldError]:
     """The field errors of the toleration at `path`."""
-    key, operator, effect, value = (toleration.get(name, "") for name in ("key", "operator", "effect", "value"))
+    key, operator = toleration.get("key", ""), toleration.get("operator", "")
+    effect, taint_value = toleration.get("effect", ""), toleration.get("value", "")
     field_path = f"{path}.operator"
     errors = checks.well_formed(key, f"{path}.key", names.label_key_errors) if key else []
     if not key and operator != "Exists":
@@ -139,10 +145,10 @@ def toleration_errors(toleration: Object, path: str) -> list[FieldError]:
         message = "effect must be 'NoExecute' when `tolerationSeconds` is set"
         errors.append(invalid(f"{path}.effect", effect, message))
     if operator in ("", "Equal"):
-        errors += checks.well_formed(value, field_path, names.label_value_errors)
+        errors += checks.well_formed(taint_value, field_path, names.label_value_errors)
     elif operator == "Exists":
-        if value:
-            errors.append(invalid(field_path, value, "value must be empty when `operator` is 'Exists'"))
+        if taint_value:
+            errors.append(invalid(field_path, taint_value, "value must be empty when `operator` is 'Exists'"))
     else:
         operators = ("Equal", "Exists", "Lt", "Gt") if operator in _GATED_OPERATORS else ("Equal", "Exists")
         errors.append(not_supported(field_path, operator, operators))

@@ -24,7 +24,7 @@ _POD_CHOICES = (  # (field of a pod's security context, valid values)
 )
 _SYSCTL_TEXT = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SYSCTL = re.compile(_SYSCTL_TEXT)
-_SYSCTL_MAX = 253
+_SYSCTL_MAX_LENGTH = 253
 
 
 def pod_errors(spec: Object, path: str) -> list[FieldError]:
@@ -33,7 +33,7 @@ def pod_errors(spec: Object, path: str) -> list[FieldError]:
     if not context:
         return _host_errors(spec, path)
     errors = _id_errors(context, ("fsGroup", "runAsUser", "runAsGroup"), field_path)
-    errors += checks.each(context.get("supplementalGroups"), f"{field_path}.supplementalGroups", _number_errors)
+    errors += checks.each(context.get("supplementalGroups"), f"{field_path}.supplementalGroups", _id_number_errors)
     errors += _host_errors(spec, path)
     errors += _sysctl_errors(context.get("sysctls") or [], f"{field_path}.sysctls")
     for name, choices in _POD_CHOICES:
@@ -47,30 +47,35 @@ def container_errors(container: Object, path: str, *, has_host_users: bool) -> l
     if not context:
         return []
     errors = _id_errors(context, ("runAsUser", "runAsGroup"), field_path)
-    mount = context.get("procMount")
-    errors += checks.optional_one_of(mount, f"{field_path}.procMount", _PROC_MOUNTS)
-    if mount == "Unmasked" and has_host_users:
-        errors.append(invalid(f"{field_path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
+    proc_mount = context.get("procMount")
+    errors += checks.optional_one_of(proc_mount, f"{field_path}.procMount", _PROC_MOUNTS)
+    if proc_mount == "Unmasked" and has_host_users:
+        errors.append(invalid(f"{field_path}.procMount", proc_mount, "`hostUsers` must be false to use `Unmasked`"))
     if context.get("allowPrivilegeEscalation") is False:
         printed = go_struct.printed(context, "core/v1.SecurityContext")
         escalations = list(_escalations(context))
-        text = "cannot set `allowPrivilegeEscalation` to false and"
-        errors += [invalid(field_path, printed, f"{text} {escalation}") for escalation in escalations]
+        message = "cannot set `allowPrivilegeEscalation` to false and"
+        errors += [invalid(field_path, printed, f"{message} {escalation}") for escalation in escalations]
     return errors + _profile_errors(context, field_path)
 
 
 def _escalations(context: Object) -> Iterable[str]:
+    """Yields, for a message, each setting that allows privileges in spite of `allowPrivilegeEscalation: false`."""
     if context.get("privileged"):
         yield "`privileged` to true"
     if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or []):
         yield "`capabilities.Add` CAP_SYS_ADMIN"
 
 
-def _id_errors(context: Object, names: tuple[str, ...], path: str) -> list[FieldError]:
-    return [e for name in names for e in checks.optional(context.get(name), f"{path}.{name}", _number_errors)]
+def _id_errors(context: Object, fields: tuple[str, ...], path: str) -> list[FieldError]:
+    """Field errors of user and group ids in the named fields of a security context."""
+    errors = []
+    for field in fields:
+        errors += checks.optional(context.get(field), f"{path}.{field}", _id_number_errors)
+    return errors
 
 
-def _number_errors(number: int, path: str) -> list[FieldError]:
+def _id_number_errors(number: int, path: str) -> list[FieldError]:
     return checks.holds(0 <= number <= _ID_MAX, path, number, f"must be between 0 and {_ID_MAX}, inclusive")
 
 
@@ -78,8 +83,8 @@ def _host_errors(spec: Object, path: str) -> list[FieldError]:
     """Errors of namespaces of the host that exclude each other."""
     errors = []
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        text = "ShareProcessNamespace and HostPID cannot both be enabled"
-        errors.append(invalid(f"{path}.shareProcessNamespace", value=True, detail=text))
+        message = "ShareProcessNamespace and HostPID cannot both be enabled"
+        errors.append(invalid(f"{path}.shareProcessNamespace", value=True, detail=message))
     if spec.get("hostUsers") is False:
         shared = [name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)]
         errors += [forbidden(f"{path}.{name}", "when `hostUsers` is false") for name in shared]
@@ -89,48 +94,49 @@ def _host_errors(spec: Object, path: str) -> list[FieldError]:
 def _sysctl_errors(sysctls: list[Object], path: str) -> list[FieldError]:
     """Errors of the names of kernel parameters: their form, else that one is repeated."""
     errors = []
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for index, sysctl in enumerate(sysctls):
         field_path, name = f"{path}[{index}].name", sysctl.get("name", "")
-        malformed = checks.required_form(name, field_path, _sysctl_messages)
-        repeated = checks.not_repeated(name, field_path, seen)
-        errors += malformed or repeated
+        form_errors = checks.required_form(name, field_path, _sysctl_messages)
+        repetition_errors = checks.not_repeated(name, field_path, earlier_names)
+        errors += form_errors or repetition_errors
     return errors
 
 
 def _sysctl_messages(name: str) -> list[str]:
-    is_name = len(name) <= _SYSCTL_MAX and _SYSCTL.fullmatch(name)
-    return [] if is_name else [f"must have at most {_SYSCTL_MAX} characters and match regex ^{_SYSCTL_TEXT}$"]
+    is_name = len(name) <= _SYSCTL_MAX_LENGTH and _SYSCTL.fullmatch(name)
+    return [] if is_name else [f"must have at most {_SYSCTL_MAX_LENGTH} characters and match regex ^{_SYSCTL_TEXT}$"]
 
 
 def _profile_errors(context: Object, path: str) -> list[FieldError]:
+    """Field errors of the seccomp and AppArmor profiles of a security context."""
     errors = []
-    for name, word in (("seccompProfile", "seccomp"), ("appArmorProfile", "AppArmor")):
-        errors += checks.optional(context.get(name), f"{path}.{name}", partial(_one_profile_errors, word))
+    for field, technology in (("seccompProfile", "seccomp"), ("appArmorProfile", "AppArmor")):
+        errors += checks.optional(context.get(field), f"{path}.{field}", partial(_one_profile_errors, technology))
     return errors
 
 
-def _one_profile_errors(word: str, profile: Object, path: str) -> list[FieldError]:
-    """Errors of a seccomp or AppArmor profile; `word` names which, for messages."""
-    kind, local = profile.get("type", ""), profile.get("localhostProfile")
+def _one_profile_errors(technology: str, profile: Object, path: str) -> list[FieldError]:
+    """Field errors of a profile; `technology` is `seccomp` or `AppArmor`, for messages."""
+    profile_type, local_path = profile.get("type", ""), profile.get("localhostProfile")
     field_path = f"{path}.localhostProfile"
-    if not kind:
+    if not profile_type:
         return [required(f"{path}.type", f"type is required when {path.rpartition('.')[2]} is set")]
-    if kind not in _PROFILES:
-        return [not_supported(f"{path}.type", kind, _PROFILES)]
-    if kind == "Localhost":
-        return _local_errors(local, word, field_path)
-    if local is None:
+    if profile_type not in _PROFILES:
+        return [not_supported(f"{path}.type", profile_type, _PROFILES)]
+    if profile_type == "Localhost":
+        return _local_errors(local_path, technology, field_path)
+    if local_path is None:
         return []
-    printed = go_struct.printed(profile, "core/v1.SeccompProfile") if word == "seccomp" else local
-    return [invalid(field_path, printed, f"can only be set when {word} type is Localhost")]
+    printed = go_struct.printed(profile, "core/v1.SeccompProfile") if technology == "seccomp" else local_path
+    return [invalid(field_path, printed, f"can only be set when {technology} type is Localhost")]
 
 
-def _local_errors(local: str | None, word: str, path: str) -> list[FieldError]:
+def _local_errors(local_path: str | None, technology: str, path: str) -> list[FieldError]:
     """Errors of the path of a profile on the node: relative, and without `..`."""
-    if not local:
-        return [required(path, f"must be set when {word} type is Localhost")]
-    errors = [invalid(path, local, "must be a relative path")] if local.startswith("/") else []
-    if ".." in local.split("/"):
-        errors.append(invalid(path, local, "must not contain '..'"))
+    if not local_path:
+        return [required(path, f"must be set when {technology} type is Localhost")]
+    errors = [invalid(path, local_path, "must be a relative path")] if local_path.startswith("/") else []
+    if ".." in local_path.split("/"):
+        errors.append(invalid(path, local_path, "must not contain '..'"))
     return errors

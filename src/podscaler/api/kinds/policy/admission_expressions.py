@@ -1,11 +1,11 @@
-"""The CEL expressions of admission: their variables and programs.
+"""Compiles the CEL expressions of admission: declares their variables and checks the types of their results.
 
     PolicyCompiler().find_error("object.spec.replicas < 5", "bool")      None
     PolicyCompiler().find_error("object.", "bool")                       "compilation failed: ERROR: <input>:1:8: ..."
 
 Called by the validation of webhook configurations and admission policies, and by
 `podscaler.controlplane.apiserver.webhooks` when it evaluates them. `object`, `oldObject`, `namespaceObject` and
-`params` have no static type.
+`params` have no static type. A new variable of all expressions: an entry of VARIABLES.
 
 Source: the API documentation of matchConditions. Differs: the variable `authorizer` is not declared;
 `namespaceObject` has no static type.
@@ -42,7 +42,8 @@ _REQUEST = types.object_of(
         "options": types.DYN,
     },
 )
-_TYPE_NAMES = {"null": "null_type"}
+_SHOWN_TYPE_NAMES = {"null": "null_type"}
+"""Type of a result -> its name in error messages, where kube-apiserver shows another one."""
 VARIABLES: dict[str, Type] = {
     "object": types.DYN,
     "oldObject": types.DYN,
@@ -63,46 +64,56 @@ class PolicyCompiler:
     def __init__(self, *, has_params: bool = False, is_composed: bool = False) -> None:
         self._has_params = has_params
         self._is_composed = is_composed
-        self._composed: dict[str, Type] = {}
+        self._variable_types: dict[str, Type] = {}
 
     def compile(self, expression: str) -> Program:
         """The program of an expression, which may use the variables that were added. Raises CompileError."""
-        composed = tuple(self._composed.items()) if self._is_composed else None
-        return _compiled(expression, self._has_params, composed)
+        variable_types = tuple(self._variable_types.items()) if self._is_composed else None
+        return _compile(expression, self._has_params, variable_types)
 
     def add_variable(self, name: str, expression: str) -> str | None:
-        """Add `variables.NAME`; returns why its expression is invalid, None for a valid one."""
+        """Declares `variables.NAME`; returns the message about an invalid expression, None for a valid one."""
         try:
-            self._composed[name] = self.compile(expression).result
+            self._variable_types[name] = self.compile(expression).result
         except CompileError as error:
-            self._composed[name] = types.DYN
+            self._variable_types[name] = types.DYN
             return f"compilation failed: {error}"
         return None
 
-    def find_error(self, expression: str, *results: str) -> str | None:
-        """Why an expression is invalid, None for a valid one; `results` are the types that its value may have."""
+    def find_error(self, expression: str, *result_types: str) -> str | None:
+        """The message about an invalid expression; None for a valid one.
+
+        Args:
+            result_types: names of the CEL types that the result may have, such as `bool`.
+        """
         try:
             program = self.compile(expression)
         except CompileError as error:
             return f"compilation failed: {error}"
-        if program.result == types.DYN or program.result.name in results:
+        if program.result == types.DYN or program.result.name in result_types:
             return None
-        names = [_TYPE_NAMES.get(result, result) for result in results]
-        expected = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
+        shown_names = [_SHOWN_TYPE_NAMES.get(name, name) for name in result_types]
+        expected = shown_names[0] if len(shown_names) == 1 else f"one of [{' '.join(shown_names)}]"
         return f"must evaluate to {expected} but got {program.result}"
 
 
 @lru_cache(PROGRAMS_MAX)
-def _compiled(expression: str, has_params: bool, composed: tuple[tuple[str, Type], ...] | None) -> Program:
+def _compile(expression: str, has_params: bool, variable_types: tuple[tuple[str, Type], ...] | None) -> Program:
+    """The program of an expression, from the cache if there is one. Raises CompileError.
+
+    Args:
+        has_params: whether the expression may use `params`.
+        variable_types: (name, type) of the members of `variables`; None if the expression may not use it.
+    """
     variables = VARIABLES | ({"params": types.DYN} if has_params else {})
-    if composed is not None:
-        variables |= {"variables": types.object_of("kubernetes.variables", dict(composed))}
+    if variable_types is not None:
+        variables |= {"variables": types.object_of("kubernetes.variables", dict(variable_types))}
     return programs.compiled(expression, variables)
 
 
-def condition(expression: str, *, has_params: bool = False) -> Program:
+def compile_match_condition(expression: str, *, has_params: bool = False) -> Program:
     """The program of a match condition. Raises CompileError, also if its value is not a bool."""
-    program = _compiled(expression, has_params, None)
+    program = _compile(expression, has_params, None)
     if program.result not in (types.BOOL, types.DYN):
         raise CompileError("must evaluate to bool")
     return program

@@ -1,7 +1,7 @@
 """Resource definitions of ValidatingAdmissionPolicy and its binding (admissionregistration.k8s.io/v1).
 
-`api.kinds.catalog` lists them; `controlplane.apiserver.webhooks.admission_policies` applies them. Expressions are
-compiled by `admission_expressions`.
+POLICY and BINDING, at the end, register the functions above them; `api.kinds.catalog` lists them, and
+`controlplane.apiserver.webhooks.admission_policies` applies them. Expressions are compiled by `admission_expressions`.
 
 Source: kube-apiserver's defaults and validation of the group. Differs: expressions that an update keeps are checked
 again; types of the expressions are not checked against the schemas of objects (`status.typeChecking` stays empty).
@@ -9,7 +9,7 @@ again; types of the expressions are not checked against the schemas of objects (
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from podscaler.api.kinds.policy import webhook_validation
 from podscaler.api.kinds.policy.webhookconfiguration import GROUP
@@ -18,7 +18,11 @@ from podscaler.api.machinery.field import FieldError, duplicate, forbidden, inva
 from podscaler.api.resource import checks, label_selector, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
+if TYPE_CHECKING:
+    from podscaler.api.kinds.policy.admission_expressions import PolicyCompiler
+
 UNSET: Final = "<unset>"
+"""The cell of a table for parameters that a policy or binding does not have."""
 AUDIT_ANNOTATIONS_MAX: Final = 20
 VALUE_EXPRESSION_MAX_BYTES: Final = 5 * 1024
 REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
@@ -27,19 +31,20 @@ _LINE_BREAKS: Final = re.compile(r"[\n\r]")
 _IDENTIFIER: Final = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
 
 
-def set_match_defaults(resources: Object | None) -> None:
+def set_match_defaults(match_resources: Object | None) -> None:
     """API defaults of MatchResources, in place."""
-    if resources is None:
+    if match_resources is None:
         return
-    resources.setdefault("matchPolicy", "Equivalent")
-    resources.setdefault("namespaceSelector", {})
-    resources.setdefault("objectSelector", {})
+    match_resources.setdefault("matchPolicy", "Equivalent")
+    match_resources.setdefault("namespaceSelector", {})
+    match_resources.setdefault("objectSelector", {})
     for name in ("resourceRules", "excludeResourceRules"):
-        for rule in resources.get(name) or []:
+        for rule in match_resources.get(name) or []:
             rule.setdefault("scope", "*")
 
 
 def _set_policy_defaults(policy: Object) -> None:
+    """API defaults of a policy, in place."""
     spec = policy.setdefault("spec", {})
     spec.setdefault("failurePolicy", "Fail")
     set_match_defaults(spec.get("matchConstraints"))
@@ -67,47 +72,51 @@ def _validate_policy(new: Object, old: Object | None) -> list[FieldError]:
     return errors + _expression_errors(new["metadata"].get("name", ""), spec)
 
 
-def _param_kind_errors(kind: Object, path: str) -> list[FieldError]:
+def _param_kind_errors(param_kind: Object, path: str) -> list[FieldError]:
     """Errors of the apiVersion and kind of a policy's parameters."""
-    api_version, name = kind.get("apiVersion", ""), kind.get("kind", "")
+    api_version, kind_name = param_kind.get("apiVersion", ""), param_kind.get("kind", "")
     if not api_version:
         errors = [required(f"{path}.apiVersion")]
     else:
         group, _, version = api_version.rpartition("/")
         errors = checks.well_formed_if_set(group, f"{path}.apiVersion", names.dns_subdomain_errors)
         errors += checks.well_formed(version, f"{path}.apiVersion", names.dns_1035_label_errors)
-    if not name:
+    if not kind_name:
         return [*errors, required(f"{path}.kind")]
-    messages = names.dns_1035_label_errors(name.lower())
-    text = "may have mixed case, but should otherwise match: " + ",".join(messages)
-    return [*errors, invalid(f"{path}.kind", name, text)] if messages else errors
+    messages = names.dns_1035_label_errors(kind_name.lower())
+    message = "may have mixed case, but should otherwise match: " + ",".join(messages)
+    return [*errors, invalid(f"{path}.kind", kind_name, message)] if messages else errors
 
 
-def _match_errors(resources: Object, path: str) -> list[FieldError]:
-    """Errors of match constraints: selectors and rules."""
-    errors = checks.one_of(resources.get("matchPolicy"), f"{path}.matchPolicy", ("Equivalent", "Exact"))
+def _match_errors(match_resources: Object, path: str) -> list[FieldError]:
+    """Field errors of MatchResources (of a policy or binding): its selectors and rules."""
+    errors = checks.one_of(match_resources.get("matchPolicy"), f"{path}.matchPolicy", ("Equivalent", "Exact"))
     for name in ("namespaceSelector", "objectSelector"):
-        errors += label_selector.validate(resources.get(name) or {}, f"{path}.{name}")
+        errors += label_selector.validate(match_resources.get(name) or {}, f"{path}.{name}")
     for name in ("resourceRules", "excludeResourceRules"):
-        errors += checks.each(resources.get(name), f"{path}.{name}", _rule_errors)
+        errors += checks.each(match_resources.get(name), f"{path}.{name}", _rule_errors)
     return errors
 
 
 def _rule_errors(rule: Object, path: str) -> list[FieldError]:
     """Errors of a rule and its resource names."""
     errors: list[FieldError] = []
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for index, name in enumerate(rule.get("resourceNames") or []):
         field_path = f"{path}.resourceNames[{index}]"
-        errors += checks.well_formed(name, field_path, names.path_segment_errors) + checks.not_repeated(
-            name, field_path, seen
-        )
+        errors += checks.well_formed(name, field_path, names.path_segment_errors)
+        errors += checks.not_repeated(name, field_path, earlier_names)
     return errors + webhook_validation.rule_errors(rule, path)
 
 
 def _expression_errors(policy_name: str, spec: Object) -> list[FieldError]:
-    """The field errors of variables, validations and audit annotations."""
-    from podscaler.api.kinds.policy.admission_expressions import PolicyCompiler  # the language takes a while to import
+    """The field errors of variables, validations and audit annotations; all their expressions are compiled.
+
+    Args:
+        policy_name: the prefix of the keys of audit annotations.
+        spec: the spec of the policy.
+    """
+    from podscaler.api.kinds.policy.admission_expressions import PolicyCompiler  # importing CEL is slow
 
     compiler = PolicyCompiler(has_params=spec.get("paramKind") is not None, is_composed=bool(spec.get("variables")))
     errors: list[FieldError] = []
@@ -115,24 +124,24 @@ def _expression_errors(policy_name: str, spec: Object) -> list[FieldError]:
         errors += _variable_errors(variable, f"spec.variables[{index}]", compiler)
     validations, annotations = spec.get("validations") or [], spec.get("auditAnnotations") or []
     if not validations and not annotations:
-        text = "validations or auditAnnotations must contain at least one item"
-        return [*errors, required("spec.validations", text), required("spec.auditAnnotations", text)]
+        message = "validations or auditAnnotations must contain at least one item"
+        return [*errors, required("spec.validations", message), required("spec.auditAnnotations", message)]
     errors += checks.each(validations, "spec.validations", lambda rule, path: _validation_errors(rule, path, compiler))
     if len(annotations) > AUDIT_ANNOTATIONS_MAX:
-        text = f"must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations"
-        errors.append(invalid("spec.auditAnnotations", annotations, text))
-    keys: set[str] = set()
+        message = f"must not have more than {AUDIT_ANNOTATIONS_MAX} auditAnnotations"
+        errors.append(invalid("spec.auditAnnotations", annotations, message))
+    earlier_keys: set[str] = set()
     for index, annotation in enumerate(annotations):
         path, key = f"spec.auditAnnotations[{index}]", annotation.get("key", "")
         errors += checks.well_formed(f"{policy_name}/{key}", f"{path}.key", names.label_key_errors)
-        errors += _value_errors(annotation.get("valueExpression", ""), f"{path}.valueExpression", compiler)
-        errors += [duplicate(f"{path}.key", key)] if key in keys else []
-        keys.add(key)
+        errors += _value_expression_errors(annotation.get("valueExpression", ""), f"{path}.valueExpression", compiler)
+        errors += [duplicate(f"{path}.key", key)] if key in earlier_keys else []
+        earlier_keys.add(key)
     return errors
 
 
-def _variable_errors(variable: Object, path: str, compiler: Any) -> list[FieldError]:
-    """Errors of a variable; the expressions after it may use it."""
+def _variable_errors(variable: Object, path: str, compiler: "PolicyCompiler") -> list[FieldError]:
+    """Field errors of one variable, and declares it in `compiler`, so that later expressions may use it."""
     name, expression = variable.get("name", ""), variable.get("expression", "")
     if not name.strip():
         errors = [required(f"{path}.name", "name is not specified")]
@@ -145,7 +154,7 @@ def _variable_errors(variable: Object, path: str, compiler: Any) -> list[FieldEr
     return [*errors, invalid(f"{path}.expression", expression, message)] if message else errors
 
 
-def _validation_errors(validation: Object, path: str, compiler: Any) -> list[FieldError]:
+def _validation_errors(validation: Object, path: str, compiler: "PolicyCompiler") -> list[FieldError]:
     """Errors of a validation: its expression, its message or messageExpression, and its reason."""
     expression, message = validation.get("expression", ""), validation.get("message", "")
     message_expression, reason = validation.get("messageExpression", ""), validation.get("reason")
@@ -165,14 +174,14 @@ def _validation_errors(validation: Object, path: str, compiler: Any) -> list[Fie
     return errors + checks.optional_one_of(reason, f"{path}.reason", REASONS)
 
 
-def _value_errors(expression: str, path: str, compiler: Any) -> list[FieldError]:
-    """Errors of the expression of an audit annotation, which is a text or null."""
+def _value_expression_errors(expression: str, path: str, compiler: "PolicyCompiler") -> list[FieldError]:
+    """Field errors of the expression of an audit annotation, whose result must be a string or null."""
     if not expression.strip():
         return [required(path, "valueExpression is not specified")]
     if len(expression.strip().encode()) > VALUE_EXPRESSION_MAX_BYTES:
         return [required(path, f"must not exceed {VALUE_EXPRESSION_MAX_BYTES} bytes in length")]
-    error = compiler.find_error(expression.strip(), "string", "null")
-    return [invalid(path, expression, error)] if error else []
+    message = compiler.find_error(expression.strip(), "string", "null")
+    return [invalid(path, expression, message)] if message else []
 
 
 def _validate_binding(new: Object, old: Object | None) -> list[FieldError]:
@@ -186,21 +195,19 @@ def _validate_binding(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _param_ref_errors(reference: Object, path: str) -> list[FieldError]:
-    """Errors of the reference to parameters: either a name or a selector."""
-    name, selector, action = (
-        reference.get("name", ""),
-        reference.get("selector"),
-        reference.get("parameterNotFoundAction"),
-    )
+    """Field errors of the reference to parameters: it has either a name or a selector."""
+    name, selector = reference.get("name", ""), reference.get("selector")
+    action = reference.get("parameterNotFoundAction")
+    has_both = bool(name) and selector is not None
     errors: list[FieldError] = []
     if name:
         errors += checks.well_formed(name, f"{path}.name", names.path_segment_errors)
-        errors += (
-            [forbidden(f"{path}.name", "name and selector are mutually exclusive")] if selector is not None else []
-        )
+    if has_both:
+        errors.append(forbidden(f"{path}.name", "name and selector are mutually exclusive"))
     if selector is not None:
         errors += label_selector.validate(selector, f"{path}.selector")
-        errors += [forbidden(f"{path}.selector", "name and selector are mutually exclusive")] if name else []
+    if has_both:
+        errors.append(forbidden(f"{path}.selector", "name and selector are mutually exclusive"))
     if not name and selector is None:
         errors.append(required(path, "one of name or selector must be specified"))
     return errors + checks.required_one_of(action, f"{path}.parameterNotFoundAction", ("Deny", "Allow"))
@@ -211,15 +218,15 @@ def _action_errors(actions: Sequence[str], path: str) -> list[FieldError]:
     if not actions:
         return [required(path)]
     errors: list[FieldError] = []
-    seen: set[str] = set()
+    earlier_actions: set[str] = set()
     for index, action in enumerate(actions):
         errors += checks.one_of(action, f"{path}[{index}]", ACTIONS)
-        errors += checks.not_repeated(action, f"{path}[{index}]", seen)
-    text = (
+        errors += checks.not_repeated(action, f"{path}[{index}]", earlier_actions)
+    message = (
         "must not contain both Deny and Warn (repeating the same validation failure information in the API response "
         "and headers serves no purpose)"
     )
-    return errors + checks.holds(not {"Deny", "Warn"} <= seen, path, actions, text)
+    return errors + checks.holds(not {"Deny", "Warn"} <= earlier_actions, path, actions, message)
 
 
 def _prepare_create(policy: Object) -> None:
@@ -227,8 +234,10 @@ def _prepare_create(policy: Object) -> None:
 
 
 def _policy_cells(policy: Object, _now_ns: int) -> list[Any]:
-    kind = policy["spec"].get("paramKind")
-    return [len(policy["spec"].get("validations") or []), f"{kind['apiVersion']}/{kind['kind']}" if kind else UNSET]
+    """The cells of a table row: the number of validations, and `GROUP/VERSION/KIND` of the parameters."""
+    validations, param_kind = policy["spec"].get("validations") or [], policy["spec"].get("paramKind")
+    param_cell = f"{param_kind['apiVersion']}/{param_kind['kind']}" if param_kind else UNSET
+    return [len(validations), param_cell]
 
 
 def _binding_cells(binding: Object, _now_ns: int) -> list[Any]:

@@ -1,7 +1,10 @@
 """Resource definition of LimitRange (core/v1); `podscaler.controlplane.admission.limit_ranges` applies it to new pods.
 
-`api.kinds.catalog` lists it for the API server. Source: kube-apiserver's messages; the API
-reference of core/v1.
+`spec.limits` is a list of items; each has a type (such as Container) and, by resource name, the amounts `min`, `max`,
+`default`, `defaultRequest` and `maxLimitRequestRatio`. RESOURCE, at the end, registers the functions above it;
+`api.kinds.catalog` lists it for the API server.
+
+Source: kube-apiserver's messages; the API reference of core/v1.
 """
 
 import uuid
@@ -23,115 +26,129 @@ _ORDER_RULES = (
     ("min", "default", "default", "min value {} is greater than default value {}"),
     ("default", "max", "default", "default value {} is greater than max value {}"),
 )
-"""(smaller amount, larger amount, field that the error names, message with both); as in `min` must not exceed `max`."""
-_PART_SHOWN = {("min", "default"): "min", ("default", "max"): "max"}
-"""(smaller amount, larger amount) -> the field whose value the error shows, where it is not the named one."""
+"""(field that must not exceed the next one, that field, field that the error names, message with both amounts)."""
+_SHOWN_AMOUNT_FIELDS = {("min", "default"): "min", ("default", "max"): "max"}
+"""First two fields of a rule -> the field whose amount the error shows, where it is not the one that it names."""
 
 
 def set_defaults(limit_range: Object) -> None:
-    """API defaults, in place: default amounts follow from minimum and maximum."""
+    """API defaults, in place: default limits and requests of containers follow from maximum and minimum."""
     spec = limit_range.setdefault("spec", {})
-    for limit in spec.get("limits") or []:
-        if limit.get("type") != "Container":
+    for limit_item in spec.get("limits") or []:
+        if limit_item.get("type") != "Container":
             continue
-        default = {**(limit.get("max") or {}), **(limit.get("default") or {})}
-        requested = {**(limit.get("min") or {}), **default, **(limit.get("defaultRequest") or {})}
-        if default:
-            limit["default"] = default
-        if requested:
-            limit["defaultRequest"] = requested
+        default_limits = {**(limit_item.get("max") or {}), **(limit_item.get("default") or {})}
+        default_requests = {
+            **(limit_item.get("min") or {}),
+            **default_limits,
+            **(limit_item.get("defaultRequest") or {}),
+        }
+        if default_limits:
+            limit_item["default"] = default_limits
+        if default_requests:
+            limit_item["defaultRequest"] = default_requests
     spec.setdefault("limits", None)
 
 
 def validate(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of a LimitRange to be stored."""
-    seen: set[str] = set()
-    return checks.each((new.get("spec") or {}).get("limits"), "spec.limits", partial(_item_errors, seen=seen))
+    earlier_types: set[str] = set()
+    return checks.each(
+        (new.get("spec") or {}).get("limits"), "spec.limits", partial(_item_errors, earlier_types=earlier_types)
+    )
 
 
-def _item_errors(item: Object, path: str, seen: set[str]) -> list[FieldError]:
-    kind, field_path = item.get("type", ""), f"{path}.type"
-    errors = checks.well_formed(kind, field_path, _type_messages) + checks.not_repeated(kind, field_path, seen)
-    return errors + _name_errors(item, kind, path) + _amount_errors(item, path)
+def _item_errors(limit_item: Object, path: str, earlier_types: set[str]) -> list[FieldError]:
+    """Field errors of one of `spec.limits`; adds its type to `earlier_types`, which must not repeat."""
+    limit_type, field_path = limit_item.get("type", ""), f"{path}.type"
+    errors = checks.well_formed(limit_type, field_path, _type_messages) + checks.not_repeated(
+        limit_type, field_path, earlier_types
+    )
+    return errors + _name_errors(limit_item, limit_type, path) + _amount_errors(limit_item, path)
 
 
-def _type_messages(kind: str) -> list[str]:
-    is_known = "/" in kind or kind in _TYPES
-    return names.label_key_errors(kind) or ([] if is_known else ["must be a standard limit type or fully qualified"])
+def _type_messages(limit_type: str) -> list[str]:
+    """The messages about an invalid type: neither a standard one nor one with a domain."""
+    is_supported = "/" in limit_type or limit_type in _TYPES
+    return names.label_key_errors(limit_type) or (
+        [] if is_supported else ["must be a standard limit type or fully qualified"]
+    )
 
 
-def _name_errors(item: Object, kind: str, path: str) -> list[FieldError]:
-    """Errors of the resource names of an entry, and of fields that entries of its type do not have."""
-    rule = names.container_resource_name_errors if kind in ("Pod", "Container") else names.resource_name_errors
+def _name_errors(limit_item: Object, limit_type: str, path: str) -> list[FieldError]:
+    """Field errors of the resource names of an item, and of fields that items of its type must not have."""
+    name_rule = (
+        names.container_resource_name_errors if limit_type in ("Pod", "Container") else names.resource_name_errors
+    )
     errors = []
-    for part in _LIMIT_FIELDS:
-        if kind == "Pod" and part in ("default", "defaultRequest"):
-            if item.get(part):
-                errors.append(forbidden(f"{path}.{part}", "may not be specified when `type` is 'Pod'"))
+    for field in _LIMIT_FIELDS:
+        if limit_type == "Pod" and field in ("default", "defaultRequest"):
+            if limit_item.get(field):
+                errors.append(forbidden(f"{path}.{field}", "may not be specified when `type` is 'Pod'"))
             continue
-        for name in sorted(item.get(part) or {}):
-            errors += checks.well_formed(name, f"{path}.{part}[{name}]", rule)
-    bounds = {**(item.get("min") or {}), **(item.get("max") or {})}
-    if kind == "PersistentVolumeClaim" and "storage" not in bounds:
-        text = "either minimum or maximum storage value is required, but neither was provided"
-        errors.append(required(f"{path}.limits", text))
+        for name in sorted(limit_item.get(field) or {}):
+            errors += checks.well_formed(name, f"{path}.{field}[{name}]", name_rule)
+    bounds = {**(limit_item.get("min") or {}), **(limit_item.get("max") or {})}
+    if limit_type == "PersistentVolumeClaim" and "storage" not in bounds:
+        message = "either minimum or maximum storage value is required, but neither was provided"
+        errors.append(required(f"{path}.limits", message))
     return errors
 
 
-def _amount_errors(item: Object, path: str) -> list[FieldError]:
-    """Errors of the amounts of an entry, compared with each other for each resource."""
-    parts = {
-        part: {name: Quantity.parse(str(amount)) for name, amount in (item.get(part) or {}).items()}
-        for part in _LIMIT_FIELDS
-        if item.get("type") != "Pod" or part not in ("default", "defaultRequest")
-    }
+def _amount_errors(limit_item: Object, path: str) -> list[FieldError]:
+    """Field errors of the amounts of an item, compared with each other for each resource."""
+    amounts_by_field: dict[str, dict[str, Quantity]] = {}
+    for field in _LIMIT_FIELDS:
+        if limit_item.get("type") == "Pod" and field in ("default", "defaultRequest"):
+            continue  # forbidden for pods: reported by `_name_errors`
+        amounts = limit_item.get(field) or {}
+        amounts_by_field[field] = {resource: Quantity.parse(str(amount)) for resource, amount in amounts.items()}
     errors = []
-    for name in sorted({name for amounts in parts.values() for name in amounts}):
-        amounts_by_part = {part: amounts[name] for part, amounts in parts.items() if name in amounts}
-        errors += _order_errors(amounts_by_part, name, path)
-        errors += _ratio_errors(amounts_by_part, f"{path}.maxLimitRequestRatio[{name}]")
-        errors += _overcommit_errors(amounts_by_part, name, path)
+    for resource in sorted({resource for field_amounts in amounts_by_field.values() for resource in field_amounts}):
+        resource_amounts = {
+            field: field_amounts[resource]
+            for field, field_amounts in amounts_by_field.items()
+            if resource in field_amounts
+        }
+        errors += _order_errors(resource_amounts, resource, path)
+        errors += _ratio_errors(resource_amounts, f"{path}.maxLimitRequestRatio[{resource}]")
+        errors += _overcommit_errors(resource_amounts, resource, path)
     return errors
 
 
-def _order_errors(amounts_by_part: dict[str, Quantity], name: str, path: str) -> list[FieldError]:
-    """Errors of amounts in the wrong order: minimum, default request, default limit, maximum."""
+def _order_errors(amounts: dict[str, Quantity], resource: str, path: str) -> list[FieldError]:
+    """Field errors of amounts in the wrong order (_ORDER_RULES); `amounts` are those of one resource by field."""
     errors = []
-    for small, large, named_part, text in _ORDER_RULES:
-        if small in amounts_by_part and large in amounts_by_part and amounts_by_part[small] > amounts_by_part[large]:
-            value = amounts_by_part[_PART_SHOWN.get((small, large), named_part)]
-            errors.append(
-                invalid(
-                    f"{path}.{named_part}[{name}]",
-                    str(value),
-                    text.format(amounts_by_part[small], amounts_by_part[large]),
-                )
-            )
+    for smaller, larger, named_field, message_format in _ORDER_RULES:
+        if smaller in amounts and larger in amounts and amounts[smaller] > amounts[larger]:
+            shown_amount = amounts[_SHOWN_AMOUNT_FIELDS.get((smaller, larger), named_field)]
+            message = message_format.format(amounts[smaller], amounts[larger])
+            errors.append(invalid(f"{path}.{named_field}[{resource}]", str(shown_amount), message))
     return errors
 
 
-def _ratio_errors(amounts_by_part: dict[str, Quantity], path: str) -> list[FieldError]:
+def _ratio_errors(amounts: dict[str, Quantity], path: str) -> list[FieldError]:
     """Errors of the ratio of limit to request, which is at least 1 and at most that of maximum to minimum."""
-    ratio = amounts_by_part.get("maxLimitRequestRatio")
+    ratio = amounts.get("maxLimitRequestRatio")
     if ratio is None:
         return []
     errors = [invalid(path, str(ratio), f"ratio {ratio} is less than 1")] if ratio < Quantity.parse("1") else []
-    least = amounts_by_part["min"].milli_value() if "min" in amounts_by_part else 0
-    if least > 0 and "max" in amounts_by_part:
-        limit = amounts_by_part["max"].milli_value() / least
-        if ratio.milli_value() / 1000 > limit:
-            errors.append(invalid(path, str(ratio), f"ratio {ratio} is greater than max/min = {limit:f}"))
+    min_milli = amounts["min"].milli_value() if "min" in amounts else 0
+    if min_milli > 0 and "max" in amounts:
+        max_ratio = amounts["max"].milli_value() / min_milli
+        if ratio.milli_value() / 1000 > max_ratio:
+            errors.append(invalid(path, str(ratio), f"ratio {ratio} is greater than max/min = {max_ratio:f}"))
     return errors
 
 
-def _overcommit_errors(amounts_by_part: dict[str, Quantity], name: str, path: str) -> list[FieldError]:
+def _overcommit_errors(amounts: dict[str, Quantity], resource: str, path: str) -> list[FieldError]:
     """The error of a request that is not the limit, of a resource that cannot be overcommitted."""
-    may_differ = names.is_native_resource(name) and not name.startswith("hugepages-")
-    default, requested = amounts_by_part.get("default"), amounts_by_part.get("defaultRequest")
-    if may_differ or default is None or requested is None or default == requested:
+    may_differ = names.is_native_resource(resource) and not resource.startswith("hugepages-")
+    default_limit, default_request = amounts.get("default"), amounts.get("defaultRequest")
+    if may_differ or default_limit is None or default_request is None or default_limit == default_request:
         return []
-    text = f"default value {default} must equal to defaultRequest value {requested} in {name}"
-    return [invalid(f"{path}.defaultRequest[{name}]", str(requested), text)]
+    message = f"default value {default_limit} must equal to defaultRequest value {default_request} in {resource}"
+    return [invalid(f"{path}.defaultRequest[{resource}]", str(default_request), message)]
 
 
 def _generate_name(limit_range: Object) -> None:

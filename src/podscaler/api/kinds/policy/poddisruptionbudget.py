@@ -1,9 +1,9 @@
 """Resource definition of PodDisruptionBudget (policy/v1): defaults, validation, table.
 
-The disruption controller writes its status; an eviction reduces `disruptionsAllowed`.
+The disruption controller writes its status; an eviction reduces `disruptionsAllowed`. RESOURCE, at the end, registers
+the functions above it; `api.kinds.catalog` lists it for the API server.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of policy/v1;
-kube-apiserver's validation messages.
+Source: the API reference of policy/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
         errors.append(invalid("spec", printed, "minAvailable and maxUnavailable cannot be both set"))
     for name in ("minAvailable", "maxUnavailable"):
         if (amount := spec.get(name)) is not None:
-            errors += int_or_percent.errors(amount, f"spec.{name}")
+            errors += int_or_percent.amount_errors(amount, f"spec.{name}")
             errors += int_or_percent.over_100_percent_errors(amount, f"spec.{name}")
     errors += label_selector.validate(spec.get("selector") or {}, "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
@@ -51,9 +51,10 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _cells(budget: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: minAvailable, maxUnavailable (`N/A` if not set), allowed disruptions."""
     spec, status = budget["spec"], budget.get("status") or {}
-    bounds = [spec.get(name) for name in ("minAvailable", "maxUnavailable")]
-    bound_texts = [_NOT_SET if bound is None else str(bound) for bound in bounds]
+    pod_bounds = [spec.get(name) for name in ("minAvailable", "maxUnavailable")]
+    bound_texts = [_NOT_SET if bound is None else str(bound) for bound in pod_bounds]
     return [*bound_texts, status.get("disruptionsAllowed", 0)]
 
 

@@ -1,7 +1,8 @@
 """Resource definition of PriorityClass (scheduling.k8s.io/v1), the priority of pods, which scheduling here ignores.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of
-scheduling.k8s.io/v1; kube-apiserver's validation messages.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of scheduling.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any
@@ -37,36 +38,40 @@ def set_defaults(priority_class: Object) -> None:
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a PriorityClass to be stored."""
-    value, policy = new.get("value", 0), new.get("preemptionPolicy", "")
+    priority, preemption_policy = new.get("value", 0), new.get("preemptionPolicy", "")
     if old is not None:
         fixed_fields = (
-            ("value", value, old.get("value", 0)),
-            ("preemptionPolicy", policy, old.get("preemptionPolicy", "")),
+            ("value", priority, old.get("value", 0)),
+            ("preemptionPolicy", preemption_policy, old.get("preemptionPolicy", "")),
         )
-        return [_fixed(name, new_value) for name, new_value, old_value in fixed_fields if new_value != old_value]
+        return [
+            _immutable_error(name, new_value) for name, new_value, old_value in fixed_fields if new_value != old_value
+        ]
     errors = []
     name = new["metadata"].get("name", "")
     if name.startswith(_SYSTEM_PREFIX) and name not in SYSTEM:
-        text = f"priority class names with '{_SYSTEM_PREFIX}' prefix are reserved for system use only"
-        errors.append(forbidden("metadata.name", f"{text}. error: {name} is not a known system priority class"))
-    elif value > HIGHEST_VALUE and name not in SYSTEM:
-        text = f"maximum allowed value of a user defined priority is {HIGHEST_VALUE}"
-        errors.append(forbidden("value", text))
-    return errors + (checks.one_of(policy, "preemptionPolicy", _POLICIES))
+        message = f"priority class names with '{_SYSTEM_PREFIX}' prefix are reserved for system use only"
+        errors.append(forbidden("metadata.name", f"{message}. error: {name} is not a known system priority class"))
+    elif priority > HIGHEST_VALUE and name not in SYSTEM:
+        message = f"maximum allowed value of a user defined priority is {HIGHEST_VALUE}"
+        errors.append(forbidden("value", message))
+    return errors + (checks.one_of(preemption_policy, "preemptionPolicy", _POLICIES))
 
 
-def _fixed(name: str, value: Any) -> FieldError:
+def _immutable_error(name: str, value: Any) -> FieldError:
+    """The error of a changed field; `value` is the new value, which kube-apiserver does not show for the priority."""
     if name == "value":
         return forbidden("value", "may not be changed in an update.")
     return invalid(name, value, checks.IMMUTABLE)
 
 
 def _content(priority_class: Object) -> Any:
-    """The part whose changes increase the generation."""
-    return {name: part for name, part in priority_class.items() if name != "metadata"}
+    """The part of a class whose changes increase its generation: all fields but the metadata."""
+    return {name: value for name, value in priority_class.items() if name != "metadata"}
 
 
 def _cells(priority_class: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row: priority, whether it is the default, preemption policy."""
     return [
         priority_class.get("value", 0),
         bool(priority_class.get("globalDefault")),

@@ -1,7 +1,8 @@
 """Measures what objects use of quotas: counts, requests and limits of pods, ports of Services, storage of claims.
 
-`controlplane.admission.resource_quotas` asks for each write, and the resource quota controller for the sum over a
-namespace. Each kind has one `QuotaEvaluator`; `evaluator_of` returns it. Pure.
+`controlplane.admission.resource_quotas` measures the object of each write; the resource quota controller sums up all
+objects of a namespace. Each kind has one `QuotaEvaluator`; `evaluator_of` returns it. A kind of which more than the
+count is limited: a subclass, and an entry of _EVALUATORS. Objects are JSON objects of the API; nothing is changed.
 
 Source: kube-apiserver's quota evaluators (pods, services, persistentvolumeclaims, generic object counts) in Kubernetes
 v1.37 and their messages. Differs: pods are charged by their spec (no resize in place); the scope VolumeAttributesClass
@@ -25,8 +26,12 @@ ONE: Final = Quantity(1)
 ZERO: Final = Quantity(0)
 _NANOSECONDS: Final = 1_000_000_000
 _NAMES_WITHOUT_COUNT_PREFIX: Final = frozenset({"configmaps", "resourcequotas", "replicationcontrollers", "secrets"})
+"""Kinds whose number also has the name of the kind alone, without `count/`."""
 _COMPUTE_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
-_REQUIRED: Final = frozenset(f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in ("cpu", "memory"))
+_MUST_BE_DECLARED: Final = frozenset(
+    f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in ("cpu", "memory")
+)
+"""Names of amounts that every container must declare if a quota limits them."""
 _POD_NAMES: Final = frozenset(
     {
         "count/pods",
@@ -34,9 +39,11 @@ _POD_NAMES: Final = frozenset(
         *(f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in _COMPUTE_RESOURCES),
     }
 )
+"""Names that pods use, besides those of huge pages and extended resources."""
 _HUGE_PAGES: Final = "hugepages-"
 _CLASS_SUFFIX: Final = ".storageclass.storage.k8s.io/"
-_CLAIMS: Final = ("persistentvolumeclaims", "requests.storage")
+"""Between a storage class and a name of _CLAIM_NAMES: the use of this class."""
+_CLAIM_NAMES: Final = ("persistentvolumeclaims", "requests.storage")
 
 
 class QuotaEvaluator:
@@ -49,15 +56,15 @@ class QuotaEvaluator:
     def __init__(self, resource: str) -> None:
         self._names = frozenset({f"count/{resource}", *({resource} & _NAMES_WITHOUT_COUNT_PREFIX)})
 
-    def tracked(self, hard: Iterable[str]) -> frozenset[str]:
-        """Those of the names in a quota's spec.hard that objects of this kind use."""
+    def tracked_names(self, hard: Iterable[str]) -> frozenset[str]:
+        """Those of the names in `hard` (spec.hard of a quota) that objects of this kind use."""
         return self._names & frozenset(hard)
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
-        """What an object uses.
+        """What an object uses, by names of a quota.
 
         Args:
-            now_ns: the present time, since the epoch: pods whose grace period is over use nothing but their count.
+            now_ns: the present time since the epoch: a pod whose deletion grace period has ended uses only its count.
         """
         del obj, now_ns
         return dict.fromkeys(self._names, ONE)
@@ -67,8 +74,12 @@ class QuotaEvaluator:
         del requirement, obj
         return False
 
-    def missing(self, required: Iterable[str], obj: Object) -> str:
-        """Why an object cannot be measured for the names of a quota; empty if it can."""
+    def missing_message(self, required: Iterable[str], obj: Object) -> str:
+        """A message about amounts that the object must declare, and does not; empty if there are none.
+
+        Args:
+            required: names in spec.hard of a quota.
+        """
         del required, obj
         return ""
 
@@ -81,15 +92,16 @@ class QuotaEvaluator:
 class _PodEvaluator(QuotaEvaluator):
     """Measures pods by requests and limits; finished pods use nothing but their count."""
 
-    def tracked(self, hard: Iterable[str]) -> frozenset[str]:
+    def tracked_names(self, hard: Iterable[str]) -> frozenset[str]:
         return frozenset(name for name in hard if name in _POD_NAMES or _is_extended(name))
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
-        counted = {"count/pods": ONE}
+        """What a pod uses: its count, and its requests and limits while it is charged for them."""
+        count_usage = {"count/pods": ONE}
         if not is_charged(obj, now_ns):
-            return counted
+            return count_usage
         spec = obj.get("spec") or {}
-        return counted | _compute(pod_amounts(spec, "requests"), pod_amounts(spec, "limits"))
+        return count_usage | _compute_usage(pod_amounts(spec, "requests"), pod_amounts(spec, "limits"))
 
     def is_in_scope(self, requirement: Object, obj: Object) -> bool:
         """Whether a pod is in the scope of a requirement."""
@@ -110,18 +122,20 @@ class _PodEvaluator(QuotaEvaluator):
             case _:
                 return False
 
-    def missing(self, required: Iterable[str], obj: Object) -> str:
-        """A message if a container lacks an amount that a quota limits; empty if none does."""
-        spec, wanted = obj.get("spec") or {}, _REQUIRED & frozenset(required)
+    def missing_message(self, required: Iterable[str], obj: Object) -> str:
+        """A message with the containers that lack an amount which a quota limits; empty if none does."""
+        spec, required_names = obj.get("spec") or {}, _MUST_BE_DECLARED & frozenset(required)
         if spec.get("resources"):
             return ""
-        lacking: dict[str, list[str]] = {}
+        containers_by_name: dict[str, list[str]] = {}
         for container in [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]:
-            given = _compute(_amounts(container, "requests"), _amounts(container, "limits"))
-            for name in wanted - given.keys():
-                lacking.setdefault(name, []).append(container.get("name", ""))
-        texts = [f"{name} for: {','.join(sorted(set(lacking[name])))}" for name in sorted(lacking)]
-        return f"must specify {'; '.join(texts)}" if texts else ""
+            container_amounts = _compute_usage(_amounts(container, "requests"), _amounts(container, "limits"))
+            for name in required_names - container_amounts.keys():
+                containers_by_name.setdefault(name, []).append(container.get("name", ""))
+        missing_texts = []
+        for name, containers in sorted(containers_by_name.items()):
+            missing_texts.append(f"{name} for: {','.join(sorted(set(containers)))}")
+        return f"must specify {'; '.join(missing_texts)}" if missing_texts else ""
 
     def charges_update(self, new: Object, old: Object) -> bool:
         return is_terminating(new) != is_terminating(old)
@@ -138,12 +152,12 @@ class _ServiceEvaluator(QuotaEvaluator):
         """What a Service uses: itself, its node ports, its load balancer."""
         del now_ns
         spec = obj.get("spec") or {}
-        type_, ports = spec.get("type", ""), spec.get("ports") or []
-        if type_ == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
+        service_type, ports = spec.get("type", ""), spec.get("ports") or []
+        if service_type == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
             ports = [port for port in ports if port.get("nodePort")]
-        node_ports = len(ports) if type_ in ("NodePort", "LoadBalancer") else 0
-        balancers = int(type_ == "LoadBalancer")
-        counts = {"services.nodeports": Quantity(node_ports), "services.loadbalancers": Quantity(balancers)}
+        node_ports = len(ports) if service_type in ("NodePort", "LoadBalancer") else 0
+        load_balancers = int(service_type == "LoadBalancer")
+        counts = {"services.nodeports": Quantity(node_ports), "services.loadbalancers": Quantity(load_balancers)}
         return {"count/services": ONE, "services": ONE, **counts}
 
     def charges_update(self, new: Object, old: Object) -> bool:
@@ -153,9 +167,9 @@ class _ServiceEvaluator(QuotaEvaluator):
 class _ClaimEvaluator(QuotaEvaluator):
     """Counts PersistentVolumeClaims and their storage, also for each storage class."""
 
-    def tracked(self, hard: Iterable[str]) -> frozenset[str]:
-        plain_names = ("count/persistentvolumeclaims", *_CLAIMS)
-        suffixes = tuple(f"{_CLASS_SUFFIX}{name}" for name in _CLAIMS)
+    def tracked_names(self, hard: Iterable[str]) -> frozenset[str]:
+        plain_names = ("count/persistentvolumeclaims", *_CLAIM_NAMES)
+        suffixes = tuple(f"{_CLASS_SUFFIX}{name}" for name in _CLAIM_NAMES)
         return frozenset(name for name in hard if name in plain_names or name.endswith(suffixes))
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
@@ -167,8 +181,8 @@ class _ClaimEvaluator(QuotaEvaluator):
             amounts["requests.storage"] = storage
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
         class_name = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName") or ""
-        of_class = {f"{class_name}{_CLASS_SUFFIX}{name}": amount for name, amount in amounts.items() if class_name}
-        return {"count/persistentvolumeclaims": ONE, **amounts, **of_class}
+        class_amounts = {f"{class_name}{_CLASS_SUFFIX}{name}": amount for name, amount in amounts.items() if class_name}
+        return {"count/persistentvolumeclaims": ONE, **amounts, **class_amounts}
 
     def charges_update(self, new: Object, old: Object) -> bool:
         return self.usage(new, 0) != self.usage(old, 0)
@@ -186,36 +200,36 @@ def evaluator_of(resource: str) -> QuotaEvaluator:
     return _EVALUATORS.get(resource) or QuotaEvaluator(resource)
 
 
-def requirements(quota: Object) -> list[Object]:
+def scope_requirements(quota: Object) -> list[Object]:
     """The scopes of a quota, all as items of scopeSelector.matchExpressions."""
     spec = quota.get("spec") or {}
-    plain = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or []]
-    return plain + list((spec.get("scopeSelector") or {}).get("matchExpressions") or [])
+    requirements = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or []]
+    return requirements + list((spec.get("scopeSelector") or {}).get("matchExpressions") or [])
 
 
-def amounts_of(listed: Object | None) -> dict[str, Quantity]:
-    """The quantities of a ResourceList."""
-    return {name: Quantity.parse(str(amount)) for name, amount in (listed or {}).items()}
+def amounts_of(resource_list: Object | None) -> dict[str, Quantity]:
+    """The quantities of a ResourceList (resource name -> amount as text or number), by the same names."""
+    return {name: Quantity.parse(str(amount)) for name, amount in (resource_list or {}).items()}
 
 
-def added(first: Amounts, second: Amounts) -> dict[str, Quantity]:
+def add_amounts(amounts: Amounts, added_amounts: Amounts) -> dict[str, Quantity]:
     """The sums by name; a name that only one of the two has keeps its amount."""
-    total = dict(first)
-    for name, amount in second.items():
+    total = dict(amounts)
+    for name, amount in added_amounts.items():
         total[name] = total[name] + amount if name in total else amount
     return total
 
 
-def increase(after: Amounts, before: Amounts) -> dict[str, Quantity]:
-    """By how much amounts are larger than before, for those that are."""
+def increased_amounts(new_amounts: Amounts, old_amounts: Amounts) -> dict[str, Quantity]:
+    """The amounts by which `new_amounts` exceed `old_amounts`, only for names whose amount is larger."""
     return {
-        name: amount + Quantity(-before[name].unscaled, before[name].scale) if name in before else amount
-        for name, amount in after.items()
-        if name not in before or before[name] < amount
+        name: amount + Quantity(-old_amounts[name].unscaled, old_amounts[name].scale) if name in old_amounts else amount
+        for name, amount in new_amounts.items()
+        if name not in old_amounts or old_amounts[name] < amount
     }
 
 
-def calculate(
+def calculate_used(
     quota: Object, resources: Iterable[str], objects_of: Callable[[str], Iterable[Object]], now_ns: int
 ) -> dict[str, str]:
     """The status.used of a quota, as the sum over all objects of its namespace.
@@ -225,30 +239,30 @@ def calculate(
         objects_of: the objects of a kind in the quota's namespace.
         now_ns: the wall clock.
     """
-    hard, scopes = (quota.get("spec") or {}).get("hard") or {}, requirements(quota)
-    total: dict[str, Quantity] = {}
+    hard, requirements = (quota.get("spec") or {}).get("hard") or {}, scope_requirements(quota)
+    totals: dict[str, Quantity] = {}
     for resource in resources:
         evaluator = evaluator_of(resource)
-        tracked = evaluator.tracked(hard)
-        if not tracked:
+        tracked_names = evaluator.tracked_names(hard)
+        if not tracked_names:
             continue
-        total = added(total, dict.fromkeys(tracked, ZERO))
+        totals = add_amounts(totals, dict.fromkeys(tracked_names, ZERO))
         for obj in objects_of(resource):
-            if all(evaluator.is_in_scope(scope, obj) for scope in scopes):
+            if all(evaluator.is_in_scope(requirement, obj) for requirement in requirements):
                 used = evaluator.usage(obj, now_ns)
-                total = added(total, {name: used[name] for name in tracked & used.keys()})
-    return {name: str(total[name]) for name in hard if name in total}
+                totals = add_amounts(totals, {name: used[name] for name in tracked_names & used.keys()})
+    return {name: str(totals[name]) for name in hard if name in totals}
 
 
 def is_charged(pod: Object, now_ns: int) -> bool:
-    """Whether a pod uses more than its count: it is not finished, and its grace period is not over."""
+    """Whether a pod uses more than its count: it has not finished, and its deletion grace period has not ended."""
     if (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
         return False
     metadata = pod.get("metadata") or {}
-    deleted, grace_s = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
-    if deleted is None or grace_s is None:
+    deletion_time, grace_s = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
+    if deletion_time is None or grace_s is None:
         return True
-    return now_ns <= instants.parse(deleted) + int(grace_s) * _NANOSECONDS
+    return now_ns <= instants.parse(deletion_time) + int(grace_s) * _NANOSECONDS
 
 
 def is_terminating(pod: Object) -> bool:
@@ -257,42 +271,52 @@ def is_terminating(pod: Object) -> bool:
     return deadline_s is not None and deadline_s >= 0
 
 
-def pod_amounts(spec: Object, part: str) -> dict[str, Quantity]:
-    """The requests (or limits) of a whole pod with its overhead.
+def pod_amounts(spec: Object, field: str) -> dict[str, Quantity]:
+    """The requests or limits of a whole pod with its overhead, by resource name.
+
+    Init containers run one after another, each beside the sidecars (restartPolicy Always) that started before it. The
+    pod needs the larger of this peak and the sum of the containers that run together.
 
     Args:
-        part: `requests` or `limits`.
+        spec: the spec of a pod.
+        field: `requests` or `limits`.
     """
     total: dict[str, Quantity] = {}
     for container in spec.get("containers") or []:
-        total = added(total, _amounts(container, part))
+        total = add_amounts(total, _amounts(container, field))
     sidecars: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for container in spec.get("initContainers") or []:
-        own = _amounts(container, part)
+        needed = _amounts(container, field)
         if container.get("restartPolicy") == "Always":
-            total, sidecars = added(total, own), added(sidecars, own)
-            own = sidecars
+            total, sidecars = add_amounts(total, needed), add_amounts(sidecars, needed)
+            needed = sidecars
         else:
-            own = added(own, sidecars)
-        peak = _larger(peak, own)
-    total = _larger(total, peak) | _amounts(spec, part)
+            needed = add_amounts(needed, sidecars)
+        peak = _larger_by_name(peak, needed)
+    total = _larger_by_name(total, peak) | _amounts(spec, field)
     overhead = amounts_of(spec.get("overhead"))
-    return added(
-        total, overhead if part == "requests" else {name: overhead[name] for name in overhead.keys() & total.keys()}
-    )
+    if field == "limits":  # a resource without a limit stays unlimited
+        overhead = {name: overhead[name] for name in overhead.keys() & total.keys()}
+    return add_amounts(total, overhead)
 
 
-def _larger(first: Amounts, second: Amounts) -> dict[str, Quantity]:
-    return {**first, **{name: amount for name, amount in second.items() if name not in first or first[name] < amount}}
+def _larger_by_name(amounts: Amounts, other_amounts: Amounts) -> dict[str, Quantity]:
+    """The larger amount of each name; a name that only one of the two has keeps its amount."""
+    larger = {name: amount for name, amount in other_amounts.items() if name not in amounts or amounts[name] < amount}
+    return {**amounts, **larger}
 
 
-def _amounts(holder: Object, part: str) -> dict[str, Quantity]:
-    return amounts_of((holder.get("resources") or {}).get(part))
+def _amounts(container_or_spec: Object, field: str) -> dict[str, Quantity]:
+    """The `requests` or `limits` (`field`) in the resources of a container, pod spec or claim spec."""
+    return amounts_of((container_or_spec.get("resources") or {}).get(field))
 
 
-def _compute(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
-    """What requests and limits use: `cpu` and `requests.cpu` are the same, `limits.cpu` is another."""
+def _compute_usage(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
+    """The usage by names of a quota, from requests and limits by resource name.
+
+    `cpu` and `requests.cpu` of a quota are the same request; `limits.cpu` is the limit.
+    """
     usage = {"pods": ONE}
     for name, amount in requests.items():
         if name in _COMPUTE_RESOURCES or name.startswith(_HUGE_PAGES):
@@ -309,7 +333,7 @@ def _is_extended(name: str) -> bool:
 
 
 def _selects(requirement: Object, value: str) -> bool:
-    """Whether a requirement selects a value; the empty value is missing."""
+    """Whether a requirement of a scope selector selects a value; an empty value counts as not set."""
     values = requirement.get("values") or []
     match requirement.get("operator"):
         case "Exists":
@@ -325,12 +349,13 @@ def _selects(requirement: Object, value: str) -> bool:
 
 
 def _crosses_namespaces(affinity: Object) -> bool:
-    """Whether an affinity term names other namespaces."""
-    for kind in ("podAffinity", "podAntiAffinity"):
-        rules = affinity.get(kind) or {}
-        required = rules.get("requiredDuringSchedulingIgnoredDuringExecution") or []
-        preferred = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or []
-        for term in [*required, *(weighted.get("podAffinityTerm") or {} for weighted in preferred)]:
+    """Whether a term of the pod affinity or anti-affinity selects pods of other namespaces."""
+    for field in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(field) or {}
+        required_terms = terms.get("requiredDuringSchedulingIgnoredDuringExecution") or []
+        weighted_terms = terms.get("preferredDuringSchedulingIgnoredDuringExecution") or []
+        preferred_terms = [weighted.get("podAffinityTerm") or {} for weighted in weighted_terms]
+        for term in [*required_terms, *preferred_terms]:
             if term.get("namespaces") or term.get("namespaceSelector") is not None:
                 return True
     return False

@@ -1,10 +1,11 @@
 """Resource definition of ResourceQuota (core/v1): validation and table; `quota_usage` measures what objects use of one.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of core/v1;
-kube-apiserver's validation messages.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. A new scope: an
+entry of _RESOURCES_BY_SCOPE, and a case in `quota_usage`.
+
+Source: the API reference of core/v1; kube-apiserver's validation messages.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from podscaler.api.machinery import names
@@ -26,7 +27,7 @@ _RESOURCES_BY_SCOPE = {
     "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
 }
 """Scope of a quota -> the standard resources that a quota with this scope can limit."""
-_CONFLICTS = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+_CONFLICTING_SCOPES = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
 _SCOPES_WITHOUT_VALUES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
 _OBJECT_COUNTS = ("configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets")
 _INTEGER_RESOURCES = frozenset({*_OBJECT_COUNTS, "services", "services.loadbalancers", "services.nodeports"})
@@ -54,38 +55,39 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of the status of a ResourceQuota."""
     status = new.get("status") or {}
-    return [error for part in ("hard", "used") for error in _amount_errors(status.get(part) or {}, f"status.{part}")]
+    return [error for field in ("hard", "used") for error in _amount_errors(status.get(field) or {}, f"status.{field}")]
 
 
 def _amount_errors(amounts: Object, path: str) -> list[FieldError]:
-    """Errors of hard limits: their names, negative amounts, fractions of what is counted."""
+    """Field errors of amounts by resource name: invalid names, negative amounts, fractions of what is counted."""
     errors = []
-    for name in sorted(amounts):
-        item_path, amount = f"{path}[{name}]", Quantity.parse(str(amounts[name]))
-        errors += checks.well_formed(name, item_path, names.quota_resource_name_errors)
+    for resource in sorted(amounts):
+        amount_path, amount = f"{path}[{resource}]", Quantity.parse(str(amounts[resource]))
+        errors += checks.well_formed(resource, amount_path, names.quota_resource_name_errors)
         if amount.sign() < 0:
-            errors.append(invalid(item_path, str(amount), checks.NOT_NEGATIVE))
-        if (name in _INTEGER_RESOURCES or names.is_extended_resource(name)) and amount.milli_value() % 1000:
-            errors.append(invalid(item_path, str(amount), "must be an integer"))
+            errors.append(invalid(amount_path, str(amount), checks.NOT_NEGATIVE))
+        if (resource in _INTEGER_RESOURCES or names.is_extended_resource(resource)) and amount.milli_value() % 1000:
+            errors.append(invalid(amount_path, str(amount), "must be an integer"))
     return errors
 
 
 def _scope_errors(scopes: list[str], hard: Object, path: str) -> list[FieldError]:
+    """Field errors of `spec.scopes`: unsupported scopes, limited resources that they exclude, conflicts."""
     errors = []
     for scope in scopes:
         errors += checks.holds(scope in _RESOURCES_BY_SCOPE, path, scopes, "unsupported scope")
-        errors += [invalid(path, scopes, "unsupported scope applied to resource") for _ in _misapplied(scope, hard)]
-    return errors + [invalid(path, scopes, "conflicting scopes") for pair in _CONFLICTS if pair <= set(scopes)]
+        errors += [
+            invalid(path, scopes, "unsupported scope applied to resource") for _ in _resources_out_of_scope(scope, hard)
+        ]
+    return errors + [invalid(path, scopes, "conflicting scopes") for pair in _CONFLICTING_SCOPES if pair <= set(scopes)]
 
 
-def _misapplied(scope: str, hard: Object) -> Iterable[str]:
-    """The limited resources that a quota with the scope cannot limit."""
+def _resources_out_of_scope(scope: str, hard: Object) -> list[str]:
+    """The standard resources in `hard` that a quota with the scope cannot limit; none for an unknown scope."""
     allowed_resources = _RESOURCES_BY_SCOPE.get(scope)
-    return (
-        name
-        for name in hard
-        if allowed_resources and names.is_standard_quota_resource(name) and name not in allowed_resources
-    )
+    if not allowed_resources:
+        return []
+    return [name for name in hard if names.is_standard_quota_resource(name) and name not in allowed_resources]
 
 
 def _selector_errors(spec: Object, hard: Object, path: str) -> list[FieldError]:
@@ -96,11 +98,14 @@ def _selector_errors(spec: Object, hard: Object, path: str) -> list[FieldError]:
     for requirement in requirements:
         scope = requirement.get("scopeName", "")
         errors += checks.holds(scope in _RESOURCES_BY_SCOPE, f"{path}.scopeName", scope, "unsupported scope")
-        errors += [invalid(path, selector, "unsupported scope applied to resource") for _ in _misapplied(scope, hard)]
+        errors += [
+            invalid(path, selector, "unsupported scope applied to resource")
+            for _ in _resources_out_of_scope(scope, hard)
+        ]
         errors += _operator_errors(requirement, path)
     scope_names = {requirement.get("scopeName", "") for requirement in requirements}
     return errors + [
-        invalid(path, spec.get("scopes"), "conflicting scopes") for pair in _CONFLICTS if pair <= scope_names
+        invalid(path, spec.get("scopes"), "conflicting scopes") for pair in _CONFLICTING_SCOPES if pair <= scope_names
     ]
 
 
@@ -109,15 +114,16 @@ def _operator_errors(requirement: Object, path: str) -> list[FieldError]:
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     errors = []
     if requirement.get("scopeName") in _SCOPES_WITHOUT_VALUES and operator != "Exists":
+        last_scope = _SCOPES_WITHOUT_VALUES[-1]
         scopes_text = ", ".join(f"ResourceQuotaScope{name}" for name in _SCOPES_WITHOUT_VALUES[:-1])
-        text = f"must be 'Exists' when scope is any of {scopes_text} or ResourceQuotaScope{_SCOPES_WITHOUT_VALUES[-1]}"
-        errors.append(invalid(f"{path}.operator", operator, text))
+        message = f"must be 'Exists' when scope is any of {scopes_text} or ResourceQuotaScope{last_scope}"
+        errors.append(invalid(f"{path}.operator", operator, message))
     if operator in ("In", "NotIn"):
-        text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-        return errors if values else [*errors, required(f"{path}.values", text)]
+        message = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+        return errors if values else [*errors, required(f"{path}.values", message)]
     if operator in ("Exists", "DoesNotExist"):
-        text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-        return [*errors, invalid(f"{path}.values", values, text)] if values else errors
+        message = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+        return [*errors, invalid(f"{path}.values", values, message)] if values else errors
     return [*errors, invalid(f"{path}.operator", operator, "not a valid selector operator")]
 
 
@@ -126,8 +132,8 @@ def _cells(quota: Object, _now_ns: int) -> list[Any]:
     status = quota.get("status") or {}
     hard, used = status.get("hard") or {}, status.get("used") or {}
     usage_texts = {name: f"{name}: {used.get(name, '0')}/{hard[name]}" for name in sorted(hard)}
-    limits = [text for name, text in usage_texts.items() if name.startswith(_LIMIT_PREFIX)]
-    requests = [text for name, text in usage_texts.items() if not name.startswith(_LIMIT_PREFIX)]
+    limits = [usage for name, usage in usage_texts.items() if name.startswith(_LIMIT_PREFIX)]
+    requests = [usage for name, usage in usage_texts.items() if not name.startswith(_LIMIT_PREFIX)]
     return [", ".join(requests), ", ".join(limits)]
 
 

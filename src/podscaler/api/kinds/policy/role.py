@@ -1,7 +1,8 @@
 """The records of Role and ClusterRole (rbac.authorization.k8s.io/v1): lists of rules that allow requests.
 
-`api.kinds.catalog` lists them, and the API server serves the listed records. Source: the API reference of
-rbac.authorization.k8s.io/v1; kube-apiserver's validation messages.
+ROLE and CLUSTER_ROLE, at the end, register the functions above them; `api.kinds.catalog` lists them for the API server.
+
+Source: the API reference of rbac.authorization.k8s.io/v1; kube-apiserver's validation messages.
 """
 
 from functools import partial
@@ -29,6 +30,7 @@ def validate_cluster_role(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _selector_errors(selector: Object, path: str) -> list[FieldError]:
+    """Field errors of one of the selectors of ClusterRoles that are aggregated."""
     errors = label_selector.validate(selector, path)
     return [*errors, invalid(path, None, "invalid label selector.")] if errors else []
 
@@ -44,8 +46,10 @@ def _rule_errors(rule: Object, path: str, *, namespaced: bool) -> list[FieldErro
                 invalid(urls_path, urls, "rules cannot apply to both regular resources and non-resource URLs")
             )
         return errors
-    for name, word in (("apiGroups", "api group"), ("resources", "resource")):
-        errors += checks.present(rule.get(name), f"{path}.{name}", f"resource rules must supply at least one {word}")
+    for name, shown_name in (("apiGroups", "api group"), ("resources", "resource")):
+        errors += checks.present(
+            rule.get(name), f"{path}.{name}", f"resource rules must supply at least one {shown_name}"
+        )
     return errors
 
 

@@ -1,7 +1,9 @@
 """The records of RoleBinding and ClusterRoleBinding (rbac.authorization.k8s.io/v1), which give a role to users.
 
-`api.kinds.catalog` lists them, and the API server serves the listed records. Source: the API reference of
-rbac.authorization.k8s.io/v1; kube-apiserver's defaults and validation messages.
+ROLE_BINDING and CLUSTER_ROLE_BINDING, at the end, register the functions above them; `api.kinds.catalog` lists them
+for the API server.
+
+Source: the API reference of rbac.authorization.k8s.io/v1; kube-apiserver's defaults and validation messages.
 """
 
 from functools import partial
@@ -20,9 +22,9 @@ _SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 
 def set_defaults(binding: Object) -> None:
     """API defaults, in place: the group of the role, and of subjects that are users or groups."""
-    reference = binding.setdefault("roleRef", {})
-    if not reference.get("apiGroup"):
-        reference["apiGroup"] = GROUP
+    role_ref = binding.setdefault("roleRef", {})
+    if not role_ref.get("apiGroup"):
+        role_ref["apiGroup"] = GROUP
     for subject in binding.get("subjects") or []:
         if subject.get("kind") in ("User", "Group") and not subject.get("apiGroup"):
             subject["apiGroup"] = GROUP
@@ -30,54 +32,55 @@ def set_defaults(binding: Object) -> None:
 
 def validate(new: Object, old: Object | None, *, namespaced: bool) -> list[FieldError]:
     """The field errors of a binding to be stored; its role cannot be changed."""
-    reference = new.get("roleRef") or {}
-    errors = _role_errors(reference, _ROLE_KINDS[namespaced])
+    role_ref = new.get("roleRef") or {}
+    errors = _role_ref_errors(role_ref, _ROLE_KINDS[namespaced])
     errors += checks.each(new.get("subjects"), "subjects", partial(_subject_errors, namespaced=namespaced))
-    is_same = old is None or reference == (old.get("roleRef") or {})
-    return errors + checks.holds(is_same, "roleRef", _printed_reference(reference), checks.IMMUTABLE)
+    is_same = old is None or role_ref == (old.get("roleRef") or {})
+    return errors + checks.holds(is_same, "roleRef", _printed_role_ref(role_ref), checks.IMMUTABLE)
 
 
-def _printed_reference(reference: Object) -> Object:
+def _printed_role_ref(role_ref: Object) -> Object:
     """The reference as kube-apiserver's messages show it: with the Go names of fields."""
     return {
-        "APIGroup": reference.get("apiGroup", ""),
-        "Kind": reference.get("kind", ""),
-        "Name": reference.get("name", ""),
+        "APIGroup": role_ref.get("apiGroup", ""),
+        "Kind": role_ref.get("kind", ""),
+        "Name": role_ref.get("name", ""),
     }
 
 
-def _role_errors(reference: Object, kinds: tuple[str, ...]) -> list[FieldError]:
-    errors = checks.one_of(reference.get("apiGroup", ""), "roleRef.apiGroup", (GROUP,))
-    errors += checks.one_of(reference.get("kind", ""), "roleRef.kind", kinds)
-    return errors + checks.required_form(reference.get("name", ""), "roleRef.name", names.path_segment_errors)
+def _role_ref_errors(role_ref: Object, supported_kinds: tuple[str, ...]) -> list[FieldError]:
+    """Field errors of `roleRef`: its group, its kind (one of `supported_kinds`), its name."""
+    errors = checks.one_of(role_ref.get("apiGroup", ""), "roleRef.apiGroup", (GROUP,))
+    errors += checks.one_of(role_ref.get("kind", ""), "roleRef.kind", supported_kinds)
+    return errors + checks.required_form(role_ref.get("name", ""), "roleRef.name", names.path_segment_errors)
 
 
 def _subject_errors(subject: Object, path: str, *, namespaced: bool) -> list[FieldError]:
     """Errors of a subject; ServiceAccounts have no group, users and groups have one."""
-    kind, name, group = (subject.get(key, "") for key in ("kind", "name", "apiGroup"))
+    subject_kind, name, group = (subject.get(key, "") for key in ("kind", "name", "apiGroup"))
     errors = checks.present(name, f"{path}.name")
-    if kind == "ServiceAccount":
+    if subject_kind == "ServiceAccount":
         errors += checks.well_formed_if_set(name, f"{path}.name", names.dns_subdomain_errors)
         errors += checks.one_of(group, f"{path}.apiGroup", ("",))
         return errors + checks.present(namespaced or subject.get("namespace"), f"{path}.namespace")
-    if kind not in _SUBJECT_KINDS:
-        return [*errors, not_supported(f"{path}.kind", kind, _SUBJECT_KINDS)]
+    if subject_kind not in _SUBJECT_KINDS:
+        return [*errors, not_supported(f"{path}.kind", subject_kind, _SUBJECT_KINDS)]
     return errors + checks.one_of(group, f"{path}.apiGroup", (GROUP,))
 
 
 def _cells(binding: Object, _now_ns: int) -> list[Any]:
-    """The cells of a table row: the role, and the users, groups and ServiceAccounts."""
-    reference = binding.get("roleRef") or {}
-    subjects: dict[str, list[str]] = {kind: [] for kind in _SUBJECT_KINDS}
+    """The cells of a table row: `KIND/NAME` of the role; users, groups and ServiceAccounts, joined by commas."""
+    role_ref = binding.get("roleRef") or {}
+    subjects_by_kind: dict[str, list[str]] = {kind: [] for kind in _SUBJECT_KINDS}
     for subject in binding.get("subjects") or []:
         name = subject.get("name", "")
         subject_text = f"{subject.get('namespace', '')}/{name}" if subject.get("kind") == "ServiceAccount" else name
-        subjects.setdefault(subject.get("kind", ""), []).append(subject_text)
+        subjects_by_kind.setdefault(subject.get("kind", ""), []).append(subject_text)
     return [
-        f"{reference.get('kind', '')}/{reference.get('name', '')}",
-        ", ".join(subjects["User"]),
-        ", ".join(subjects["Group"]),
-        ", ".join(subjects["ServiceAccount"]),
+        f"{role_ref.get('kind', '')}/{role_ref.get('name', '')}",
+        ", ".join(subjects_by_kind["User"]),
+        ", ".join(subjects_by_kind["Group"]),
+        ", ".join(subjects_by_kind["ServiceAccount"]),
     ]
 
 

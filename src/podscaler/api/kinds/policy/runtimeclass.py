@@ -1,6 +1,8 @@
 """Resource definition of RuntimeClass (node.k8s.io/v1): the container runtime, overhead and nodes of pods of the class.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of node.k8s.io/v1.
+RESOURCE, at the end, registers `validate`; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of node.k8s.io/v1.
 """
 
 from podscaler.api.machinery import names

@@ -25,11 +25,11 @@ _SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _NAME_SEGMENTS_MIN = 3
 
 
-def validate(webhooks: Sequence[Object], old: Sequence[Object] | None) -> list[FieldError]:
-    """The field errors of the webhooks of a configuration; `old` are the stored webhooks, None on create."""
+def validate(webhooks: Sequence[Object], old_webhooks: Sequence[Object] | None) -> list[FieldError]:
+    """The field errors of the webhooks of a configuration; `old_webhooks` are the stored ones, None on create."""
     errors: list[FieldError] = []
-    keeps_conditions = old is not None and _conditions(webhooks) == _conditions(old)
-    seen: set[str] = set()
+    keeps_conditions = old_webhooks is not None and _conditions(webhooks) == _conditions(old_webhooks)
+    earlier_names: set[str] = set()
     for index, webhook in enumerate(webhooks):
         path = f"webhooks[{index}]"
         errors += webhook_errors(webhook, path, ignores_conditions=keeps_conditions)
@@ -37,11 +37,12 @@ def validate(webhooks: Sequence[Object], old: Sequence[Object] | None) -> list[F
             webhook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions"
         )
         if webhook.get("name"):
-            errors += checks.not_repeated(webhook["name"], f"{path}.name", seen)
+            errors += checks.not_repeated(webhook["name"], f"{path}.name", earlier_names)
     return errors
 
 
 def _conditions(webhooks: Sequence[Object]) -> list[Any]:
+    """The match conditions of each webhook, in order."""
     return [webhook.get("matchConditions") or [] for webhook in webhooks]
 
 
@@ -54,8 +55,8 @@ def webhook_errors(webhook: Object, path: str, *, ignores_conditions: bool) -> l
     errors += _side_effect_errors(webhook.get("sideEffects"), f"{path}.sideEffects")
     timeout_s = webhook.get("timeoutSeconds")
     if timeout_s is not None and not 1 <= timeout_s <= TIMEOUT_MAX_S:
-        text = f"the timeout value must be between 1 and {TIMEOUT_MAX_S} seconds"
-        errors.append(invalid(f"{path}.timeoutSeconds", timeout_s, text))
+        message = f"the timeout value must be between 1 and {TIMEOUT_MAX_S} seconds"
+        errors.append(invalid(f"{path}.timeoutSeconds", timeout_s, message))
     for name in ("namespaceSelector", "objectSelector"):
         errors += label_selector.validate(webhook.get(name) or {}, f"{path}.{name}")
     policies = ("IfNeeded", "Never")
@@ -73,14 +74,14 @@ def _name_errors(name: str, path: str) -> list[FieldError]:
     messages = names.dns_subdomain_errors(name)
     if messages:
         return [invalid(path, name, ",".join(messages))]
-    text = "should be a domain with at least three segments separated by dots"
-    return checks.holds(name.count(".") + 1 >= _NAME_SEGMENTS_MIN, path, name, text)
+    message = "should be a domain with at least three segments separated by dots"
+    return checks.holds(name.count(".") + 1 >= _NAME_SEGMENTS_MIN, path, name, message)
 
 
-def _side_effect_errors(value: str | None, path: str) -> list[FieldError]:
-    if value is None:
+def _side_effect_errors(side_effects: str | None, path: str) -> list[FieldError]:
+    if side_effects is None:
         return [required(path, f"must specify one of {', '.join(_SIDE_EFFECTS)}")]
-    return checks.one_of(value, path, _SIDE_EFFECTS)
+    return checks.one_of(side_effects, path, _SIDE_EFFECTS)
 
 
 def rule_errors(rule: Object, path: str) -> list[FieldError]:
@@ -89,26 +90,27 @@ def rule_errors(rule: Object, path: str) -> list[FieldError]:
     errors = checks.present(operations, f"{path}.operations")
     errors += _wildcard_errors(operations, f"{path}.operations", "operations")
     errors += checks.each(
-        operations, f"{path}.operations", lambda operation, at: checks.one_of(operation, at, OPERATIONS)
+        operations, f"{path}.operations", lambda operation, item_path: checks.one_of(operation, item_path, OPERATIONS)
     )
-    for name, words in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
-        values = rule.get(name) or []
-        errors += checks.present(values, f"{path}.{name}")
-        errors += _wildcard_errors(values, f"{path}.{name}", words)
+    for field, plural_noun in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
+        values = rule.get(field) or []
+        errors += checks.present(values, f"{path}.{field}")
+        errors += _wildcard_errors(values, f"{path}.{field}", plural_noun)
     errors += checks.each(rule.get("apiVersions"), f"{path}.apiVersions", checks.present)
     errors += _resource_errors(rule.get("resources") or [], f"{path}.resources")
     return errors + checks.optional_one_of(rule.get("scope"), f"{path}.scope", ("*", "Cluster", "Namespaced"))
 
 
-def _wildcard_errors(values: Sequence[str], path: str, words: str) -> list[FieldError]:
+def _wildcard_errors(values: Sequence[str], path: str, plural_noun: str) -> list[FieldError]:
+    """The field error of `*` beside other values; `plural_noun` names the values in the message."""
     is_valid = len(values) < 2 or "*" not in values
-    return checks.holds(is_valid, path, values, f"if '*' is present, must not specify other {words}")
+    return checks.holds(is_valid, path, values, f"if '*' is present, must not specify other {plural_noun}")
 
 
 def _resource_errors(resources: Sequence[str], path: str) -> list[FieldError]:
     """The errors of empty resources, and of those that a wildcard of the same rule covers, such as `pods/*`."""
     errors = checks.present(resources, path)
-    wildcards: set[str] = set()
+    earlier_wildcards: set[str] = set()
     for index, resource in enumerate(resources):
         name, slash, subresource = resource.partition("/")
         if not resource:
@@ -116,15 +118,15 @@ def _resource_errors(resources: Sequence[str], path: str) -> list[FieldError]:
         if not slash:
             continue
         for wildcard in (f"{name}/*", f"*/{subresource}"):
-            if wildcard in wildcards:
-                text = f"if '{wildcard}' is present, must not specify {resource}"
-                errors.append(invalid(f"{path}[{index}]", resource, text))
-        wildcards |= {resource} if "*" in (name, subresource) else set()
+            if wildcard in earlier_wildcards:
+                message = f"if '{wildcard}' is present, must not specify {resource}"
+                errors.append(invalid(f"{path}[{index}]", resource, message))
+        earlier_wildcards |= {resource} if "*" in (name, subresource) else set()
     if len(resources) > 1 and "*/*" in resources:
         errors.append(invalid(path, resources, "if '*/*' is present, must not specify other resources"))
     if "*" in resources and any("/" not in resource and resource != "*" for resource in resources):
-        text = "if '*' is present, must not specify other resources without subresources"
-        errors.append(invalid(path, resources, text))
+        message = "if '*' is present, must not specify other resources without subresources"
+        errors.append(invalid(path, resources, message))
     return errors
 
 
@@ -141,17 +143,19 @@ def _client_errors(client: Object, path: str) -> list[FieldError]:
 def url_errors(url: str, path: str) -> list[FieldError]:
     """The field errors of the URL of a webhook."""
     try:
-        parts = urlsplit(url)
+        url_parts = urlsplit(url)
     except ValueError as error:
         return [required(path, f"url must be a valid URL: {error}{_URL_FORM}")]
     errors = checks.holds(
-        parts.scheme == "https", path, parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}"
+        url_parts.scheme == "https", path, url_parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}"
     )
-    user, at, host = parts.netloc.rpartition("@")
+    user, at_sign, host = url_parts.netloc.rpartition("@")
     errors += checks.holds(host, path, host, f"host must be specified{_URL_FORM}")
-    errors += checks.holds(not at, path, user, "user information is not permitted in the URL")
-    errors += checks.holds(not parts.fragment, path, parts.fragment, "fragments are not permitted in the URL")
-    return errors + checks.holds(not parts.query, path, parts.query, "query parameters are not permitted in the URL")
+    errors += checks.holds(not at_sign, path, user, "user information is not permitted in the URL")
+    errors += checks.holds(not url_parts.fragment, path, url_parts.fragment, "fragments are not permitted in the URL")
+    return errors + checks.holds(
+        not url_parts.query, path, url_parts.query, "query parameters are not permitted in the URL"
+    )
 
 
 def service_errors(service: Object, path: str) -> list[FieldError]:
@@ -159,8 +163,8 @@ def service_errors(service: Object, path: str) -> list[FieldError]:
     errors = checks.present(service.get("name"), f"{path}.name")
     errors += checks.present(service.get("namespace"), f"{path}.namespace")
     port = service.get("port", 443)
-    text = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
-    errors += checks.holds(0 < port <= PORT_MAX, f"{path}.port", port, text)
+    message = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
+    errors += checks.holds(0 < port <= PORT_MAX, f"{path}.port", port, message)
     return errors + _path_errors(service.get("path") or "/", f"{path}.path")
 
 
@@ -179,7 +183,7 @@ def _path_errors(url_path: str, path: str) -> list[FieldError]:
 
 
 def _review_version_errors(versions: Sequence[str], path: str) -> list[FieldError]:
-    """Errors of the accepted versions of AdmissionReview, one of which must be known here."""
+    """Field errors of `admissionReviewVersions`, one of which must be supported by this server."""
     accepted = ", ".join(REVIEW_VERSIONS)
     if not versions:
         return [required(path, f"must specify one of {accepted}")]
@@ -189,14 +193,14 @@ def _review_version_errors(versions: Sequence[str], path: str) -> list[FieldErro
             errors.append(invalid(f"{path}[{index}]", version, "duplicate version"))
         else:
             errors += checks.well_formed(version, f"{path}[{index}]", names.dns_1035_label_errors)
-    is_known = any(version in REVIEW_VERSIONS for version in versions)
-    return errors + checks.holds(is_known, path, versions, f"must include at least one of {accepted}")
+    is_any_supported = any(version in REVIEW_VERSIONS for version in versions)
+    return errors + checks.holds(is_any_supported, path, versions, f"must include at least one of {accepted}")
 
 
 def condition_errors(conditions: Sequence[Object], path: str, *, has_params: bool = False) -> list[FieldError]:
     """The field errors of match conditions; `has_params`: whether there is the variable `params`."""
     errors = [too_many(path, len(conditions), CONDITIONS_MAX)] if len(conditions) > CONDITIONS_MAX else []
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for index, condition in enumerate(conditions):
         name, expression = condition.get("name", ""), (condition.get("expression") or "").strip()
         field_path = f"{path}[{index}]"
@@ -204,11 +208,12 @@ def condition_errors(conditions: Sequence[Object], path: str, *, has_params: boo
         errors += checks.present(expression, f"{field_path}.expression")
         errors += [invalid(f"{field_path}.expression", expression, message)] if message else []
         errors += checks.required_form(name, f"{field_path}.name", names.label_key_errors)
-        errors += checks.not_repeated(name, f"{field_path}.name", seen) if name else []
+        errors += checks.not_repeated(name, f"{field_path}.name", earlier_names) if name else []
     return errors
 
 
 def _find_condition_error(expression: str, *, has_params: bool) -> str | None:
-    from podscaler.api.kinds.policy import admission_expressions  # the language takes a while to import
+    """The message about an expression that does not compile or is no bool; None for a valid one."""
+    from podscaler.api.kinds.policy import admission_expressions  # importing CEL is slow
 
     return admission_expressions.PolicyCompiler(has_params=has_params).find_error(expression, "bool")

@@ -1,7 +1,9 @@
 """The records of ValidatingWebhookConfiguration and MutatingWebhookConfiguration (admissionregistration.k8s.io/v1).
 
-`api.kinds.catalog` lists them, and the API server serves the listed records; `podscaler.controlplane.admission` calls
-the webhooks. Source: kube-apiserver's defaults and validation of the group.
+`api.kinds.catalog` lists them for the API server; `podscaler.controlplane.admission` calls the webhooks;
+`webhook_validation` validates them. A new default goes into `set_defaults`.
+
+Source: kube-apiserver's defaults and validation of the group.
 """
 
 from functools import partial
@@ -36,8 +38,8 @@ def set_defaults(configuration: Object, *, is_mutating: bool = False) -> None:
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a configuration to be stored."""
-    stored = None if old is None else old.get("webhooks") or []
-    return webhook_validation.validate(new.get("webhooks") or [], stored)
+    old_webhooks = None if old is None else old.get("webhooks") or []
+    return webhook_validation.validate(new.get("webhooks") or [], old_webhooks)
 
 
 def _record(kind: str, *, is_mutating: bool) -> Resource:

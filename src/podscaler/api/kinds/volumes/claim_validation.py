@@ -43,12 +43,13 @@ def _mode_errors(spec: Object, path: str) -> list[FieldError]:
         return [required(f"{path}.accessModes", "at least 1 access mode is required")]
     errors = [not_supported(f"{path}.accessModes", mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
     if "ReadWriteOncePod" in modes and len(modes) > 1:
-        text = "may not use ReadWriteOncePod with other access modes"
-        errors.append(forbidden(f"{path}.accessModes", text))
+        message = "may not use ReadWriteOncePod with other access modes"
+        errors.append(forbidden(f"{path}.accessModes", message))
     return errors
 
 
 def _size_errors(requests: Object, path: str) -> list[FieldError]:
+    """Field errors of the requested storage, which must be set and above zero."""
     if "storage" not in requests:
         return [required(f"{path}[storage]")]
     size = Quantity.parse(str(requests["storage"]))
@@ -56,12 +57,12 @@ def _size_errors(requests: Object, path: str) -> list[FieldError]:
 
 
 def _change_errors(new: Object, old: Object) -> list[FieldError]:
-    """The errors of an update that changes fields of the spec that are fixed after creation."""
+    """Field errors of an update that changes immutable fields of the spec, or makes the claim smaller."""
     errors = []
-    before, after = _specs_to_compare(new, old)
-    if not semantics.same(after, before):
-        lines = go_struct.difference(before, after, "core/v1.PersistentVolumeClaimSpec")
-        errors.append(forbidden("spec", f"{_IMMUTABLE_SPEC_MESSAGE}\n{lines}"))
+    old_spec, new_spec = _specs_to_compare(new, old)
+    if not semantics.same(new_spec, old_spec):
+        difference = go_struct.difference(old_spec, new_spec, "core/v1.PersistentVolumeClaimSpec")
+        errors.append(forbidden("spec", f"{_IMMUTABLE_SPEC_MESSAGE}\n{difference}"))
     errors += _shrinking_errors(new, old)
     return errors + checks.unchanged(new["spec"].get("volumeMode"), old["spec"].get("volumeMode"), "volumeMode")
 
@@ -71,18 +72,18 @@ def _specs_to_compare(new: Object, old: Object) -> tuple[Object, Object]:
 
     Volume and storage class can be set once; size and attributes class can change while the claim is bound.
     """
-    before, after = dict(old["spec"]), semantics.copied(new["spec"])
-    if not before.get("volumeName") and after.get("volumeName"):
-        before["volumeName"] = after["volumeName"]
-    if before.get("storageClassName") is None:
-        after.pop("storageClassName", None)
+    old_spec, new_spec = dict(old["spec"]), semantics.copied(new["spec"])
+    if not old_spec.get("volumeName") and new_spec.get("volumeName"):
+        old_spec["volumeName"] = new_spec["volumeName"]
+    if old_spec.get("storageClassName") is None:
+        new_spec.pop("storageClassName", None)
     if (new.get("status") or {}).get("phase") != "Bound":
-        return before, after
-    if (after.get("resources") or {}).get("requests") is not None:
-        after["resources"]["requests"]["storage"] = before["resources"]["requests"]["storage"]
-    if after.get("volumeAttributesClassName") is not None:
-        after["volumeAttributesClassName"] = before.get("volumeAttributesClassName")
-    return before, after
+        return old_spec, new_spec
+    if (new_spec.get("resources") or {}).get("requests") is not None:
+        new_spec["resources"]["requests"]["storage"] = old_spec["resources"]["requests"]["storage"]
+    if new_spec.get("volumeAttributesClassName") is not None:
+        new_spec["volumeAttributesClassName"] = old_spec.get("volumeAttributesClassName")
+    return old_spec, new_spec
 
 
 def _shrinking_errors(new: Object, old: Object) -> list[FieldError]:

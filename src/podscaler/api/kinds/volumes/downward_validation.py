@@ -1,6 +1,7 @@
 """Validates references to a pod's own fields and resources (the downward API), in variables and in volume files.
 
-Called by the validation of environment variables, and of downwardAPI and projected volumes.
+Called by the validation of environment variables, and of downwardAPI and projected volumes. A field that becomes
+available to variables: add it to VARIABLE_FIELDS; to files: to _FILE_FIELDS.
 
 Source: kube-apiserver's validation of core/v1 ObjectFieldSelector, ResourceFieldSelector and DownwardAPIVolumeFile.
 """
@@ -25,65 +26,65 @@ _FIELD_LABELS = {name: name for name in (*VARIABLE_FIELDS, *_FILE_FIELDS, *_CONV
 """Field label that `fieldPath` may have -> the field to which kube-apiserver converts it."""
 _SUBSCRIPT = re.compile(r"(?P<name>.+?)\['(?P<key>.*)'\]", re.DOTALL)
 _RESOURCE_NAMES = ("cpu", "ephemeral-storage", "memory")
-_RESOURCES = tuple(f"{side}.{name}" for side in ("limits", "requests") for name in _RESOURCE_NAMES)
+_RESOURCES = tuple(f"{amount}.{name}" for amount in ("limits", "requests") for name in _RESOURCE_NAMES)
 
 
-def field_errors(source: Object, path: str, fields: tuple[str, ...]) -> list[FieldError]:
+def field_errors(source: Object, path: str, supported_fields: tuple[str, ...]) -> list[FieldError]:
     """The field errors of an ObjectFieldSelector.
 
     Args:
         source: the selector.
         path: the path of the selector.
-        fields: the fields of a pod that it may refer to, sorted.
+        supported_fields: the fields of a pod that it may refer to, sorted.
     """
-    field = source.get("fieldPath", "")
+    field_label = source.get("fieldPath", "")
     if not source.get("apiVersion"):
         return [required(f"{path}.apiVersion")]
-    if not field:
+    if not field_label:
         return [required(f"{path}.fieldPath")]
     if source["apiVersion"] != "v1":
-        text = f"error converting fieldPath: unsupported pod version: {source['apiVersion']}"
-        return [invalid(f"{path}.fieldPath", field, text)]
-    if match := _SUBSCRIPT.fullmatch(field):
+        message = f"error converting fieldPath: unsupported pod version: {source['apiVersion']}"
+        return [invalid(f"{path}.fieldPath", field_label, message)]
+    if match := _SUBSCRIPT.fullmatch(field_label):
         return _subscript_errors(match, path)
-    if field in _FIELD_LABELS:
-        converted_field = _FIELD_LABELS[field]
-        return checks.one_of(converted_field, f"{path}.fieldPath", fields)
-    text = f"error converting fieldPath: field label not supported: {field}"
-    return [invalid(f"{path}.fieldPath", field, text)]
+    if field_label in _FIELD_LABELS:
+        converted_field = _FIELD_LABELS[field_label]
+        return checks.one_of(converted_field, f"{path}.fieldPath", supported_fields)
+    message = f"error converting fieldPath: field label not supported: {field_label}"
+    return [invalid(f"{path}.fieldPath", field_label, message)]
 
 
 def _subscript_errors(match: re.Match[str], path: str) -> list[FieldError]:
     """The errors of a reference to one label or annotation, such as `metadata.labels['app']`."""
-    name, key = match["name"], match["key"]
-    if name not in ("metadata.labels", "metadata.annotations"):
-        text = f"error converting fieldPath: field label does not support subscript: {match[0]}"
-        return [invalid(f"{path}.fieldPath", match[0], text)]
-    key = key.lower() if name == "metadata.annotations" else key
+    map_field, key = match["name"], match["key"]
+    if map_field not in ("metadata.labels", "metadata.annotations"):
+        message = f"error converting fieldPath: field label does not support subscript: {match[0]}"
+        return [invalid(f"{path}.fieldPath", match[0], message)]
+    key = key.lower() if map_field == "metadata.annotations" else key
     return checks.well_formed(key, path, names.label_key_errors)
 
 
 def resource_errors(source: Object, path: str) -> list[FieldError]:
     """The field errors of a ResourceFieldSelector, except for those of its containerName."""
     resource = source.get("resource", "")
-    is_known = resource.startswith(("limits.hugepages-", "requests.hugepages-"))
-    return [] if is_known else checks.required_one_of(resource, f"{path}.resource", _RESOURCES)
+    is_huge_pages = resource.startswith(("limits.hugepages-", "requests.hugepages-"))
+    return [] if is_huge_pages else checks.required_one_of(resource, f"{path}.resource", _RESOURCES)
 
 
-def file_errors(item: Object, path: str) -> list[FieldError]:
+def file_errors(file: Object, path: str) -> list[FieldError]:
     """The field errors of a file of the downward API; `path` is that of the volume's source, without an index."""
-    file_path, field, resource = item.get("path", ""), item.get("fieldRef"), item.get("resourceFieldRef")
+    file_path, field_ref, resource_ref = file.get("path", ""), file.get("fieldRef"), file.get("resourceFieldRef")
     errors = checks.present(file_path, f"{path}.path")
     errors += volume_paths.file_errors(file_path, f"{path}.path")
-    if field is not None:
-        errors += field_errors(field, f"{path}.fieldRef", _FILE_FIELDS)
-        if resource is not None:
-            text = "fieldRef and resourceFieldRef can not be specified simultaneously"
-            errors.append(invalid(path, "resource", text))
-    elif resource is None:
+    if field_ref is not None:
+        errors += field_errors(field_ref, f"{path}.fieldRef", _FILE_FIELDS)
+        if resource_ref is not None:
+            message = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            errors.append(invalid(path, "resource", message))
+    elif resource_ref is None:
         errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
-    elif resource.get("containerName"):
-        errors += resource_errors(resource, f"{path}.resourceFieldRef")
+    elif resource_ref.get("containerName"):
+        errors += resource_errors(resource_ref, f"{path}.resourceFieldRef")
     else:
         errors.append(required(f"{path}.resourceFieldRef.containerName"))
-    return errors + volume_paths.mode_errors(item.get("mode"), f"{path}.mode")
+    return errors + volume_paths.mode_errors(file.get("mode"), f"{path}.mode")

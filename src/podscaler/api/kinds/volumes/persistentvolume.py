@@ -1,8 +1,9 @@
 """Resource definition of PersistentVolume (core/v1): defaults, validation, table; nothing here binds one.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of core/v1;
-kube-apiserver's validation messages. Differs: of the sources of a volume, hostPath, local, nfs and csi are validated;
-the terms of a node affinity are not.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of core/v1; kube-apiserver's validation messages. Differs: of the sources of a volume,
+hostPath, local, nfs and csi are validated; the terms of a node affinity are not.
 """
 
 from typing import Any, Final
@@ -17,7 +18,7 @@ from podscaler.api.schema import schema
 
 PROTECTION: Final = "kubernetes.io/pv-protection"
 """The finalizer that keeps a volume while it is bound to a claim."""
-_SOURCE: Final = "core/v1.PersistentVolumeSource"
+_SOURCE_MESSAGE: Final = "core/v1.PersistentVolumeSource"
 _POLICIES: Final = ("Delete", "Recycle", "Retain")
 _UNSET: Final = "<unset>"
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
@@ -45,8 +46,8 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     errors += checks.one_of(spec["persistentVolumeReclaimPolicy"], "spec.persistentVolumeReclaimPolicy", _POLICIES)
     affinity = spec.get("nodeAffinity")
     if affinity is not None:
-        text = "must specify required node constraints"
-        errors += checks.present(affinity.get("required") is not None, "spec.nodeAffinity.required", text)
+        message = "must specify required node constraints"
+        errors += checks.present(affinity.get("required") is not None, "spec.nodeAffinity.required", message)
     errors += _source_errors(spec)
     errors += checks.well_formed_if_set(
         spec.get("storageClassName"), "spec.storageClassName", names.dns_subdomain_errors
@@ -60,9 +61,9 @@ def _mode_errors(spec: Object) -> list[FieldError]:
     """Errors of the access modes; ReadWriteOncePod stands alone."""
     path, modes = "spec.accessModes", spec.get("accessModes") or []
     errors = [] if modes else [required(path)]
-    known = claim_validation.ACCESS_MODES
-    errors += [not_supported(path, mode, known) for mode in modes if mode not in known]
-    if "ReadWriteOncePod" in modes and any(mode in known and mode != "ReadWriteOncePod" for mode in modes):
+    supported_modes = claim_validation.ACCESS_MODES
+    errors += [not_supported(path, mode, supported_modes) for mode in modes if mode not in supported_modes]
+    if "ReadWriteOncePod" in modes and any(mode in supported_modes and mode != "ReadWriteOncePod" for mode in modes):
         errors.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
     return errors
 
@@ -79,28 +80,31 @@ def _capacity_errors(capacity: Object) -> list[FieldError]:
 
 
 def _sources(spec: Object) -> Object:
-    """The source of a volume: the only one of its members that names a kind of storage."""
-    kinds = [field.name for field in schema.get_message(_SOURCE).json_fields()]
-    return {kind: spec[kind] for kind in kinds if spec.get(kind) is not None}
+    """The sources of a volume (type, such as `hostPath`, -> source); a valid volume has exactly one."""
+    source_types = [field.name for field in schema.get_message(_SOURCE_MESSAGE).json_fields()]
+    return {source_type: spec[source_type] for source_type in source_types if spec.get(source_type) is not None}
 
 
 def _source_errors(spec: Object) -> list[FieldError]:
     """Errors of the volume source, of which there is exactly one."""
     sources = _sources(spec)
-    kinds = sorted(sources, key=lambda kind: (kind != "hostPath", kind == "csi"))
-    if not kinds:
+    # kube-apiserver validates the first source in this order: hostPath first, csi last.
+    source_types = sorted(sources, key=lambda source_type: (source_type != "hostPath", source_type == "csi"))
+    if not source_types:
         return [required("spec", "must specify a volume type")]
-    kind = kinds[0]
-    errors = _known_source_errors(kind, sources[kind], f"spec.{kind}")
-    if kind == "local" and spec.get("nodeAffinity") is None:
+    source_type = source_types[0]
+    errors = _known_source_errors(source_type, sources[source_type], f"spec.{source_type}")
+    if source_type == "local" and spec.get("nodeAffinity") is None:
         errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
-    return errors + [forbidden(f"spec.{other}", "may not specify more than 1 volume type") for other in kinds[1:]]
+    return errors + [
+        forbidden(f"spec.{other_type}", "may not specify more than 1 volume type") for other_type in source_types[1:]
+    ]
 
 
-def _known_source_errors(kind: str, source: Object, path: str) -> list[FieldError]:
-    """Errors of a source by its type; types that are not known here have none."""
+def _known_source_errors(source_type: str, source: Object, path: str) -> list[FieldError]:
+    """Field errors of a source by its type; sources of other types are not validated."""
     file_path = source.get("path") or ""
-    match kind:
+    match source_type:
         case "hostPath":
             return volume_validation.host_path_errors(source, path)
         case "local":
@@ -119,21 +123,21 @@ def _known_source_errors(kind: str, source: Object, path: str) -> list[FieldErro
 
 def _attributes_class_errors(spec: Object) -> list[FieldError]:
     """Errors of the attributes class, which only CSI volumes have."""
-    name, path = spec.get("volumeAttributesClassName"), "spec.volumeAttributesClassName"
-    if name is None:
+    class_name, path = spec.get("volumeAttributesClassName"), "spec.volumeAttributesClassName"
+    if class_name is None:
         return []
-    errors = checks.required_form(name, path, names.dns_subdomain_errors, "an empty string is disallowed")
-    text = "has to be specified when using volumeAttributesClassName"
-    return errors + checks.present(spec.get("csi") is not None, "spec.csi", text)
+    errors = checks.required_form(class_name, path, names.dns_subdomain_errors, "an empty string is disallowed")
+    message = "has to be specified when using volumeAttributesClassName"
+    return errors + checks.present(spec.get("csi") is not None, "spec.csi", message)
 
 
 def _change_errors(spec: Object, old_spec: Object) -> list[FieldError]:
     """Errors of an update: the source and the mode never change."""
     errors, old_sources, new_sources = [], _sources(old_spec), _sources(spec)
     if not semantics.same(old_sources, new_sources):
-        lines = go_struct.difference(old_sources, new_sources, _SOURCE)
-        text = f"spec.persistentvolumesource is immutable after creation\n{lines}"
-        errors.append(forbidden("spec.persistentvolumesource", text))
+        difference = go_struct.difference(old_sources, new_sources, _SOURCE_MESSAGE)
+        message = f"spec.persistentvolumesource is immutable after creation\n{difference}"
+        errors.append(forbidden("spec.persistentvolumesource", message))
     return errors + checks.unchanged(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
 
 
@@ -156,7 +160,7 @@ def _cells(volume: Object, _now_ns: int) -> list[Any]:
     annotations = metadata.get("annotations") or {}
     return [
         str((spec.get("capacity") or {}).get("storage", "0")),
-        ",".join(short for mode, short in claim_validation.SHORT_MODES.items() if mode in modes),
+        ",".join(short_mode for mode, short_mode in claim_validation.SHORT_MODES.items() if mode in modes),
         spec.get("persistentVolumeReclaimPolicy", ""),
         "Terminating" if metadata.get("deletionTimestamp") else status.get("phase", ""),
         f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",

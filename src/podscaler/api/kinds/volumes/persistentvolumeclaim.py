@@ -1,7 +1,8 @@
 """Resource definition of PersistentVolumeClaim (core/v1): defaults, hooks of writes, table; none is bound here.
 
-`api.kinds.catalog` lists it for the API server. Source: the API reference of core/v1;
-kube-apiserver's validation messages.
+RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server.
+
+Source: the API reference of core/v1; kube-apiserver's validation messages.
 """
 
 from typing import Any
@@ -13,7 +14,8 @@ from podscaler.api.resource.resources import Column, Object, Resource, Strategy,
 
 PROTECTION = "kubernetes.io/pvc-protection"
 """The finalizer that keeps a claim while a pod uses it."""
-_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+_DATA_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+"""(API group, kind) of the objects that `dataSource` may name."""
 
 
 def set_defaults(claim: Object) -> None:
@@ -28,19 +30,25 @@ def _prepare_create(new: Object) -> None:
     finalizers = new["metadata"].setdefault("finalizers", None) or []
     if PROTECTION not in finalizers:
         new["metadata"]["finalizers"] = [*finalizers, PROTECTION]
-    _settle_source(new["spec"])
+    _normalize_data_source(new["spec"])
 
 
-def _settle_source(spec: Object) -> None:
-    """Drops a `dataSource` that is no claim or snapshot, and copies it to its successor `dataSourceRef`, or back."""
-    source = spec.get("dataSource")
-    if source is not None and (source.get("apiGroup") or "", source.get("kind", "")) not in _SOURCES:
+def _normalize_data_source(spec: Object) -> None:
+    """Removes a `dataSource` that is no claim or snapshot, then makes `dataSource` and `dataSourceRef` equal, in place.
+
+    The one that is set is copied to the other; a reference to another namespace has no `dataSource`.
+    """
+    data_source = spec.get("dataSource")
+    if (
+        data_source is not None
+        and (data_source.get("apiGroup") or "", data_source.get("kind", "")) not in _DATA_SOURCES
+    ):
         del spec["dataSource"]
-    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    if source is not None and reference is None:
-        spec["dataSourceRef"] = dict(source)
-    elif source is None and reference is not None and not reference.get("namespace"):
-        spec["dataSource"] = dict(reference)
+    data_source, data_source_ref = spec.get("dataSource"), spec.get("dataSourceRef")
+    if data_source is not None and data_source_ref is None:
+        spec["dataSourceRef"] = dict(data_source)
+    elif data_source is None and data_source_ref is not None and not data_source_ref.get("namespace"):
+        spec["dataSource"] = dict(data_source_ref)
 
 
 def warnings(new: Object, _old: Object | None) -> list[str]:

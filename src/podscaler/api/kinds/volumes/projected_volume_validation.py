@@ -17,10 +17,12 @@ from podscaler.api.resource.resources import Object
 _SOURCES = ("secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate")
 _EXPIRATION_MIN_S = 10 * 60
 _EXPIRATION_MAX_S = 1 << 32
+"""Bounds of the lifetime of a token."""
 _LIFETIME_MIN_S = 60 * 60
 _LIFETIME_MAX_S = 91 * 24 * 60 * 60
+"""Bounds of the lifetime of a pod's certificate: an hour to 91 days."""
 _KUBERNETES_LIFETIME_MAX_S = 24 * 60 * 60
-"""Bounds of the lifetime of a pod's certificate: the last is that of signers below kubernetes.io."""
+"""The upper bound for signers below kubernetes.io."""
 _KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
 _CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
 _NO_CERTIFICATE_PATH_MESSAGE = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
@@ -35,30 +37,26 @@ def validate(source: Object, path: str, *, trusts_token_paths: bool) -> list[Fie
         trusts_token_paths: whether paths of tokens are not checked, because the stored object has an invalid one.
     """
     errors: list[FieldError] = []
-    used_paths = _Paths(path)
+    used_paths = _UsedPaths(path)
     for index, volume_projection in enumerate(source.get("sources") or []):
         item_path = f"{path}.sources[{index}]"
-        set_kinds = [kind for kind in _SOURCES if volume_projection.get(kind) is not None]
-        for kind in set_kinds:
-            projection = volume_projection[kind]
-            if kind in ("secret", "configMap"):
-                errors += _keys_errors(projection, f"{item_path}.{kind}", used_paths)
-            elif kind == "downwardAPI":
-                errors += _downward_errors(projection, f"{item_path}.{kind}", used_paths)
-            elif kind == "serviceAccountToken":
-                errors += _expiration_errors(
-                    projection.get("expirationSeconds"), f"{item_path}.{kind}.expirationSeconds"
-                )
-                errors += (
-                    []
-                    if trusts_token_paths and projection.get("path")
-                    else _token_path_errors(projection, f"{path}.path")
-                )
-            elif kind == "clusterTrustBundle":
-                errors += _bundle_errors(projection, f"{item_path}.{kind}", used_paths)
+        set_types = [source_type for source_type in _SOURCES if volume_projection.get(source_type) is not None]
+        for source_type in set_types:
+            projection = volume_projection[source_type]
+            if source_type in ("secret", "configMap"):
+                errors += _keys_errors(projection, f"{item_path}.{source_type}", used_paths)
+            elif source_type == "downwardAPI":
+                errors += _downward_errors(projection, f"{item_path}.{source_type}", used_paths)
+            elif source_type == "serviceAccountToken":
+                expiration_path = f"{item_path}.{source_type}.expirationSeconds"
+                errors += _expiration_errors(projection.get("expirationSeconds"), expiration_path)
+                if not (trusts_token_paths and projection.get("path")):
+                    errors += _token_path_errors(projection, f"{path}.path")
+            elif source_type == "clusterTrustBundle":
+                errors += _bundle_errors(projection, f"{item_path}.{source_type}", used_paths)
             else:
-                errors += _certificate_errors(projection, f"{item_path}.{kind}", used_paths)
-        if len(set_kinds) > 1:
+                errors += _certificate_errors(projection, f"{item_path}.{source_type}", used_paths)
+        if len(set_types) > 1:
             errors.append(forbidden(item_path, "may not specify more than 1 volume type per source"))
     return errors
 
@@ -69,8 +67,8 @@ def has_invalid_token_path(source: Object) -> bool:
     return any(token is not None and volume_paths.file_errors(token.get("path", ""), "") for token in tokens)
 
 
-class _Paths:
-    """The paths of the files of one volume, so far.
+class _UsedPaths:
+    """The paths of the files that the sources of one volume have so far.
 
     Args:
         field_path: the path of the volume's source, for errors.
@@ -78,37 +76,41 @@ class _Paths:
 
     def __init__(self, field_path: str) -> None:
         self._field_path = field_path
-        self._taken: set[str] = set()
-        self._shown: set[str] = set()
+        self._file_paths: set[str] = set()
+        self._reported_names: set[str] = set()
 
-    def take(self, file_path: str, shown: str) -> list[FieldError]:
-        """Add a file path; the error if an earlier file has it. The message has `shown`, which is reported once."""
-        if file_path not in self._taken:
-            self._taken.add(file_path)
+    def add(self, file_path: str, shown_name: str) -> list[FieldError]:
+        """Adds a file path; returns the error if another source has it. The message has `shown_name`, once for each."""
+        if file_path not in self._file_paths:
+            self._file_paths.add(file_path)
             return []
-        is_reported = shown in self._shown
-        self._shown.add(shown)
-        return checks.holds(is_reported, self._field_path, shown, "conflicting duplicate paths")
+        is_reported = shown_name in self._reported_names
+        self._reported_names.add(shown_name)
+        return checks.holds(is_reported, self._field_path, shown_name, "conflicting duplicate paths")
 
 
-def _keys_errors(projection: Object, path: str, used_paths: _Paths) -> list[FieldError]:
-    """Errors of a projected ConfigMap or Secret; `used_paths` has the paths of all sources of the volume."""
+def _keys_errors(projection: Object, path: str, used_paths: _UsedPaths) -> list[FieldError]:
+    """Field errors of a projected ConfigMap or Secret.
+
+    Args:
+        used_paths: the file paths of all sources of the volume so far; those of this source are added.
+    """
     name = projection.get("name", "")
-    return checks.present(name, f"{path}.name") + checks.each(
-        projection.get("items"),
-        f"{path}.items",
-        lambda item, at: [
-            *volume_paths.key_to_path_errors(item, at),
-            *(used_paths.take(item["path"], name) if item.get("path") else []),
-        ],
-    )
+    errors = checks.present(name, f"{path}.name")
+    for index, key_to_path in enumerate(projection.get("items") or []):
+        errors += volume_paths.key_to_path_errors(key_to_path, f"{path}.items[{index}]")
+        if key_to_path.get("path"):
+            errors += used_paths.add(key_to_path["path"], name)
+    return errors
 
 
-def _downward_errors(projection: Object, path: str, used_paths: _Paths) -> list[FieldError]:
+def _downward_errors(projection: Object, path: str, used_paths: _UsedPaths) -> list[FieldError]:
+    """Field errors of the files of the downward API; their paths are added to `used_paths`."""
     errors = []
-    for item in projection.get("items") or []:
-        errors += downward_validation.file_errors(item, path)
-        errors += used_paths.take(item["path"], item["path"]) if item.get("path") else []
+    for file in projection.get("items") or []:
+        errors += downward_validation.file_errors(file, path)
+        if file.get("path"):
+            errors += used_paths.add(file["path"], file["path"])
     return errors
 
 
@@ -128,15 +130,16 @@ def _token_path_errors(projection: Object, path: str) -> list[FieldError]:
     return volume_paths.file_errors(file_path, path) if file_path else [required(path)]
 
 
-def _bundle_errors(projection: Object, path: str, used_paths: _Paths) -> list[FieldError]:
+def _bundle_errors(projection: Object, path: str, used_paths: _UsedPaths) -> list[FieldError]:
+    """Field errors of projected trust bundles: their selection, and the path of the file."""
     errors = _bundle_choice_errors(projection, path)
     file_path = projection.get("path", "")
     errors += checks.present(file_path, f"{path}.path")
-    return errors + volume_paths.file_errors(file_path, f"{path}.path") + used_paths.take(file_path, file_path)
+    return errors + volume_paths.file_errors(file_path, f"{path}.path") + used_paths.add(file_path, file_path)
 
 
 def _bundle_choice_errors(projection: Object, path: str) -> list[FieldError]:
-    """Errors of what selects trust bundles: a name, or a signer with a label selector."""
+    """Field errors of the selection of trust bundles: by name, or by signer with a label selector."""
     name, signer, selector = projection.get("name"), projection.get("signerName"), projection.get("labelSelector")
     if name is not None and signer is not None:
         printed = go_struct.printed(projection, "core/v1.ClusterTrustBundleProjection")
@@ -149,8 +152,8 @@ def _bundle_choice_errors(projection: Object, path: str) -> list[FieldError]:
             for message in signers.bundle_name_messages(name, signer_in_name)
         ]
         if selector is not None:
-            text = "labelSelector must be unset if name is specified"
-            errors.append(invalid(f"{path}.labelSelector", selector, text))
+            detail = "labelSelector must be unset if name is specified"
+            errors.append(invalid(f"{path}.labelSelector", selector, detail))
         return errors
     if signer is not None:
         errors = checks.present(signer, f"{path}.signerName", "must be a valid signer name")
@@ -159,19 +162,18 @@ def _bundle_choice_errors(projection: Object, path: str) -> list[FieldError]:
     return [required(path, "either name or signerName must be specified")]
 
 
-def _certificate_errors(projection: Object, path: str, used_paths: _Paths) -> list[FieldError]:
+def _certificate_errors(projection: Object, path: str, used_paths: _UsedPaths) -> list[FieldError]:
     """Errors of a pod certificate: signer, key type, lifetime, the paths of its files."""
     errors = signers.signer_name_errors(projection.get("signerName", ""), f"{path}.signerName")
     for key in projection.get("userAnnotations") or {}:
         errors += _annotation_errors(key.lower(), f"{path}.userAnnotations")
     errors += checks.one_of(projection.get("keyType", ""), f"{path}.keyType", _KEY_TYPES)
     errors += _lifetime_errors(projection, f"{path}.maxExpirationSeconds")
-    set_paths = [name for name in _CERTIFICATE_PATHS if projection.get(name)]
-    for name in set_paths:
-        errors += volume_paths.file_errors(projection[name], f"{path}.{name}") + used_paths.take(
-            projection[name], projection[name]
-        )
-    return errors if set_paths else [*errors, required(path, _NO_CERTIFICATE_PATH_MESSAGE)]
+    set_fields = [field for field in _CERTIFICATE_PATHS if projection.get(field)]
+    for field in set_fields:
+        errors += volume_paths.file_errors(projection[field], f"{path}.{field}")
+        errors += used_paths.add(projection[field], projection[field])
+    return errors if set_fields else [*errors, required(path, _NO_CERTIFICATE_PATH_MESSAGE)]
 
 
 def _lifetime_errors(projection: Object, path: str) -> list[FieldError]:
@@ -181,11 +183,11 @@ def _lifetime_errors(projection: Object, path: str) -> list[FieldError]:
         return []
     host = projection.get("signerName", "").partition("/")[0]
     is_kubernetes = host == "kubernetes.io" or host.endswith(".kubernetes.io")
-    longest_s = _KUBERNETES_LIFETIME_MAX_S if is_kubernetes else _LIFETIME_MAX_S
-    label = "if provided, maxExpirationSeconds must be"
+    max_lifetime_s = _KUBERNETES_LIFETIME_MAX_S if is_kubernetes else _LIFETIME_MAX_S
+    message_start = "if provided, maxExpirationSeconds must be"
     if lifetime_s < _LIFETIME_MIN_S:
-        return [invalid(path, lifetime_s, f"{label} >= {_LIFETIME_MIN_S}")]
-    return checks.holds(lifetime_s <= longest_s, path, lifetime_s, f"{label} <= {longest_s}")
+        return [invalid(path, lifetime_s, f"{message_start} >= {_LIFETIME_MIN_S}")]
+    return checks.holds(lifetime_s <= max_lifetime_s, path, lifetime_s, f"{message_start} <= {max_lifetime_s}")
 
 
 def _annotation_errors(key: str, path: str) -> list[FieldError]:

@@ -1,8 +1,11 @@
 """The records of StorageClass, VolumeAttachment, CSINode and CSIStorageCapacity (storage.k8s.io/v1), without behaviour.
 
-`api.kinds.catalog` lists them, and the API server serves the listed records. Source: the API reference of
-storage.k8s.io/v1; kube-apiserver's validation messages. Differs: the table of a single StorageClass marks the default
-class, too; inline volumes of VolumeAttachments and the status of CSINodes are not validated.
+STORAGE_CLASS, VOLUME_ATTACHMENT, CSI_NODE and CSI_STORAGE_CAPACITY register the functions of this module;
+`api.kinds.catalog` lists them for the API server.
+
+Source: the API reference of storage.k8s.io/v1; kube-apiserver's validation messages. Differs: the table of a single
+StorageClass marks the default class, too; inline volumes of VolumeAttachments and the status of CSINodes are not
+validated.
 """
 
 from typing import Any, Final
@@ -18,7 +21,7 @@ _MAX_PARAMETERS: Final = 512
 _MAX_PARAMETERS_BYTES: Final = 256 * 1024
 _DRIVER_MAX_BYTES: Final = 63
 _NODE_ID_MAX_CHARACTERS: Final = 256
-_FIXED: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+_IMMUTABLE_CLASS_FIELDS: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 _NO_SUBDOMAIN: Final = (
     "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and end with an "
     "alphanumeric character (e.g. 'Example.com', regex used for validation is "
@@ -43,14 +46,16 @@ def _validate_class(new: Object, old: Object | None) -> list[FieldError]:
     errors += checks.one_of(new["reclaimPolicy"], "reclaimPolicy", ("Delete", "Retain"))
     errors += checks.one_of(new["volumeBindingMode"], "volumeBindingMode", ("Immediate", "WaitForFirstConsumer"))
     errors += checks.each(new.get("allowedTopologies"), "allowedTopologies", _topology_errors)
-    for name in _FIXED if old is not None else ():
-        assert old is not None
-        if not semantics.same(new.get(name) or None, old.get(name) or None):
-            errors.append(invalid(name, None, checks.IMMUTABLE))
+    if old is None:
+        return errors
+    for field in _IMMUTABLE_CLASS_FIELDS:
+        if not semantics.same(new.get(field) or None, old.get(field) or None):
+            errors.append(invalid(field, None, checks.IMMUTABLE))
     return errors
 
 
 def _parameter_errors(parameters: Object) -> list[FieldError]:
+    """Field errors of the parameters (name -> value): their number, empty names, their size together."""
     if len(parameters) > _MAX_PARAMETERS:
         return [too_long("parameters", _MAX_PARAMETERS)]
     errors = [invalid("parameters", key, "field can not be empty.") for key in parameters if not key]
@@ -61,18 +66,18 @@ def _parameter_errors(parameters: Object) -> list[FieldError]:
 def _topology_errors(term: Object, path: str) -> list[FieldError]:
     """Errors of an allowed topology: keys and values are unique."""
     errors: list[FieldError] = []
-    seen: set[str] = set()
+    earlier_keys: set[str] = set()
     for index, expression in enumerate(term.get("matchLabelExpressions") or []):
         expression_path, key = f"{path}.matchLabelExpressions[{index}]", expression.get("key", "")
         values = expression.get("values") or []
         errors += [] if values else [required(f"{expression_path}.values")]
         errors += [
-            duplicate(f"{expression_path}.values[{at}]", value)
-            for at, value in enumerate(values)
-            if value in values[:at]
+            duplicate(f"{expression_path}.values[{value_index}]", value)
+            for value_index, value in enumerate(values)
+            if value in values[:value_index]
         ]
         errors += checks.well_formed(key, f"{expression_path}.key", names.label_key_errors)
-        errors += checks.not_repeated(key, f"{expression_path}.key", seen)
+        errors += checks.not_repeated(key, f"{expression_path}.key", earlier_keys)
     return errors
 
 
@@ -91,14 +96,15 @@ def _validate_attachment(new: Object, old: Object | None) -> list[FieldError]:
     spec = new.get("spec") or {}
     attacher, node = spec.get("attacher", ""), spec.get("nodeName", "")
     source = spec.get("source") or {}
-    volume, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
+    volume_name, inline_spec = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
     errors: list[FieldError] = []
-    if (volume is None) == (inline is None):
-        errors.append(required("spec.source", _ONE_SOURCE) if volume is None else forbidden("spec.source", _ONE_SOURCE))
-    elif volume == "":
+    if (volume_name is None) == (inline_spec is None):
+        make_error = required if volume_name is None else forbidden
+        errors.append(make_error("spec.source", _ONE_SOURCE))
+    elif volume_name == "":
         errors.append(required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName"))
     errors += checks.well_formed(node, "spec.nodeName", names.dns_subdomain_errors)
-    errors += checks.well_formed(volume, "spec.source.persistentVolumeName", names.dns_subdomain_errors)
+    errors += checks.well_formed(volume_name, "spec.source.persistentVolumeName", names.dns_subdomain_errors)
     errors += _attacher_errors(attacher)
     if old is not None and not semantics.same(spec, old.get("spec")):
         errors.append(invalid("spec", None, checks.IMMUTABLE))
@@ -116,6 +122,7 @@ def _attacher_errors(attacher: str) -> list[FieldError]:
 
 
 def _attachment_cells(attachment: Object, _now_ns: int) -> list[Any]:
+    """The cells of a table row of a VolumeAttachment: attacher, volume, node, whether it is attached."""
     spec, status = attachment.get("spec") or {}, attachment.get("status") or {}
     volume = (spec.get("source") or {}).get("persistentVolumeName") or ""
     return [spec.get("attacher", ""), volume, spec.get("nodeName", ""), status.get("attached", False)]
@@ -128,10 +135,11 @@ def _validate_capacity(new: Object, old: Object | None) -> list[FieldError]:
     if new.get("capacity") is not None:
         size = Quantity.parse(str(new["capacity"]))
         errors += checks.holds(size.sign() >= 0, "capacity", str(size), checks.NOT_NEGATIVE)
-    for name in ("nodeTopology", "storageClassName") if old is not None else ():
-        assert old is not None
-        if not semantics.same(new.get(name), old.get(name)):
-            errors.append(invalid(name, new.get(name), checks.IMMUTABLE))
+    if old is None:
+        return errors
+    for field in ("nodeTopology", "storageClassName"):
+        if not semantics.same(new.get(field), old.get(field)):
+            errors.append(invalid(field, new.get(field), checks.IMMUTABLE))
     return errors
 
 
@@ -143,20 +151,21 @@ def _validate_node(new: Object, old: Object | None) -> list[FieldError]:
     """The errors of a CSINode: of a driver that stays only `allocatable` can change."""
     drivers, old_drivers = new["spec"].get("drivers") or [], ((old or {}).get("spec") or {}).get("drivers") or []
     errors: list[FieldError] = []
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for index, driver in enumerate(drivers):
         path, name = f"spec.drivers[{index}]", driver.get("name", "")
         errors += _driver_name_errors(name, f"{path}.name") + _driver_errors(driver, path)
-        errors += checks.not_repeated(name, f"{path}.name", seen)
-    old_fields = {fixed["name"]: fixed for fixed in map(_fixed_fields, old_drivers)}
-    for fixed in map(_fixed_fields, drivers):
-        if not semantics.same(fixed, old_fields.get(fixed["name"], fixed)):
-            printed = go_struct.printed(fixed, "storage/v1.CSINodeDriver")
+        errors += checks.not_repeated(name, f"{path}.name", earlier_names)
+    old_fields_by_name = {driver.get("name", ""): _immutable_driver_fields(driver) for driver in old_drivers}
+    for driver_fields in map(_immutable_driver_fields, drivers):
+        if not semantics.same(driver_fields, old_fields_by_name.get(driver_fields["name"], driver_fields)):
+            printed = go_struct.printed(driver_fields, "storage/v1.CSINodeDriver")
             errors.append(invalid("spec.drivers", printed, checks.IMMUTABLE))
     return errors
 
 
 def _driver_name_errors(name: str, path: str) -> list[FieldError]:
+    """Field errors of the name of a driver of a CSINode."""
     if not name:
         return [required(path)]
     if len(name.encode()) > _DRIVER_MAX_BYTES:
@@ -167,19 +176,21 @@ def _driver_name_errors(name: str, path: str) -> list[FieldError]:
 def _driver_errors(driver: Object, path: str) -> list[FieldError]:
     """The errors of a driver of a CSINode, except those of its name."""
     node_id = driver.get("nodeID", "")
-    too_many = f"must be {_NODE_ID_MAX_CHARACTERS} characters or less"
+    too_long_message = f"must be {_NODE_ID_MAX_CHARACTERS} characters or less"
     errors = [] if node_id else [required(f"{path}.nodeID")]
-    errors += checks.holds(len(node_id.encode()) <= _NODE_ID_MAX_CHARACTERS, f"{path}.nodeID", node_id, too_many)
+    errors += checks.holds(
+        len(node_id.encode()) <= _NODE_ID_MAX_CHARACTERS, f"{path}.nodeID", node_id, too_long_message
+    )
     errors += checks.not_negative((driver.get("allocatable") or {}).get("count"), f"{path}.allocatable.count")
-    seen: set[str] = set()
+    earlier_keys: set[str] = set()
     for key in driver.get("topologyKeys") or []:
         errors += [] if key else [required(path)]
-        errors += checks.not_repeated(key, path, seen)
+        errors += checks.not_repeated(key, path, earlier_keys)
         errors += checks.well_formed(key, path, names.label_key_errors)
     return errors
 
 
-def _fixed_fields(driver: Object) -> Object:
+def _immutable_driver_fields(driver: Object) -> Object:
     """The fields of a driver that cannot change."""
     return {
         "name": driver.get("name", ""),

@@ -16,9 +16,8 @@ _MODE_MESSAGE = "must be a number between 0 and 0777 (octal), both inclusive"
 def file_errors(file_path: str, field_path: str) -> list[FieldError]:
     """Errors if the path of a file is absolute, leads out of the volume, or begins as the kubelet's `..data`."""
     is_reserved = file_path.startswith("..") and not file_path.startswith("../")
-    return relative_errors(file_path, field_path) + checks.holds(
-        not is_reserved, field_path, file_path, "must not start with '..'"
-    )
+    errors = relative_errors(file_path, field_path)
+    return errors + checks.holds(not is_reserved, field_path, file_path, "must not start with '..'")
 
 
 def relative_errors(file_path: str, field_path: str) -> list[FieldError]:
@@ -34,7 +33,7 @@ def backstep_errors(file_path: str, field_path: str) -> list[FieldError]:
 
 
 def mode_errors(mode: int | None, field_path: str) -> list[FieldError]:
-    """Errors if the permissions of a file are no permissions; None is valid: the volume's default."""
+    """Errors of permissions that are not between 0 and 0777; None is valid: the default of the volume."""
     return checks.holds(mode is None or 0 <= mode <= 0o777, field_path, mode, _MODE_MESSAGE)
 
 

@@ -20,56 +20,59 @@ def names_of(spec: Object) -> frozenset[str]:
     return frozenset(volume.get("name", "") for volume in spec.get("volumes") or [])
 
 
-def validate(volumes: list[Object], path: str, *, old: list[Object] | None = None) -> list[FieldError]:
+def validate(volumes: list[Object], path: str, *, old_volumes: list[Object] | None = None) -> list[FieldError]:
     """The field errors of volumes.
 
     Args:
         volumes: the volumes of a pod spec.
         path: the path of the list.
-        old: the stored volumes, None on create. If a service account token among them has an invalid path, the paths
-            of tokens are not checked, since the object may be older than that check.
+        old_volumes: the stored volumes, None on create. If a service account token among them has an invalid path, the
+            paths of tokens are not checked, since the object may be older than that check.
     """
-    is_invalid = projected_volume_validation.has_invalid_token_path
-    trusts_token_paths = any(is_invalid(volume.get("projected") or {}) for volume in old or [])
-    seen: set[str] = set()
+    old_sources = [volume.get("projected") or {} for volume in old_volumes or []]
+    trusts_token_paths = any(map(projected_volume_validation.has_invalid_token_path, old_sources))
+    earlier_names: set[str] = set()
     errors = []
     for index, volume in enumerate(volumes):
         item_path, name = f"{path}[{index}]", volume.get("name", "")
         errors += _source_errors(volume, item_path, trusts_token_paths=trusts_token_paths)
         errors += checks.required_form(name, f"{item_path}.name", names.dns_label_errors)
-        errors += checks.not_repeated(name, f"{item_path}.name", seen) if name else []
+        errors += checks.not_repeated(name, f"{item_path}.name", earlier_names) if name else []
     return errors
 
 
 def _source_errors(volume: Object, path: str, *, trusts_token_paths: bool) -> list[FieldError]:
-    """The errors of a volume's source. If there are several, all but one are forbidden, and that one is checked."""
-    order = ("emptyDir", "hostPath")
-    source_kinds = [name for name in volume if name != "name" and volume[name] is not None]
-    sources = sorted(source_kinds, key=lambda name: order.index(name) if name in order else len(order))
-    if not sources:
+    """Field errors of the source of a volume.
+
+    Of several sources the first one (emptyDir and hostPath before the others) is validated, the others are forbidden.
+    """
+    set_types = [name for name in volume if name != "name" and volume[name] is not None]
+    first_types = [name for name in ("emptyDir", "hostPath") if name in set_types]
+    source_types = first_types + [name for name in set_types if name not in first_types]
+    if not source_types:
         return [required(path, "must specify a volume type")]
-    source_type, field_path = sources[0], f"{path}.{sources[0]}"
+    source_type, field_path = source_types[0], f"{path}.{source_types[0]}"
     errors = _source_type_errors(source_type, volume[source_type], field_path)
     if source_type == "projected":
         errors += projected_volume_validation.validate(
             volume[source_type], field_path, trusts_token_paths=trusts_token_paths
         )
-    more = [forbidden(f"{path}.{name}", "may not specify more than 1 volume type") for name in sources[1:]]
-    return errors + more
+    message = "may not specify more than 1 volume type"
+    return errors + [forbidden(f"{path}.{name}", message) for name in source_types[1:]]
 
 
 def _source_type_errors(source_type: str, source: Object, path: str) -> list[FieldError]:
     """The errors of one source, whose type is the name of its field; types that are not listed have no rule here."""
     if source_type in ("configMap", "secret"):
-        name = "name" if source_type == "configMap" else "secretName"
-        errors = [] if source.get(name) else [required(f"{path}.{name}")]
+        name_field = "name" if source_type == "configMap" else "secretName"
+        errors = [] if source.get(name_field) else [required(f"{path}.{name_field}")]
         errors += _mode_errors(source, path)
         errors += checks.each(source.get("items"), f"{path}.items", volume_paths.key_to_path_errors)
         return errors
     if source_type == "downwardAPI":
         errors = _mode_errors(source, path)
-        for item in source.get("items") or []:
-            errors += downward_validation.file_errors(item, path)
+        for file in source.get("items") or []:
+            errors += downward_validation.file_errors(file, path)
         return errors
     if source_type == "hostPath":
         return host_path_errors(source, path)
@@ -91,33 +94,46 @@ def _mode_errors(source: Object, path: str) -> list[FieldError]:
     return volume_paths.mode_errors(source.get("defaultMode"), f"{path}.defaultMode")
 
 
-def mount_errors(container: Object, path: str, volumes: frozenset[str]) -> list[FieldError]:
-    """The field errors of the mounts of a container, whose `volumeMounts` are at `path`."""
+def mount_errors(container: Object, path: str, volume_names: frozenset[str]) -> list[FieldError]:
+    """The field errors of the volume mounts of a container.
+
+    Args:
+        container: the container.
+        path: the path of its `volumeMounts`.
+        volume_names: the volumes of the pod.
+    """
     errors = []
-    seen: set[str] = set()
+    earlier_mount_paths: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or []):
         item_path, name, mount_path = f"{path}[{index}]", mount.get("name", ""), mount.get("mountPath", "")
         errors += checks.present(name, f"{item_path}.name")
-        errors += [] if name and name in volumes else [not_found(f"{item_path}.name", name)]
+        errors += [] if name and name in volume_names else [not_found(f"{item_path}.name", name)]
         errors += checks.present(mount_path, f"{item_path}.mountPath")
-        errors += checks.holds(mount_path not in seen, f"{item_path}.mountPath", mount_path, "must be unique")
-        seen.add(mount_path)
+        errors += checks.holds(
+            mount_path not in earlier_mount_paths, f"{item_path}.mountPath", mount_path, "must be unique"
+        )
+        earlier_mount_paths.add(mount_path)
         errors += _sub_path_errors(mount, path, item_path)
         errors += _propagation_errors(mount.get("mountPropagation"), f"{path}.mountPropagation", container)
     return errors
 
 
-def _sub_path_errors(mount: Object, path: str, mount_field: str) -> list[FieldError]:
-    """The errors of the sub-paths of the mount at `mount_field`; most name the list at `path`, without an index."""
-    sub_path, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
+def _sub_path_errors(mount: Object, path: str, mount_field_path: str) -> list[FieldError]:
+    """Field errors of the sub-paths of a mount.
+
+    Args:
+        path: the path of the list of mounts, which most errors have: kube-apiserver reports them without an index.
+        mount_field_path: the path of the mount.
+    """
+    sub_path, sub_path_expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     errors = volume_paths.relative_errors(sub_path, f"{path}.subPath")
     errors += checks.holds(
-        not (sub_path and expression),
-        f"{mount_field}.subPathExpr",
-        expression,
+        not (sub_path and sub_path_expression),
+        f"{mount_field_path}.subPathExpr",
+        sub_path_expression,
         "subPathExpr and subPath are mutually exclusive",
     )
-    return errors + volume_paths.relative_errors(expression, f"{path}.subPathExpr")
+    return errors + volume_paths.relative_errors(sub_path_expression, f"{path}.subPathExpr")
 
 
 def _propagation_errors(propagation: str | None, path: str, container: Object) -> list[FieldError]:
@@ -133,20 +149,21 @@ def _propagation_errors(propagation: str | None, path: str, container: Object) -
 
 def file_key_errors(spec: Object, path: str) -> list[FieldError]:
     """The field errors of the volumes that `fileKeyRef` of variables name, in the pod spec at `path`."""
-    sources = {volume.get("name", ""): volume for volume in spec.get("volumes") or []}
+    volumes_by_name = {volume.get("name", ""): volume for volume in spec.get("volumes") or []}
     errors = []
-    for group in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(group) or []):
+    for field in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(field) or []):
             for env_index, variable in enumerate(container.get("env") or []):
                 reference = (variable.get("valueFrom") or {}).get("fileKeyRef")
                 if reference is not None:
-                    field_path = f"{path}.{group}[{index}].env[{env_index}].valueFrom.fileKeyRef.volumeName"
-                    errors += _env_volume_errors(reference.get("volumeName", ""), sources, field_path)
+                    field_path = f"{path}.{field}[{index}].env[{env_index}].valueFrom.fileKeyRef.volumeName"
+                    errors += _env_volume_errors(reference.get("volumeName", ""), volumes_by_name, field_path)
     return errors
 
 
-def _env_volume_errors(name: str, sources: dict[str, Object], path: str) -> list[FieldError]:
-    if name not in sources:
+def _env_volume_errors(name: str, volumes_by_name: dict[str, Object], path: str) -> list[FieldError]:
+    """The error of a volume, named by a variable, that is missing or no emptyDir."""
+    if name not in volumes_by_name:
         return [not_found(path, name)]
-    is_directory = sources[name].get("emptyDir") is not None
+    is_directory = volumes_by_name[name].get("emptyDir") is not None
     return checks.holds(is_directory, path, name, "referenced volume must be of type emptyDir")

@@ -117,7 +117,7 @@ class Patcher:
         kind = self._patched_kind(patched)
         try:
             if self.patch.type == "strategic":
-                patched = unstructured.restored(patched, self.expected.message)
+                patched = unstructured.restore(patched, self.expected.message)
             decoded = kind.decoded(patched)
         except DecodeError as error:
             raise self._invalid(patched, str(error), obj) from None

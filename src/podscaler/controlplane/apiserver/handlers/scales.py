@@ -27,9 +27,7 @@ OLD_SCALES = tuple(
     BodyKind(version, "Scale", SCALE.message) for version in ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2")
 )
 """Scales of removed API versions: a body of one is decoded, so that the error names the wrong version."""
-_APPLY_TARGET = ApplyTarget(
-    SCALE, scale_field_managers.SCALE_KIND, partial(unstructured.decoded, message=SCALE.message)
-)
+_APPLY_TARGET = ApplyTarget(SCALE, scale_field_managers.SCALE_KIND, partial(unstructured.decode, message=SCALE.message))
 
 
 async def get(server: ServerContext, request: ResourceRequest) -> EncodedResponse:

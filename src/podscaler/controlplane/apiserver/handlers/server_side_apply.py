@@ -147,7 +147,7 @@ def object_target(server: ServerContext, request: ResourceRequest) -> ApplyTarge
     """The target for an object or its status."""
     version = request.served.version
     tracked = server.objects.field_managers.kind(request.served.resource, request.path.subresource)
-    return ApplyTarget(request.kind, tracked, version.decode or partial(unstructured.decoded, message=version.message))
+    return ApplyTarget(request.kind, tracked, version.decode or partial(unstructured.decode, message=version.message))
 
 
 def parse(body: bytes) -> Configuration:

@@ -170,7 +170,9 @@ def meets_conditions(webhook: Webhook, write: AdmittedWrite, variables: dict[str
     budget = Budget()
     for condition in conditions:
         try:
-            result = admission_expressions.condition(condition["expression"].strip()).run(variables, budget)
+            result = admission_expressions.compile_match_condition(condition["expression"].strip()).run(
+                variables, budget
+            )
             if result is not True:
                 return False
         except (EvaluationError, CompileError) as error:

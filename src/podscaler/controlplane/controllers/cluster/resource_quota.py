@@ -75,7 +75,7 @@ class ResourceQuotas(Reconciler[Key]):
             counts.append(len(objects))
             return objects
 
-        used = quota_usage.calculate(quota, self._kinds(), objects_of, self._clock.now_ns())
+        used = quota_usage.calculate_used(quota, self._kinds(), objects_of, self._clock.now_ns())
         self._batch_period.note(key, sum(counts))
         is_new = _is_limit_new(quota)
         if is_new or quota_usage.amounts_of(used) != quota_usage.amounts_of(quota["status"]["used"]):

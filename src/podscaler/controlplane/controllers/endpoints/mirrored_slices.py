@@ -85,7 +85,7 @@ def _endpoints(subset: Object) -> Iterator[Object]:
 
 
 def _family(ip: str) -> str:
-    address = ip_addresses.find(ip)
+    address = ip_addresses.find_address(ip)
     return f"IPv{address.version}" if address else ""
 
 
