@@ -65,7 +65,7 @@ CHECKED = {
     "kubelet/processes/process_identity.py:facts": _PROCESS,
     "kubelet/launching/images.py:write_programs": _OURS,
     "kubelet/launching/images.py:_program": _OURS,
-    "kubelet/launching/launcher.py:Tree._make": "parts of mount paths, below a root of the container's own",
+    "kubelet/launching/launcher.py:MountTree._make_path": "parts of mount paths, below a root of the container's own",
     "kubelet/launching/launcher.py:carry_out": _OURS,
     "kubelet/volumes/volume_files.py:write_changed": "names that a walk of the volume found, for a comparison alone",
     "kubelet/logs/rotated_files.py:LogCursor.__init__": _OURS,

@@ -78,7 +78,7 @@ async def prepare(
         user=user,
         tty=bool(container.get("tty")),
         stdin=bool(container.get("stdin")),
-        max_processes=deps.capabilities.processes.of_user(user.uid if user else None),
+        max_processes=deps.capabilities.processes.limit_of_user(user.uid if user else None),
         port_map=ports.mapped,
         port_trap=_port_trap(deps, pod, place),
         programs=image.programs if image else {},
@@ -218,7 +218,7 @@ def argv(container: Mapping[str, Any], image: ImageCommand | None, env: Mapping[
     command, args = container.get("command") or [], container.get("args") or []
     if command:
         line = tuple(environment.expanded(word, env) for word in [*command, *args])
-        return image.replaced(line) if image else line
+        return image.replace_program(line) if image else line
     if image is not None and not image.argv:
         raise ContainerConfigError(f'the image "{container["image"]}" has no entry point, and the container no command')
     if image is None:
@@ -325,7 +325,7 @@ def _with_mounts(
 
 def _make_cgroup(deps: Dependencies, cgroups: Cgroups, container: Mapping[str, Any], container_id: str) -> str:
     """The directory of the container's cgroup, with its limits set. Blocks."""
-    pids_max = deps.capabilities.processes.of_container()
+    pids_max = deps.capabilities.processes.limit_of_container()
     try:
         return str(cgroups.make(container_id, container.get("resources") or {}, pids_max=pids_max))
     except OSError as error:
