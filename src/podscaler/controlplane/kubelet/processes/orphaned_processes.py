@@ -39,9 +39,11 @@ from podscaler.controlplane.kubelet.processes.process_identity import ProcessFac
 from podscaler.controlplane.kubelet.processes.process_records import ProcessRecord
 
 GONE_WITHIN_S: Final = 5.0
+"""The seconds after which a scan that still finds processes ends."""
 SCAN_TRIES: Final = 3
 SCAN_RETRY_S: Final = 0.5
 _RESCAN_S: Final = 0.02
+"""The delay after kills, before the processes are listed again."""
 
 _log = logging.getLogger(__name__)
 
@@ -95,12 +97,12 @@ class OrphanKiller:
 
     async def _scan(self, criteria: "OwnershipCriteria") -> None:
         """Kill the processes that are ours; a scan that fails with OSError (no descriptor left) is repeated."""
-        for left in reversed(range(SCAN_TRIES)):
+        for remaining_tries in reversed(range(SCAN_TRIES)):
             try:
                 await self._threads.run(_kill_owned, criteria)
             except OSError as error:
                 _log.warning("the scan for processes that exited containers left failed: %s", error)
-                if left:
+                if remaining_tries:
                     await self._clock.sleep(SCAN_RETRY_S)
             else:
                 return
@@ -126,8 +128,8 @@ def _kill_owned(criteria: OwnershipCriteria) -> int:
     Returns how many were killed. Blocks. Raises OSError.
     """
     killed = set()
-    deadline = time.monotonic() + GONE_WITHIN_S
-    while time.monotonic() < deadline:
+    deadline_s = time.monotonic() + GONE_WITHIN_S
+    while time.monotonic() < deadline_s:
         ours, foreign = _classify(criteria)
         if not ours:
             if foreign:
@@ -143,29 +145,38 @@ def _pids(processes: Iterable[ProcessFacts]) -> str:
 
 
 def _classify(criteria: OwnershipCriteria) -> tuple[list[ProcessFacts], list[ProcessFacts]]:
-    """The processes that are ours, and those that have the mark but are not (see the module)."""
-    marked = _facts(process_identity.marked_processes(criteria.variable, criteria.values))
-    leaders = {s.pid for s in criteria.sessions if process_identity.start_mark(s.pid) == s.start_mark}
-    members = _facts(pid for pid in psutil.pids() if _session(pid) in leaders) if leaders else {}
-    foreign = _foreign(marked, recorded={session.pid for session in criteria.sessions})
+    """The processes that are ours by rules 1 to 3, and those that have the mark but are not."""
+    marked = _facts_by_pid(process_identity.marked_processes(criteria.variable, criteria.values))
+    leaders = {
+        leader.pid for leader in criteria.sessions if process_identity.start_mark(leader.pid) == leader.start_mark
+    }
+    members = _facts_by_pid(pid for pid in psutil.pids() if _session_of(pid) in leaders) if leaders else {}
+    foreign = _foreign_pids(marked, recorded={leader.pid for leader in criteria.sessions})
     ours = {pid: process for pid, process in marked.items() if pid not in foreign} | members
     ours.pop(os.getpid(), None)
     return list(ours.values()), [marked[pid] for pid in sorted(foreign - set(members))]
 
 
-def _facts(pids: Iterable[int]) -> dict[int, ProcessFacts]:
+def _facts_by_pid(pids: Iterable[int]) -> dict[int, ProcessFacts]:
+    """The facts of the processes that still run."""
     return {pid: process_facts for pid in pids if (process_facts := process_identity.facts(pid)) is not None}
 
 
-def _session(pid: int) -> int:
+def _session_of(pid: int) -> int:
+    """The id of a process's session, -1 if it has exited or may not be read."""
     try:
         return os.getsid(pid)
     except (ProcessLookupError, PermissionError):
         return -1
 
 
-def _foreign(marked: Mapping[int, ProcessFacts], recorded: set[int]) -> set[int]:
-    """The pids of `marked` for which neither rule 2 nor rule 3 holds, and their marked ancestors."""
+def _foreign_pids(marked: Mapping[int, ProcessFacts], recorded: set[int]) -> set[int]:
+    """The pids of `marked` for which neither rule 2 nor rule 3 holds, and their marked ancestors.
+
+    Args:
+        marked: pid -> a process with the mark.
+        recorded: the ids of the recorded sessions.
+    """
     foreign = {
         pid
         for pid, process in marked.items()
