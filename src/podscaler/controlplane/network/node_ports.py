@@ -20,7 +20,7 @@ NODE_PORT_RANGE = range(30_000, 32_768)
 
 
 class NodePorts:
-    """The reserved node ports, each with the Service (namespace and name) that owns it."""
+    """The reserved node ports, each with the Service (namespace and name) that owns it. A spec is a ServiceSpec."""
 
     def __init__(self) -> None:
         self._owners: dict[int, Key] = {}
@@ -37,11 +37,11 @@ class NodePorts:
 
     def without_ports_of_others(self, key: Key, spec: Object) -> Object:
         """A stored spec without the node ports that another Service has, which an earlier version may have stored."""
-        ports = [dict(port) for port in spec.get("ports") or []]
-        for port in ports:
-            if self._owners.get(port.get("nodePort", 0), key) != key:
-                del port["nodePort"]
-        return {**spec, "ports": ports} if ports else spec
+        service_ports = [dict(port) for port in spec.get("ports") or []]
+        for service_port in service_ports:
+            if self._owners.get(service_port.get("nodePort", 0), key) != key:
+                del service_port["nodePort"]
+        return {**spec, "ports": service_ports} if service_ports else spec
 
     def owner(self, number: int) -> Key | None:
         """The Service with a node port, None for a free one."""
@@ -61,10 +61,10 @@ class NodePortAllocation:
     def __init__(self, reserved: NodePorts, key: Key, old: Object, *, is_dry: bool = False) -> None:
         self._reserved = reserved
         self._key = key
-        self._old = frozenset(_numbers(old))
+        self._old_numbers = frozenset(_numbers(old))
         self._is_new = not old
         self._is_dry = is_dry
-        self._service_ports: dict[int, int] = {}
+        self._service_ports: dict[int, int] = {}  # node port of this allocation -> port of the Service
 
     def ports(self, spec: Object) -> list[Object]:
         """The ports of a Service of type NodePort or LoadBalancer, each with its node port.
@@ -72,13 +72,13 @@ class NodePortAllocation:
         Ports with the same number (53 of TCP and of UDP) share a node port in a new Service. Raises StatusError 422 for
         a node port of another Service, PodscalerError if none is free.
         """
-        ports = [dict(port) for port in spec.get("ports") or []]
-        for index, port in enumerate(ports):
-            if not port.get("nodePort"):
-                self._allocate(port, ports, spec)
-            if port.get("nodePort"):
-                self._add(port, f"spec.ports[{index}].nodePort")
-        return ports
+        service_ports = [dict(port) for port in spec.get("ports") or []]
+        for index, service_port in enumerate(service_ports):
+            if not service_port.get("nodePort"):
+                self._allocate(service_port, service_ports, spec)
+            if service_port.get("nodePort"):
+                self._add(service_port, f"spec.ports[{index}].nodePort")
+        return service_ports
 
     def health_check(self, spec: Object) -> int:
         """The healthCheckNodePort: the one in the spec, or a free one.
@@ -94,33 +94,46 @@ class NodePortAllocation:
             raise api_errors.internal_error(f"failed to allocate requested HealthCheck NodePort {number}: {problem}")
         return number or self._lowest_free("HealthCheck NodePort")
 
-    def _allocate(self, port: Object, ports: list[Object], spec: Object) -> None:
-        """Set port["nodePort"], if the Service needs one."""
-        number = port.get("port")
-        shared = [other["nodePort"] for other in ports if other.get("port") == number and other.get("nodePort")]
-        if self._is_new and shared:
-            port["nodePort"] = shared[0]
-        elif service_update.needs_node_ports(spec):
-            port["nodePort"] = self._lowest_free("nodePort")
+    def _allocate(self, service_port: Object, all_ports: list[Object], spec: Object) -> None:
+        """Set `nodePort` of a core/v1 ServicePort, if the Service needs one. Raises PodscalerError if none is free.
 
-    def _add(self, port: Object, path: str) -> None:
-        """Add port["nodePort"] to this allocation. Raises StatusError 422 if it is not available; `path` names it."""
-        number: int = port["nodePort"]
-        service_port = port.get("port", 0)
-        is_shared = number in self._service_ports and (not self._is_new or self._service_ports[number] == service_port)
-        if not is_shared and (number in self._service_ports or not self._is_free(number)):
-            error = field.invalid(path, number, "provided port is already allocated")
-            raise api_errors.invalid(service.RESOURCE, self._key[1], [error])
-        self._service_ports[number] = service_port
+        Args:
+            all_ports: all ports of the Service; those before `service_port` have their node ports.
+        """
+        port_number = service_port.get("port")
+        node_ports_of_same_number = [
+            other["nodePort"] for other in all_ports if other.get("port") == port_number and other.get("nodePort")
+        ]
+        if self._is_new and node_ports_of_same_number:
+            service_port["nodePort"] = node_ports_of_same_number[0]
+        elif service_update.needs_node_ports(spec):
+            service_port["nodePort"] = self._lowest_free("nodePort")
+
+    def _add(self, service_port: Object, path: str) -> None:
+        """Add the `nodePort` of a ServicePort to this allocation. Raises StatusError 422 if it is not available.
+
+        Args:
+            path: the field of the node port, for the error: `spec.ports[0].nodePort`.
+        """
+        node_port: int = service_port["nodePort"]
+        port_number = service_port.get("port", 0)
+        is_added = node_port in self._service_ports
+        is_shared = is_added and (not self._is_new or self._service_ports[node_port] == port_number)
+        if not is_shared and (is_added or not self._is_free(node_port)):
+            error = field.invalid(path, node_port, "provided port is already allocated")
+            _, name = self._key
+            raise api_errors.invalid(service.RESOURCE, name, [error])
+        self._service_ports[node_port] = port_number
 
     def _lowest_free(self, field_name: str) -> int:
+        """The lowest free node port. Raises PodscalerError, whose message has `field_name`, if none is free."""
         for number in NODE_PORT_RANGE:
             if number not in self._service_ports and self._reserved.owner(number) is None:
                 return number
         raise PodscalerError(f"failed to allocate a {field_name}: range is full")
 
     def _is_free(self, number: int) -> bool:
-        return number in self._old or self._reserved.owner(number) in (None, self._key)
+        return number in self._old_numbers or self._reserved.owner(number) in (None, self._key)
 
 
 def _numbers(spec: Object) -> Iterator[int]:
