@@ -127,6 +127,7 @@ def node_info() -> dict[str, str]:
 
 
 def _first_line(path: str) -> str:
+    """The content of a file with one line, empty if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except OSError:
@@ -134,6 +135,7 @@ def _first_line(path: str) -> str:
 
 
 def _os_image() -> str:
+    """The name of the Linux distribution, or of another system."""
     try:
         return platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
     except OSError:

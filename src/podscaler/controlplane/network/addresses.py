@@ -240,6 +240,7 @@ def _read_block_number(path: Path | None) -> int | None:
 
 
 def _can_bind(address: str) -> bool:
+    """Whether this machine has the address."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         try:
             probe.bind((address, 0))

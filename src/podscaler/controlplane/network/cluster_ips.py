@@ -185,7 +185,8 @@ class ClusterIPs(Reconciler[Key]):
             raise _allocation_error(name, requested_address, str(error)) from error
         # upstream creates an IPAddress object, whose validation rejects the name of the Service
         if name:
-            name_errors = [field.invalid(_PARENT_NAME_PATH, name, text) for text in names.path_segment_errors(name)]
+            messages = names.path_segment_errors(name)
+            name_errors = [field.invalid(_PARENT_NAME_PATH, name, message) for message in messages]
         else:
             name_errors = [field.required(_PARENT_NAME_PATH)]
         if name_errors and not is_dry:

@@ -192,6 +192,7 @@ def _address_answer(addresses: list[str], record_type: int) -> NameAnswer:
 
 
 def _is_ipv4(address: str) -> bool:
+    """Whether a text is an IPv4 address."""
     try:
         return ipaddress.ip_address(address).version == 4
     except ValueError:

@@ -88,8 +88,8 @@ class NodePortAllocation:
         number: int = spec.get("healthCheckNodePort", 0)
         problem = "" if not number or self._is_free(number) else "provided port is already allocated"
         if number and number not in NODE_PORT_RANGE and not self._is_dry:
-            first, last = NODE_PORT_RANGE[0], NODE_PORT_RANGE[-1]
-            problem = f"provided port is not in the valid range. The range of valid ports is {first}-{last}"
+            valid_range = f"{NODE_PORT_RANGE[0]}-{NODE_PORT_RANGE[-1]}"
+            problem = f"provided port is not in the valid range. The range of valid ports is {valid_range}"
         if problem:
             raise api_errors.internal_error(f"failed to allocate requested HealthCheck NodePort {number}: {problem}")
         return number or self._lowest_free("HealthCheck NodePort")

@@ -247,8 +247,8 @@ class ClientSide(_Side):
     def _join(self, peer: EndpointSide) -> None:
         """Join both sides, beginning with the bytes that the client has sent meanwhile."""
         self.peer, peer.peer = peer, self
-        for data in self._early_bytes:
-            peer.transport.write(data)
+        for early_bytes in self._early_bytes:
+            peer.transport.write(early_bytes)
         self._early_bytes.clear()
         if self.has_ended:
             peer.transport.write_eof()

@@ -19,6 +19,7 @@ from podscaler.controlplane.kubelet.processes.streams import StreamEnds
 from podscaler.controlplane.registry.pod_connections import SessionFailure, SessionStreams
 
 REAPED_WITHIN_S: Final = 2.0
+"""The seconds that `close` waits for the exit of a command that it has killed."""
 
 
 class ExecSession:
@@ -33,11 +34,11 @@ class ExecSession:
         process.exited.add_done_callback(self._finish_outputs)
 
     def stdout(self) -> AsyncIterator[bytes]:
-        """Yield its standard output; nothing where that was not asked for."""
+        """Yield its standard output; nothing where that was not requested."""
         return _chunks(self._stdout)
 
     def stderr(self) -> AsyncIterator[bytes]:
-        """Yield its standard error; nothing with a terminal, or where that was not asked for."""
+        """Yield its standard error; nothing with a terminal, or where that was not requested."""
         return _chunks(self._stderr)
 
     async def write(self, data: bytes) -> None:
@@ -93,6 +94,7 @@ async def start(spec: ProcessSpec, threads: ThreadPool, options: SessionStreams)
 
 
 async def _chunks(reader: DescriptorReader | None) -> AsyncIterator[bytes]:
+    """Yield the output of one stream; nothing for a stream that was not requested (None)."""
     if reader is not None:
         async for chunk in reader.chunks():
             yield chunk

@@ -38,9 +38,9 @@ def port_plan(
         lowest_port: the lowest port that its user may bind.
         translated: whether lower ports are translated in its system calls: those that it declares are mapped then.
     """
-    declared = [entry["containerPort"] for entry in container.get("ports") or []]
+    declared = [container_port["containerPort"] for container_port in container.get("ports") or []]
     mapped = {port: PORT_OFFSET + port for port in declared if translated and port < lowest_port}
-    sets_port = any(entry["name"] == "PORT" for entry in container.get("env") or [])
+    sets_port = any(env_var["name"] == "PORT" for env_var in container.get("env") or [])
     if image is None or image.default_port is None or container.get("command") or sets_port:
         return PortPlan(mapped=mapped)
     port = declared[0] if declared else image.default_port
@@ -52,8 +52,9 @@ def port_plan(
 
 
 def named_ports(container: Mapping[str, Any]) -> dict[str, int]:
-    """The container's named ports: name -> number."""
-    return {entry["name"]: entry["containerPort"] for entry in container.get("ports") or [] if entry.get("name")}
+    """The named ports of a core/v1 Container: name -> number."""
+    container_ports = container.get("ports") or []
+    return {port["name"]: port["containerPort"] for port in container_ports if port.get("name")}
 
 
 def mapped_ports(plans: Iterable[PortPlan]) -> dict[int, int]:

@@ -144,6 +144,7 @@ class PortTranslator:
         bound: dict[int, int] = {}
 
         def translate(address: Address, is_bind: bool) -> Address:
+            """The address that replaces one in a system call; a port that is bound is added to `bound`."""
             if not is_bind:
                 return self.connect_address(address)
             new_address = self.bind_address(address, pod_ip)

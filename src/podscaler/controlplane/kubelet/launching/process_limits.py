@@ -94,6 +94,7 @@ def in_use() -> int:
 
 
 def _number(path: str) -> int | None:
+    """The number in a file of /proc, None if it cannot be read."""
     try:
         return int(Path(path).read_text(encoding="ascii"))
     except (OSError, ValueError):

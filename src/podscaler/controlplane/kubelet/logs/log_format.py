@@ -101,8 +101,8 @@ def parse(stored_line: bytes) -> LogLine | None:
     fields = stored_line.split(b" ", 3)
     if len(fields) != 4:
         return None
-    line_stamp, _, tag, text = fields
-    return LogLine(line_stamp, text, tag == b"F") if tag in (b"F", b"P") else None
+    line_stamp, _stream, tag, output = fields
+    return LogLine(line_stamp, output, tag == b"F") if tag in (b"F", b"P") else None
 
 
 def kubectl_output(line: LogLine, *, timestamps: bool, at_start: bool) -> bytes:

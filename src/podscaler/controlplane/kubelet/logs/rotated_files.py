@@ -32,7 +32,7 @@ class RotatingFile:
         self._has_failed = False
 
     def write(self, data: bytes) -> None:
-        """Append `data`, after a rotation if the file would exceed `max_bytes`. An OSError is logged once."""
+        """Append stored lines, after a rotation if the file would exceed `max_bytes`. An OSError is logged once."""
         try:
             self._write(data)
         except OSError as error:
@@ -43,6 +43,7 @@ class RotatingFile:
             self._has_failed = True
 
     def _write(self, data: bytes) -> None:
+        """Append `data`, and rotate or open the file before if need be. Raises OSError."""
         if self._bytes and self._bytes + len(data) > self._max_bytes:
             self.close()
             os.replace(self._path, f"{self._path}{_ROTATED}")

@@ -48,22 +48,22 @@ def conditions(
     """All conditions of the pod as core/v1 PodConditions: those of this module, then other types of its status.
 
     Args:
-        pod: the stored Pod, whose status has the former conditions. A new condition: an entry of `own`.
+        pod: the stored Pod, whose status has the former conditions. A new condition: an entry of `own_drafts`.
         containers: all containers of the pod, in any order.
     """
     former = {condition["type"]: condition for condition in (pod.get("status") or {}).get("conditions") or []}
     generation = pod["metadata"].get("generation")
     containers_ready = _containers_ready(containers, readiness)
-    own = [
+    own_drafts = [
         ConditionDraft("PodReadyToStartContainers", readiness.has_address and readiness.phase not in _ENDED),
         _initialized(containers, readiness),
         _ready(pod, containers_ready, former),
         containers_ready,
         ConditionDraft("PodScheduled", True),
     ]
-    own_json = [_condition_json(draft, former.get(draft.type), generation, now_ns) for draft in own]
-    own_types = {draft.type for draft in own}
-    return own_json + [condition for type_, condition in former.items() if type_ not in own_types]
+    own_conditions = [_condition_json(draft, former.get(draft.type), generation, now_ns) for draft in own_drafts]
+    own_types = {draft.type for draft in own_drafts}
+    return own_conditions + [condition for type_, condition in former.items() if type_ not in own_types]
 
 
 def _initialized(containers: Iterable[ContainerState], readiness: PodReadiness) -> ConditionDraft:

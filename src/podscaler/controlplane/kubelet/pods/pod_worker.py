@@ -382,6 +382,7 @@ class PodWorker:
             _log.warning("volumes of pod %s keep the former content of %s: %s", pod_text(self._pod), name, error)
 
     def _volume_sources(self) -> volume_files.VolumeSources:
+        """The lookups and the issuer of tokens from which the files of volumes come."""
         registry = self._deps.registry
         return volume_files.VolumeSources(
             registry.find, lambda: registry.list(volume_files.TRUST_BUNDLES), self._deps.issue_token

@@ -54,8 +54,8 @@ class OrphanKiller:
     def __init__(self, threads: ThreadPool, clock: Clock) -> None:
         self._threads = threads
         self._clock = clock
-        self._sessions: dict[str, dict[int, ProcessRecord]] = {}
-        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._sessions: dict[str, dict[int, ProcessRecord]] = {}  # container id -> pid of the leader -> its record
+        self._waiting: dict[str, asyncio.Future[None]] = {}  # container id -> done when the scan for it has ended
         self._scanning: asyncio.Task[None] | None = None
 
     def add_session(self, container_id: str, leader: ProcessRecord) -> None:
@@ -67,14 +67,16 @@ class OrphanKiller:
         self._sessions.get(container_id, {}).pop(pid, None)
 
     async def kill_orphans_of(self, container_id: str) -> None:
-        """Return when no process of this container is left, or when the scan has failed SCAN_TRIES times (logged).
+        """Kill the processes that are left of a container that has exited; returns when there is none.
+
+        Returns also when the scan has failed SCAN_TRIES times, which is logged.
 
         Raises what the scan raises other than OSError, and CancelledError if the scan is cancelled.
         """
-        done = self._waiting.setdefault(container_id, asyncio.get_running_loop().create_future())
+        scan_finished = self._waiting.setdefault(container_id, asyncio.get_running_loop().create_future())
         if self._scanning is None or self._scanning.done():
             self._scanning = asyncio.get_running_loop().create_task(self._scan_for_waiting())
-        await asyncio.shield(done)
+        await asyncio.shield(scan_finished)
 
     async def _scan_for_waiting(self) -> None:
         """Scan for all callers that wait; those that come meanwhile wait for the next scan."""
@@ -84,16 +86,16 @@ class OrphanKiller:
             try:
                 await self._scan(OwnershipCriteria(process_identity.CONTAINER_VARIABLE, frozenset(batch), sessions))
             except Exception as error:  # a bug: raised to the callers of this scan; later scans go on
-                for done in batch.values():
-                    done.set_exception(error)
+                for scan_finished in batch.values():
+                    scan_finished.set_exception(error)
             except BaseException:
-                for done in (*batch.values(), *self._waiting.values()):
-                    done.cancel()
+                for scan_finished in (*batch.values(), *self._waiting.values()):
+                    scan_finished.cancel()
                 self._waiting = {}
                 raise
             else:
-                for done in batch.values():
-                    done.set_result(None)
+                for scan_finished in batch.values():
+                    scan_finished.set_result(None)
 
     async def _scan(self, criteria: "OwnershipCriteria") -> None:
         """Kill the processes that are ours; a scan that fails with OSError (no descriptor left) is repeated."""

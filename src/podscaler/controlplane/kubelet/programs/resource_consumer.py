@@ -177,6 +177,7 @@ class ResourceConsumer:
 
 
 def _parse_float(number: str) -> float | None:
+    """The number that a text represents, None for a text that is no number."""
     try:
         return float(number)
     except ValueError:

@@ -143,6 +143,7 @@ def _scrape_error(snapshot: UsageSnapshot | None) -> tuple[MetricFamily, list[Me
 
 
 def _version() -> tuple[MetricFamily, list[MetricSample]]:
+    """The family with the versions of podscaler and of the kernel as labels."""
     help_text = "A metric with a constant '1' value labeled by kernel version and cadvisor version."
     labels = {"cadvisorVersion": f"podscaler-{__version__}", "kernelVersion": os.uname().release}
     return MetricFamily("cadvisor_version_info", help_text, "gauge"), [MetricSample(labels, 1, has_time=False)]
@@ -162,9 +163,9 @@ def _rows(snapshot: UsageSnapshot, pods: Mapping[str, Object]) -> Iterator[_Row]
         pod_labels = {"namespace": pod.namespace, "pod": pod.name}
         pod_started_ns = min(total.started_ns for total in pod.containers.values())
         yield _Row(_labels(pod_cgroup) | pod_labels, pod, {}, pod_started_ns)
-        specs, ids = _specs_and_ids(pods.get(pod.uid, {}))
+        specs, container_ids = _specs_and_ids(pods.get(pod.uid, {}))
         for name, total in pod.containers.items():
-            spec, container_id = specs.get(name, {}), ids.get(name, "")
+            spec, container_id = specs.get(name, {}), container_ids.get(name, "")
             own_labels = {"container": name, "image": spec.get("image", ""), "name": container_id}
             labels = _labels(f"{pod_cgroup}/{container_id or name}") | own_labels | pod_labels
             yield _Row(labels, total, spec, total.started_ns)
@@ -185,8 +186,8 @@ def _specs_and_ids(pod: Object) -> tuple[dict[str, Object], dict[str, str]]:
     containers = [*(pod_spec.get("initContainers") or []), *(pod_spec.get("containers") or [])]
     statuses = [*(pod_status.get("initContainerStatuses") or []), *(pod_status.get("containerStatuses") or [])]
     specs = {container["name"]: container for container in containers}
-    ids = {status["name"]: status.get("containerID", "").rpartition("//")[2] for status in statuses}
-    return specs, ids
+    container_ids = {status["name"]: status.get("containerID", "").rpartition("//")[2] for status in statuses}
+    return specs, container_ids
 
 
 def _limits(container: Object) -> dict[str, int]:

@@ -66,18 +66,21 @@ def _family(name: str, help_template: str, subject: str) -> MetricFamily:
 
 
 def _container_cpu(pods: tuple[PodTotal, ...]) -> Iterator[MetricSample]:
+    """The CPU time of each container, in seconds."""
     for pod in pods:
         for name, total in pod.containers.items():
             yield MetricSample({"container": name} | _pod_labels(pod), total.cpu_ns / NANOSECONDS)
 
 
 def _container_memory(pods: tuple[PodTotal, ...]) -> Iterator[MetricSample]:
+    """The resident memory of each container, in bytes."""
     for pod in pods:
         for name, total in pod.containers.items():
             yield MetricSample({"container": name} | _pod_labels(pod), total.memory_bytes)
 
 
 def _container_starts(pods: tuple[PodTotal, ...]) -> Iterator[MetricSample]:
+    """The start time of each container, in seconds since the epoch, without a timestamp."""
     for pod in pods:
         for name, total in pod.containers.items():
             yield MetricSample({"container": name} | _pod_labels(pod), total.started_ns / NANOSECONDS, has_time=False)

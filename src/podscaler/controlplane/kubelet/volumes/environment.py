@@ -112,8 +112,8 @@ def _env_source_variables(source: Mapping[str, Any], find: FindObject, namespace
     kind: references.DataKind = "configmap" if source.get("configMapRef") else "secret"
     reference = source.get("configMapRef") or source.get("secretRef") or {}
     name, prefix = reference.get("name", ""), source.get("prefix") or ""
-    data = references.text_data(kind, find, namespace, name)
-    if data is None and not reference.get("optional"):
+    text_by_key = references.text_data(kind, find, namespace, name)
+    if text_by_key is None and not reference.get("optional"):
         raise ContainerConfigError(f'{kind} "{name}" not found')
-    variables = {prefix + key: value for key, value in (data or {}).items()}
+    variables = {prefix + key: value for key, value in (text_by_key or {}).items()}
     return {name: value for name, value in variables.items() if name and "=" not in name}

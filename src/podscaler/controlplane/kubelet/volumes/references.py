@@ -110,28 +110,31 @@ def resource_value(
 
 
 def text_data(kind: DataKind, find: FindObject, namespace: str, name: str) -> dict[str, str] | None:
-    """The `data` of a ConfigMap or Secret as text, values of Secrets decoded; None if there is no such object."""
+    """The `data` of a ConfigMap or Secret: key -> text, values of Secrets decoded; None if there is no such object."""
     config_or_secret = find(f"{kind}s", namespace, name)
     if config_or_secret is None:
         return None
-    data = config_or_secret.get("data") or {}
+    encoded_data = config_or_secret.get("data") or {}
     if kind == "configmap":
-        return {key: str(value) for key, value in data.items()}
-    return {key: decode_base64(value).decode("utf-8", "surrogateescape") for key, value in data.items()}
+        return {key: str(value) for key, value in encoded_data.items()}
+    return {key: decode_base64(value).decode("utf-8", "surrogateescape") for key, value in encoded_data.items()}
 
 
 def key_value(kind: DataKind, find: FindObject, namespace: str, selector: Mapping[str, Any]) -> str | None:
     """The value of a configMapKeyRef or secretKeyRef; None if it is optional and absent.
 
+    Args:
+        selector: a core/v1 ConfigMapKeySelector or SecretKeySelector.
+
     Raises ContainerConfigError if it is absent and not optional.
     """
     name, key = selector.get("name", ""), selector["key"]
-    data = text_data(kind, find, namespace, name)
-    if data is not None and key in data:
-        return data[key]
+    text_by_key = text_data(kind, find, namespace, name)
+    if text_by_key is not None and key in text_by_key:
+        return text_by_key[key]
     if selector.get("optional"):
         return None
-    if data is None:
+    if text_by_key is None:
         raise ContainerConfigError(f'{kind} "{name}" not found')
     kind_name = {"configmap": "ConfigMap", "secret": "Secret"}[kind]
     raise ContainerConfigError(f"couldn't find key {key} in {kind_name} {namespace}/{name}")

@@ -95,11 +95,11 @@ def _without_tokens(volume: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[
     if "projected" not in volume:
         return volume, []
     projections = volume["projected"].get("sources") or []
-    others = [projection for projection in projections if "serviceAccountToken" not in projection]
+    other_projections = [projection for projection in projections if "serviceAccountToken" not in projection]
     token_paths = [
         projection["serviceAccountToken"]["path"] for projection in projections if "serviceAccountToken" in projection
     ]
-    return {**volume, "projected": {**volume["projected"], "sources": others}}, token_paths
+    return {**volume, "projected": {**volume["projected"], "sources": other_projections}}, token_paths
 
 
 def _group(pod: Mapping[str, Any]) -> int | None:
