@@ -55,7 +55,7 @@ NOTHING = VolumeSources(lambda *_: None)
 
 
 async def prepared(tmp_path: Path, threads: ThreadPool, *volumes_: dict[str, Any]) -> dict[str, str]:
-    return await volumes.prepare(pod(*volumes_), PLACE, contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
+    return await volumes.prepare(pod(*volumes_), PLACE, sources=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ async def test_an_empty_dir_keeps_what_is_in_it(tmp_path: Path, threads: ThreadP
 async def test_volumes_that_nobody_mounts_are_not_made(tmp_path: Path, threads: ThreadPool) -> None:
     """A missing ConfigMap that no container mounts does no harm."""
     found = pod({"name": "v", "configMap": {"name": "none"}}, mounts=[{"name": "other", "mountPath": "/x"}])
-    assert await volumes.prepare(found, PLACE, contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads) == {}
+    assert await volumes.prepare(found, PLACE, sources=CONTENTS, paths=NodePaths(tmp_path), threads=threads) == {}
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ async def test_a_changed_secret_reaches_the_volumes(
     objects: dict[tuple[str, str], Any] = {("secrets", "late"): versions[0]}
     tokens = iter(("token-1", "token-2"))
     known: Any = {
-        "contents": VolumeSources(
+        "sources": VolumeSources(
             lambda resource, _, name: objects.get((resource, name)), issue=lambda *_: next(tokens)
         ),
         "paths": NodePaths(tmp_path),
@@ -320,13 +320,13 @@ async def test_a_changed_secret_reaches_the_volumes(
 async def test_a_deleted_secret_leaves_the_volumes(tmp_path: Path, threads: ThreadPool) -> None:
     """The files stay, and the caller gets the error."""
     owner = pod({"name": "v", "secret": {"secretName": "sec"}})
-    sources = await volumes.prepare(owner, PLACE, contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
+    sources = await volumes.prepare(owner, PLACE, sources=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
     with pytest.raises(ContainerConfigError, match='secret "sec" not found'):
         await volumes.refresh(
             owner,
             PLACE,
             ("secrets", "sec"),
-            contents=NOTHING,
+            sources=NOTHING,
             paths=NodePaths(tmp_path),
             threads=threads,
         )
@@ -336,10 +336,10 @@ async def test_a_deleted_secret_leaves_the_volumes(tmp_path: Path, threads: Thre
 async def test_an_equal_file_is_not_written_again(tmp_path: Path, threads: ThreadPool) -> None:
     """A file keeps its inode, so that programs which watch it do not read it again."""
     owner = pod({"name": "v", "secret": {"secretName": "sec"}})
-    sources = await volumes.prepare(owner, PLACE, contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
+    sources = await volumes.prepare(owner, PLACE, sources=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
     file = Path(sources["v"]) / "key"
     former = file.stat().st_ino
     await volumes.refresh(
-        owner, PLACE, ("secrets", "sec"), contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads
+        owner, PLACE, ("secrets", "sec"), sources=CONTENTS, paths=NodePaths(tmp_path), threads=threads
     )
     assert file.stat().st_ino == former

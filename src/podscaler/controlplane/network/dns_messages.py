@@ -1,7 +1,7 @@
 """Encodes and decodes DNS messages (the bytes of a UDP datagram); called by `dns_server` and `dns_zone`.
 
 A query has one question, as all resolvers send it; in responses only the question's name is compressed. For example
-`encode_response(read_question(query), [a_record("127.5.224.1")], ttl_s=5)` is the response with one A record.
+`encode_response(read_question(query), [address("127.5.224.1")], ttl_s=5)` is the response with one A record.
 
 Source: RFC 1035 (section 4), RFC 2782 (SRV).
 """
@@ -32,11 +32,15 @@ _TRUNCATED: Final = 0x0200
 _WANTS_RECURSION: Final = 0x0100
 _CAN_RECURSE: Final = 0x0080
 _OPCODE_MASK: Final = 0x7800
-_LABEL_MAX_BYTES: Final = 63
-_POINTER_MIN: Final = 0xC0
-"""A length byte from this value on begins a compression pointer of two bytes."""
 _QUESTION_NAME: Final = b"\xc0\x0c"
 """A compression pointer to the name of the question, which starts behind the 12 bytes of the header."""
+_POINTER_MIN: Final = 0xC0
+"""A length byte from here on begins a compression pointer, which has two bytes."""
+_LABEL_MAX_BYTES: Final = 63
+_SRV_PRIORITY, _SRV_WEIGHT = 0, 100
+_TYPE_AND_CLASS: Final = struct.Struct(">HH")
+_RECORD_HEAD: Final = struct.Struct(">HHIH")
+"""Of a record, after its name: type, class, time to live, length of the data."""
 
 
 class Malformed(Exception):
@@ -77,9 +81,9 @@ class ResourceRecord:
     owner: str = ""
 
 
-def a_record(ip_address: str) -> ResourceRecord:
+def a_record(address: str) -> ResourceRecord:
     """The A record of an IPv4 address."""
-    return ResourceRecord(A, socket.inet_pton(socket.AF_INET, ip_address))
+    return ResourceRecord(A, socket.inet_pton(socket.AF_INET, address))
 
 
 def cname_record(target: str) -> ResourceRecord:
@@ -93,12 +97,15 @@ def ptr_record(target: str) -> ResourceRecord:
 
 
 def srv_record(target: str, port: int) -> ResourceRecord:
-    """The SRV record with host and port of a Service; priority 0 and weight 100 are fixed."""
-    return ResourceRecord(SRV, struct.pack(">HHH", 0, 100, port) + encode_name(target))
+    """The SRV record with host and port of a Service; priority and weight are fixed."""
+    return ResourceRecord(SRV, struct.pack(">HHH", _SRV_PRIORITY, _SRV_WEIGHT, port) + encode_name(target))
 
 
 def encode_name(name: str) -> bytes:
-    """A name as a sequence of labels: "a.bc" becomes 1 a 2 b c 0. Raises Malformed for a label over 63 bytes."""
+    """A name as a sequence of labels: "a.bc" becomes 1 a 2 b c 0.
+
+    Raises Malformed for a label over _LABEL_MAX_BYTES.
+    """
     labels = [label.encode() for label in name.strip(".").split(".") if label]
     if any(len(label) > _LABEL_MAX_BYTES for label in labels):
         raise Malformed("a label that is too long")
@@ -112,13 +119,14 @@ def read_question(message: bytes) -> Question:
     query_id, flags, questions, *_ = HEAD.unpack_from(message)
     if flags & _IS_ANSWER or questions != 1:
         raise Malformed("not one question")
-    name, end = _read_name(message, HEAD.size)
-    if end + 4 > len(message):
+    name, name_end = _read_name(message, HEAD.size)
+    question_end = name_end + _TYPE_AND_CLASS.size
+    if question_end > len(message):
         raise Malformed("too short")
-    record_type, record_class = struct.unpack_from(">HH", message, end)
+    record_type, record_class = _TYPE_AND_CLASS.unpack_from(message, name_end)
     if record_class not in (INTERNET, ANY):
         raise Malformed("not of class IN")
-    return Question(query_id, flags, name, record_type, message[HEAD.size : end + 4])
+    return Question(query_id, flags, name, record_type, message[HEAD.size : question_end])
 
 
 def _read_name(message: bytes, offset: int) -> tuple[str, int]:
@@ -140,15 +148,16 @@ def _read_name(message: bytes, offset: int) -> tuple[str, int]:
 def encode_response(
     question: Question, records: Sequence[ResourceRecord], *, ttl_s: int, response_code: int = NO_ERROR
 ) -> bytes:
-    """The response to a question; `response_code` is one of NO_ERROR, SERVER_FAILURE and NO_SUCH_NAME.
+    """The response to a question.
 
-    All records get the same time to live.
+    Args:
+        ttl_s: the time to live of all records, in seconds.
+        response_code: NO_ERROR, SERVER_FAILURE or NO_SUCH_NAME.
     """
-    flags = (
-        _IS_ANSWER | _AUTHORITATIVE | _CAN_RECURSE | question.flags & (_WANTS_RECURSION | _OPCODE_MASK) | response_code
-    )
-    content = b"".join(_record(record, ttl_s) for record in records)
-    return HEAD.pack(question.query_id, flags, 1, len(records), 0, 0) + question.raw + content
+    repeated_flags = question.flags & (_WANTS_RECURSION | _OPCODE_MASK)
+    flags = _IS_ANSWER | _AUTHORITATIVE | _CAN_RECURSE | repeated_flags | response_code
+    answer_section = b"".join(_encode_record(record, ttl_s) for record in records)
+    return HEAD.pack(question.query_id, flags, 1, len(records), 0, 0) + question.raw + answer_section
 
 
 def truncate(message: bytes) -> bytes:
@@ -157,34 +166,35 @@ def truncate(message: bytes) -> bytes:
     The client then repeats the query over TCP.
     """
     query_id, flags, *_ = HEAD.unpack_from(message)
-    _, end = _read_name(message, HEAD.size)
-    return HEAD.pack(query_id, flags | _TRUNCATED, 1, 0, 0, 0) + message[HEAD.size : end + 4]
+    _, name_end = _read_name(message, HEAD.size)
+    question_end = name_end + _TYPE_AND_CLASS.size
+    return HEAD.pack(query_id, flags | _TRUNCATED, 1, 0, 0, 0) + message[HEAD.size : question_end]
 
 
 def encode_query(name: str, record_type: int, query_id: int) -> bytes:
-    """The query for records of type `kind` of a name, with the id `query_id`."""
+    """The query for records of one type of a name, with the id `query_id`."""
     header = HEAD.pack(query_id, _WANTS_RECURSION, 1, 0, 0, 0)
-    return header + encode_name(name) + struct.pack(">HH", record_type, INTERNET)
+    return header + encode_name(name) + _TYPE_AND_CLASS.pack(record_type, INTERNET)
 
 
-def read_records(message: bytes, wanted_type: int) -> list[bytes]:
+def read_records(message: bytes, record_type: int) -> list[bytes]:
     """The data of a response's records of one type, which must not contain names (A, AAAA).
 
     The caller compares id and response code. Raises Malformed for a message that ends too soon.
     """
     try:
-        _, _, question_count, answer_count, *_ = HEAD.unpack_from(message)
+        _, _, questions, answers, *_ = HEAD.unpack_from(message)
         offset = HEAD.size
-        for _ in range(question_count):
-            offset = _skip_name(message, offset) + 4
+        for _ in range(questions):
+            offset = _skip_name(message, offset) + _TYPE_AND_CLASS.size
         records = []
-        for _ in range(answer_count):
+        for _ in range(answers):
             offset = _skip_name(message, offset)
-            record_type, _, _, length = struct.unpack_from(">HHIH", message, offset)
-            offset += 10
+            found_type, _, _, length = _RECORD_HEAD.unpack_from(message, offset)
+            offset += _RECORD_HEAD.size
             if offset + length > len(message):
                 raise Malformed("an answer that ends too soon")
-            if record_type == wanted_type:
+            if found_type == record_type:
                 records.append(message[offset : offset + length])
             offset += length
     except (struct.error, IndexError):
@@ -201,7 +211,7 @@ def _skip_name(message: bytes, offset: int) -> int:
     return offset + 1
 
 
-def _record(record: ResourceRecord, ttl_s: int) -> bytes:
-    """A record as bytes: the name, type, class, time to live, and the data with its length."""
+def _encode_record(record: ResourceRecord, ttl_s: int) -> bytes:
+    """A record of the answer section."""
     owner = encode_name(record.owner) if record.owner else _QUESTION_NAME
-    return owner + struct.pack(">HHIH", record.type, INTERNET, ttl_s, len(record.data)) + record.data
+    return owner + _RECORD_HEAD.pack(record.type, INTERNET, ttl_s, len(record.data)) + record.data

@@ -38,11 +38,11 @@ class NodePorts:
 
     def without_ports_of_others(self, key: Key, spec: Object) -> Object:
         """A stored spec without the node ports of other Services, which earlier releases of podscaler could store."""
-        ports = [dict(port) for port in spec.get("ports") or []]
-        for port in ports:
-            if self._owners.get(port.get("nodePort", 0), key) != key:
-                del port["nodePort"]
-        return {**spec, "ports": ports} if ports else spec
+        service_ports = [dict(service_port) for service_port in spec.get("ports") or []]
+        for service_port in service_ports:
+            if self._owners.get(service_port.get("nodePort", 0), key) != key:
+                del service_port["nodePort"]
+        return {**spec, "ports": service_ports} if service_ports else spec
 
     def owner(self, number: int) -> Key | None:
         """The Service with a node port, None for a free one."""
@@ -65,7 +65,7 @@ class NodePortAllocation:
     def __init__(self, reserved: NodePorts, key: Key, old: Object, *, is_dry: bool = False) -> None:
         self._reserved = reserved
         self._key = key
-        self._old = frozenset(_numbers(old))
+        self._old_numbers = frozenset(_numbers(old))
         self._is_new = not old
         self._is_dry = is_dry
         self._service_port_of: dict[int, int] = {}
@@ -79,14 +79,14 @@ class NodePortAllocation:
         Ports with the same number (53 of TCP and of UDP) share a node port in a new Service. Raises StatusError 422 for
         a node port of another Service, PodscalerError if none is free.
         """
-        ports = [dict(port) for port in spec.get("ports") or []]
+        service_ports = [dict(port) for port in spec.get("ports") or []]
         self._requested = frozenset(_numbers(spec))
-        for index, port in enumerate(ports):
+        for index, port in enumerate(service_ports):
             if not port.get("nodePort"):
-                self._allocate(port, ports, spec)
+                self._allocate(port, service_ports, spec)
             if port.get("nodePort"):
                 self._add(port, f"spec.ports[{index}].nodePort")
-        return ports
+        return service_ports
 
     def health_check(self, spec: Object) -> int:
         """The healthCheckNodePort: the one in the spec, or a free one.
@@ -140,7 +140,7 @@ class NodePortAllocation:
 
     def _is_free(self, number: int) -> bool:
         """Whether no other Service has the number."""
-        return number in self._old or self._reserved.owner(number) in (None, self._key)
+        return number in self._old_numbers or self._reserved.owner(number) in (None, self._key)
 
 
 def _numbers(spec: Object) -> Iterator[int]:
