@@ -443,7 +443,7 @@ def test_each_pod_is_looked_at_once_to_find_who_goes_first(monkeypatch: pytest.M
     asked: list[Object] = []
     is_ready = pods.is_ready
     monkeypatch.setattr(pods, "is_ready", lambda pod: asked.append(pod) or is_ready(pod))
-    ranking.first_to_go(candidates, 20, now_ns=10**12)
+    ranking.select_for_deletion(candidates, 20, now_ns=10**12)
     assert len(asked) == 40
 
 

@@ -34,7 +34,7 @@ DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1}
 
 
-def first_to_go(
+def select_for_deletion(
     candidates: Sequence[Object], count: int, *, now_ns: int, related_on_node: Mapping[str, int] | None = None
 ) -> list[Object]:
     """The `count` pods of `candidates` to delete, in order of deletion.

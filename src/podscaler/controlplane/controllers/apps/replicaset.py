@@ -140,7 +140,7 @@ class ReplicaSets(Reconciler[Key]):
         if replica_sets.size(replica_set) == 0:
             return active[:count]
         on_node = self._related_on_node(replica_set, active)
-        return ranking.first_to_go(active, count, now_ns=self._clock.now_ns(), related_on_node=on_node)
+        return ranking.select_for_deletion(active, count, now_ns=self._clock.now_ns(), related_on_node=on_node)
 
     def _related_on_node(self, replica_set: Object, active: Sequence[Object]) -> dict[str, int]:
         """The number of pods of this ReplicaSet and its siblings by node; empty if all pods are on one node."""
