@@ -3,7 +3,7 @@
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; keys are names of APIServices
 (`v2.autoscaling`). APIServices of built-in groups are created when the server starts and then left alone; those of
 custom resources are created and deleted with their definitions. A metrics adapter may replace the APIService of a
-metrics API; when the adapter's is deleted, ours is created again.
+metrics API by one that names the adapter's Service; when that is deleted, the own one is created again.
 
 Source: kube-apiserver's autoregister and crdregistration controllers (labels, priorities).
 """
@@ -43,67 +43,75 @@ class ApiServices(Reconciler[str]):
 
     def __init__(self, registry: Registry, built_in: Iterable[GroupVersion], *, has_definitions: bool) -> None:
         self._registry = registry
-        self._built_in = {_name(each): each for each in built_in if each[0] != OWN_GROUP}
-        self._to_start = dict(self._built_in)
-        self._replaceable = {key for key, each in self._built_in.items() if each[0] in group_priorities.OTHER_GROUPS}
+        self._built_in = {_name((group, version)): (group, version) for group, version in built_in if group != OWN_GROUP}
+        """The built-in groups and versions by the name of their APIService."""
+        self._not_yet_synced = dict(self._built_in)
+        """Those whose APIService was not synced since the start."""
+        self._replaceable = {
+            key for key, (group, _) in self._built_in.items() if group in group_priorities.OTHER_GROUPS
+        }
+        """The APIServices of metrics APIs, which adapters may replace."""
         self._has_definitions = has_definitions
 
     def watches(self) -> Sequence[Watched[str]]:
         """CustomResourceDefinitions, and deleted APIServices of metrics adapters."""
-        own = [Watched(RESOURCE, self._keys_of_replaced)]
-        return [Watched(DEFINITIONS, _keys_of_definition), *own] if self._has_definitions else own
+        api_services = Watched(RESOURCE, self._keys_of_replaced)
+        return [Watched(DEFINITIONS, _keys_of_definition), api_services] if self._has_definitions else [api_services]
 
     def prime(self) -> Iterable[str]:
         """All served groups and versions, and all stored APIServices."""
-        stored = (each["metadata"]["name"] for each in self._registry.list(RESOURCE))
+        stored = (api_service["metadata"]["name"] for api_service in self._registry.list(RESOURCE))
         return {*self._built_in, *self._custom(), *stored}
 
     async def sync(self, key: str) -> float | None:
         """Create, update or delete one APIService."""
         api_service = self._registry.find(RESOURCE, "", key)
         if api_service is not None and key in self._replaceable and "service" in api_service["spec"]:
-            return None
-        wanted = self._wanted(key)
-        if wanted is None:
-            if api_service is not None and key not in self._built_in and _is_ours(api_service):
+            return None  # an adapter has replaced it
+        desired = self._desired(key)
+        if desired is None:
+            if api_service is not None and key not in self._built_in and _is_own(api_service):
                 await self._registry.delete(RESOURCE, "", key, uid=api_service["metadata"]["uid"])
         elif api_service is None:
-            await self._registry.create(RESOURCE, wanted)
-        elif api_service["spec"] != wanted["spec"] and api_service["metadata"].get("labels", {}).get(MANAGED):
-            await self._registry.update(RESOURCE, {**api_service, "spec": wanted["spec"]})
-        self._to_start.pop(key, None)
+            await self._registry.create(RESOURCE, desired)
+        elif api_service["spec"] != desired["spec"] and api_service["metadata"].get("labels", {}).get(MANAGED):
+            await self._registry.update(RESOURCE, {**api_service, "spec": desired["spec"]})
+        self._not_yet_synced.pop(key, None)
         return None
 
-    def _wanted(self, key: str) -> Object | None:
+    def _desired(self, key: str) -> Object | None:
         """The APIService to store, None if the key is not served or was registered at the start."""
-        if key in self._to_start or key in self._replaceable:
-            served = self._built_in[key]
-            return _service(served, ON_START)
+        if key in self._not_yet_synced or key in self._replaceable:
+            return _api_service(self._built_in[key], ON_START)
         custom = self._custom().get(key)
         if custom is None or key in self._built_in:
             return None
-        return _service(custom, ALWAYS)
+        return _api_service(custom, ALWAYS)
 
     def _custom(self) -> dict[str, GroupVersion]:
+        """The groups and versions of custom resources, by the name of their APIService."""
         definitions = self._registry.list(DEFINITIONS) if self._has_definitions else ()
-        return {_name(each): each for definition in definitions for each in _served(definition)}
+        return {_name(served): served for definition in definitions for served in _served_versions(definition)}
 
     def _keys_of_replaced(self, event: ObjectEvent) -> Iterable[str]:
+        """The name of a deleted APIService of a metrics API, otherwise none."""
         name = event.object["metadata"]["name"]
         return [name] if name in self._replaceable and event.type == "DELETED" else []
 
 
-def _is_ours(service: Object) -> bool:
-    return MANAGED in service["metadata"].get("labels", {}) and "service" not in service["spec"]
+def _is_own(api_service: Object) -> bool:
+    """Whether the API server manages an APIService and serves it itself, rather than a Service."""
+    return MANAGED in api_service["metadata"].get("labels", {}) and "service" not in api_service["spec"]
 
 
-def _name(served: GroupVersion) -> str:
-    group, version = served
+def _name(group_version: GroupVersion) -> str:
+    """The name of the APIService of a group and version (`v2.autoscaling`)."""
+    group, version = group_version
     return f"{version}.{group}"
 
 
-def _served(definition: Object) -> Iterable[GroupVersion]:
-    """The groups and versions that an established CustomResourceDefinition serves."""
+def _served_versions(definition: Object) -> Iterable[GroupVersion]:
+    """The groups and versions that an established CustomResourceDefinition serves; none for others."""
     conditions = (definition.get("status") or {}).get("conditions") or []
     if any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions):
         for version in definition["spec"]["versions"]:
@@ -112,18 +120,19 @@ def _served(definition: Object) -> Iterable[GroupVersion]:
 
 
 def _keys_of_definition(event: ObjectEvent) -> Iterable[str]:
+    """The names of the APIServices of all versions of a changed definition."""
     spec = event.object["spec"]
     return [_name((spec["group"], version["name"])) for version in spec["versions"]]
 
 
-def _service(served: GroupVersion, managed: str) -> Object:
-    """The APIService of a group version; `managed` says whether it is renewed on each start."""
-    group, version = served
+def _api_service(group_version: GroupVersion, managed: str) -> Object:
+    """The APIService of a group and version; `managed` is the value of its label, `ON_START` or `ALWAYS`."""
+    group, version = group_version
     priority = group_priorities.of_version(group, version)
     return {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
-        "metadata": {"name": _name(served), "labels": {MANAGED: managed}},
+        "metadata": {"name": _name(group_version), "labels": {MANAGED: managed}},
         "spec": {
             **({"group": group} if group else {}),
             "version": version,
