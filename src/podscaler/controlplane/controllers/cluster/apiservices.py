@@ -43,7 +43,8 @@ class ApiServices(Reconciler[str]):
 
     def __init__(self, registry: Registry, built_in: Iterable[GroupVersion], *, has_definitions: bool) -> None:
         self._registry = registry
-        self._built_in = {_name((group, version)): (group, version) for group, version in built_in if group != OWN_GROUP}
+        registered = [(group, version) for group, version in built_in if group != OWN_GROUP]
+        self._built_in = {_name(group_version): group_version for group_version in registered}
         """The built-in groups and versions by the name of their APIService."""
         self._not_yet_synced = dict(self._built_in)
         """Those whose APIService was not synced since the start."""

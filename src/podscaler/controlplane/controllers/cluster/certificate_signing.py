@@ -77,28 +77,29 @@ class CertificateSigning(Reconciler[Key]):
         """Sign a request and write its status: the certificate, or the condition Failed with the reason."""
         spec, status, now_ns = signing_request["spec"], signing_request.setdefault("status", {}), self._clock.now_ns()
         parsed_request, usages = certificatesigningrequest.parse_request(spec["request"]), spec.get("usages") or []
-        rejection_message = request_signing.check(spec["signerName"], parsed_request, usages)
-        if not rejection_message:
+        rejection = request_signing.check(spec["signerName"], parsed_request, usages)
+        if not rejection:
             lifetime_s = spec.get("expirationSeconds")
             try:
-                certificate_pem = await asyncio.to_thread(self._signer.sign, parsed_request, usages, lifetime_s, now_ns=now_ns)
-                status["certificate"] = base64.b64encode(certificate_pem).decode()
+                pem = await asyncio.to_thread(self._signer.sign, parsed_request, usages, lifetime_s, now_ns=now_ns)
+                status["certificate"] = base64.b64encode(pem).decode()
             except ValueError as error:
-                rejection_message = str(error)
-        if rejection_message:
-            failed = {"type": FAILED, "status": "True", "reason": "SignerValidationFailure", "message": rejection_message}
+                rejection = str(error)
+        if rejection:
+            failed = {"type": FAILED, "status": "True", "reason": "SignerValidationFailure", "message": rejection}
             status["conditions"] = [*(status.get("conditions") or []), failed | {"lastUpdateTime": rfc3339(now_ns)}]
         await write_errors.ignoring_gone(self._registry.update(REQUESTS, signing_request, subresource="status"))
 
 
 def _expiries_s(signing_request: Object) -> Iterator[float]:
     """When a request may be deleted, in seconds since the epoch: by its creation, or by each of its conditions."""
-    status, creation_time = signing_request.get("status") or {}, signing_request["metadata"].get("creationTimestamp")
+    status = signing_request.get("status") or {}
+    created_at = signing_request["metadata"].get("creationTimestamp")
     conditions = status.get("conditions") or []
     if not conditions:
-        yield instants.parse_optional(creation_time) / NANOSECONDS + PENDING_S
+        yield instants.parse_optional(created_at) / NANOSECONDS + PENDING_S
     for condition in conditions:
         is_finished = condition.get("type") in (DENIED, FAILED) or bool(status.get("certificate"))
         if condition.get("type") in (APPROVED, DENIED, FAILED):
-            updated_ns = instants.parse_optional(condition.get("lastUpdateTime") or creation_time)
+            updated_ns = instants.parse_optional(condition.get("lastUpdateTime") or created_at)
             yield updated_ns / NANOSECONDS + (FINISHED_S if is_finished else PENDING_S)
