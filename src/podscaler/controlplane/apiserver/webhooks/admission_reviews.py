@@ -1,6 +1,9 @@
 """Makes AdmissionReviews and checks the responses to them (admission.k8s.io v1 and v1beta1).
 
-`webhook_admission` calls it. Source: kube-apiserver's webhook requests, with its messages about invalid responses.
+`webhook_admission` calls `request_of` and `review_of`, sends the review with `webhook_client`, and has the body of the
+response parsed by `parse_response`.
+
+Source: kube-apiserver's webhook requests, with its messages about invalid responses.
 """
 
 import base64
@@ -24,6 +27,8 @@ from podscaler.controlplane.registry.users import User
 
 GROUP = "admission.k8s.io"
 STATUS_MIN = 400
+STATUS_MAX = 599
+"""The HTTP statuses that a webhook may reject a write with; others become the lowest of them."""
 _BASE64 = re.compile("[A-Za-z0-9+/]*")
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
@@ -38,7 +43,7 @@ class UndecodablePatch(PodscalerError):
 
 @dataclass(frozen=True, slots=True)
 class WebhookVerdict:
-    """What a webhook responds.
+    """The response of a webhook.
 
     Attributes:
         allowed: whether it allows the write.
@@ -80,13 +85,14 @@ def request_of(write: AdmittedWrite, sent: ServedVersion, requested: ServedVersi
         "dryRun": write.is_dry,
         "options": options,
     }
-    return {name: value for name, value in request.items() if value != ""}
+    return {field_name: content for field_name, content in request.items() if content != ""}
 
 
 def _user_json(user: User) -> Object:
-    members = {"username": user.name, "uid": user.uid, "groups": list(user.all_groups)}
+    """The UserInfo of a user; empty fields are left out."""
     extra = {key: list(values) for key, values in user.extra.items()}
-    return {name: value for name, value in {**members, "extra": extra}.items() if value}
+    user_info = {"username": user.name, "uid": user.uid, "groups": list(user.all_groups), "extra": extra}
+    return {field_name: content for field_name, content in user_info.items() if content}
 
 
 def review_of(webhook: Webhook, request: Object, new: Object | None, old: Object | None) -> Object:
@@ -110,7 +116,7 @@ def parse_response(body: bytes, review: Object, *, is_mutating: bool) -> Webhook
         _check_v1(document, response, review, is_mutating=is_mutating)
     status = response.get("status") if isinstance(response.get("status"), dict) else {}
     warnings = [warning for warning in response.get("warnings") or [] if isinstance(warning, str)]
-    patch = _patch(response["patch"]) if is_mutating and response.get("patch") else []
+    patch = _decode_patch(response["patch"]) if is_mutating and response.get("patch") else []
     patch_type = response.get("patchType") or "JSONPatch"
     if patch and patch_type != "JSONPatch":
         raise UndecodablePatch(f'unsupported patch type "{patch_type}"')
@@ -119,13 +125,13 @@ def parse_response(body: bytes, review: Object, *, is_mutating: bool) -> Webhook
 
 def _check_v1(document: Object, response: Object, review: Object, *, is_mutating: bool) -> None:
     """Raise InvalidReview unless the response is one of v1 to this review, with a patch only where one is allowed."""
-    wanted, given = review["request"]["uid"], response.get("uid", "")
-    if given != wanted:
-        raise InvalidReview(f'expected response.uid="{wanted}", got "{given}"')
-    stated = (document.get("apiVersion"), document.get("kind"))
-    if stated != (f"{GROUP}/v1", "AdmissionReview"):
-        shown = f"{stated[0] or '/'}, Kind={stated[1] or ''}"
-        raise InvalidReview(f"expected webhook response of {GROUP}/v1, Kind=AdmissionReview, got {shown}")
+    expected_uid, uid = review["request"]["uid"], response.get("uid", "")
+    if uid != expected_uid:
+        raise InvalidReview(f'expected response.uid="{expected_uid}", got "{uid}"')
+    api_version, kind = document.get("apiVersion"), document.get("kind")
+    if (api_version, kind) != (f"{GROUP}/v1", "AdmissionReview"):
+        type_text = f"{api_version or '/'}, Kind={kind or ''}"
+        raise InvalidReview(f"expected webhook response of {GROUP}/v1, Kind=AdmissionReview, got {type_text}")
     patch, patch_type = response.get("patch"), response.get("patchType")
     if not is_mutating and (patch or patch_type is not None):
         raise InvalidReview(f"validating webhook may not return response.{'patch' if patch else 'patchType'}")
@@ -137,18 +143,18 @@ def _check_v1(document: Object, response: Object, review: Object, *, is_mutating
         raise InvalidReview(f'webhook returned invalid response.patchType of "{patch_type}"')
 
 
-def _patch(text: str) -> list[Any]:
+def _decode_patch(encoded_patch: str) -> list[Any]:
     """The operations of a JSON patch in base64. Raises CallError or UndecodablePatch."""
     try:
-        body = base64.b64decode(text, validate=True)
+        patch_json = base64.b64decode(encoded_patch, validate=True)
     except (binascii.Error, TypeError, ValueError) as error:
-        valid = _BASE64.match(str(text))
-        raise CallError(f"illegal base64 data at input byte {valid.end() if valid else 0}") from error
+        valid_start = _BASE64.match(str(encoded_patch))
+        raise CallError(f"illegal base64 data at input byte {valid_start.end() if valid_start else 0}") from error
     try:
-        return msgspec.json.decode(body, type=list[dict[str, Any]])
+        return msgspec.json.decode(patch_json, type=list[dict[str, Any]])
     except msgspec.MsgspecError as error:
-        why = "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
-        raise UndecodablePatch(f"received undecodable patch in webhook response: {why}") from error
+        decoder_message = "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+        raise UndecodablePatch(f"received undecodable patch in webhook response: {decoder_message}") from error
 
 
 def rejection(name: str, status: Object) -> StatusError:
@@ -157,10 +163,11 @@ def rejection(name: str, status: Object) -> StatusError:
     explanation = status.get("message") or status.get("reason")
     message = f"{denied}: {explanation}" if explanation else f"{denied} without explanation"
     code = status.get("code")
+    is_error_code = isinstance(code, int) and STATUS_MIN <= code <= STATUS_MAX
     details = status.get("details")
     return StatusError(
         message,
-        code=code if isinstance(code, int) and STATUS_MIN <= code < 600 else STATUS_MIN,
+        code=code if isinstance(code, int) and is_error_code else STATUS_MIN,
         reason=str(status.get("reason") or ""),
         details=details if isinstance(details, dict) else None,
     )

@@ -214,6 +214,7 @@ class GarbageCollector(Reconciler[Key]):
 
 
 def _reference_facts(obj: Object) -> _References:
+    """The uid and blockOwnerDeletion of each ownerReference of an object."""
     return tuple(
         (reference["uid"], bool(reference.get("blockOwnerDeletion"))) for reference in ownership.references(obj)
     )
