@@ -103,7 +103,7 @@ class KernelLimits:
     def limited(self, wanted: int, current: int, now: int) -> int:
         """The replicas within the limits."""
         spec, policies = self._tables.specs[0], self._tables.policies
-        return decision_kernel.limited(spec, policies, self._memory, wanted, current, now - self._since)
+        return decision_kernel.limit_replicas(spec, policies, self._memory, wanted, current, now - self._since)
 
     def record(self, change: int, now: int) -> None:
         """Record a rescale."""

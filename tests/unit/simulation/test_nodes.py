@@ -5,7 +5,7 @@ import pytest
 from podscaler.simulation.model.distributions import fixed
 from podscaler.simulation.model.scenario import ClusterModel
 from podscaler.simulation.world.agenda import Agenda
-from podscaler.simulation.world.nodes import Nodes
+from podscaler.simulation.world.nodes import NodeResources, Nodes
 from podscaler.simulation.world.pods import VirtualPod
 
 GIB = 1 << 30
@@ -27,7 +27,7 @@ class Cluster:
         """A pod with this request."""
         pod = VirtualPod(f"p{len(self.pods)}", len(self.pods), at_ms, 0)
         self.pods.append(pod)
-        self.nodes.schedule(pod, (cpu_milli, 0), self._on_scheduled, at_ms)
+        self.nodes.schedule(pod, NodeResources(cpu_milli, 0), self._on_scheduled, at_ms)
         return pod
 
     def run(self, until_ms: int) -> None:
@@ -81,7 +81,7 @@ def test_room_of_a_removed_pod_is_used_again():
     cluster = Cluster()
     cluster.add(1000)
     cluster.add(1000)
-    cluster.nodes.release(0, (1000, 0), 20_000)
+    cluster.nodes.release(0, NodeResources(1000, 0), 20_000)
     assert cluster.scheduled == {"p0": 0, "p1": 20_000}
 
 
@@ -91,7 +91,7 @@ def test_an_idle_node_is_removed_down_to_the_first_ones():
     cluster.add(1000)
     cluster.add(1000)
     cluster.run(100_000)
-    cluster.nodes.release(1, (1000, 0), 200_000)
+    cluster.nodes.release(1, NodeResources(1000, 0), 200_000)
     cluster.run(799_999)
     assert cluster.nodes.count == 2
     cluster.run(800_000)

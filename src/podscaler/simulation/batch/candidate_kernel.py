@@ -18,7 +18,9 @@ def simulate(inputs: KernelInputs, memory: KernelMemory, results: KernelResults,
     """Simulate each candidate, and fill the results.
 
     Args:
-        slo_ms: NaN: there is none.
+        inputs: the scenario and the candidates; `results` has one row for each candidate.
+        memory: is reset before each candidate.
+        slo_ms: the mean response time above which work misses the SLO; NaN: there is no SLO.
     """
     world, state = inputs.world, memory.state
     has_timeline = results.replicas.shape[0] > 0
@@ -30,15 +32,15 @@ def simulate(inputs: KernelInputs, memory: KernelMemory, results: KernelResults,
         sync_ms = world[at.FIRST_SYNC_MS]
         for sync in range(world[at.SYNCS]):
             _run_until(inputs, memory, sync_ms)
-            ready, before = state[at.READY], state[at.REPLICAS]
-            _count(world, memory, totals, sync, slo_ms)
+            ready, replicas_before = state[at.READY], state[at.REPLICAS]
+            _add_totals(world, memory, totals, sync, slo_ms)
             if inputs.needed.shape[0] > 0:
-                _compare(inputs, memory, results, candidate, sync)
+                _add_deviations(inputs, memory, results, candidate, sync)
             desired = decision_kernel.decide(inputs, memory, candidate, sync, sync_ms)
             if desired != UNCHANGED:
                 _write(world, memory, desired, sync_ms)
                 if sync >= world[at.COUNTED_FROM]:
-                    totals[at.SCALE_UPS if desired > before else at.SCALE_DOWNS] += 1
+                    totals[at.SCALE_UPS if desired > replicas_before else at.SCALE_DOWNS] += 1
             if has_timeline:
                 results.replicas[candidate, sync] = state[at.REPLICAS]
                 results.ready[candidate, sync] = ready
@@ -52,18 +54,18 @@ def _run_until(inputs: KernelInputs, memory: KernelMemory, sync_ms: int) -> None
     while True:
         now_ms = min(loads[state[at.LOAD_STEP], at.LOAD_AT_MS], state[at.NEXT_WRITE_MS])
         now_ms = min(now_ms, state[at.NEXT_MEASUREMENT_MS])
-        run, ready = state[at.NEXT_TO_RUN], state[at.NEXT_TO_BE_READY]
-        if run < state[at.TOP]:
-            now_ms = min(now_ms, cohorts[run, at.RUNS_MS])
-        if ready < run:
-            now_ms = min(now_ms, cohorts[ready, at.READY_MS])
+        next_to_run, next_to_be_ready = state[at.NEXT_TO_RUN], state[at.NEXT_TO_BE_READY]
+        if next_to_run < state[at.TOP]:
+            now_ms = min(now_ms, cohorts[next_to_run, at.RUNS_MS])
+        if next_to_be_ready < next_to_run:
+            now_ms = min(now_ms, cohorts[next_to_be_ready, at.READY_MS])
         if now_ms > sync_ms:
             break
         if loads[state[at.LOAD_STEP], at.LOAD_AT_MS] == now_ms:
             world_kernel.change_load(inputs, state, now_ms)
         world_kernel.move_pods(world, memory, now_ms)
         if state[at.NEXT_WRITE_MS] == now_ms:
-            _carry_out(world, memory, now_ms)
+            _apply_write(world, memory, now_ms)
             world_kernel.move_pods(world, memory, now_ms)
         if state[at.NEXT_MEASUREMENT_MS] == now_ms:
             world_kernel.measure(world, memory, now_ms)
@@ -84,8 +86,8 @@ def _write(world: Array, memory: KernelMemory, desired: int, sync_ms: int) -> No
 
 
 @compiled
-def _carry_out(world: Array, memory: KernelMemory, now_ms: int) -> None:
-    """The workload controller makes or removes pods after a write."""
+def _apply_write(world: Array, memory: KernelMemory, now_ms: int) -> None:
+    """Apply the oldest write of the scale: the workload controller makes or removes pods."""
     state, writes = memory.state, memory.writes
     state[at.FIRST_WRITE] += 1
     state[at.NEXT_WRITE_MS] = at.FAR_MS
@@ -95,11 +97,11 @@ def _carry_out(world: Array, memory: KernelMemory, now_ms: int) -> None:
 
 
 @compiled
-def _count(world: Array, memory: KernelMemory, totals: Array, sync: int, slo_ms: float) -> None:
-    """Add what happened since the sync before."""
+def _add_totals(world: Array, memory: KernelMemory, totals: Array, sync: int, slo_ms: float) -> None:
+    """Add to a row of `totals` what happened since the sync before."""
     state, last = memory.state, memory.last
-    arrived, lost = state[at.ARRIVED] - last[0], state[at.LOST] - last[1]
-    last[0], last[1] = state[at.ARRIVED], state[at.LOST]
+    arrived, lost = state[at.ARRIVED] - last[at.LAST_ARRIVED], state[at.LOST] - last[at.LAST_LOST]
+    last[at.LAST_ARRIVED], last[at.LAST_LOST] = state[at.ARRIVED], state[at.LOST]
     if sync < world[at.COUNTED_FROM]:
         return
     totals[at.COUNTED_SYNCS] += 1
@@ -113,22 +115,25 @@ def _count(world: Array, memory: KernelMemory, totals: Array, sync: int, slo_ms:
 
 
 @compiled
-def _compare(inputs: KernelInputs, memory: KernelMemory, results: KernelResults, candidate: int, sync: int) -> None:
+def _add_deviations(
+    inputs: KernelInputs, memory: KernelMemory, results: KernelResults, candidate: int, sync: int
+) -> None:
     """Add the deviation of the ready pods from the needed ones."""
     world, last, ready = inputs.world, memory.last, memory.state[at.READY]
     deviations, inaccuracies = results.deviations[candidate], results.inaccuracies[candidate]
-    need = inputs.needed[sync]
+    needed_pods = inputs.needed[sync]
     if sync >= world[at.COUNTED_FROM]:
-        if ready < need:
+        if ready < needed_pods:
             deviations[at.UNDER_SYNCS] += 1
-            inaccuracies[0] += (need - ready) / need
-        elif ready > need:
+            inaccuracies[at.UNDER_SHARES] += (needed_pods - ready) / needed_pods
+        elif ready > needed_pods:
             deviations[at.OVER_SYNCS] += 1
-            if need > 0:
-                inaccuracies[1] += (ready - need) / need
+            if needed_pods > 0:
+                inaccuracies[at.OVER_SHARES] += (ready - needed_pods) / needed_pods
         if sync > world[at.COUNTED_FROM]:
-            supply, demand = np.sign(ready - last[2]), np.sign(need - last[3])
-            deviations[at.UNSTABLE_SYNCS] += min(abs(supply - demand), 1)
-            deviations[at.SUPPLY_CHANGES] += abs(supply)
-            deviations[at.DEMAND_CHANGES] += abs(demand)
-    last[2], last[3] = ready, need
+            supply_change = np.sign(ready - last[at.LAST_READY])
+            demand_change = np.sign(needed_pods - last[at.LAST_NEEDED])
+            deviations[at.UNSTABLE_SYNCS] += min(abs(supply_change - demand_change), 1)
+            deviations[at.SUPPLY_CHANGES] += abs(supply_change)
+            deviations[at.DEMAND_CHANGES] += abs(demand_change)
+    last[at.LAST_READY], last[at.LAST_NEEDED] = ready, needed_pods

@@ -34,29 +34,41 @@ def decide(inputs: KernelInputs, memory: KernelMemory, candidate: int, sync: int
         if not state[at.WAS_SCALED_TO_ZERO] or (spec[at.MIN_REPLICAS] == 0 and not spec[at.SCALES_ON_OTHERS]):
             return UNCHANGED
     elif current > spec[at.MAX_REPLICAS]:
-        return _written(spec, inputs.world, memory, spec[at.MAX_REPLICAS], now_ns)
+        return _write_replicas(spec, inputs.world, memory, spec[at.MAX_REPLICAS], now_ns)
     elif current < spec[at.MIN_REPLICAS]:
-        return _written(spec, inputs.world, memory, spec[at.MIN_REPLICAS], now_ns)
-    largest, without = 0, 0
-    for index in range(spec[at.METRICS], spec[at.END_OF_METRICS]):
-        proposal = metric_kernel.proposal(inputs, memory, candidate, index, sync, now_ms)
-        if proposal == NO_PROPOSAL:
-            without += 1
-        elif largest == 0 or proposal > largest:
-            largest = proposal
-    if without == spec[at.END_OF_METRICS] - spec[at.METRICS] or (without > 0 and largest < current):
+        return _write_replicas(spec, inputs.world, memory, spec[at.MIN_REPLICAS], now_ns)
+    largest_proposal = _largest_proposal(inputs, memory, candidate, sync, now_ms)
+    if largest_proposal == NO_PROPOSAL:
         return UNCHANGED
-    desired = limited(spec, inputs.policies, memory, max(largest, 0), current, now_ns)
+    desired = limit_replicas(spec, inputs.policies, memory, max(largest_proposal, 0), current, now_ns)
     if current == 0 and desired < spec[at.MIN_REPLICAS]:
         desired = spec[at.MIN_REPLICAS]
     if desired == current:
         return UNCHANGED
-    return _written(spec, inputs.world, memory, desired, now_ns)
+    return _write_replicas(spec, inputs.world, memory, desired, now_ns)
 
 
 @compiled
-def _written(spec: Array, world: Array, memory: KernelMemory, desired: int, now_ns: int) -> int:
-    """The replicas after they are written: `settle.written`."""
+def _largest_proposal(inputs: KernelInputs, memory: KernelMemory, candidate: int, sync: int, now_ms: int) -> int:
+    """The largest proposal of the metrics; NO_PROPOSAL if none has one, or a scale-down would ignore one without."""
+    spec = inputs.specs[candidate]
+    largest_proposal, metrics_without_proposal = 0, 0
+    for index in range(spec[at.METRICS], spec[at.END_OF_METRICS]):
+        proposal = metric_kernel.proposal(inputs, memory, candidate, index, sync, now_ms)
+        if proposal == NO_PROPOSAL:
+            metrics_without_proposal += 1
+        elif largest_proposal == 0 or proposal > largest_proposal:
+            largest_proposal = proposal
+    if metrics_without_proposal == spec[at.END_OF_METRICS] - spec[at.METRICS]:
+        return NO_PROPOSAL
+    if metrics_without_proposal > 0 and largest_proposal < memory.state[at.REPLICAS]:
+        return NO_PROPOSAL
+    return largest_proposal
+
+
+@compiled
+def _write_replicas(spec: Array, world: Array, memory: KernelMemory, desired: int, now_ns: int) -> int:
+    """Record the rescale to `desired`, and return `desired`: `settle.written`."""
     state = memory.state
     current = state[at.REPLICAS]
     is_zero = current > 0 and desired == 0 and spec[at.MIN_REPLICAS] == 0 and spec[at.SCALES_ON_OTHERS]
@@ -67,18 +79,23 @@ def _written(spec: Array, world: Array, memory: KernelMemory, desired: int, now_
 
 @compiled
 def record_rescale(spec: Array, memory: KernelMemory, change: int, now_ns: int) -> None:
-    """The history after the replicas changed by `change`: `settle.with_change`."""
+    """Add a change of the replicas to the history, unless the spec has no behavior: `settle.with_change`."""
     if not spec[at.HAS_BEHAVIOR]:
         return
     if change > 0:
-        _record(memory, UP, change, now_ns, now_ns - spec[at.UP_LONGEST_NS])
+        _record_event(memory, UP, change, now_ns, now_ns - spec[at.UP_LONGEST_NS])
     else:
-        _record(memory, DOWN, -change, now_ns, now_ns - spec[at.DOWN_LONGEST_NS])
+        _record_event(memory, DOWN, -change, now_ns, now_ns - spec[at.DOWN_LONGEST_NS])
 
 
 @compiled
-def _record(memory: KernelMemory, direction: int, change: int, now_ns: int, cutoff_ns: int) -> None:
-    """`history.recorded`."""
+def _record_event(memory: KernelMemory, direction: int, change: int, now_ns: int, cutoff_ns: int) -> None:
+    """Store a scale event in the slot of an outdated one, or in a new slot: `history.recorded`.
+
+    Args:
+        change: the added or removed pods, above 0.
+        cutoff_ns: events before it are outdated.
+    """
     marks, events = memory.marks, memory.events[direction]
     length = marks[at.UP_EVENTS + direction]
     slot = length
@@ -94,8 +111,8 @@ def _record(memory: KernelMemory, direction: int, change: int, now_ns: int, cuto
 
 
 @compiled
-def limited(spec: Array, policies: Array, memory: KernelMemory, proposal: int, current: int, now_ns: int) -> int:
-    """The wanted replicas within windows, rates and bounds: `normalisation.by_windows`."""
+def limit_replicas(spec: Array, policies: Array, memory: KernelMemory, proposal: int, current: int, now_ns: int) -> int:
+    """The proposal after windows, rates and bounds are applied: `normalisation.by_windows`."""
     marks, highest, lowest = memory.marks, memory.highest, memory.lowest
     down_cutoff_ns = now_ns - spec[at.DOWN_WINDOW_NS]
     if not spec[at.HAS_BEHAVIOR]:
@@ -106,19 +123,19 @@ def limited(spec: Array, policies: Array, memory: KernelMemory, proposal: int, c
     _expire(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, down_cutoff_ns)
     _expire(marks, at.LOWEST_HEAD, at.LOWEST_TAIL, lowest, now_ns - spec[at.UP_WINDOW_NS])
     highest_recommended = max(proposal, _front(marks, at.HIGHEST_HEAD, at.HIGHEST_TAIL, highest, proposal))
-    least = min(proposal, _front(marks, at.LOWEST_HEAD, at.LOWEST_TAIL, lowest, proposal))
+    lowest_recommended = min(proposal, _front(marks, at.LOWEST_HEAD, at.LOWEST_TAIL, lowest, proposal))
     recommend(memory, proposal, now_ns)
-    stabilized = min(max(current, least), highest_recommended)
+    stabilized = min(max(current, lowest_recommended), highest_recommended)
     if stabilized > current:
-        return _scaled_up(spec, policies, memory, stabilized, current, now_ns)
+        return _limit_scale_up(spec, policies, memory, stabilized, current, now_ns)
     if stabilized < current:
-        return _scaled_down(spec, policies, memory, stabilized, current, now_ns)
+        return _limit_scale_down(spec, policies, memory, stabilized, current, now_ns)
     return current
 
 
 @compiled
 def _without_behavior(spec: Array, stabilized: int, current: int) -> int:
-    """`bounds.without_behavior`."""
+    """The stabilized replicas within the bounds, at most the double of `current` or 4: `bounds.without_behavior`."""
     limit = min(int32_of_float(max(2.0 * float(current), 4.0)), spec[at.MAX_REPLICAS])
     if stabilized < spec[at.MIN_REPLICAS]:
         return spec[at.MIN_REPLICAS]
@@ -155,8 +172,10 @@ def _front(marks: Array, head: int, tail: int, queue: Array, default: int) -> in
 
 
 @compiled
-def _scaled_up(spec: Array, policies: Array, memory: KernelMemory, stabilized: int, current: int, now_ns: int) -> int:
-    """`bounds.with_behavior` and `policies.scale_up_limit`."""
+def _limit_scale_up(
+    spec: Array, policies: Array, memory: KernelMemory, stabilized: int, current: int, now_ns: int
+) -> int:
+    """The stabilized replicas within the scale-up policies: `bounds.with_behavior` and `policies.scale_up_limit`."""
     limit = current
     if spec[at.UP_SELECTION] != at.SELECT_DISABLED:
         is_min = spec[at.UP_SELECTION] == at.SELECT_MIN
@@ -169,8 +188,10 @@ def _scaled_up(spec: Array, policies: Array, memory: KernelMemory, stabilized: i
 
 
 @compiled
-def _scaled_down(spec: Array, policies: Array, memory: KernelMemory, stabilized: int, current: int, now_ns: int) -> int:
-    """`bounds.with_behavior` and `policies.scale_down_limit`."""
+def _limit_scale_down(
+    spec: Array, policies: Array, memory: KernelMemory, stabilized: int, current: int, now_ns: int
+) -> int:
+    """The stabilized replicas within the scale-down policies: `bounds.with_behavior`, `policies.scale_down_limit`."""
     limit = current
     if spec[at.DOWN_SELECTION] != at.SELECT_DISABLED:
         is_min = spec[at.DOWN_SELECTION] == at.SELECT_MIN
@@ -184,20 +205,24 @@ def _scaled_down(spec: Array, policies: Array, memory: KernelMemory, stabilized:
 
 @compiled
 def _policy_limit(policy: Array, memory: KernelMemory, current: int, now_ns: int, sign: int) -> int:
-    """The count that a policy allows: `policies._budget`."""
+    """The replicas that a policy allows: `policies._budget`.
+
+    Args:
+        sign: 1 for a scale-up policy, -1 for a scale-down policy.
+    """
     cutoff_ns = now_ns - policy[at.POLICY_PERIOD_NS]
     added = _changed_since(memory.events[UP], memory.marks[at.UP_EVENTS], cutoff_ns)
     removed = _changed_since(memory.events[DOWN], memory.marks[at.DOWN_EVENTS], cutoff_ns)
-    begin = wrap32(current - added + removed)
+    replicas_at_period_start = wrap32(current - added + removed)
     if policy[at.IS_PODS]:
-        return wrap32(begin + sign * policy[at.POLICY_VALUE])
-    scaled = float(begin) * (1.0 + sign * float(policy[at.POLICY_VALUE]) / 100.0)
+        return wrap32(replicas_at_period_start + sign * policy[at.POLICY_VALUE])
+    scaled = float(replicas_at_period_start) * (1.0 + sign * float(policy[at.POLICY_VALUE]) / 100.0)
     return ceil_int32(scaled) if sign > 0 else int32_of_float(scaled)
 
 
 @compiled
 def _changed_since(events: Array, length: int, cutoff_ns: int) -> int:
-    """`history.changed_since`."""
+    """The sum of the changes after an instant: `history.changed_since`."""
     total = 0
     for index in range(length):
         if events[index, at.CHANGED_NS] > cutoff_ns:

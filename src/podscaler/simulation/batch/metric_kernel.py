@@ -78,11 +78,11 @@ def _of_resource(inputs: KernelInputs, memory: KernelMemory, metric: Array, tole
 def _cpu_group(world: Array, cohort: Array, is_ready: bool, taken_ms: int, window_ms: int, now_ms: int) -> int:
     """The group of pods that have a sample of CPU: `pods._cpu_rule`."""
     started_ns = cohort[at.MADE_MS] // _SECOND_MS * _SECOND_MS * at.MS_NS
-    changed_ms = cohort[at.READY_MS] if is_ready else cohort[at.MADE_MS]
-    changed_ms -= changed_ms % _SECOND_MS
+    ready_changed_ms = cohort[at.READY_MS] if is_ready else cohort[at.MADE_MS]
+    ready_changed_ms -= ready_changed_ms % _SECOND_MS
     if started_ns + world[at.CPU_INITIALIZATION_NS] > now_ms * at.MS_NS:
-        return _COUNTED if is_ready and taken_ms >= changed_ms + window_ms else _UNREADY
-    if not is_ready and started_ns + world[at.READINESS_DELAY_NS] > changed_ms * at.MS_NS:
+        return _COUNTED if is_ready and taken_ms >= ready_changed_ms + window_ms else _UNREADY
+    if not is_ready and started_ns + world[at.READINESS_DELAY_NS] > ready_changed_ms * at.MS_NS:
         return _UNREADY
     return _COUNTED
 
@@ -90,39 +90,41 @@ def _cpu_group(world: Array, cohort: Array, is_ready: bool, taken_ms: int, windo
 @compiled
 def _value_milli(metric: Array, containers: Array, sample: Array) -> int:
     """The value of a sample: `sampling._cpu_milli`, `sampling._memory_bytes`."""
-    first, end = metric[at.FIRST_CONTAINER], metric[at.END_OF_CONTAINERS]
+    first_container, end_container = metric[at.FIRST_CONTAINER], metric[at.END_OF_CONTAINERS]
     total = 0
     if not metric[at.IS_CPU]:
-        for index in range(first, end):
+        for index in range(first_container, end_container):
             share = world_kernel.share(sample[at.SAMPLE_BYTES], containers[index, at.MEMORY_PERMILLE])
             total += containers[index, at.IDLE_MEMORY] + share
         return total * 1000
     window_ms = sample[at.SAMPLE_WINDOW_MS]
-    for index in range(first, end):
+    for index in range(first_container, end_container):
         share = world_kernel.share(sample[at.SAMPLE_SERVED], containers[index, at.LOAD_PERMILLE])
         total += containers[index, at.IDLE_CPU] * window_ms + share
     return -(-total // (window_ms * 1000))
 
 
 @compiled
-def _of_pods(memory: KernelMemory, metric: Array, tolerance: Array, value: int) -> int:
-    """`per_pod.propose_pods`, with the samples of `MetricFeeds._of_pods`."""
+def _of_pods(memory: KernelMemory, metric: Array, tolerance: Array, metric_value: int) -> int:
+    """`per_pod.propose_pods`, with the samples of `MetricFeeds._sample_pods`."""
     state, cohorts = memory.state, memory.cohorts
-    other_pods = unready = 0
+    running_unready = starting = 0
     for index in range(state[at.NEXT_TO_BE_READY], state[at.TOP]):
         if index < state[at.NEXT_TO_RUN]:
-            other_pods += cohorts[index, at.COUNT]
+            running_unready += cohorts[index, at.COUNT]
         else:
-            unready += cohorts[index, at.COUNT]
+            starting += cohorts[index, at.COUNT]
     ready = state[at.READY]
-    of_each, pods = (value // max(ready, 1), ready) if metric[at.IS_SHARED] else (value, ready + other_pods)
-    usage = wrapped_product(of_each, pods)
-    return per_pod(metric, tolerance, state[at.REPLICAS], usage, (ready + other_pods, unready, 0))
+    if metric[at.IS_SHARED]:
+        usage = wrapped_product(metric_value // max(ready, 1), ready)
+    else:
+        usage = wrapped_product(metric_value, ready + running_unready)
+    return per_pod(metric, tolerance, state[at.REPLICAS], usage, (ready + running_unready, starting, 0))
 
 
 @compiled
 def is_within(tolerance: Array, ratio: float) -> bool:
-    """`Tolerance.allows`."""
+    """Whether a ratio is close enough to 1 that nothing is scaled: `Tolerance.allows`."""
     return (1.0 - tolerance[0]) <= ratio <= (1.0 + tolerance[1])
 
 
@@ -139,41 +141,45 @@ def per_pod(metric: Array, tolerance: Array, current: int, usage: int, groups: t
         return NO_PROPOSAL
     if metric[at.KIND] == at.UTILIZATION and wrapped_product(metric[at.REQUEST], counted) == 0:
         return NO_PROPOSAL
-    first = _ratio(metric, usage, counted)
-    includes_unready = unready > 0 and first > 1.0
+    first_ratio = _ratio(metric, usage, counted)
+    includes_unready = unready > 0 and first_ratio > 1.0
     if not includes_unready and missing == 0:
-        return current if is_within(tolerance, first) else ceil_int32(first * float(counted))
-    members = counted
-    if first < 1.0:
-        members += missing
-        usage = wrapped_sum(usage, wrapped_product(missing, _on_target(metric)))
-    elif first > 1.0:
-        members += missing
+        return current if is_within(tolerance, first_ratio) else ceil_int32(first_ratio * float(counted))
+    divisor_pods = counted
+    if first_ratio < 1.0:
+        divisor_pods += missing
+        usage = wrapped_sum(usage, wrapped_product(missing, _usage_of_missing_pod(metric)))
+    elif first_ratio > 1.0:
+        divisor_pods += missing
     if includes_unready:
-        members += unready
-    if metric[at.KIND] == at.UTILIZATION and wrapped_product(metric[at.REQUEST], members) == 0:
+        divisor_pods += unready
+    if metric[at.KIND] == at.UTILIZATION and wrapped_product(metric[at.REQUEST], divisor_pods) == 0:
         return NO_PROPOSAL
-    second = _ratio(metric, usage, members)
-    if is_within(tolerance, second) or (first < 1.0 < second) or (second < 1.0 < first):
+    second_ratio = _ratio(metric, usage, divisor_pods)
+    if is_within(tolerance, second_ratio):
         return current
-    replicas = ceil_int32(second * float(members))
-    if (second < 1.0 and replicas > current) or (second > 1.0 and replicas < current):
+    if (first_ratio < 1.0 < second_ratio) or (
+        second_ratio < 1.0 < first_ratio
+    ):  # the assumed usage turns the direction
+        return current
+    replicas = ceil_int32(second_ratio * float(divisor_pods))
+    if (second_ratio < 1.0 and replicas > current) or (second_ratio > 1.0 and replicas < current):
         return current
     return replicas
 
 
 @compiled
-def _ratio(metric: Array, usage: int, members: int) -> float:
+def _ratio(metric: Array, usage: int, pods: int) -> float:
     """The ratio of a reading: `_UtilizationGauge.read`, `_AverageGauge.read`."""
     if metric[at.KIND] != at.UTILIZATION:
-        return float(divide_toward_zero(usage, members)) / float(metric[at.TARGET])
-    requests = wrapped_product(metric[at.REQUEST], members)
+        return float(divide_toward_zero(usage, pods)) / float(metric[at.TARGET])
+    requests = wrapped_product(metric[at.REQUEST], pods)
     percent = wrap32(divide_toward_zero(wrapped_product(usage, 100), requests))
     return float(percent) / float(metric[at.TARGET])
 
 
 @compiled
-def _on_target(metric: Array) -> int:
+def _usage_of_missing_pod(metric: Array) -> int:
     """The usage that is assumed for a missing pod before a scale-down."""
     if metric[at.KIND] != at.UTILIZATION:
         return metric[at.TARGET]
@@ -182,7 +188,7 @@ def _on_target(metric: Array) -> int:
 
 @compiled
 def of_total(metric: Array, tolerance: Array, state: Array, usage: int) -> int:
-    """`totals._of_total`."""
+    """The proposal for a metric with a Value target: `totals._of_total`."""
     ratio = float(usage) / float(metric[at.TARGET])
     if state[at.REPLICAS] == 0:
         return ceil_int32(ratio)
@@ -195,7 +201,7 @@ def of_total(metric: Array, tolerance: Array, state: Array, usage: int) -> int:
 
 @compiled
 def of_average(metric: Array, tolerance: Array, state: Array, usage: int) -> int:
-    """The part of `totals.propose_object` and `totals.propose_external` for AverageValue targets."""
+    """The proposal for an AverageValue target: that part of `totals.propose_object` and `totals.propose_external`."""
     target = float(metric[at.TARGET])
     if metric[at.KIND] == at.EXTERNAL_AVERAGE and usage < 0:
         usage = INT64_MAX

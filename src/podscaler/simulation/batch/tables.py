@@ -105,6 +105,7 @@ def check_spec(spec: Spec) -> None:
 
 
 def _set_behavior(row: Array, spec: Spec, settings: Any, policies: list[tuple[int, int, int]]) -> None:
+    """Set the fields of `specs` that depend on the behavior, and append the rows of its policies to `policies`."""
     behavior = spec.behavior
     assert behavior is not None
     down_ns, up_ns = stabilization.windows_ns(behavior, settings)
@@ -129,11 +130,15 @@ def _policy_row(policy: Policy) -> tuple[int, int, int]:
 
 
 def _metric_row(metric: Metric, spec: Spec, sources: MetricSources) -> list[int]:
+    """The row of `metrics` for one metric of a spec. Raises NotCovered."""
     row = [0] * at.METRIC_FIELDS
     if metric.fault:
         raise NotCovered(f"an invalid metric is not covered: {metric.fault}")
     target = metric.target
-    row[at.TARGET] = target.pct if isinstance(target, Utilization) else target.milli if target is not None else 0
+    if isinstance(target, Utilization):
+        row[at.TARGET] = target.pct
+    elif target is not None:
+        row[at.TARGET] = target.milli
     if isinstance(metric, ResourceMetric):
         _set_resource(row, metric, sources.workload)
     elif isinstance(metric, PodsMetric | ObjectMetric | ExternalMetric):
@@ -144,36 +149,44 @@ def _metric_row(metric: Metric, spec: Spec, sources: MetricSources) -> list[int]
 
 
 def _set_resource(row: list[int], metric: ResourceMetric, workload: WorkloadModel) -> None:
+    """Set the fields of `metrics` for a resource of all containers, or of one of them. Raises NotCovered."""
     if metric.resource not in ("cpu", "memory"):
         raise NotCovered(f"the resource {metric.resource} cannot be simulated; cpu and memory can")
     containers = workload.pod.containers
-    first, end = 0, len(containers)
+    first_container, end_container = 0, len(containers)
     if metric.container:
-        chosen = [index for index, container in enumerate(containers) if container.name == metric.container]
-        first, end = (chosen[0], chosen[0] + 1) if chosen else (0, 0)
-    request = find_request_milli(containers[first:end], metric.resource)
+        chosen_indexes = [index for index, container in enumerate(containers) if container.name == metric.container]
+        first_container, end_container = (chosen_indexes[0], chosen_indexes[0] + 1) if chosen_indexes else (0, 0)
+    request = find_request_milli(containers[first_container:end_container], metric.resource)
     row[at.KIND] = at.UTILIZATION if isinstance(metric.target, Utilization) else at.RESOURCE_AVERAGE
     row[at.IS_CPU] = int(metric.resource == "cpu")
-    row[at.FIRST_CONTAINER], row[at.END_OF_CONTAINERS] = first, end
+    row[at.FIRST_CONTAINER], row[at.END_OF_CONTAINERS] = first_container, end_container
     row[at.HAS_REQUEST], row[at.REQUEST] = int(request is not None), request or 0
 
 
 def find_request_milli(containers: Sequence[ContainerModel], resource: str) -> int | None:
     """The sum of the requests in thousandths; None if a container has none, or there is no container."""
     requests = [container.requests_milli.get(resource) for container in containers]
-    return None if not requests or None in requests else sum([request or 0 for request in requests])
+    stated_requests = [request for request in requests if request is not None]
+    return sum(stated_requests) if requests and len(stated_requests) == len(requests) else None
 
 
 def _set_values(
     row: list[int], metric: PodsMetric | ObjectMetric | ExternalMetric, spec: Spec, sources: MetricSources
 ) -> None:
-    name, load = metric.identifier.name, sources.workload.requests
+    """Set the fields of `metrics` for a metric with values of a feed, or of the requests. Raises NotCovered."""
+    name, request_load = metric.identifier.name, sources.workload.requests
     feed = sources.feeds.get((name, metric.subject)) or sources.feeds.get((name, ""))
-    if feed is None:
-        load_metric = "" if load is None else load.rate_metric if isinstance(metric, PodsMetric) else load.queue_metric
-        if load is None or load_metric != name:
+    if feed is not None:
+        feed_row, is_shared = feed
+        row[at.FEED], row[at.IS_SHARED] = feed_row, int(is_shared)
+    else:
+        load_metric = None
+        if request_load is not None:
+            load_metric = request_load.rate_metric if isinstance(metric, PodsMetric) else request_load.queue_metric
+        if load_metric != name:
             raise NotCovered(f"{spec.key}: the scenario has no values of the metric {name}")
-    row[at.FEED], row[at.IS_SHARED] = (-1, 1) if feed is None else (feed[0], int(feed[1]))
+        row[at.FEED], row[at.IS_SHARED] = -1, 1
     if isinstance(metric, PodsMetric):
         row[at.KIND] = at.PODS_AVERAGE
     elif isinstance(metric.target, Total):

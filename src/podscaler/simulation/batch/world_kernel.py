@@ -17,6 +17,14 @@ from podscaler.simulation.batch.layout import Array, KernelInputs, KernelMemory
 _LONG_AGO_MS = 3_600_000
 _UNLIMITED = 1 << 62
 
+_NO_SAMPLE = -2
+"""The number of a sample that does not exist; PUBLISHED is -1 before the first publication."""
+
+_HIGHEST_UTILIZATION = 0.99
+"""Response times are computed for at most this utilization, because they are infinite at 1."""
+
+_UCORES = 1_000_000
+
 
 @compiled
 def start(inputs: KernelInputs, memory: KernelMemory) -> None:
@@ -50,7 +58,7 @@ def push_cohort(memory: KernelMemory, count: int) -> None:
     cohorts[top, at.COUNT] = count
     cohorts[top, at.MEASURED_MS] = at.NEVER_MS
     for slot in range(samples.shape[1]):
-        samples[top, slot, at.SAMPLE_NUMBER] = -2
+        samples[top, slot, at.SAMPLE_NUMBER] = _NO_SAMPLE
     state[at.TOP] = top + 1
 
 
@@ -74,23 +82,23 @@ def change_load(inputs: KernelInputs, state: Array, at_ms: int) -> None:
 
 @compiled
 def advance(world: Array, state: Array, at_ms: int) -> None:
-    """Serve until that instant: `ServedLoad.advance`."""
-    dt_ms = at_ms - state[at.AT_MS]
-    if dt_ms == 0:
+    """Serve the load with the present ready pods until that instant: `ServedLoad.advance`."""
+    elapsed_ms = at_ms - state[at.AT_MS]
+    if elapsed_ms == 0:
         return
     state[at.AT_MS] = at_ms
-    ready, capacity = state[at.READY], world[at.CAPACITY]
-    arriving = state[at.DEMAND] * dt_ms
-    work = arriving + state[at.BACKLOG]
-    served_count = 0
-    if ready > 0:
-        served_count = work if capacity < 0 else min(work, ready * capacity * dt_ms)
-        state[at.WORK_OF_EACH] += served_count // ready
-    state[at.ARRIVED] += arriving
-    waiting = work - served_count
-    if waiting > 0:
-        backlog = min(waiting, _longest_backlog(world, state))
-        state[at.LOST] += waiting - backlog
+    ready_pods, capacity = state[at.READY], world[at.CAPACITY]
+    arriving_work = state[at.DEMAND] * elapsed_ms
+    waiting_work = arriving_work + state[at.BACKLOG]
+    served_work = 0
+    if ready_pods > 0:
+        served_work = waiting_work if capacity < 0 else min(waiting_work, ready_pods * capacity * elapsed_ms)
+        state[at.WORK_OF_EACH] += served_work // ready_pods
+    state[at.ARRIVED] += arriving_work
+    unserved_work = waiting_work - served_work
+    if unserved_work > 0:
+        backlog = min(unserved_work, _longest_backlog(world, state))
+        state[at.LOST] += unserved_work - backlog
         state[at.BACKLOG] = backlog
     else:
         state[at.BACKLOG] = 0
@@ -98,7 +106,7 @@ def advance(world: Array, state: Array, at_ms: int) -> None:
 
 @compiled
 def _longest_backlog(world: Array, state: Array) -> int:
-    """`ServedLoad._longest_backlog`."""
+    """The most work that may wait; what exceeds it is lost: `ServedLoad._longest_backlog`."""
     if world[at.HAS_REQUESTS] == 0 or state[at.AT_MS] <= 0:
         return 0
     if world[at.TIMEOUT_MS] < 0:
@@ -114,13 +122,14 @@ def waiting_milli(world: Array, state: Array) -> int:
 
 @compiled
 def _bytes_of_each(world: Array, state: Array) -> int:
-    ready, memory = state[at.READY], world[at.MEMORY_PER_REQUEST]
-    if ready == 0:
+    """The memory of the load that each ready pod takes, waiting requests included: `ServedLoad.bytes_of_each`."""
+    ready_pods, memory_per_request = state[at.READY], world[at.MEMORY_PER_REQUEST]
+    if ready_pods == 0:
         return 0
     waiting_bytes = 0
-    if world[at.HAS_REQUESTS] and memory:
-        waiting_bytes = share(waiting_milli(world, state), memory)
-    return (state[at.BYTES] + waiting_bytes) // ready
+    if world[at.HAS_REQUESTS] and memory_per_request:
+        waiting_bytes = share(waiting_milli(world, state), memory_per_request)
+    return (state[at.BYTES] + waiting_bytes) // ready_pods
 
 
 @compiled
@@ -142,10 +151,10 @@ def move_pods(world: Array, memory: KernelMemory, at_ms: int) -> None:
     """The events of pods at that instant: they run, and become ready."""
     state, cohorts = memory.state, memory.cohorts
     while True:
-        run, ready = state[at.NEXT_TO_RUN], state[at.NEXT_TO_BE_READY]
-        if run < state[at.TOP] and cohorts[run, at.RUNS_MS] <= at_ms:
-            state[at.NEXT_TO_RUN] = run + 1
-        elif ready < run and cohorts[ready, at.READY_MS] <= at_ms:
+        next_to_run, next_to_be_ready = state[at.NEXT_TO_RUN], state[at.NEXT_TO_BE_READY]
+        if next_to_run < state[at.TOP] and cohorts[next_to_run, at.RUNS_MS] <= at_ms:
+            state[at.NEXT_TO_RUN] = next_to_run + 1
+        elif next_to_be_ready < next_to_run and cohorts[next_to_be_ready, at.READY_MS] <= at_ms:
             _become_ready(world, memory, at_ms)
         else:
             return
@@ -252,19 +261,23 @@ def latency_ms(world: Array, state: Array) -> float:
     capacity = world[at.CAPACITY]
     if capacity < 0:
         return float(world[at.LATENCY_MS]) + world[at.CPU_PER_REQUEST_US] / 1000.0
-    demand = state[at.DEMAND] / state[at.READY]
-    backlog = state[at.BACKLOG] / state[at.READY]
-    own_capacity = float(max(capacity, 1))
-    cores = max(capacity // 1_000_000, 1)
-    service_ms = world[at.CPU_PER_REQUEST_US] / 1000.0 * 1_000_000.0 * cores / own_capacity
-    utilization = min(demand / own_capacity, 0.99)
+    demand_of_each = state[at.DEMAND] / state[at.READY]
+    backlog_of_each = state[at.BACKLOG] / state[at.READY]
+    pod_capacity = float(max(capacity, 1))
+    cores = max(capacity // _UCORES, 1)
+    service_ms = world[at.CPU_PER_REQUEST_US] / 1000.0 * 1_000_000.0 * cores / pod_capacity
+    utilization = min(demand_of_each / pod_capacity, _HIGHEST_UTILIZATION)
     waiting_ms = service_ms * _erlang_c(cores, utilization * cores) / (cores * (1.0 - utilization))
-    return world[at.LATENCY_MS] + service_ms + waiting_ms + backlog / own_capacity
+    return world[at.LATENCY_MS] + service_ms + waiting_ms + backlog_of_each / pod_capacity
 
 
 @compiled
 def _erlang_c(servers: int, offered: float) -> float:
-    """`serving.erlang_c`."""
+    """The probability that a request waits for a free server: `serving.erlang_c`.
+
+    Args:
+        offered: the load in servers that it keeps busy, below `servers`.
+    """
     if offered <= 0.0:
         return 0.0
     loss = 1.0
