@@ -84,7 +84,7 @@ def _text(value: Any, schema: Structural) -> Any:
         if schema.format == "date":
             return Timestamp(instants.parse(f"{value}T00:00:00Z"))
         if schema.format == "date-time":
-            return standard.instant(value)
+            return standard.parse_timestamp(value)
         return base64.b64decode(value, validate=True) if schema.format == "byte" else value
     except (ValueError, binascii.Error) as error:
         raise EvaluationError(f"Invalid {schema.format} formatted string {value}: {error}") from None
