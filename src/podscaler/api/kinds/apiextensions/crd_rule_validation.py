@@ -56,7 +56,7 @@ def _field_path_errors(field: str, schema: Object, path: str) -> list[FieldError
     if field and not field.strip():
         errors.append(invalid(path, field, "must be non-empty if specified"))
     errors += checks.holds(not _has_line_breaks(field), path, field, "must not contain line breaks")
-    if field and rule_paths.normalized(field, schema) is None:
+    if field and rule_paths.normalize(field, schema) is None:
         errors.append(invalid(path, field, "must be a valid path"))
     return errors
 
@@ -113,7 +113,7 @@ def _rules_errors(schema: Structural, rules: list[Object], path: str, uncorrelat
     from podscaler.api.crd.rules import ROOT_TYPE
 
     is_root = path.endswith("openAPIV3Schema") or schema.is_embedded
-    declared_type = rule_types.declared(schema, ROOT_TYPE, is_root=is_root)
+    declared_type = rule_types.cel_type_of(schema, ROOT_TYPE, is_root=is_root)
     path = f"{path}.x-kubernetes-validations"
     if declared_type is None:
         why = "unable to convert structural schema to CEL declarations"
