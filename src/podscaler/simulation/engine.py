@@ -149,6 +149,7 @@ class _Simulation:
         )
 
     def _apply(self, autoscaler: _Autoscaler, decision: Decision, at_ms: int) -> None:
+        """Store the status, the history and the selector of a decision, and write its replicas."""
         autoscaler.status, autoscaler.history = decision.status, decision.history
         if decision.selector is not None:
             self._selectors.store(autoscaler.model.spec.key, decision.selector)

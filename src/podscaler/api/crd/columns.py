@@ -36,6 +36,7 @@ def printer(definitions: Sequence[Object], as_served: Callable[[Object], Object]
     cell_functions = [_make_cell(column["jsonPath"], column["type"]) for column in columns]
 
     def row(obj: Object, now_ns: int) -> list[Any]:
+        """The cells of one object, beginning with its name."""
         served_object = as_served(obj)
         return [
             served_object["metadata"].get("name", ""),
@@ -62,6 +63,7 @@ def _make_cell(path: str, kind: str) -> Cell:
     """Makes the cell of an object: the first value at the path, None if there is none."""
 
     def cell(obj: Object, now_ns: int) -> Any:
+        """The cell of one object at an instant; None without a value, and for an invalid path."""
         try:
             values = json_path.values_at(obj, path)
         except PathError:

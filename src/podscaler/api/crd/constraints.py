@@ -124,7 +124,9 @@ def of_length(value: list[Any], limits: ValueConstraints, path: str) -> list[Fie
     if limits.max_items is not None and len(value) > limits.max_items:
         errors.append(schema_errors.too_many(path, len(value), limits.max_items))
     if limits.unique_items and any(
-        _is_json_equal(element, other) for i, element in enumerate(value) for other in value[:i]
+        _is_json_equal(element, earlier_element)
+        for index, element in enumerate(value)
+        for earlier_element in value[:index]
     ):
         errors.append(schema_errors.invalid(path, None, "shouldn't contain duplicates"))
     return errors
@@ -159,6 +161,7 @@ def _integer_range_errors(value: float, schema: Structural, path: str) -> list[F
 
 
 def _is_multiple(value: float, factor: float) -> bool:
+    """Whether a value is a multiple of a factor above 0, but for the rounding of floats."""
     if factor <= 0:
         return False
     quotient = value / factor

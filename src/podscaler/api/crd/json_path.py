@@ -113,6 +113,8 @@ def _unescape(name: str) -> str:
 
 
 def _member_step(name: str) -> Step:
+    """Selects the member of that name of an object."""
+
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, dict) and name in value:
             yield value[name]
@@ -121,6 +123,7 @@ def _member_step(name: str) -> Step:
 
 
 def _every_step(value: Any) -> Iterator[Any]:
+    """Selects all elements of a list, or all members of an object in the order of their names."""
     if isinstance(value, dict):
         yield from (value[name] for name in sorted(value))
     elif isinstance(value, list):
@@ -128,6 +131,8 @@ def _every_step(value: Any) -> Iterator[Any]:
 
 
 def _element_step(index: int) -> Step:
+    """Selects one element of a list; a negative index counts from the end."""
+
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, list) and -len(value) <= index < len(value):
             yield value[index]
@@ -135,10 +140,12 @@ def _element_step(index: int) -> Step:
     return step
 
 
-def _slice_step(first: int | None = None, end: int | None = None, stride: int | None = None) -> Step:
+def _slice_step(start: int | None = None, end: int | None = None, stride: int | None = None) -> Step:
+    """Selects elements of a list, as Python's slices do; a stride of 0 selects none."""
+
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, list) and stride != 0:
-            yield from value[first:end:stride]
+            yield from value[start:end:stride]
 
     return step
 
@@ -165,6 +172,7 @@ def _filter_step(path: str, comparison: str, literal: str) -> Step:
     literal_value = _parse_literal(literal) if comparison else None
 
     def is_met(item: Any) -> bool:
+        """Whether a list element has a value at the path that fits the literal."""
         values = _values_of_steps(item, steps)
         if not comparison:
             return bool(values)
@@ -181,6 +189,7 @@ def _filter_step(path: str, comparison: str, literal: str) -> Step:
 
 
 def _parse_literal(literal: str) -> Any:
+    """The value of a literal of a filter: a quoted text, or JSON. Raises PathError."""
     if len(literal) > 1 and literal[0] == literal[-1] and literal[0] in "'\"":
         return _unescape(literal[1:-1])
     try:

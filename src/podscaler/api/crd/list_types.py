@@ -27,7 +27,8 @@ def field_errors(value: Any, schema: Structural | None, path: str = "") -> list[
     elif isinstance(value, dict):
         for name, member in value.items():
             is_known = name in schema.properties
-            member_path = (f"{path}.{name}" if path else name) if is_known else f"{path}[{name}]"
+            dotted_path = f"{path}.{name}" if path else name
+            member_path = dotted_path if is_known else f"{path}[{name}]"
             errors += field_errors(member, schema.member(name), member_path)
     return errors
 

@@ -71,6 +71,7 @@ def _sort_by_name(properties: Json) -> Json:
 
 
 def _common_properties(metadata_message: str, metadata_description: str) -> Json:
+    """The properties apiVersion, kind and metadata, whose schema is that of a message."""
     return {
         "apiVersion": {"description": _API_VERSION, "type": "string"},
         "kind": {"description": _KIND, "type": "string"},

@@ -32,7 +32,10 @@ def normalize(path: str, root_schema: dict[str, Any]) -> str | None:
         if child is None:
             return None
         schema_node, is_member = child
-        normalized_path += (f".{name}" if normalized_path else name) if is_member else f"[{name}]"
+        if not is_member:
+            normalized_path += f"[{name}]"
+        else:
+            normalized_path += f".{name}" if normalized_path else name
         position = match.end()
     return normalized_path
 

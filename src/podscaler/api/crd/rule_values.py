@@ -95,6 +95,7 @@ def _text_to_cel(value: Any, schema: Structural) -> Any:
 
 
 def _number_to_cel(value: Any, schema: Structural) -> float:
+    """The CEL double of a JSON number. Raises EvaluationError for other values."""
     del schema
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise EvaluationError("invalid data, expected float")

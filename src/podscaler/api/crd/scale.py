@@ -42,6 +42,7 @@ def mapping(scale: Object) -> ScaleMapping:
         return (_read_value(obj, selector_path, "string") or "") if selector_path else ""
 
     def set_replicas(obj: Object, count: int) -> None:
+        """Set the count at the path of the replicas, and make the objects above it if they are absent."""
         *parent_names, last_name = _path_names(spec_path)
         for name in parent_names:
             obj = obj.setdefault(name, {})

@@ -132,26 +132,26 @@ def _check_one_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
     """The findings by `oneOf`: none if exactly one alternative is valid; those of the closest one if none is."""
     if not schema.one_of:
         return SchemaFindings()
-    results = [_check_node(value, ABSENT, alternative, path) for alternative in schema.one_of]
-    valid_results = [result for result in results if result.is_valid]
-    if len(valid_results) == 1:
-        return valid_results[0]
-    found_text = f"Found {len(valid_results)} valid alternatives" if valid_results else "Found none valid"
-    text = f'"{path}" must validate one and only one schema (oneOf). {found_text}'
-    findings = SchemaFindings([schema_errors.without_path(text)])
-    if not valid_results:
-        findings.merge(_closest_findings(results))
+    alternative_findings = [_check_node(value, ABSENT, alternative, path) for alternative in schema.one_of]
+    valid_findings = [findings_of_one for findings_of_one in alternative_findings if findings_of_one.is_valid]
+    if len(valid_findings) == 1:
+        return valid_findings[0]
+    found_text = f"Found {len(valid_findings)} valid alternatives" if valid_findings else "Found none valid"
+    message = f'"{path}" must validate one and only one schema (oneOf). {found_text}'
+    findings = SchemaFindings([schema_errors.without_path(message)])
+    if not valid_findings:
+        findings.merge(_closest_findings(alternative_findings))
     return findings
 
 
 def _check_all_of(value: Any, schema: Structural, path: str) -> SchemaFindings:
     """The findings by `allOf`: those of all of its schemas."""
     findings = SchemaFindings()
-    results = [_check_node(value, ABSENT, subschema, path) for subschema in schema.all_of]
-    for result in results:
-        findings.merge(result)
-    valid_count = sum(result.is_valid for result in results)
-    if valid_count != len(results):
+    subschema_findings = [_check_node(value, ABSENT, subschema, path) for subschema in schema.all_of]
+    for findings_of_one in subschema_findings:
+        findings.merge(findings_of_one)
+    valid_count = sum(findings_of_one.is_valid for findings_of_one in subschema_findings)
+    if valid_count != len(subschema_findings):
         none_text = "" if valid_count else ". None validated"
         findings.errors.append(schema_errors.without_path(f'"{path}" must validate all the schemas (allOf){none_text}'))
     return findings

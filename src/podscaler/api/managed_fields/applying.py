@@ -89,7 +89,8 @@ def _finish_entry(managers: Managers, writer: FieldWriter, last_applied: Managed
     fields = field_sets.difference(applied_fields.fields, SERVERS_OWN) if applied_fields else {}
     if not fields:
         return
-    time = writer.now if is_changed else (last_applied.time if last_applied else "")
+    last_time = last_applied.time if last_applied else ""
+    time = writer.now if is_changed else last_time
     if last_applied is not None and (last_applied.fields, last_applied.version, last_applied.time) == (
         fields,
         writer.version,

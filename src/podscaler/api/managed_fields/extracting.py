@@ -50,6 +50,7 @@ def _map_fields(value: Any, map_type: MapType) -> Set | None:
 
 
 def _list_fields(value: Any, list_type: ListType) -> Set | None:
+    """The set of the items of an associative list; duplicates are owned as a whole. None for no items."""
     if not isinstance(value, list):
         return None
     nodes: Set = {}

@@ -113,6 +113,7 @@ def sort_elements(fields: Set) -> Set:
 
 
 def _set_of_path(path: Sequence[str]) -> Set:
+    """The set of one path, given by its elements."""
     node: Set = {}
     for element in reversed(path):
         node = {element: node}

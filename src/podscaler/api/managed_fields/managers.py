@@ -48,13 +48,13 @@ class Manager:
     @property
     def identifier(self) -> str:
         """The text by which kube-apiserver sorts managers."""
-        parts = {
+        identity = {
             "manager": self.name,
             "operation": self.operation,
             "apiVersion": self.version,
             "subresource": self.subresource,
         }
-        return path_elements.value_text({name: value for name, value in parts.items() if value})
+        return path_elements.value_text({name: value for name, value in identity.items() if value})
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,7 @@ def _list_keys(field: Field) -> tuple[str, ...] | None:
 
 
 def _key_defaults(field: Field, keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+    """The keys that have a default or a zero value, with it."""
     if field.is_scalar:
         return ()
     key_fields = ((key, schema.find_field(field.type, key)) for key in keys)

@@ -142,6 +142,7 @@ def compare(scenario: SimulationScenario, candidates: Sequence[Candidate], needs
 def _result(
     candidate: Candidate, run: Run, needed: Sequence[int], present_elasticity: Elasticity, needs: Needs
 ) -> CandidateResult:
+    """The measures of one candidate, whose speedup is against the elasticity of the first candidate."""
     candidate_elasticity = elasticity(needed, run.ready)
     reactions = surges.reactions(run.at_ms, needed, run.ready)
     return CandidateResult(

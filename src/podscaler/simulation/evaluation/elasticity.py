@@ -114,6 +114,7 @@ def elastic_speedup(baseline: Elasticity, candidate: Elasticity) -> float | None
 
 
 def _accuracies_and_timeshares(metrics: Elasticity) -> tuple[float | None, ...]:
+    """theta_U, theta_O, tau_U and tau_O, in this order."""
     return (
         metrics.under_accuracy_pct,
         metrics.over_accuracy_pct,

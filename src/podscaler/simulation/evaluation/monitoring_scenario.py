@@ -131,6 +131,7 @@ class _SeriesByInstant:
 
 
 def _assumptions(limit_milli: int | None) -> list[str]:
+    """Sentences about what the series lack, and what is assumed in its place."""
     sentences = ["A pod is assumed to be ready after 7 s, and samples to be those of metrics-server with its defaults."]
     if limit_milli is None:
         sentences.append("The query of limits has no series, so no pod is limited.")

@@ -232,6 +232,7 @@ class RecordedContainers:
 
 
 def _requests(pod: Pod) -> tuple[_Requests, ...]:
+    """The requests of each container of a pod, in order."""
     return tuple(
         [
             _Requests(container.name, container.requests_milli.get("cpu", 0), container.requests_milli.get("memory", 0))

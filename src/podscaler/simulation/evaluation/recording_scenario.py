@@ -223,8 +223,8 @@ class _Reader:
 
     def finish(self) -> RecordedWorkload:
         """The workload. Raises UsageError if the recording lacks what is needed."""
-        first, last = self._first_sync, self._last_sync
-        if first is None or last is None or last.line.hpa is None:
+        first_sync, last_sync = self._first_sync, self._last_sync
+        if first_sync is None or last_sync is None or last_sync.line.hpa is None:
             raise UsageError(self._no_sync_message())
         if not self._selection.autoscaler and self._other_keys:
             raise UsageError(
@@ -236,15 +236,15 @@ class _Reader:
                 f"the recording has no CPU usage of the pods of {self._autoscaler_key}, so the demand is unknown; "
                 "its autoscaler needs a resource metric, or use a trace"
             )
-        reconstruction = demand_reconstruction.reconstruct(self._observations, last.now_ns // _NS_PER_MS)
-        wire = msgspec.json.decode(bytes(last.line.hpa.spec), type=HorizontalPodAutoscalerSpec)
-        workload = self._make_workload(first, reconstruction)
-        self._check_metrics(last.spec, workload)
+        reconstruction = demand_reconstruction.reconstruct(self._observations, last_sync.now_ns // _NS_PER_MS)
+        wire = msgspec.json.decode(bytes(last_sync.line.hpa.spec), type=HorizontalPodAutoscalerSpec)
+        workload = self._make_workload(first_sync, reconstruction)
+        self._check_metrics(last_sync.spec, workload)
         return RecordedWorkload(
-            scenario=self._make_scenario(workload, last.spec, reconstruction),
+            scenario=self._make_scenario(workload, last_sync.spec, reconstruction),
             wire=wire,
             reconstruction=reconstruction,
-            assumptions=(*self._assumptions(last.spec, workload), *reconstruction.sentences()),
+            assumptions=(*self._assumptions(last_sync.spec, workload), *reconstruction.sentences()),
         )
 
     def _no_sync_message(self) -> str:
@@ -255,17 +255,17 @@ class _Reader:
             )
         return "the recording has no sync in the time that is asked for"
 
-    def _make_workload(self, first: RecordedSync, reconstruction: Reconstruction) -> WorkloadModel:
+    def _make_workload(self, first_sync: RecordedSync, reconstruction: Reconstruction) -> WorkloadModel:
         """The workload with the replicas of the first sync. Raises UsageError if that sync could not read them."""
-        scale = first.observation.scale
+        scale = first_sync.observation.scale
         if not isinstance(scale, Scale):
             raise UsageError(
                 f"the first sync of {self._autoscaler_key} could not read the scale; choose a later --from"
             )
-        kind, _, name = first.spec.reference.split("/", 2)
+        kind, _, name = first_sync.spec.reference.split("/", 2)
         memory = self._containers.memory_load(reconstruction.start_ms)
         return WorkloadModel(
-            key=f"{first.spec.namespace}/{name}",
+            key=f"{first_sync.spec.namespace}/{name}",
             kind=kind,
             replicas=scale.replicas,
             pod=self._make_pod(),

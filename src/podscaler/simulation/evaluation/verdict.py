@@ -151,6 +151,7 @@ def _describe_both(differences: Differences) -> str:
 
 
 def _describe(difference: Difference, measure: str) -> str:
+    """A measure in words, such as `12% fewer pod-hours`."""
     if difference.is_noise:
         return f"equally many {measure}"
     if not difference.candidate:

@@ -99,6 +99,7 @@ def _check_and_trim(points: Iterable[TracePoint], rules: PointRules) -> Iterator
 
 
 def _check_order(previous_point: TracePoint, point: TracePoint, rules: PointRules) -> None:
+    """Raises UsageError unless a point is later than the one before; requests may be at one instant."""
     if point.at_ms < previous_point.at_ms:
         raise rules.error(
             point.place, f"the instant is earlier than that of {previous_point.place}; sort the rows by time"

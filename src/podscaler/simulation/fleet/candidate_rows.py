@@ -47,6 +47,7 @@ def rows(autoscaler: FleetAutoscaler | UnusableAutoscaler, make_trial: MakeTrial
 
 
 def _rows_of_candidates(autoscaler: FleetAutoscaler, candidates: Sequence[Candidate], needs: Needs) -> list[FleetRow]:
+    """A row for each candidate. Raises ValueError if no sync counts, or as the engines do."""
     scenario = autoscaler.scenario
     at_ms = range(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms)
     needed_pods = [needs.pods.value_at(instant_ms) for instant_ms in at_ms]
@@ -109,6 +110,7 @@ def _measure_candidates(
 
 
 def _measures_of_result(result: CandidateResult) -> _CandidateMeasures:
+    """The measures of a candidate that `comparison.compare` evaluated."""
     return _CandidateMeasures(
         elasticity=result.elasticity,
         pod_hours=result.pod_hours,
@@ -122,6 +124,7 @@ def _measures_of_result(result: CandidateResult) -> _CandidateMeasures:
 def _measure_in_batch(
     scenario: SimulationScenario, specs: Sequence[Spec], needs: Needs, needed_pods: Sequence[int]
 ) -> list[_CandidateMeasures]:
+    """The measures of specs, in order, by the batch engine."""
     has_slo = needs.slo_ms is not None
     measures = Measures(keep_timeline=False, needed=needed_pods, slo_ms=needs.slo_ms, counted_from_ms=needs.from_ms)
     batch_result = batch.evaluate(scenario, specs, measures)

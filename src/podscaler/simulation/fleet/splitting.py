@@ -168,11 +168,15 @@ def _numbered_lines(path: Path, read_lines: ReadLines) -> Iterator[tuple[int, by
 
 
 class _KeyMetadata(msgspec.Struct, frozen=True):
+    """The part of an autoscaler's metadata that identifies it."""
+
     name: str
     namespace: str
 
 
 class _KeyedObject(msgspec.Struct, frozen=True):
+    """The part of an autoscaler that identifies it."""
+
     metadata: _KeyMetadata
 
 
@@ -210,6 +214,7 @@ class _PartWriter:
         self._keys: set[str] = set()
 
     def add(self, key: str, line: bytes) -> None:
+        """Append a line, given without its line end, of the autoscaler with that key."""
         self._keys.add(key)
         self._buffer += line
         self._buffer += b"\n"
@@ -237,6 +242,7 @@ class _LineSplitter:
         self._part_writers: dict[int, _PartWriter] = {}
 
     def add(self, key: str, line: bytes) -> None:
+        """Append a line to the file of its autoscaler, which is made with its first line."""
         index = zlib.crc32(key.encode()) % self._partitions
         part_writer = self._part_writers.get(index)
         if part_writer is None:

@@ -88,6 +88,7 @@ def _reduce_band(band: PlotBand, kept_indexes: Sequence[int]) -> PlotBand:
 
 
 def _pick_values(values: _Values, kept_indexes: Sequence[int]) -> list[float | None]:
+    """The values at the kept indexes, rounded; None where there is no value."""
     return [
         None if (value := _finite_or_none(values[index])) is None else _round_to_six_digits(value)
         for index in kept_indexes

@@ -97,6 +97,7 @@ def _change_size(sync: SimulatedSync, kind: DecisionKind) -> int:
 
 
 def _explain(sync: SimulatedSync, kind: DecisionKind, outcome: Verdict) -> ExplainedDecision:
+    """The decision of a sync with its explanation, as the report shows it."""
     explanation = explained.of_decision(sync.decision)
     replicas_before, replicas_after = sync.workload.replicas, sync.decision.replicas
     return ExplainedDecision(

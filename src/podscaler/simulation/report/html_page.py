@@ -83,6 +83,7 @@ def _escaped_json(data: ReportData) -> str:
 
 
 def _with_reduced_plots(data: ReportData) -> ReportData:
+    """The report with all plots reduced to what a browser draws quickly."""
     return msgspec.structs.replace(
         data,
         plots=_reduce_plots(data.plots),
@@ -114,6 +115,7 @@ def _html_without_script(data: ReportData) -> Iterator[str]:
 
 
 def _table_html(table: ReportTable) -> Iterator[str]:
+    """The HTML of a table; the first cell of each row is its heading."""
     yield f"<table>\n<caption>{escape(table.title)}</caption>\n<thead><tr>"
     yield from (f'<th scope="col">{escape(column)}</th>' for column in table.columns)
     yield "</tr></thead>\n<tbody>\n"

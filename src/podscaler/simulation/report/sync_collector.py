@@ -72,6 +72,7 @@ class _MetricColumns:
         self.columns["high"].append(target * (1 + (trace.tolerance_up or 0)))
 
     def plot(self, at_s: _Column) -> TimePlot:
+        """The plot of the metric over these instants, with its target and tolerance."""
         self._pad(len(at_s))
         current, target = self.columns["current"], self.columns["target"]
         lines = (_line("current", current, "blue"), _line("target", target, "gray", is_dashed=True))
@@ -112,6 +113,7 @@ class _AutoscalerColumns:
         self._metrics: dict[tuple[str, int], _MetricColumns] = {}
 
     def add(self, sync: SimulatedSync) -> None:
+        """Append the numbers of one sync to the columns, and log its decision."""
         row = results.row(sync)
         self._add_metrics(row, sync)
         self._at_s.append(row.at_s)
@@ -120,6 +122,7 @@ class _AutoscalerColumns:
         self._log.add(sync)
 
     def autoscaler_part(self, key: str) -> AutoscalerPart:
+        """The plots and decisions so far; `key` is that of the autoscaler."""
         return AutoscalerPart(
             autoscaler=key,
             workload=self._workload,
@@ -163,6 +166,7 @@ class _AutoscalerColumns:
             )
 
     def _replicas_plot(self) -> TimePlot:
+        """The plot of the counts of pods, replicas and nodes."""
         columns = self._columns
         lines = [
             _count_line("ready pods", columns["ready"], "green", is_filled=True),

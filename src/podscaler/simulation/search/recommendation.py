@@ -105,6 +105,7 @@ def _undo_rule(direction: str, fields: Sequence[str]) -> _Undo:
     def undo(
         before: HorizontalPodAutoscalerSpec, after: HorizontalPodAutoscalerSpec
     ) -> HorizontalPodAutoscalerSpec | None:
+        """The new spec with the present values of these fields; None if it has no rules for the direction."""
         if after.behavior is None or (rules := getattr(after.behavior, direction)) is None:
             return None
         present_rules = getattr(before.behavior, direction) if before.behavior is not None else None

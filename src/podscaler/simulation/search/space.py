@@ -271,6 +271,7 @@ def _rates_dimension(direction: str, name: str) -> _Dimension:
 def _suggest_tolerances(
     space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
 ) -> HorizontalPodAutoscalerSpec:
+    """The tolerances of both directions, in whole percent."""
     del space
     up_pct, down_pct = (
         suggester.suggest_int(f"tolerance-{direction}", 0, _MOST_TOLERANCE_PCT) for direction in ("up", "down")

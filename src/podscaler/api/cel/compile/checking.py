@@ -82,11 +82,11 @@ class Checker:
 
     def type_of(self, tree: Node) -> Type:
         """The type of a whole expression; sets `issues`, `used` and `elements`."""
-        result = types.resolve(self._bindings, self._check(tree), free_is_dynamic=True)
+        tree_type = types.resolve(self._bindings, self._check(tree), free_is_dynamic=True)
         self.elements = [
             (node, slot, part, self._resolve_type(element_type)) for node, slot, part, element_type in self.elements
         ]
-        return result
+        return tree_type
 
     def _resolve_type(self, cel_type: Type) -> Type:
         return types.resolve(self._bindings, cel_type)
@@ -109,8 +109,8 @@ class Checker:
             case Comprehension():
                 return self._check_comprehension(node)
 
-    def _report(self, offset: int, text: str) -> Type:
-        self.issues.append(Issue(offset, text))
+    def _report(self, offset: int, message: str) -> Type:
+        self.issues.append(Issue(offset, message))
         return ERROR
 
     def _report_undeclared(self, offset: int, name: str) -> Type:
@@ -136,16 +136,16 @@ class Checker:
         variable = self._find(name) if name else None
         if variable is not None and not node.is_test:
             return variable
-        result = self._check_member(node.offset, node.operand, node.field)
-        return types.BOOL if node.is_test else result
+        member_type = self._check_member(node.offset, node.operand, node.field)
+        return types.BOOL if node.is_test else member_type
 
     def _check_member(self, offset: int, operand: Node, field: str, *, is_optional: bool = False) -> Type:
         """The type of `operand.field`; optional if the operand is, or with `is_optional` (`operand.?field`)."""
         operand_type = types.resolve(self._bindings, self._check(operand))
         target = operand_type.params[0] if operand_type.name == types.OPTIONAL else operand_type
-        result = self._check_field(offset, types.resolve(self._bindings, target), field)
+        member_type = self._check_field(offset, types.resolve(self._bindings, target), field)
         is_result_optional = operand_type.name == types.OPTIONAL or is_optional
-        return types.optional_of(result) if is_result_optional else result
+        return types.optional_of(member_type) if is_result_optional else member_type
 
     def _check_field(self, offset: int, target: Type, field: str) -> Type:
         """The type of a field of a value; DYN if the target's type says nothing of its fields."""
@@ -193,29 +193,31 @@ class Checker:
         overloads = self._functions.get(name)
         if overloads is None:
             return self._report_undeclared(node.offset, node.function if node.target is None else name)
-        result: Type | None = None
+        result_type: Type | None = None
         for overload in overloads:
             if overload.is_method is is_method:
-                result = self._try_overload(overload, tuple(arg_types), result)
-        if result is not None:
-            return result
+                result_type = self._try_overload(overload, tuple(arg_types), result_type)
+        if result_type is not None:
+            return result_type
         printed_types = [types.resolve(self._bindings, arg_type, free_is_dynamic=True) for arg_type in arg_types]
         signature = (
             f"{printed_types[0]}.({_join_types(printed_types[1:])})" if is_method else f"({_join_types(printed_types)})"
         )
         return self._report(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
 
-    def _try_overload(self, overload: Overload, arg_types: tuple[Type, ...], result: Type | None) -> Type | None:
-        """The type of the call, given `result`, that of the overloads before; dyn if two that fit differ in it."""
+    def _try_overload(
+        self, overload: Overload, arg_types: tuple[Type, ...], earlier_result: Type | None
+    ) -> Type | None:
+        """The type of the call, given that by the overloads before; dyn if two overloads that fit differ in it."""
         type_variables: Bindings = {}
         params = tuple(self._instantiate(param, type_variables) for param in overload.params)
         bindings = types.find_bindings_of_args(self._bindings, arg_types, params)
         if bindings is None:
-            return result
+            return earlier_result
         self._bindings = bindings
-        result_type = types.resolve(bindings, self._instantiate(overload.result, type_variables))
-        if result is None or result_type == result:
-            return result_type
+        overload_result = types.resolve(bindings, self._instantiate(overload.result, type_variables))
+        if earlier_result is None or overload_result == earlier_result:
+            return overload_result
         return DYN
 
     def _instantiate(self, cel_type: Type, type_variables: Bindings) -> Type:
@@ -248,17 +250,17 @@ class Checker:
     def _check_map(self, node: MapLiteral) -> Type:
         """The type of a map: those of its keys and values, if they have one in common each."""
         if node.name:
-            for entry in node.entries:
-                self._check(entry.value)
+            for map_entry in node.entries:
+                self._check(map_entry.value)
             return self._report_undeclared(node.offset, node.name)
         key_type: Type | None = None
         value_type_of_map: Type | None = None
-        for entry in node.entries:
-            type_of_key = self._check(entry.key)
-            value_type = self._check(entry.value)
-            if entry.is_optional:
-                value_type = self._unwrap_optional(entry.value, value_type)
-            self.elements += [(node, 1, entry.key, type_of_key), (node, 2, entry.value, value_type)]
+        for map_entry in node.entries:
+            type_of_key = self._check(map_entry.key)
+            value_type = self._check(map_entry.value)
+            if map_entry.is_optional:
+                value_type = self._unwrap_optional(map_entry.value, value_type)
+            self.elements += [(node, 1, map_entry.key, type_of_key), (node, 2, map_entry.value, value_type)]
             key_type, value_type_of_map = (
                 self._common_type(key_type, type_of_key),
                 self._common_type(value_type_of_map, value_type),
@@ -304,9 +306,9 @@ class Checker:
             self._report_mismatch(node.step, start, step)
         self._bindings = bindings or self._bindings
         self._scopes.pop()
-        result = self._check(node.outcome)
+        result_type = self._check(node.outcome)
         self._scopes.pop()
-        return types.resolve(self._bindings, result)
+        return types.resolve(self._bindings, result_type)
 
     def _check_in_scope(self, names: Mapping[str, Type], node: Node) -> Type:
         """The type of an expression that may use these variables, too."""
@@ -325,19 +327,21 @@ class Checker:
             self._bindings = types.find_bindings(self._bindings, DYN, source) or self._bindings
             element_types = (DYN, DYN)
         else:
-            text = f"expression of type '{source}' cannot be range of a comprehension (must be list, map, or dynamic)"
-            self._report(node.source.offset, text)
+            message = (
+                f"expression of type '{source}' cannot be range of a comprehension (must be list, map, or dynamic)"
+            )
+            self._report(node.source.offset, message)
             element_types = (ERROR, ERROR)
         return dict(zip(node.names, element_types, strict=False))
 
 
 def dotted_name(node: Node) -> str:
     """`a.b.c` for a chain of plain names, else empty."""
-    parts: list[str] = []
+    fields: list[str] = []
     while isinstance(node, Select) and not node.is_test:
-        parts.append(node.field)
+        fields.append(node.field)
         node = node.operand
-    return ".".join([node.name, *reversed(parts)]) if isinstance(node, Ident) else ""
+    return ".".join([node.name, *reversed(fields)]) if isinstance(node, Ident) else ""
 
 
 def _join_types(types_: list[Type]) -> str:

@@ -60,6 +60,9 @@ INT64_TOO_LARGE = 2**63
 
 _UINT64_MAX = 2**64
 
+_TOO_MANY_DIGITS = 100
+"""Numbers of that many digits are not parsed: they are too large in any case, and parsing them may take long."""
+
 
 def tokenize(source: str) -> tuple[list[Token], list[Issue]]:
     """The tokens of an expression, the last of which is EOF, and the lexical errors."""
@@ -120,7 +123,8 @@ def _parse_number(number_text: str) -> Any:
     digits = number_text[:-1] if is_unsigned else number_text
     if not digits.startswith("0x") and any(mark in digits for mark in ".eE"):
         return float(digits)
-    number = int(digits, 16 if digits.startswith("0x") else 10) if len(digits) < 100 else _UINT64_MAX
+    base = 16 if digits.startswith("0x") else 10
+    number = int(digits, base) if len(digits) < _TOO_MANY_DIGITS else _UINT64_MAX
     if is_unsigned:
         if number >= _UINT64_MAX:
             raise ValueError("invalid uint literal")

@@ -60,7 +60,7 @@ def issues(tree: Node, elements: Elements) -> list[Issue]:
     """The issues of all literals of a tree whose list and map literals have the parts `elements`."""
     format_calls = [node for node in _all_nodes(tree) if isinstance(node, Call) and node.function == "format"]
     exempt_ids = {id(below) for node in format_calls for below in _all_nodes(node)}
-    types_of = {id(part): element_type for _, _, part, element_type in elements}
+    types_of = {id(element): element_type for _, _, element, element_type in elements}
     call_issues = [issue for node in _all_nodes(tree) if isinstance(node, Call) for issue in _argument_issues(node)]
     call_issues += [issue for node in format_calls for issue in _format_issues(node, types_of)]
     return call_issues + _mixed_element_issues(elements, exempt_ids)
@@ -71,12 +71,12 @@ def _mixed_element_issues(elements: Elements, exempt_ids: set[int]) -> list[Issu
     first_types: dict[tuple[int, int], Type] = {}
     reported_slots: set[tuple[int, int]] = set()
     issues_found = []
-    for literal, slot, part, element_type in elements:
+    for literal, slot, element, element_type in elements:
         first_type = first_types.setdefault((id(literal), slot), element_type)
         is_reported = slot == 0 and (id(literal), slot) in reported_slots
         if id(literal) not in exempt_ids and not _is_alike(first_type, element_type) and not is_reported:
             reported_slots.add((id(literal), slot))
-            issues_found.append(Issue(part.offset, f"expected type '{first_type}' but found '{element_type}'"))
+            issues_found.append(Issue(element.offset, f"expected type '{first_type}' but found '{element_type}'"))
     return issues_found
 
 
@@ -140,7 +140,7 @@ def _children(node: Node) -> list[Node]:
         case ListLiteral():
             return list(node.elements)
         case MapLiteral():
-            return [part for entry in node.entries for part in (entry.key, entry.value)]
+            return [operand for map_entry in node.entries for operand in (map_entry.key, map_entry.value)]
         case Comprehension():
             return [node.source, node.start, node.step, node.outcome]
     return []
@@ -165,8 +165,8 @@ def _format_issues(node: Call, types_of: Mapping[int, Type]) -> Iterator[Issue]:
         yield Issue(node.offset, "unexpected end of string")
     elif remaining_args:
         used_count = len(args.elements) - len(remaining_args)
-        text = f"too many arguments supplied to string.format (expected {used_count}, got {len(args.elements)})"
-        yield Issue(node.offset, text)
+        message = f"too many arguments supplied to string.format (expected {used_count}, got {len(args.elements)})"
+        yield Issue(node.offset, message)
 
 
 def _clause_issue(clause: str, remaining_args: list[Node], node: Call, types_of: Mapping[int, Type]) -> Issue | None:
@@ -182,8 +182,8 @@ def _clause_issue(clause: str, remaining_args: list[Node], node: Call, types_of:
         return Issue(node.offset, f"index {count} out of range")
     accepted_types = _FORMAT_TYPES.get(clause.lower() if clause == "X" else clause)
     if accepted_types is None:
-        text = f'could not parse formatting clause: unrecognized formatting clause "{clause}"'
-        return Issue(node.offset, text)
+        message = f'could not parse formatting clause: unrecognized formatting clause "{clause}"'
+        return Issue(node.offset, message)
     arg = remaining_args.pop(0)
     arg_type = types_of[id(arg)]
     type_names, error_text = accepted_types

@@ -89,6 +89,8 @@ def _quantifier_tree(offset: int, kind: str, target: Node, names: tuple[str, ...
 
 
 def _make_quantifier_macro(kind: str) -> Callable[[int, Node, Args], Node]:
+    """The function that expands `all`, `exists` or `exists_one` (`kind`)."""
+
     def make(offset: int, target: Node, args: Args) -> Node:
         names = (
             (_variable_name(args[0], "argument must be a simple name"),)
@@ -149,6 +151,7 @@ def _bind_variable(offset: int, name: str, value: Node, body: Node) -> Node:
 
 
 def _expand_opt_map(offset: int, target: Node, args: Args) -> Node:
+    """`target.optMap(x, expression)`: an optional of the expression, if the target has a value."""
     name = _variable_name(args[0], "optMap() variable name must be a simple identifier")
     value = Call(offset, "value", (), target)
     optional_of_result = Call(offset, "optional.of", (_bind_variable(offset, name, value, args[1]),))
@@ -156,6 +159,7 @@ def _expand_opt_map(offset: int, target: Node, args: Args) -> Node:
 
 
 def _expand_opt_flat_map(offset: int, target: Node, args: Args) -> Node:
+    """`target.optFlatMap(x, expression)`: the expression, which is optional, if the target has a value."""
     name = _variable_name(args[0], "optFlatMap() variable name must be a simple identifier")
     value = Call(offset, "value", (), target)
     return _if_present(offset, target, _bind_variable(offset, name, value, args[1]))

@@ -169,6 +169,7 @@ class _Parser:
         return self._postfix(self._primary())
 
     def _postfix(self, node: Node) -> Node:
+        """A node with all member selections, calls and indexes that follow it."""
         while self.token.kind in (".", "["):
             operand_node = node
             node = self._member_selection(node) if self.token.kind == "." else self._index(node)
@@ -292,7 +293,8 @@ class _Parser:
         entries: list[MapEntry] = []
         while self.token.kind != "}":
             is_optional = self._skip("?")
-            key = self._field_name() if name else self.expression(*(() if entries else ("}", ",", "?")))
+            also_valid = () if entries else ("}", ",", "?")
+            key = self._field_name() if name else self.expression(*also_valid)
             colon = self._expect(":")
             entries.append(MapEntry(colon.offset, key, self.expression(), is_optional))
             if not self._skip(","):
@@ -343,6 +345,7 @@ class _Parser:
         raise self._fail(f"mismatched input '{self.token.text}' expecting IDENTIFIER")
 
     def _expect_member(self) -> Token:
+        """Consume the name after a dot. Raises _SyntaxError if another token follows."""
         if self.token.kind == "IDENT":
             return self._take()
         found_text = "" if self.token.kind == EOF else self.token.text

@@ -172,6 +172,7 @@ def _plan_function(name: str, args: list[Step], *, is_method: bool) -> Step:
     ]
 
     def step(scope: Scope) -> Any:
+        """Evaluate the arguments, then call the overload that fits their values."""
         arg_values = [arg(scope) for arg in args]
         budget = scope.budget
         budget.spend(1 + sum(_argument_cost(value) for value in arg_values))
@@ -256,6 +257,7 @@ def _plan_logic(left: Step, right: Step, *, decisive: bool) -> Step:
     """`&&` (`decisive` is False) or `||` (True): an operand with the decisive value is the result."""
 
     def step(scope: Scope) -> bool:
+        """The value by the rules of `&&` and `||`: an error counts only if no operand is decisive."""
         scope.budget.spend(1)
         error: EvaluationError | None = None
         for side in (left, right):
@@ -420,6 +422,7 @@ def _make_quantifier(decisive: bool) -> Callable[..., Any]:
     """`all` (decided by false) or `exists` (decided by true): errors of elements only count if no element decides."""
 
     def evaluate(iterations: Iterator[None], scope: Scope, test: Step, produced: list[Step]) -> bool:
+        """Evaluate the test for each element until one decides."""
         del produced
         error: EvaluationError | None = None
         for _ in iterations:

@@ -59,9 +59,9 @@ def _compile(source: str, variables: Mapping[str, Type]) -> Program:
     """The program of an expression. Raises CompileError for a syntax error, a type error or an invalid literal."""
     tree = parsing.parse(source)
     checker = checking.Checker(environment.FUNCTIONS, {**environment.TYPE_IDENTS, **variables})
-    result = checker.type_of(tree)
+    result_type = checker.type_of(tree)
     issues = checker.issues or literals.issues(tree, checker.elements)
     if issues:
         raise CompileError(render_issues(source, issues))
     used_variables = frozenset(checker.used & variables.keys())
-    return Program(source, result, used_variables, planning.plan(tree), literals.constant_error(tree))
+    return Program(source, result_type, used_variables, planning.plan(tree), literals.constant_error(tree))

@@ -95,6 +95,7 @@ def _write_literal(value: Any) -> str:
 
 
 def _write_decimal(value: Any) -> str:
+    """A value as `%d` writes it. Raises EvaluationError for other values than integers."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(int(value))
     if isinstance(value, float) and not math.isfinite(value):
@@ -155,8 +156,8 @@ def _write_octal(value: Any) -> str:
     raise _wrong_type_error("octal clause can only be used on integers", value)
 
 
-def _wrong_type_error(text: str, value: Any) -> EvaluationError:
-    return EvaluationError(f"error during formatting: {text}, was given {kind(value)}")
+def _wrong_type_error(problem: str, value: Any) -> EvaluationError:
+    return EvaluationError(f"error during formatting: {problem}, was given {kind(value)}")
 
 
 _WRITERS: dict[str, Callable[..., str]] = {  # letter of a clause -> from the argument to its text

@@ -113,21 +113,21 @@ def _parse_signature(signature: str, call: Function) -> Overload:
 
 def _split_types(types_text: str) -> list[str]:
     """The parts between commas outside of `<>`: `int, map<K, V>` has two."""
-    parts, depth = [""], 0
+    type_texts, depth = [""], 0
     for character in types_text:
         depth += (character == "<") - (character == ">")
         if character == "," and not depth:
-            parts.append("")
+            type_texts.append("")
         else:
-            parts[-1] += character
-    return [part.strip() for part in parts if part.strip()]
+            type_texts[-1] += character
+    return [type_text.strip() for type_text in type_texts if type_text.strip()]
 
 
 def _parse_type(type_text: str) -> Type:
     """The type of a text such as `list<int>`; a single letter is a type parameter."""
     name, _, params_text = type_text.partition("<")
     if params_text:
-        params = tuple(_parse_type(part) for part in _split_types(params_text[:-1]))
+        params = tuple(_parse_type(param_text) for param_text in _split_types(params_text[:-1]))
         return Type(types.OPTIONAL if name == "optional" else name, params)
     if len(name) == 1:
         return Type(name, is_param=True)

@@ -18,8 +18,8 @@ Interface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
 _CIDR_ERROR = "network address parse error during conversion from string"
 
 
-def _parse_ip(text: str) -> Opaque:
-    return Opaque("net.IP", _parse_address(text))
+def _parse_ip(ip_text: str) -> Opaque:
+    return Opaque("net.IP", _parse_address(ip_text))
 
 
 def _parse_address(ip_text: str) -> Address:
@@ -78,6 +78,7 @@ def _parse_cidr(cidr_text: str) -> Opaque:
 
 
 def _prefix_error(address: str) -> str:
+    """Why net/netip rejects a CIDR with this address: for the address, or for the length of the prefix."""
     try:
         ipaddress.ip_address(address)
     except ValueError:
@@ -90,8 +91,9 @@ def _contains_ip(cidr: Opaque, ip: Opaque | str) -> bool:
     return address.version == cidr.value.version and address in cidr.value.network
 
 
-def _contains_cidr(cidr: Opaque, other: Opaque | str) -> bool:
-    inner: Interface = (_parse_cidr(other) if isinstance(other, str) else other).value
+def _contains_cidr(cidr: Opaque, other_cidr: Opaque | str) -> bool:
+    """Whether a network contains all addresses of another one."""
+    inner: Interface = (_parse_cidr(other_cidr) if isinstance(other_cidr, str) else other_cidr).value
     outer: Interface = cidr.value
     if inner.version != outer.version or inner.network.prefixlen < outer.network.prefixlen:
         return False
@@ -99,6 +101,7 @@ def _contains_cidr(cidr: Opaque, other: Opaque | str) -> bool:
 
 
 def _is_global_unicast(ip: Opaque) -> bool:
+    """Whether an address is none of the special ones that Go's IsGlobalUnicast excludes."""
     address: Address = ip.value
     is_broadcast = isinstance(address, ipaddress.IPv4Address) and address == ipaddress.IPv4Address("255.255.255.255")
     is_special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
@@ -106,6 +109,7 @@ def _is_global_unicast(ip: Opaque) -> bool:
 
 
 def _is_link_local_multicast(ip: Opaque) -> bool:
+    """Whether an address is in 224.0.0.0/24 (IPv4) or in ff02::/16 with any flags (IPv6)."""
     address: Address = ip.value
     if isinstance(address, ipaddress.IPv4Address):
         return address in ipaddress.IPv4Network("224.0.0.0/24")

@@ -38,9 +38,10 @@ _INVALID_IN_HOST = re.compile(r"[ #\\^`{|}]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})(.{0,2})")
 
 
-def _parse_quantity(text: str) -> Quantity:
+def _parse_quantity(quantity_text: str) -> Quantity:
+    """The quantity of a text. Raises EvaluationError."""
     try:
-        return quantity.parse(text)
+        return quantity.parse(quantity_text)
     except QuantityError as error:
         raise EvaluationError(str(error)) from None
 
@@ -54,6 +55,7 @@ def _find_integer(value: Quantity) -> int | None:
 
 
 def _as_integer(value: Quantity) -> int:
+    """The integer of a quantity. Raises EvaluationError if `_find_integer` finds none."""
     integer = _find_integer(value)
     if integer is None:
         raise EvaluationError("cannot convert value to integer")
@@ -135,11 +137,11 @@ def _semver_error(version_text: str) -> str:
 
 def _normalize_semver(version_text: str) -> str:
     """`v1.02` as `1.2.0`, which the strict pattern accepts."""
-    parts = version_text.removeprefix("v").split(".", 2)
-    parts = [_strip_leading_zeros(part) for part in parts]
-    if len(parts) < 3 and ("+" in parts[-1] or "-" in parts[-1]):
+    numbers = version_text.removeprefix("v").split(".", 2)
+    numbers = [_strip_leading_zeros(number_text) for number_text in numbers]
+    if len(numbers) < 3 and ("+" in numbers[-1] or "-" in numbers[-1]):
         raise EvaluationError("short version cannot contain PreRelease/Build meta data")
-    return ".".join(parts + ["0"] * (3 - len(parts)))
+    return ".".join(numbers + ["0"] * (3 - len(numbers)))
 
 
 def _strip_leading_zeros(number_text: str) -> str:
@@ -149,6 +151,7 @@ def _strip_leading_zeros(number_text: str) -> str:
 
 
 def _parse_url(url_text: str) -> Opaque:
+    """The URL of a text. Raises EvaluationError with Go's message."""
     error = _url_error(url_text)
     if error:
         reason = f"parse {quoting.quoted(url_text)}: {error}"
@@ -170,17 +173,17 @@ def _url_error(url_text: str) -> str:
 def _host_error(url_text: str) -> str:
     """Go's message about the host or path of a URL; empty if they are valid."""
     try:
-        parts = urlsplit(url_text)
-        _ = parts.port
+        url_parts = urlsplit(url_text)
+        _ = url_parts.port
     except ValueError:
         return f"invalid port {quoting.quoted(':' + url_text.rpartition(':')[2].partition('/')[0])} after host"
     authority = _AUTHORITY.match(url_text)
     invalid_character = _INVALID_IN_HOST.search(authority.group(1)) if authority else None
     if invalid_character is not None:
         return f"invalid character {quoting.quoted(invalid_character.group())} in host name"
-    if "%" in parts.netloc and not parts.netloc.startswith("["):
-        return f"invalid URL escape {quoting.quoted('%' + parts.netloc.partition('%')[2][:2])}"
-    invalid_escape = _BAD_ESCAPE.search(parts.path)
+    if "%" in url_parts.netloc and not url_parts.netloc.startswith("["):
+        return f"invalid URL escape {quoting.quoted('%' + url_parts.netloc.partition('%')[2][:2])}"
+    invalid_escape = _BAD_ESCAPE.search(url_parts.path)
     return f"invalid URL escape {quoting.quoted('%' + invalid_escape.group(1))}" if invalid_escape else ""
 
 
@@ -188,23 +191,24 @@ def _url_getter(getter: Callable[[SplitResult], Any]) -> Function:
     return lambda url: getter(url.value)
 
 
-def _get_host(parts: SplitResult) -> str:
-    return unquote(parts.netloc.rpartition("@")[2])
+def _get_host(url_parts: SplitResult) -> str:
+    return unquote(url_parts.netloc.rpartition("@")[2])
 
 
-def _get_hostname(parts: SplitResult) -> str:
-    host = _get_host(parts)
+def _get_hostname(url_parts: SplitResult) -> str:
+    """The host of a URL without its port, and without the brackets of an IPv6 address."""
+    host = _get_host(url_parts)
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0]
 
 
-def _get_port(parts: SplitResult) -> str:
-    return str(parts.port) if parts.port is not None else ""
+def _get_port(url_parts: SplitResult) -> str:
+    return str(url_parts.port) if url_parts.port is not None else ""
 
 
-def _get_query(parts: SplitResult) -> dict[str, list[str]]:
-    return parse_qs(parts.query, keep_blank_values=True)
+def _get_query(url_parts: SplitResult) -> dict[str, list[str]]:
+    return parse_qs(url_parts.query, keep_blank_values=True)
 
 
 def _format_check(check: Callable[[str], bool] | None, error_text: str) -> Callable[[str], list[str]]:
@@ -242,8 +246,8 @@ def _find_format(name: str) -> Optional:
     return Optional(Opaque("kubernetes.NamedFormat", name)) if name in FORMATS else NONE
 
 
-def _validate_format(named_format: Opaque, text: str) -> Optional:
-    messages = FORMATS[named_format.value](text)
+def _validate_format(named_format: Opaque, value_text: str) -> Optional:
+    messages = FORMATS[named_format.value](value_text)
     return Optional(messages) if messages else NONE
 
 

@@ -25,7 +25,7 @@ _ORDERED_TYPES = ("int", "uint", "double", "bool", "duration", "timestamp", "str
 
 
 def _is_sorted(items: list[Any]) -> bool:
-    return not any(operators.is_less(after, before) for before, after in pairwise(items))
+    return not any(operators.is_less(later, earlier) for earlier, later in pairwise(items))
 
 
 @charged
@@ -163,6 +163,7 @@ def _optional_value(maybe: Optional) -> Any:
 
 
 def _unwrap(items: list[Any]) -> list[Any]:
+    """The values of the optionals that have one. Raises EvaluationError for an item that is no Optional."""
     for optional in items:
         if not isinstance(optional, Optional):
             raise EvaluationError(f"value is not optional: {kind(optional)}")

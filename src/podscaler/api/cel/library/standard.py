@@ -43,6 +43,7 @@ def _to_int(value: Any) -> int:
 
 
 def _to_uint(value: Any) -> Uint:
+    """`uint(value)`: a double truncated. Raises EvaluationError beyond uint64."""
     if isinstance(value, str):
         return Uint(_parse_integer(value, "uint", 0, numbers.UINT_MAX))
     if isinstance(value, float) and not 0 <= value < 2.0**64:
@@ -72,6 +73,7 @@ def _to_double(value: Any) -> float:
 
 
 def _to_bool(value: Any) -> bool:
+    """`bool(value)`; texts as Go's ParseBool reads them."""
     if isinstance(value, bool):
         return value
     if value in _TRUE_TEXTS or value in _FALSE_TEXTS:
@@ -95,6 +97,7 @@ def standard_text(value: Any) -> str:
 
 
 def _decode_utf8(value: bytes) -> str:
+    """The text of bytes. Raises EvaluationError if they are not UTF-8."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -254,6 +257,7 @@ def _conversion_functions() -> dict[str, Function]:
 
 
 def _size_functions() -> dict[str, Function]:
+    """`size` as function and as method, for each type that has a size."""
     type_names = ("string", "bytes", "list<T>", "map<K, V>")
     return {
         signature: len

@@ -27,6 +27,7 @@ def _char_at(text: str, index: int) -> str:
 
 @charged
 def _index_of(budget: Budget, text: str, substring: str, start: int = 0) -> int:
+    """The index of the first occurrence from `start` on; -1 without one. Raises EvaluationError, BudgetError."""
     budget.spend(len(text) // _CHARACTERS_PER_STEP)
     if not substring:
         return _check_start(text, start) if start else 0
@@ -42,6 +43,7 @@ def _check_start(text: str, start: int) -> int:
 
 
 def _last_index_of(text: str, substring: str, start: int | None = None) -> int:
+    """The index of the last occurrence that begins at `start` at the latest; -1 without one."""
     if start is None:
         return text.rfind(substring)
     _check_start(text, start)
@@ -72,6 +74,7 @@ def _split(text: str, separator: str, count: int = -1) -> list[str]:
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
+    """The characters from `start` to before `end`, or to the end of the text. Raises EvaluationError."""
     if end is None:
         return text[_check_start(text, start) :]
     if start > end:
@@ -80,12 +83,13 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
 
 
 @charged
-def _join(budget: Budget, parts: list[str], separator: str = "") -> str:
-    for part in parts:
-        if not isinstance(part, str):
-            raise EvaluationError(f"join: invalid input: {part}")
-    budget.spend_on_text(sum(map(len, parts)) + len(separator) * len(parts))
-    return separator.join(parts)
+def _join(budget: Budget, texts: list[str], separator: str = "") -> str:
+    """The texts with a separator between them. Raises EvaluationError for an item that is no text, BudgetError."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise EvaluationError(f"join: invalid input: {text}")
+    budget.spend_on_text(sum(map(len, texts)) + len(separator) * len(texts))
+    return separator.join(texts)
 
 
 def _quote(unquoted: str) -> str:

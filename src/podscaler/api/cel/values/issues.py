@@ -39,7 +39,7 @@ def render_issues(source: str, issues: Iterable[Issue]) -> str:
     """All distinct issues, by line and column, each with its line of `source` and a caret below its column."""
     located_texts = sorted((_line_and_column(source, issue.offset), issue.text) for issue in dict.fromkeys(issues))
     lines = source.split("\n")
-    return "\n".join(_render_issue(lines, position, text) for position, text in located_texts)
+    return "\n".join(_render_issue(lines, position, message) for position, message in located_texts)
 
 
 def _line_and_column(source: str, offset: int) -> tuple[int, int]:
@@ -50,15 +50,15 @@ def _line_and_column(source: str, offset: int) -> tuple[int, int]:
     return text_before.count("\n") + 1, offset - (text_before.rfind("\n") + 1)
 
 
-def _render_issue(lines: list[str], position: tuple[int, int], text: str) -> str:
+def _render_issue(lines: list[str], position: tuple[int, int], message: str) -> str:
     """One issue with the line of the expression and a caret; without both for an issue of the whole expression."""
     line, column = position
     if line == NOWHERE:
-        return f"ERROR: <input>:{line}:{column + 1}: {text}"
+        return f"ERROR: <input>:{line}:{column + 1}: {message}"
     line_text = lines[line - 1].replace("\t", " ")
     dots = "".join("．" if _is_wide(character) else "." for character in line_text[:column]).ljust(column, ".")
     caret = "＾" if column < len(line_text) and _is_wide(line_text[column]) else "^"
-    return f"ERROR: <input>:{line}:{column + 1}: {text}\n | {line_text}\n | {dots}{caret}"
+    return f"ERROR: <input>:{line}:{column + 1}: {message}\n | {line_text}\n | {dots}{caret}"
 
 
 def _is_wide(character: str) -> bool:
