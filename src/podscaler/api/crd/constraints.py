@@ -1,6 +1,6 @@
 """Checks single values of custom objects against one node of the schema: type, numbers, texts, lengths, enumerations.
 
-    of_number(5, parse({"type": "integer", "maximum": 3}), "spec.size")      should be less than or equal to 3
+    number_errors(5, parse({"type": "integer", "maximum": 3}), "spec.size")      should be less than or equal to 3
 
 Called by `validation` for every value. Each function returns the field errors about the value at `path`.
 
@@ -44,7 +44,7 @@ def type_of(json_value: Any) -> tuple[str, str]:
     return ("array" if isinstance(json_value, list) else "object"), ""
 
 
-def of_type(value: Any, schema: Structural, path: str) -> SchemaFindings:
+def type_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
     """The error of a value that has none of the schema's types."""
     kind, go_format = type_of(value)
     expected_types = ",".join(schema.types)
@@ -67,7 +67,7 @@ def of_type(value: Any, schema: Structural, path: str) -> SchemaFindings:
     return SchemaFindings([schema_errors.wrong_type(path, kind, expected_types, kind)])
 
 
-def of_text(value: str, limits: ValueConstraints, path: str) -> list[FieldError]:
+def text_errors(value: str, limits: ValueConstraints, path: str) -> list[FieldError]:
     """The error of a text: too long, too short, or without match of the pattern; the first of these."""
     if limits.max_length is not None and len(value) > limits.max_length:
         return [schema_errors.too_long(path, limits.max_length)]
@@ -85,7 +85,7 @@ def _find_mismatch(pattern: str, value: str) -> str:
         return f"{pattern}, but pattern is invalid: {error}"
 
 
-def of_format(value: str, name: str, path: str) -> list[FieldError]:
+def format_errors(value: str, name: str, path: str) -> list[FieldError]:
     """The error of a text that does not have the format `name`."""
     check = string_formats.find_check(name) if name else None
     if check is None or check(value):
@@ -93,7 +93,7 @@ def of_format(value: str, name: str, path: str) -> list[FieldError]:
     return [schema_errors.wrong_type(path, value, name, json.dumps(value, ensure_ascii=False)[1:-1])]
 
 
-def of_number(value: float, schema: Structural, path: str) -> list[FieldError]:
+def number_errors(value: float, schema: Structural, path: str) -> list[FieldError]:
     """The errors of a number: beyond its integer type, no multiple of multipleOf, above maximum, below minimum."""
     limits = schema.limits
     errors = _integer_range_errors(value, schema, path)
@@ -108,14 +108,14 @@ def of_number(value: float, schema: Structural, path: str) -> list[FieldError]:
     return errors
 
 
-def of_enum(value: Any, limits: ValueConstraints, path: str) -> list[FieldError]:
+def enum_errors(value: Any, limits: ValueConstraints, path: str) -> list[FieldError]:
     """The error of a value that is not in the enumeration."""
     if not limits.enum or any(_is_json_equal(value, allowed_value) for allowed_value in limits.enum):
         return []
     return [schema_errors.not_in_enum(path, value, limits.enum)]
 
 
-def of_length(value: list[Any], limits: ValueConstraints, path: str) -> list[FieldError]:
+def length_errors(value: list[Any], limits: ValueConstraints, path: str) -> list[FieldError]:
     """The errors of a list: too few or too many elements, equal elements (uniqueItems)."""
     errors = []
     if limits.min_items is not None and len(value) < limits.min_items:
@@ -132,7 +132,7 @@ def of_length(value: list[Any], limits: ValueConstraints, path: str) -> list[Fie
     return errors
 
 
-def of_members(value: dict[str, Any], limits: ValueConstraints, path: str) -> list[FieldError]:
+def member_count_errors(value: dict[str, Any], limits: ValueConstraints, path: str) -> list[FieldError]:
     """The error of an object with too few or too many members; the caller then checks nothing else about it."""
     if limits.min_properties is not None and len(value) < limits.min_properties:
         return [schema_errors.invalid(path, len(value), f"should have at least {limits.min_properties} properties")]

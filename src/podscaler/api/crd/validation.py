@@ -37,9 +37,9 @@ def _check_node(value: Any, old: Any, schema: Structural, path: str) -> SchemaFi
     if old is not ABSENT and list_types.is_same(value, old, schema):
         return SchemaFindings(checks=1)
     findings = SchemaFindings()
-    findings.merge(constraints.of_type(value, schema, path))
+    findings.merge(constraints.type_findings(value, schema, path))
     if value is None:
-        _add_errors(findings, constraints.of_enum(value, schema.limits, path))
+        _add_errors(findings, constraints.enum_errors(value, schema.limits, path))
         return findings
     findings.merge(_composition_findings(value, schema, path))
     findings.merge(_value_findings(value, old, schema, path))
@@ -55,13 +55,13 @@ def _value_findings(value: Any, old: Any, schema: Structural, path: str) -> Sche
     """The findings by the schema's own constraints, and about the elements or members of the value."""
     findings = SchemaFindings()
     if isinstance(value, str):
-        _add_errors(findings, constraints.of_text(value, schema.limits, path))
-        _add_errors(findings, constraints.of_format(value, schema.format, path))
+        _add_errors(findings, constraints.text_errors(value, schema.limits, path))
+        _add_errors(findings, constraints.format_errors(value, schema.format, path))
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        _add_errors(findings, constraints.of_number(value, schema, path))
+        _add_errors(findings, constraints.number_errors(value, schema, path))
     elif isinstance(value, list):
         findings.merge(_check_elements(value, old, schema, path))
-    _add_errors(findings, constraints.of_enum(value, schema.limits, path))
+    _add_errors(findings, constraints.enum_errors(value, schema.limits, path))
     if isinstance(value, dict):
         findings.merge(_check_members(value, old, schema, path))
     return findings
@@ -75,7 +75,7 @@ def _check_elements(value: list[Any], old: Any, schema: Structural, path: str) -
         for index, item in enumerate(value):
             old_item = old_by_key.get(list_types.identity(item, schema), ABSENT) if old_by_key else ABSENT
             findings.merge(_check_node(item, old_item, schema.items, f"{path}[{index}]"))
-    _add_errors(findings, constraints.of_length(value, schema.limits, path))
+    _add_errors(findings, constraints.length_errors(value, schema.limits, path))
     return findings
 
 
@@ -88,7 +88,7 @@ def _elements_by_key(old: Any, schema: Structural) -> dict[str, Any]:
 
 def _check_members(value: Object, old: Any, schema: Structural, path: str) -> SchemaFindings:
     """The findings about an object: its number of members, or else its members and those that are missing."""
-    count_errors = constraints.of_members(value, schema.limits, path)
+    count_errors = constraints.member_count_errors(value, schema.limits, path)
     findings = SchemaFindings(count_errors, 1)
     if count_errors:
         return findings

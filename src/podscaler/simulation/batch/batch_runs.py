@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 
 from podscaler.core.model.spec import Spec
-from podscaler.simulation.batch import candidate_kernel, exact, scenario_tables, tables
-from podscaler.simulation.batch import layout as at
+from podscaler.simulation.batch import candidate_kernel, exact, layout, scenario_tables, tables
 from podscaler.simulation.batch.exact import ExactCandidate
 from podscaler.simulation.batch.layout import Array, KernelInputs, KernelResults
 from podscaler.simulation.batch.scenario_tables import BatchScenario
@@ -117,7 +116,7 @@ def _run_kernel(scenario: BatchScenario, candidates: Sequence[Spec], measures: M
     syncs = len(scenario.at_ms)
     spec_tables = _spec_tables(scenario, candidates)
     world = scenario.world.copy()
-    world[at.COUNTED_FROM] = np.searchsorted(scenario.at_ms, measures.counted_from_ms)
+    world[layout.COUNTED_FROM] = np.searchsorted(scenario.at_ms, measures.counted_from_ms)
     needed_pods = _needed_pods(measures, syncs)
     results = _Results.empty(len(candidates), syncs, keep_timeline=measures.keep_timeline)
     inputs = KernelInputs(
@@ -131,7 +130,7 @@ def _run_kernel(scenario: BatchScenario, candidates: Sequence[Spec], measures: M
         spec_tables.policies,
         needed_pods,
     )
-    memory = at.memory_for(world, spec_tables.event_slots)
+    memory = layout.memory_for(world, spec_tables.event_slots)
     candidate_kernel.simulate(inputs, memory, results.arrays, _slo_bound_ms(measures))
     return results
 
@@ -241,9 +240,9 @@ class _Results(NamedTuple):
             KernelResults(
                 np.zeros((rows, syncs), np.int32),
                 np.zeros((rows, syncs), np.int32),
-                np.zeros((candidates, at.TOTAL_FIELDS), np.int64),
-                np.zeros((candidates, at.DEVIATION_FIELDS), np.int64),
-                np.zeros((candidates, at.INACCURACY_FIELDS), np.float64),
+                np.zeros((candidates, layout.TOTAL_FIELDS), np.int64),
+                np.zeros((candidates, layout.DEVIATION_FIELDS), np.int64),
+                np.zeros((candidates, layout.INACCURACY_FIELDS), np.float64),
             )
         )
 
@@ -269,25 +268,25 @@ class _Results(NamedTuple):
         """The arrays as the public result, with the columns of `totals` and `deviations` as fields."""
         replicas, ready, totals, deviation_counts, inaccuracies = self.arrays
         deviations = Deviations(
-            under=inaccuracies[:, at.UNDER_SHARES],
-            over=inaccuracies[:, at.OVER_SHARES],
-            under_syncs=deviation_counts[:, at.UNDER_SYNCS],
-            over_syncs=deviation_counts[:, at.OVER_SYNCS],
-            unstable_syncs=deviation_counts[:, at.UNSTABLE_SYNCS],
-            supply_changes=deviation_counts[:, at.SUPPLY_CHANGES],
-            demand_changes=deviation_counts[:, at.DEMAND_CHANGES],
+            under=inaccuracies[:, layout.UNDER_SHARES],
+            over=inaccuracies[:, layout.OVER_SHARES],
+            under_syncs=deviation_counts[:, layout.UNDER_SYNCS],
+            over_syncs=deviation_counts[:, layout.OVER_SYNCS],
+            unstable_syncs=deviation_counts[:, layout.UNSTABLE_SYNCS],
+            supply_changes=deviation_counts[:, layout.SUPPLY_CHANGES],
+            demand_changes=deviation_counts[:, layout.DEMAND_CHANGES],
         )
         return BatchResult(
             at_ms=at_ms,
             demand_ucores=demand_ucores,
             replicas=replicas if measures.keep_timeline else None,
             ready=ready if measures.keep_timeline else None,
-            pod_ms=totals[:, at.POD_MS],
-            arrived_work=totals[:, at.ARRIVED_WORK],
-            lost_work=totals[:, at.LOST_WORK],
-            slo_missed_work=totals[:, at.SLO_MISSED_WORK],
-            scale_ups=totals[:, at.SCALE_UPS],
-            scale_downs=totals[:, at.SCALE_DOWNS],
+            pod_ms=totals[:, layout.POD_MS],
+            arrived_work=totals[:, layout.ARRIVED_WORK],
+            lost_work=totals[:, layout.LOST_WORK],
+            slo_missed_work=totals[:, layout.SLO_MISSED_WORK],
+            scale_ups=totals[:, layout.SCALE_UPS],
+            scale_downs=totals[:, layout.SCALE_DOWNS],
             syncs=int((at_ms >= measures.counted_from_ms).sum()),
             deviations=None if measures.needed is None else deviations,
             fallbacks=fallbacks,

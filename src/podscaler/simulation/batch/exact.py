@@ -9,7 +9,7 @@ import numpy as np
 from podscaler.core.decision import Action
 from podscaler.core.model.spec import Spec
 from podscaler.simulation import engine
-from podscaler.simulation.batch import layout as at
+from podscaler.simulation.batch import layout
 from podscaler.simulation.batch.layout import Array
 from podscaler.simulation.model.results import SimulatedSync, WorkloadState
 from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
@@ -62,13 +62,13 @@ def simulate(
         for sync in engine.simulate(with_candidate(scenario, candidate))
         if sync.autoscaler.spec.key == candidate.key
     ]
-    totals = np.zeros(at.TOTAL_FIELDS, np.int64)
+    totals = np.zeros(layout.TOTAL_FIELDS, np.int64)
     with_requests = {workload.key for workload in scenario.workloads if workload.requests is not None}
     for sync in syncs:
         if sync.at_ms >= counted_from_ms:
             _add_sync(totals, sync, scenario.sync_period_ms)
             if sync.autoscaler.workload in with_requests and _misses_slo(sync.workload, slo_ms):
-                totals[at.SLO_MISSED_WORK] += sync.workload.arrived_ucores_ms
+                totals[layout.SLO_MISSED_WORK] += sync.workload.arrived_ucores_ms
     at_ms = np.array([sync.at_ms for sync in syncs], np.int64)
     ready = np.array([sync.workload.ready for sync in syncs], np.int32)
     first_counted = int(np.searchsorted(at_ms, counted_from_ms))
@@ -86,7 +86,7 @@ def simulate(
     )
 
 
-_NOT_COMPARED = np.zeros(at.DEVIATION_FIELDS, np.int64), np.zeros(at.INACCURACY_FIELDS, np.float64)
+_NOT_COMPARED = np.zeros(layout.DEVIATION_FIELDS, np.int64), np.zeros(layout.INACCURACY_FIELDS, np.float64)
 """The deviations of a candidate where the needed pods are unknown."""
 
 
@@ -102,12 +102,12 @@ def _misses_slo(state: WorkloadState, slo_ms: float) -> bool:
 def _add_sync(totals: Array, sync: SimulatedSync, sync_period_ms: int) -> None:
     """Add one sync to the sums of a candidate, a row of `KernelResults.totals`."""
     state = sync.workload
-    totals[at.COUNTED_SYNCS] += 1
-    totals[at.ARRIVED_WORK] += state.arrived_ucores_ms
-    totals[at.LOST_WORK] += state.lost_ucores_ms
-    totals[at.POD_MS] += state.pods * sync_period_ms
-    totals[at.SCALE_UPS] += sync.decision.action is Action.SCALE_UP
-    totals[at.SCALE_DOWNS] += sync.decision.action is Action.SCALE_DOWN
+    totals[layout.COUNTED_SYNCS] += 1
+    totals[layout.ARRIVED_WORK] += state.arrived_ucores_ms
+    totals[layout.LOST_WORK] += state.lost_ucores_ms
+    totals[layout.POD_MS] += state.pods * sync_period_ms
+    totals[layout.SCALE_UPS] += sync.decision.action is Action.SCALE_UP
+    totals[layout.SCALE_DOWNS] += sync.decision.action is Action.SCALE_DOWN
 
 
 def compare_pods(needed: Array, ready: Array) -> tuple[Array, Array]:
@@ -116,14 +116,14 @@ def compare_pods(needed: Array, ready: Array) -> tuple[Array, Array]:
     Args:
         needed, ready: pods, with one element for each counted sync.
     """
-    deviations = np.zeros(at.DEVIATION_FIELDS, np.int64)
+    deviations = np.zeros(layout.DEVIATION_FIELDS, np.int64)
     missing_pods = needed - ready.astype(np.int64)
     supply_changes, demand_changes = np.sign(np.diff(ready.astype(np.int64))), np.sign(np.diff(needed))
-    deviations[at.UNDER_SYNCS] = (missing_pods > 0).sum()
-    deviations[at.OVER_SYNCS] = (missing_pods < 0).sum()
-    deviations[at.UNSTABLE_SYNCS] = (supply_changes != demand_changes).sum()
-    deviations[at.SUPPLY_CHANGES] = (supply_changes != 0).sum()
-    deviations[at.DEMAND_CHANGES] = (demand_changes != 0).sum()
+    deviations[layout.UNDER_SYNCS] = (missing_pods > 0).sum()
+    deviations[layout.OVER_SYNCS] = (missing_pods < 0).sum()
+    deviations[layout.UNSTABLE_SYNCS] = (supply_changes != demand_changes).sum()
+    deviations[layout.SUPPLY_CHANGES] = (supply_changes != 0).sum()
+    deviations[layout.DEMAND_CHANGES] = (demand_changes != 0).sum()
     shares = np.where(needed > 0, missing_pods / np.maximum(needed, 1), 0)
     under_shares, over_shares = sum(shares[missing_pods > 0].tolist()), sum((-shares[missing_pods < 0]).tolist())
     return deviations, np.array([under_shares, over_shares], np.float64)

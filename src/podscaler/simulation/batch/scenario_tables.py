@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from podscaler.core.model import emulation, settings
-from podscaler.simulation.batch import layout as at
+from podscaler.simulation.batch import layout
 from podscaler.simulation.batch.layout import Array
 from podscaler.simulation.batch.tables import MetricSources, NotCovered, span_ns
 from podscaler.simulation.model.scenario import MetricFeed, SimulationScenario
@@ -57,7 +57,7 @@ def of_scenario(scenario: SimulationScenario) -> BatchScenario:
     loads = _loads(workload, start_ms, scenario.duration_ms)
     feeds = {(feed.metric, feed.object_name): feed for feed in scenario.feeds}
     feed_rows = {key: (index, feed.sharing == "shared") for index, (key, feed) in enumerate(feeds.items())}
-    load_steps = np.searchsorted(loads[:, at.LOAD_AT_MS], at_ms, side="right") - 1
+    load_steps = np.searchsorted(loads[:, layout.LOAD_AT_MS], at_ms, side="right") - 1
     world = _world(scenario, workload, len(at_ms), start_ms)
     _check_amounts(workload, loads, scenario.duration_ms - start_ms)
     return BatchScenario(
@@ -68,7 +68,7 @@ def of_scenario(scenario: SimulationScenario) -> BatchScenario:
         feeds=_feed_values(list(feeds.values()), at_ms),
         containers=np.array([_container_row(container) for container in workload.pod.containers], np.int64),
         at_ms=at_ms,
-        demand_ucores=loads[load_steps, at.LOAD_DEMAND],
+        demand_ucores=loads[load_steps, layout.LOAD_DEMAND],
         most_replicas=_most_replicas(workload, scenario.metrics_server.resolution_ms),
     )
 
@@ -158,27 +158,27 @@ def _world(scenario: SimulationScenario, workload: WorkloadModel, syncs: int, st
     slots = pipeline.lag_ms // pipeline.resolution_ms + 2
     initialization_ns = span_ns(settings.cpu_initialization_period_ns)
     alike_age_ms = max(
-        launch_ms + max(startup_ms, pod.burst_ms, pipeline.fresh_ms), -(-initialization_ns // at.MS_NS) + 1000
+        launch_ms + max(startup_ms, pod.burst_ms, pipeline.fresh_ms), -(-initialization_ns // layout.MS_NS) + 1000
     )
-    world = np.zeros(at.WORLD_FIELDS, np.int64)
-    world[at.SYNC_PERIOD_MS], world[at.FIRST_SYNC_MS] = scenario.sync_period_ms, scenario.first_sync_ms
-    world[at.SYNCS], world[at.START_MS] = syncs, start_ms
-    world[at.RESOLUTION_MS], world[at.LAG_MS] = pipeline.resolution_ms, pipeline.lag_ms
-    world[at.FRESH_MS], world[at.SLOTS] = pipeline.fresh_ms, slots
-    world[at.LAUNCH_MS], world[at.STARTUP_MS] = launch_ms, startup_ms
-    world[at.SETTLED_MS] = alike_age_ms + (slots + 2) * pipeline.resolution_ms
-    world[at.ACTUATION_MS], world[at.INITIAL_REPLICAS] = scenario.actuation_ms, workload.replicas
-    world[at.CAPACITY] = -1 if capacity is None else capacity
-    world[at.TIMEOUT_MS] = -1
+    world = np.zeros(layout.WORLD_FIELDS, np.int64)
+    world[layout.SYNC_PERIOD_MS], world[layout.FIRST_SYNC_MS] = scenario.sync_period_ms, scenario.first_sync_ms
+    world[layout.SYNCS], world[layout.START_MS] = syncs, start_ms
+    world[layout.RESOLUTION_MS], world[layout.LAG_MS] = pipeline.resolution_ms, pipeline.lag_ms
+    world[layout.FRESH_MS], world[layout.SLOTS] = pipeline.fresh_ms, slots
+    world[layout.LAUNCH_MS], world[layout.STARTUP_MS] = launch_ms, startup_ms
+    world[layout.SETTLED_MS] = alike_age_ms + (slots + 2) * pipeline.resolution_ms
+    world[layout.ACTUATION_MS], world[layout.INITIAL_REPLICAS] = scenario.actuation_ms, workload.replicas
+    world[layout.CAPACITY] = -1 if capacity is None else capacity
+    world[layout.TIMEOUT_MS] = -1
     if requests is not None:
-        world[at.HAS_REQUESTS], world[at.CPU_PER_REQUEST_US] = 1, requests.cpu_per_request_us
-        world[at.TIMEOUT_MS] = -1 if requests.timeout_ms is None else requests.timeout_ms
-        world[at.MEMORY_PER_REQUEST] = requests.memory_per_request_bytes
-        world[at.LATENCY_MS] = requests.latency_ms
-    world[at.BURST_UCORES], world[at.BURST_MS] = pod.burst_ucores, pod.burst_ms
-    world[at.CPU_INITIALIZATION_NS] = initialization_ns
-    world[at.READINESS_DELAY_NS] = span_ns(settings.initial_readiness_delay_ns)
-    world[at.SCALES_TO_ZERO] = settings.gates.scale_to_zero
+        world[layout.HAS_REQUESTS], world[layout.CPU_PER_REQUEST_US] = 1, requests.cpu_per_request_us
+        world[layout.TIMEOUT_MS] = -1 if requests.timeout_ms is None else requests.timeout_ms
+        world[layout.MEMORY_PER_REQUEST] = requests.memory_per_request_bytes
+        world[layout.LATENCY_MS] = requests.latency_ms
+    world[layout.BURST_UCORES], world[layout.BURST_MS] = pod.burst_ucores, pod.burst_ms
+    world[layout.CPU_INITIALIZATION_NS] = initialization_ns
+    world[layout.READINESS_DELAY_NS] = span_ns(settings.initial_readiness_delay_ns)
+    world[layout.SCALES_TO_ZERO] = settings.gates.scale_to_zero
     return world
 
 
@@ -188,18 +188,18 @@ def _loads(workload: WorkloadModel, start_ms: int, duration_ms: int) -> Array:
     totals = {demand.resource: demand.total for demand in workload.demands if demand.resource in ("cpu", "memory")}
     series = [*totals.values(), *([] if requests is None else [requests.rate])]
     instants = {step for one_series in series for step in one_series.at_ms if start_ms < step <= duration_ms}
-    at_ms = np.array([start_ms, *sorted(instants | {0}), at.FAR_MS], np.int64)
+    at_ms = np.array([start_ms, *sorted(instants | {0}), layout.FAR_MS], np.int64)
     loads = np.zeros((len(at_ms), 4), np.int64)
-    loads[:, at.LOAD_AT_MS] = at_ms
+    loads[:, layout.LOAD_AT_MS] = at_ms
     if requests is not None:
-        loads[:, at.LOAD_RATE] = values_at(requests.rate, at_ms)
-        if int(loads[:, at.LOAD_RATE].max()) * requests.cpu_per_request_us >= _LARGEST:
+        loads[:, layout.LOAD_RATE] = values_at(requests.rate, at_ms)
+        if int(loads[:, layout.LOAD_RATE].max()) * requests.cpu_per_request_us >= _LARGEST:
             raise NotCovered("the requests need more CPU than 64 bits can state")
-        loads[:, at.LOAD_DEMAND] = loads[:, at.LOAD_RATE] * requests.cpu_per_request_us // 1000
+        loads[:, layout.LOAD_DEMAND] = loads[:, layout.LOAD_RATE] * requests.cpu_per_request_us // 1000
     elif "cpu" in totals:
-        loads[:, at.LOAD_DEMAND] = values_at(totals["cpu"], at_ms)
+        loads[:, layout.LOAD_DEMAND] = values_at(totals["cpu"], at_ms)
     if "memory" in totals:
-        loads[:, at.LOAD_BYTES] = values_at(totals["memory"], at_ms)
+        loads[:, layout.LOAD_BYTES] = values_at(totals["memory"], at_ms)
     return loads
 
 
@@ -222,7 +222,7 @@ def _feed_values(feeds: list[MetricFeed], at_ms: Array) -> Array:
 
 def _check_amounts(workload: WorkloadModel, loads: Array, span_ms: int) -> None:
     """Raises NotCovered if sums of work or memory could have more than 64 bits."""
-    work = int(loads[:, at.LOAD_DEMAND].max()) * span_ms
+    work = int(loads[:, layout.LOAD_DEMAND].max()) * span_ms
     waiting_bytes = 0
     if workload.requests is not None and workload.requests.memory_per_request_bytes:
         waiting_requests_milli = work // workload.requests.cpu_per_request_us
@@ -230,7 +230,7 @@ def _check_amounts(workload: WorkloadModel, loads: Array, span_ms: int) -> None:
     idle_ucore_ms = sum(container.idle_cpu_ucores for container in workload.pod.containers) * span_ms
     burst_work = workload.pod.burst_ucores * max(workload.pod.burst_ms, 1)
     idle_bytes = sum(container.idle_memory_bytes for container in workload.pod.containers)
-    memory_milli = (int(loads[:, at.LOAD_BYTES].max()) + waiting_bytes + idle_bytes) * 1000
+    memory_milli = (int(loads[:, layout.LOAD_BYTES].max()) + waiting_bytes + idle_bytes) * 1000
     if max(work, idle_ucore_ms, burst_work, memory_milli) >= _LARGEST:
         raise NotCovered("the sums of work or memory need more than 61 bits")
 
