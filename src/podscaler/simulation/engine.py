@@ -29,7 +29,7 @@ from podscaler.simulation.model.scenario import (
     SimulationScenario,
     SpecEdit,
 )
-from podscaler.simulation.world.agenda import Agenda, EventPriority
+from podscaler.simulation.world.event_queue import EventPriority, EventQueue
 from podscaler.simulation.world.nodes import Nodes
 from podscaler.simulation.world.pods import MS_NS
 from podscaler.simulation.world.workload import VirtualWorkload
@@ -63,28 +63,30 @@ class _Autoscaler:
 
 
 class _Simulation:
-    """The workloads, autoscalers and nodes of one run, with the agenda of events that changes them."""
+    """The workloads, autoscalers and nodes of one run, with the queue of events that change them."""
 
     def __init__(self, scenario: SimulationScenario) -> None:
         self._scenario = scenario
-        self._agenda = Agenda()
+        self._event_queue = EventQueue()
         cluster = scenario.cluster
-        self._nodes = None if cluster is None else Nodes(cluster, self._agenda, str(scenario.seed))
+        self._nodes = None if cluster is None else Nodes(cluster, self._event_queue, str(scenario.seed))
         feeds = MetricFeeds(scenario)
         self._workloads = {
-            model.key: VirtualWorkload(model, scenario, self._agenda, self._nodes, feeds.sampled_resources(model.key))
+            model.key: VirtualWorkload(
+                model, scenario, self._event_queue, self._nodes, feeds.sampled_resources(model.key)
+            )
             for model in scenario.workloads
         }
         self._selectors = SelectorStore()
         self._autoscalers = [self._make_autoscaler(model, feeds) for model in scenario.autoscalers]
         self._due_syncs_ms: list[int] = []
-        self._agenda.add(scenario.first_sync_ms, EventPriority.SYNC, self._mark_sync_due)
+        self._event_queue.add(scenario.first_sync_ms, EventPriority.SYNC, self._mark_sync_due)
         for event in scenario.events:
-            self._agenda.add(event.at_ms, EventPriority.USER, functools.partial(self._apply_event, event))
+            self._event_queue.add(event.at_ms, EventPriority.USER, functools.partial(self._apply_event, event))
 
     def run(self) -> Iterator[SimulatedSync]:
         """Run all events until the end of the scenario, and yield a sync of each autoscaler where one is due."""
-        while self._agenda.run_next(self._scenario.duration_ms) is not None:
+        while self._event_queue.run_next(self._scenario.duration_ms) is not None:
             for at_ms in self._due_syncs_ms:
                 for autoscaler in self._autoscalers:
                     yield self._sync(autoscaler, at_ms)
@@ -99,7 +101,7 @@ class _Simulation:
 
     def _mark_sync_due(self, at_ms: int) -> None:
         self._due_syncs_ms.append(at_ms)
-        self._agenda.add(at_ms + self._scenario.sync_period_ms, EventPriority.SYNC, self._mark_sync_due)
+        self._event_queue.add(at_ms + self._scenario.sync_period_ms, EventPriority.SYNC, self._mark_sync_due)
 
     def _apply_event(self, event: ScenarioEvent, at_ms: int) -> None:
         """Apply an event of the scenario. A new type of event: a case here, and a member of `ScenarioEvent`."""

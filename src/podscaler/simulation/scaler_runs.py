@@ -12,7 +12,7 @@ from podscaler.simulation import engine
 from podscaler.simulation.model.results import WorkloadState
 from podscaler.simulation.model.scenario import SimulationScenario
 from podscaler.simulation.model.workloads import WorkloadModel
-from podscaler.simulation.world.agenda import Agenda, EventPriority
+from podscaler.simulation.world.event_queue import EventPriority, EventQueue
 from podscaler.simulation.world.nodes import Nodes
 from podscaler.simulation.world.workload import VirtualWorkload
 
@@ -55,18 +55,18 @@ class _ScaledWorkload:
     def __init__(self, scenario: SimulationScenario, model: WorkloadModel, scaler: Scaler) -> None:
         self._scenario = scenario
         self._scaler = scaler
-        self._agenda = Agenda()
-        nodes = None if scenario.cluster is None else Nodes(scenario.cluster, self._agenda, str(scenario.seed))
-        self._workload = VirtualWorkload(model, scenario, self._agenda, nodes, ())
+        self._event_queue = EventQueue()
+        nodes = None if scenario.cluster is None else Nodes(scenario.cluster, self._event_queue, str(scenario.seed))
+        self._workload = VirtualWorkload(model, scenario, self._event_queue, nodes, ())
         self._sums_of_syncs = _StateDifferences()
         self._sums_of_ticks = _StateDifferences()
         self._unread_sync: tuple[int, WorkloadState] | None = None
-        self._agenda.add(scenario.first_sync_ms, EventPriority.SYNC, self._sync)
-        self._agenda.add(0, EventPriority.TICK, self._tick)
+        self._event_queue.add(scenario.first_sync_ms, EventPriority.SYNC, self._sync)
+        self._event_queue.add(0, EventPriority.TICK, self._tick)
 
     def run(self) -> Iterator[tuple[int, WorkloadState]]:
         """Run all events until the end of the scenario, and yield the state after each sync."""
-        while self._agenda.run_next(self._scenario.duration_ms) is not None:
+        while self._event_queue.run_next(self._scenario.duration_ms) is not None:
             if self._unread_sync is not None:
                 yield self._unread_sync
                 self._unread_sync = None
@@ -74,7 +74,7 @@ class _ScaledWorkload:
     def _sync(self, at_ms: int) -> None:
         """Keep the state for `run` to yield, and plan the next sync."""
         self._unread_sync = at_ms, self._sums_of_syncs.since_last(self._workload.state(at_ms), at_ms)
-        self._agenda.add(at_ms + self._scenario.sync_period_ms, EventPriority.SYNC, self._sync)
+        self._event_queue.add(at_ms + self._scenario.sync_period_ms, EventPriority.SYNC, self._sync)
 
     def _tick(self, at_ms: int) -> None:
         """Write the replicas that the scaler decides, and plan the next tick."""
@@ -82,7 +82,7 @@ class _ScaledWorkload:
         replicas = self._scaler.replicas(at_ms, state)
         if replicas != self._workload.replicas:
             self._workload.set_replicas(replicas, at_ms)
-        self._agenda.add(at_ms + self._scaler.tick_ms, EventPriority.TICK, self._tick)
+        self._event_queue.add(at_ms + self._scaler.tick_ms, EventPriority.TICK, self._tick)
 
 
 class _StateDifferences:

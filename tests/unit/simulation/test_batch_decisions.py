@@ -29,10 +29,10 @@ from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Group, MetricStep, OfAverage, OfTotal, PerPod
 from podscaler.core.replay import RecordedSync, Replay
 from podscaler.core.settle import with_change
-from podscaler.simulation.batch import compilation, decision_kernel, layout, metric_kernel, tables
+from podscaler.simulation.batch import candidate_tables, compilation, decision_kernel, layout, metric_kernel
+from podscaler.simulation.batch.candidate_tables import MetricSources
 from podscaler.simulation.batch.layout import Array
 from podscaler.simulation.batch.metric_kernel import NO_PROPOSAL
-from podscaler.simulation.batch.tables import MetricSources
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
 NAMES = sorted(path.name.partition(".")[0] for path in VECTORS.glob("*.recording.jsonl.gz"))
@@ -92,7 +92,7 @@ class KernelLimits:
     def __init__(self, spec: Spec, stated: Settings, first: tuple[int, int]) -> None:
         self.of_spec = spec
         bare = msgspec.structs.replace(spec, metrics=(), failure_policy=simulated.cpu_spec().failure_policy)
-        self._tables = tables.of_specs([bare], NO_FEEDS, stated, 1000, 1)
+        self._tables = candidate_tables.of_specs([bare], NO_FEEDS, stated, 1000, 1)
         self._since = first[1]
         world = np.zeros(layout.WORLD_FIELDS, np.int64)
         world[[layout.SYNCS, layout.SYNC_PERIOD_MS]] = 1000, 1

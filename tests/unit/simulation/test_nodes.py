@@ -4,7 +4,7 @@ import pytest
 
 from podscaler.simulation.model.distributions import fixed
 from podscaler.simulation.model.scenario import ClusterModel
-from podscaler.simulation.world.agenda import Agenda
+from podscaler.simulation.world.event_queue import EventQueue
 from podscaler.simulation.world.nodes import NodeResources, Nodes
 from podscaler.simulation.world.pods import VirtualPod
 
@@ -15,11 +15,11 @@ MODEL = ClusterModel(
 
 
 class Cluster:
-    """Nodes with an agenda, and the instants at which pods got their node."""
+    """Nodes with an event queue, and the instants at which pods got their node."""
 
     def __init__(self) -> None:
-        self.agenda = Agenda()
-        self.nodes = Nodes(MODEL, self.agenda, "0")
+        self.event_queue = EventQueue()
+        self.nodes = Nodes(MODEL, self.event_queue, "0")
         self.scheduled: dict[str, int] = {}
         self.pods: list[VirtualPod] = []
 
@@ -32,7 +32,7 @@ class Cluster:
 
     def run(self, until_ms: int) -> None:
         """All events up to that instant."""
-        while self.agenda.run_next(until_ms) is not None:
+        while self.event_queue.run_next(until_ms) is not None:
             pass
 
     def _on_scheduled(self, pod: VirtualPod, at_ms: int) -> None:

@@ -3,7 +3,7 @@
     values_at(obj, ".spec.replicas")                                        [3]
     values_at(obj, '.status.conditions[?(@.type=="Ready")].status')         ["True"]
 
-Called by `columns` and `records`. A path is parsed to steps, each a function from a value to the values that it
+Called by `printer_columns` and `records`. A path is parsed to steps, each a function from a value to the values that it
 selects. A new form of step: its pattern, its function, and its case in `_parse_bracket` or `_parse_step`.
 
 Supported: names (with `\\.` for a dot), `['name']`, `[0]`, `[-1]`, `[1:3]`, `[*]`, `..name`, and filters that compare

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from podscaler.api.crd import (
-    columns,
     decoding,
     defaulting,
     json_path,
     list_types,
     openapi,
+    printer_columns,
     pruning,
     scale,
     structural,
@@ -181,7 +181,7 @@ def _make_resource(definition: _DefinitionVersion, stored_version: _DefinitionVe
         kind=names["kind"],
         versions=(_make_version(definition),),
         storage_version=stored_version.version["name"],
-        printer=columns.printer(definition.version.get("additionalPrinterColumns") or (), convert_from_storage),
+        printer=printer_columns.printer(definition.version.get("additionalPrinterColumns") or (), convert_from_storage),
         namespaced=definition.crd["spec"]["scope"] == "Namespaced",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),

@@ -11,13 +11,13 @@ import msgspec
 import numpy as np
 
 from podscaler.core.model.spec import Spec
-from podscaler.simulation.batch import candidate_kernel, exact, layout, scenario_tables, tables
-from podscaler.simulation.batch.exact import ExactCandidate
+from podscaler.simulation.batch import candidate_kernel, candidate_tables, exact_fallback, layout, scenario_tables
+from podscaler.simulation.batch.candidate_tables import NotCovered, SpecTables
+from podscaler.simulation.batch.exact_fallback import ExactCandidate
 from podscaler.simulation.batch.layout import Array, KernelInputs, KernelResults
 from podscaler.simulation.batch.scenario_tables import BatchScenario
-from podscaler.simulation.batch.tables import NotCovered, SpecTables
 from podscaler.simulation.model.scenario import SimulationScenario
-from podscaler.simulation.world import serving
+from podscaler.simulation.world import load_serving
 
 
 class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,14 +196,14 @@ def _spec_tables(scenario: BatchScenario, candidates: Sequence[Spec]) -> SpecTab
     replicas_max = max([scenario.sources.workload.replicas, *(candidate.max_replicas for candidate in candidates)])
     if replicas_max > scenario.most_replicas:
         raise NotCovered(f"{replicas_max} replicas have more capacity than 61 bits can state")
-    return tables.of_specs(
+    return candidate_tables.of_specs(
         candidates, scenario.sources, scenario_model.settings, len(scenario.at_ms), scenario_model.sync_period_ms
     )
 
 
 def _slo_bound_ms(measures: Measures) -> float:
     """The response time above which the SLO is missed; NaN: there is no SLO."""
-    bound_ms = serving.slo_bound_ms(measures.slo_ms)
+    bound_ms = load_serving.slo_bound_ms(measures.slo_ms)
     return math.nan if bound_ms is None else bound_ms
 
 
@@ -218,7 +218,7 @@ def _needed_pods(measures: Measures, syncs: int) -> Array:
 def _simulate_exactly(scenario: SimulationScenario, candidate: Spec, measures: Measures) -> ExactCandidate:
     """The results of one candidate, by the exact engine."""
     at_ms = range(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms)
-    return exact.simulate(
+    return exact_fallback.simulate(
         scenario,
         candidate,
         needed=_needed_pods(measures, len(at_ms)),

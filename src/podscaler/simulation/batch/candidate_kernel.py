@@ -1,7 +1,7 @@
 """Simulates candidates one after the other in machine code: the events in order, the syncs, and the sums.
 
 Called by `podscaler.simulation.batch.batch_runs`. The order of events at one instant is that of
-`podscaler.simulation.world.agenda.EventPriority`.
+`podscaler.simulation.world.event_queue.EventPriority`.
 """
 
 import numpy as np

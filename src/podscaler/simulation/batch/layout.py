@@ -1,8 +1,9 @@
 """Defines the arrays that the compiled functions share: which there are, and their fields as indexes.
 
-`tables` fills the arrays of inputs; the compiled modules read them and keep their own. Numbers are 64 bits wide: times
-in ms (`_MS`) or ns (`_NS`) since the start of the scenario, CPU in millionths of a core, work in those times ms, memory
-in bytes, metric values in thousandths.
+`candidate_tables` and `scenario_tables` fill the arrays of inputs; the compiled modules read them and keep their own.
+Numbers are 64 bits wide: times in ms (`_MS`) or ns (`_NS`) since the start of the scenario, CPU in millionths of a
+core, work in those times ms, memory in bytes, metric values in thousandths. A new field: a name in one of the tuples of
+indexes here, its number of fields, and its value in the module that fills the array.
 """
 
 from typing import Any, NamedTuple

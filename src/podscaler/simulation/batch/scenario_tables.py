@@ -10,8 +10,8 @@ import numpy as np
 
 from podscaler.core.model import emulation, settings
 from podscaler.simulation.batch import layout
+from podscaler.simulation.batch.candidate_tables import MetricSources, NotCovered, span_ns
 from podscaler.simulation.batch.layout import Array
-from podscaler.simulation.batch.tables import MetricSources, NotCovered, span_ns
 from podscaler.simulation.model.scenario import MetricFeed, SimulationScenario
 from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.model.workloads import ContainerModel, WorkloadModel

@@ -273,7 +273,7 @@ def latency_ms(world: Array, state: Array) -> float:
 
 @compiled
 def _erlang_c(servers: int, offered: float) -> float:
-    """The probability that a request waits for a free server: `serving.erlang_c`.
+    """The probability that a request waits for a free server: `load_serving.erlang_c`.
 
     Args:
         offered: the load in servers that it keeps busy, below `servers`.

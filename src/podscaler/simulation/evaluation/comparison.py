@@ -24,7 +24,7 @@ from podscaler.simulation.model.results import WorkloadState
 from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
 from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.scaler_runs import Scaler
-from podscaler.simulation.world import serving
+from podscaler.simulation.world import load_serving
 
 _HOUR_MS = 3_600_000
 
@@ -211,7 +211,7 @@ def _run_exactly(scenario: SimulationScenario, candidate: Candidate, needs: Need
     """The run of one candidate in the exact engine."""
     replayed_scenario = _with_replicas(scenario, candidate.replicas)
     workload_key = _workload_key(scenario)
-    slo_bound_ms = serving.slo_bound_ms(needs.slo_ms)
+    slo_bound_ms = load_serving.slo_bound_ms(needs.slo_ms)
     run = Run()
     if isinstance(candidate.policy, Spec):
         autoscaler, *other_autoscalers = replayed_scenario.autoscalers

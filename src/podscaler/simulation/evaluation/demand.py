@@ -20,7 +20,7 @@ import msgspec
 from podscaler.simulation.model import step_series
 from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.model.workloads import RequestLoad, WorkloadModel
-from podscaler.simulation.world.serving import erlang_c
+from podscaler.simulation.world.load_serving import erlang_c
 
 _CORE_UCORES = 1_000_000
 _BISECTIONS = 50

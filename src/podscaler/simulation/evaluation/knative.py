@@ -20,7 +20,7 @@ The metric is one of two:
   seconds. 100 requests/s that take 520 ms are 52 at once; with a target of 10 for each pod, ceil(52 / 7) = 8 pods.
 
 Differs: concurrency is that of the instant of a tick, not an average over each second, and the mean response time is
-that of the world, which is stationary up to a utilization of 0.99 (`podscaler.simulation.world.serving`); requests
+that of the world, which is stationary up to a utilization of 0.99 (`podscaler.simulation.world.load_serving`); requests
 that still wait when arrivals end do not count. The scale-down delay is its default, 0. A window that has begun just
 now is averaged over what it has.
 

@@ -1,6 +1,6 @@
 """Simulates each candidate of an autoscaler of a fleet, and computes the row of measures about it.
 
-Called by `partition_runs`, in a worker; the rows become a Parquet file (`results`). Specs run in the batch engine,
+Called by `partition_runs`, in a worker; the rows become a Parquet file (`result_files`). Specs run in the batch engine,
 which sums up their deviations from the needed pods without keeping timelines; other scalers (fixed counts, Knative,
 hindsight) run as in `podscaler backtest`.
 

@@ -16,7 +16,7 @@ from distributed import Client, Future, KilledWorker, as_completed
 
 from podscaler.base.errors import UsageError
 from podscaler.base.version import __version__
-from podscaler.simulation.fleet import candidate_rows, cluster, results
+from podscaler.simulation.fleet import candidate_rows, cluster, result_files
 from podscaler.simulation.fleet.autoscalers import FleetRow, MakeTrial, Partition
 from podscaler.simulation.fleet.cluster import ClusterRequest
 
@@ -70,7 +70,7 @@ def run(fleet: FleetRun, on: ClusterRequest, on_progress: Callable[[FleetProgres
     missing_partitions = [
         partition
         for partition in fleet.partitions
-        if not results.is_present(fleet.folder, partition.name, fingerprints[partition.name])
+        if not result_files.is_present(fleet.folder, partition.name, fingerprints[partition.name])
     ]
     total, kept_count = len(fleet.partitions), len(fleet.partitions) - len(missing_partitions)
     progress = FleetProgress(partitions=total, done=kept_count, kept=kept_count, autoscalers=0)
@@ -79,7 +79,7 @@ def run(fleet: FleetRun, on: ClusterRequest, on_progress: Callable[[FleetProgres
         return progress
     with cluster.connect(on) as client:
         for name, rows in _compute_partitions(client, missing_partitions, fleet.make_trial):
-            results.write(fleet.folder, name, fingerprints[name], rows)
+            result_files.write(fleet.folder, name, fingerprints[name], rows)
             autoscalers = progress.autoscalers + len({row.autoscaler for row in rows})
             progress = FleetProgress(partitions=total, done=progress.done + 1, kept=kept_count, autoscalers=autoscalers)
             on_progress(progress)

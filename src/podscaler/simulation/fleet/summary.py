@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import polars
 
-from podscaler.simulation.fleet import results
+from podscaler.simulation.fleet import result_files
 
 
 class CandidateSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ _ERRORS_MAX = 10
 
 def summarize(folder: Path, names: Iterable[str], present_name: str) -> FleetSummary:
     """The summary of the files of these partitions; `present_name` is the name of the first candidate."""
-    paths = [results.path_of(folder, name) for name in names]
+    paths = [result_files.path_of(folder, name) for name in names]
     rows = polars.scan_parquet(paths)
     column = polars.col
     judged_rows = rows.filter(column("error") == "")

@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 from podscaler.simulation.model.scenario import ClusterModel
-from podscaler.simulation.world.agenda import Agenda, EventPriority
+from podscaler.simulation.world.event_queue import EventPriority, EventQueue
 from podscaler.simulation.world.pods import VirtualPod
 
 
@@ -44,10 +44,10 @@ class Nodes:
         seed: of the provisioning delays.
     """
 
-    def __init__(self, model: ClusterModel, agenda: Agenda, seed: str) -> None:
+    def __init__(self, model: ClusterModel, event_queue: EventQueue, seed: str) -> None:
         self._model = model
         self._capacity = NodeResources(model.cpu_milli, model.memory_bytes)
-        self._agenda = agenda
+        self._event_queue = event_queue
         self._random = Random(f"{seed}/nodes")
         self._free_by_node: dict[int, NodeResources] = {}
         self._empty_since_ms: dict[int, int] = {}
@@ -77,7 +77,9 @@ class Nodes:
         self._free_by_node[node] = self._free_by_node[node].plus(requests)
         if self._is_empty(node):
             self._empty_since_ms[node] = at_ms
-            self._agenda.add(at_ms + self._model.idle_ms, EventPriority.POD, lambda now_ms: self._remove(node, now_ms))
+            self._event_queue.add(
+                at_ms + self._model.idle_ms, EventPriority.POD, lambda now_ms: self._remove(node, now_ms)
+            )
         self._place_waiting_pods(at_ms)
 
     def _add_node(self) -> None:
@@ -114,7 +116,7 @@ class Nodes:
         while self._ordered_nodes < min(needed_nodes, possible_nodes):
             self._ordered_nodes += 1
             ready_ms = at_ms + self._model.provisioning.draw_ms(self._random)
-            self._agenda.add(ready_ms, EventPriority.POD, self._add_provisioned_node)
+            self._event_queue.add(ready_ms, EventPriority.POD, self._add_provisioned_node)
 
     def _add_provisioned_node(self, at_ms: int) -> None:
         """Add a node that was ordered, and place waiting pods on it."""
@@ -122,7 +124,7 @@ class Nodes:
         self._add_node()
         node = self._created_nodes - 1
         self._empty_since_ms[node] = at_ms
-        self._agenda.add(at_ms + self._model.idle_ms, EventPriority.POD, lambda now_ms: self._remove(node, now_ms))
+        self._event_queue.add(at_ms + self._model.idle_ms, EventPriority.POD, lambda now_ms: self._remove(node, now_ms))
         self._place_waiting_pods(at_ms)
 
     def _remove(self, node: int, at_ms: int) -> None:

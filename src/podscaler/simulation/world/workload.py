@@ -1,6 +1,6 @@
 """A simulated workload: its pods from creation to removal, and what the autoscaler observes of them.
 
-`podscaler.simulation.engine` scales it and reads it; all other changes happen by events of the agenda.
+`podscaler.simulation.engine` scales it and reads it; all other changes happen by events of the event queue.
 """
 
 import itertools
@@ -12,12 +12,12 @@ from podscaler.core.model.pod_list import PodList
 from podscaler.simulation.model.results import WorkloadState
 from podscaler.simulation.model.scenario import SimulationScenario
 from podscaler.simulation.model.workloads import WorkloadModel
-from podscaler.simulation.world import replacement
-from podscaler.simulation.world.agenda import Agenda, EventPriority
+from podscaler.simulation.world import pod_replacement
+from podscaler.simulation.world.event_queue import EventPriority, EventQueue
+from podscaler.simulation.world.load_serving import ServedLoad
 from podscaler.simulation.world.nodes import NodeResources, Nodes
 from podscaler.simulation.world.pods import LONG_AGO_MS, PodObservations, VirtualPod
 from podscaler.simulation.world.sampling import ResourceSampling, SampledResource
-from podscaler.simulation.world.serving import ServedLoad
 
 _HOUR_MS = 3_600_000
 
@@ -27,7 +27,7 @@ class VirtualWorkload:
 
     Args:
         scenario: the scenario with the workload, for its delays, its seed and its metrics pipeline.
-        agenda: the events to come.
+        event_queue: the events to come.
         nodes: None: every pod finds room.
         resources: the resources that autoscalers use.
 
@@ -44,7 +44,7 @@ class VirtualWorkload:
         self,
         model: WorkloadModel,
         scenario: SimulationScenario,
-        agenda: Agenda,
+        event_queue: EventQueue,
         nodes: Nodes | None,
         resources: Iterable[SampledResource],
     ) -> None:
@@ -53,7 +53,7 @@ class VirtualWorkload:
         self.model = model
         self.replicas = model.replicas
         self._scenario = scenario
-        self._agenda = agenda
+        self._event_queue = event_queue
         self._nodes = nodes
         self._seed = seed
         self._name = name
@@ -119,12 +119,12 @@ class VirtualWorkload:
     def set_replicas(self, replicas: int, at_ms: int) -> None:
         """Write the scale; pods are made or removed after the actuation delay."""
         self.replicas = replicas
-        self._agenda.add(at_ms + self._scenario.actuation_ms, EventPriority.SCALE, self._reconcile)
+        self._event_queue.add(at_ms + self._scenario.actuation_ms, EventPriority.SCALE, self._reconcile)
 
     def roll_out(self, at_ms: int) -> None:
         """Replace all pods, as a changed template does."""
         self._revision += 1
-        self._agenda.add(at_ms + self._scenario.actuation_ms, EventPriority.SCALE, self._reconcile)
+        self._event_queue.add(at_ms + self._scenario.actuation_ms, EventPriority.SCALE, self._reconcile)
 
     def _start(self, resolution_ms: int, lag_ms: int) -> None:
         """Make the first pods, and begin early enough that their samples are shown at the start."""
@@ -134,9 +134,9 @@ class VirtualWorkload:
         self._start_ms = start_ms
         for _ in range(self.replicas):
             self._make_pod(start_ms)
-        self._agenda.add(start_ms, EventPriority.LOAD, self._change_load)
-        self._agenda.add(start_ms + resolution_ms, EventPriority.MEASUREMENT, self._measure)
-        self._agenda.add(0, EventPriority.LOAD, self._begin_simulation)
+        self._event_queue.add(start_ms, EventPriority.LOAD, self._change_load)
+        self._event_queue.add(start_ms + resolution_ms, EventPriority.MEASUREMENT, self._measure)
+        self._event_queue.add(0, EventPriority.LOAD, self._begin_simulation)
 
     def _begin_simulation(self, at_ms: int) -> None:
         """At 0 the sums begin; the time before only fills the metrics pipeline."""
@@ -147,7 +147,7 @@ class VirtualWorkload:
     def _change_load(self, at_ms: int) -> None:
         step_ms = self.serving.set_load(at_ms)
         if step_ms is not None:
-            self._agenda.add(step_ms, EventPriority.LOAD, self._change_load)
+            self._event_queue.add(step_ms, EventPriority.LOAD, self._change_load)
 
     def _measure(self, at_ms: int) -> None:
         """Take a sample of each pod, which is published later, and plan the next measurement."""
@@ -157,10 +157,10 @@ class VirtualWorkload:
             self._pods, at_ms, work_of_each=self.serving.work_of_each, bytes_of_each=self.serving.bytes_of_each
         )
         removed_count = self._removed_count
-        self._agenda.add(
+        self._event_queue.add(
             at_ms + metrics_server.lag_ms, EventPriority.PUBLICATION, lambda _: self._publish(samples, removed_count)
         )
-        self._agenda.add(at_ms + metrics_server.resolution_ms, EventPriority.MEASUREMENT, self._measure)
+        self._event_queue.add(at_ms + metrics_server.resolution_ms, EventPriority.MEASUREMENT, self._measure)
 
     def _publish(self, samples: Mapping[SampledResource, PodSamples], removed_count: int) -> None:
         """Show samples; those of pods are left out that were removed since the count of removals was `removed`."""
@@ -185,7 +185,7 @@ class VirtualWorkload:
     def _reconcile(self, at_ms: int) -> None:
         """Make and remove pods until nothing is to be done now."""
         while True:
-            changes = replacement.next_changes(
+            changes = pod_replacement.next_changes(
                 self._pods, self.replicas, self._revision, self.model.rollout, is_ordered=self.model.is_ordered
             )
             if not changes.make and not changes.remove:
@@ -219,7 +219,7 @@ class VirtualWorkload:
             return
         pod.scheduled_at_ms = pod.ready_changed_ms = at_ms
         runs_at_ms = at_ms + self.model.pod.launch.draw_ms(pod.random)
-        self._agenda.add(runs_at_ms, EventPriority.POD, lambda now_ms: self._run_containers(pod, now_ms))
+        self._event_queue.add(runs_at_ms, EventPriority.POD, lambda now_ms: self._run_containers(pod, now_ms))
 
     def _make_ready_before_start(self, pod: VirtualPod) -> None:
         """Make a pod ready that exists at the start, as if it had been ready for LONG_AGO_MS."""
@@ -243,7 +243,7 @@ class VirtualWorkload:
 
     def _plan_ready(self, pod: VirtualPod, at_ms: int) -> None:
         pod.ready_due_ms = at_ms
-        self._agenda.add(at_ms, EventPriority.POD, lambda now_ms: self._become_ready(pod, now_ms))
+        self._event_queue.add(at_ms, EventPriority.POD, lambda now_ms: self._become_ready(pod, now_ms))
 
     def _become_ready(self, pod: VirtualPod, at_ms: int) -> None:
         if not pod.is_removed and pod.ready_due_ms == at_ms:  # a crash in between has planned it anew
@@ -255,7 +255,7 @@ class VirtualWorkload:
         crashes_per_hour = self.model.pod.crashes_per_hour
         if crashes_per_hour > 0:
             delay_ms = round(pod.random.expovariate(crashes_per_hour) * _HOUR_MS)
-            self._agenda.add(at_ms + delay_ms, EventPriority.POD, lambda now_ms: self._crash(pod, now_ms))
+            self._event_queue.add(at_ms + delay_ms, EventPriority.POD, lambda now_ms: self._crash(pod, now_ms))
 
     def _crash(self, pod: VirtualPod, at_ms: int) -> None:
         """Make a pod unready, and plan when it is ready again and when it crashes next."""
@@ -291,4 +291,6 @@ class VirtualWorkload:
         node, nodes = pod.node, self._nodes
         if nodes is not None and node is not None:
             released_ms = at_ms + self.model.pod.termination_ms
-            self._agenda.add(released_ms, EventPriority.POD, lambda now_ms: nodes.release(node, self._requests, now_ms))
+            self._event_queue.add(
+                released_ms, EventPriority.POD, lambda now_ms: nodes.release(node, self._requests, now_ms)
+            )

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from podscaler.api.cel.compile import checking, literals, parsing, planning
+from podscaler.api.cel.compile import checking, literal_checks, parsing, planning
 from podscaler.api.cel.library import environment
 from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.errors import BudgetError
@@ -60,8 +60,8 @@ def _compile(source: str, variables: Mapping[str, Type]) -> Program:
     tree = parsing.parse(source)
     checker = checking.Checker(environment.FUNCTIONS, {**environment.TYPE_IDENTS, **variables})
     result_type = checker.type_of(tree)
-    issues = checker.issues or literals.issues(tree, checker.elements)
+    issues = checker.issues or literal_checks.issues(tree, checker.elements)
     if issues:
         raise CompileError(render_issues(source, issues))
     used_variables = frozenset(checker.used & variables.keys())
-    return Program(source, result_type, used_variables, planning.plan(tree), literals.constant_error(tree))
+    return Program(source, result_type, used_variables, planning.plan(tree), literal_checks.constant_error(tree))

@@ -26,7 +26,7 @@ Action = Callable[[int], None]
 """An event: called with its instant in milliseconds."""
 
 
-class Agenda:
+class EventQueue:
     """The events to come, as a heap of (instant in ms, priority, sequence number, action)."""
 
     def __init__(self) -> None:
