@@ -75,7 +75,8 @@ def verdict(tuned: TunedAutoscaler) -> str:
         return f"No recommendation: {result.refusal}."
     assert result.chosen_later is not None, "a candidate is chosen unless there is a refusal"
     parts = [
-        f"{measure} {scores.text(result.chosen_later, measure)} instead of {scores.text(result.present_later, measure)}"
+        f"{measure} {scores.score_text(result.chosen_later, measure)} instead of "
+        f"{scores.score_text(result.present_later, measure)}"
         for measure in tuned.goals.minimize
     ]
     limits = " and ".join(map(str, tuned.goals.limits))
@@ -136,11 +137,11 @@ def measures_of(goals: Goals) -> Sequence[str]:
 
 
 def _figures(each: Scores) -> Mapping[str, float]:
-    return {measure: round(scores.value(each, measure), 4) for measure in MEASURES}
+    return {measure: round(scores.score_value(each, measure), 4) for measure in MEASURES}
 
 
 def _texts(each: Scores, measures: Sequence[str]) -> Sequence[str]:
-    return [scores.text(each, measure) for measure in measures]
+    return [scores.score_text(each, measure) for measure in measures]
 
 
 def _front(tuned: TunedAutoscaler, measures: Sequence[str]) -> Iterator[str]:

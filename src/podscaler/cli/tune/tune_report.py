@@ -77,8 +77,8 @@ def _scatter(tuned: TunedAutoscaler, source: TuneSource) -> ScatterPlot:
         return msgspec.convert(
             {
                 "label": label,
-                "x": scores.value(candidate_scores, across),
-                "y": scores.value(candidate_scores, up),
+                "x": scores.score_value(candidate_scores, across),
+                "y": scores.score_value(candidate_scores, up),
                 "kind": kind,
                 "lines": [str(change) for change in changes],
             },

@@ -70,7 +70,7 @@ def _effects(space: SearchSpace, result: SearchResult, evaluate: Evaluate, goals
     undone = {
         group: spec
         for group in recommendation.GROUPS
-        if (spec := recommendation.undone(group, space.present, chosen)) is not None
+        if (spec := recommendation.undo_group(group, space.present, chosen)) is not None
     }
     without = dict(zip(undone, evaluate(list(undone.values())), strict=True)) if undone else {}
     return tune_output.effects(result.chosen.scores, without, goals)

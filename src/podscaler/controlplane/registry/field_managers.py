@@ -101,7 +101,9 @@ class FieldManagers:
         new = _stored_form(self._find_version(resource, stored), obj)
         if version != stored:
             new = kind.versions.convert(new, stored, version)
-        return managed_kinds.created(kind, new, sent, kind.writer(author.manager, version, rfc3339(now_ns)))
+        return managed_kinds.entries_after_create(
+            kind, new, sent, kind.writer(author.manager, version, rfc3339(now_ns))
+        )
 
     def entries_after(self, resource: Resource, update: Update, author: Author | None) -> tuple[Sequence[Any], bool]:
         """The entries after an update, and whether it changes the object or its entries (other than their times).
@@ -115,7 +117,10 @@ class FieldManagers:
         if author is None:
             entries = update.stored_entries if update.sent is None else update.sent
         else:
-            before = managed_kinds.base(update.stored_entries, None if update.subresource else update.sent) or []
+            before = (
+                managed_kinds.entries_before_update(update.stored_entries, None if update.subresource else update.sent)
+                or []
+            )
             is_unaffected = not before or (is_same and update.seen is update.new and before is update.stored_entries)
             entries = before if is_unaffected else self._updated(resource, update, before, author)
         return entries, not (is_same and _equal_except_times(entries, update.stored_entries))
@@ -126,7 +131,7 @@ class FieldManagers:
         version = author.api_version or self.storage_version(resource)
         old, new = (self._in_version(resource, obj, version) for obj in (update.old, update.seen))
         writer = kind.writer(author.manager, version, rfc3339(update.now_ns))
-        return managed_kinds.updated(kind, old, new, before, writer)
+        return managed_kinds.entries_after_update(kind, old, new, before, writer)
 
     def _in_version(self, resource: Resource, obj: Object, version: str) -> Object:
         """An object in `version`; it may have been stored when another one was the storage version."""
