@@ -123,10 +123,10 @@ def _renamed(read: Spec, present: Spec) -> Spec:
     return msgspec.structs.replace(read, key=present.key, namespace=present.namespace, name=present.name)
 
 
-def _assigned(texts: Sequence[str], source: LoadSource) -> Candidate:
+def _assigned(set_values: Sequence[str], source: LoadSource) -> Candidate:
     """The candidate of `--set` assignments to the present spec. Raises UsageError."""
     present, settings = source.scenario.autoscalers[0].spec, source.scenario.settings
-    assignments = [assignment for text in texts for assignment in what_if.parse(text)]
+    assignments = [assignment for set_value in set_values for assignment in what_if.parse(set_value)]
     try:
         wire, changed = what_if.apply(assignments, source.wire, settings)
         read = _read(present, wire, source)
@@ -143,6 +143,7 @@ def _label(assignment: Assignment) -> str:
 
 
 def _read(present: Spec, wire: HorizontalPodAutoscalerSpec, source: LoadSource) -> Spec:
+    """The spec that the changed autoscaler states. Raises UsageError if it cannot be evaluated."""
     try:
         return core_spec.parse(present.namespace, present.name, wire, source.scenario.settings.emulation)
     except ValueError as error:

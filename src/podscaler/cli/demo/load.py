@@ -76,6 +76,7 @@ class LoadGenerator:
             self._send(session)
 
     def _send(self, session: aiohttp.ClientSession) -> None:
+        """Begin to send a request; beyond MAX_IN_FLIGHT it counts as failed."""
         if len(self._in_flight) >= MAX_IN_FLIGHT:
             self.outcomes.failed += 1
             return

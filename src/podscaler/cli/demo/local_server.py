@@ -100,6 +100,7 @@ async def start(
 
 
 async def _launch(command: Sequence[str], port: int, log: Path) -> LocalServer:
+    """Start a process on that port, whose output goes to the file `log`."""
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=asyncio.subprocess.STDOUT
@@ -122,6 +123,7 @@ async def _wait_ready(server: LocalServer, is_ready: Callable[[int], Awaitable[b
 
 
 def _free_port() -> int:
+    """A TCP port of HOST that no process listens on now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

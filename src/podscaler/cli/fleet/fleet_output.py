@@ -49,6 +49,7 @@ class _Lines:
         self._shown = -1
 
     def __call__(self, progress: "FleetProgress") -> None:
+        """Print a line if another tenth is done."""
         tenth = _LINES * progress.done // max(progress.partitions, 1)
         if tenth > self._shown:
             self._shown = tenth
@@ -56,10 +57,10 @@ class _Lines:
 
 
 def _progress_text(progress: "FleetProgress") -> str:
-    kept = f" ({progress.kept} of an earlier run)" if progress.kept else ""
-    return (
-        f"{progress.done} of {progress.partitions} partitions{kept}, {progress.autoscalers:,} autoscalers in this run"
-    )
+    """The line of progress: `3 of 10 partitions, 1,200 autoscalers in this run`."""
+    kept_text = f" ({progress.kept} of an earlier run)" if progress.kept else ""
+    partitions = f"{progress.done} of {progress.partitions} partitions{kept_text}"
+    return f"{partitions}, {progress.autoscalers:,} autoscalers in this run"
 
 
 def text(totals: "FleetSummary", form: str, folder: str) -> str:
@@ -74,6 +75,7 @@ def text(totals: "FleetSummary", form: str, folder: str) -> str:
 
 
 def _data(fleet_summary: "FleetSummary", folder: str) -> dict[str, Any]:
+    """The summary for JSON; `folder` has the results of each autoscaler."""
     return {
         "candidates": fleet_summary.candidates,
         "failed": fleet_summary.failed,
@@ -84,11 +86,12 @@ def _data(fleet_summary: "FleetSummary", folder: str) -> dict[str, Any]:
 
 def _line(cells: list[str], widths: list[int]) -> str:
     name, *numbers = cells
-    aligned = [each.rjust(width) for each, width in zip(numbers, widths[1:], strict=True)]
+    aligned = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
     return "  ".join([name.ljust(widths[0]), *aligned]) + "\n"
 
 
 def _errors(fleet_summary: "FleetSummary") -> str:
+    """The lines about autoscalers that could not be evaluated; empty if there are none."""
     if not fleet_summary.failed:
         return ""
     lines = [f"{fleet_summary.failed:,} autoscalers could not be judged:\n"]

@@ -162,9 +162,9 @@ class _ClusterReader:
         items: list[Item] = []
         for scope in scopes:
             path = prefix + scope + urls.path(plural)
-            async for text in all_pages.raw(self._client, path, subject=plural):
-                obj = _decoded(text, _OBJECT, plural)
-                items += reading.items({**obj, "apiVersion": api_version, "kind": kind}, DocumentOrigin())
+            async for object_json in all_pages.raw(self._client, path, subject=plural):
+                listed_object = _decoded(object_json, _OBJECT, plural)
+                items += reading.items({**listed_object, "apiVersion": api_version, "kind": kind}, DocumentOrigin())
         self._snapshot.items += items
         self._snapshot.listed.add((group, kind.lower()))
 
@@ -194,6 +194,7 @@ class _ClusterReader:
 
 
 def _decoded(body: bytes | msgspec.Raw, decoder: "msgspec.json.Decoder[_D]", subject: str) -> "_D":
+    """The content of a response by the decoder; `subject` is for the message. Raises StatusError."""
     try:
         return decoder.decode(body)
     except msgspec.DecodeError as error:

@@ -90,6 +90,7 @@ def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[I
 
 
 def _report_text(report: Report, output: str) -> str:
+    """The report in a form of `--output`."""
     if output == "text":
         return lint_output.text(report)
     if output == "sarif":

@@ -32,8 +32,8 @@ def log(findings: Sequence[Finding]) -> str:
         "results": [_result(finding) for finding in findings],
         "columnKind": "unicodeCodePoints",
     }
-    value = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    sarif_log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(sarif_log, indent=2, ensure_ascii=False) + "\n"
 
 
 def _descriptor(rule: Rule) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from podscaler.kube.transport.config import Config
 
 TEXT = Flag("text", str)
 FILE: click.ParamType[Any] = click.Path(path_type=Path)
-BATCHING: click.ParamType[Any] = click.Choice([each.value for each in Batching])
+BATCHING: click.ParamType[Any] = click.Choice([batching.value for batching in Batching])
 _TLS = ("tls-cert-file", "tls-private-key-file")
 
 options = flag_group(
@@ -161,14 +161,14 @@ def _prometheus(values: Mapping[str, Any], clock: Clock) -> PrometheusSettings:
         cluster = locate.in_cluster(locate.SERVICE_ACCOUNT, clock)
     elif values["prometheus_auth_config"]:
         cluster = locate.find_config(str(values["prometheus_auth_config"]), None, clock)
-    pairs = [text.partition("=") for text in values["prometheus_header"]]
+    pairs = [header.partition("=") for header in values["prometheus_header"]]
     return PrometheusSettings(
         url=values["prometheus_url"],
         ca_file=values["prometheus_ca_file"],
         certificate_file=values["prometheus_client_tls_cert_file"],
         key_file=values["prometheus_client_tls_key_file"],
         token_file=values["prometheus_token_file"],
-        headers=tuple((name, value) for name, _, value in pairs),
+        headers=tuple((name, header_value) for name, _, header_value in pairs),
         cluster=cluster,
     )
 

@@ -103,7 +103,7 @@ async def _show(options: WatchOptions, view: ListView) -> None:
             view=view,
             find_notice=lambda: _notice(live_cluster),
         )
-        working.add_done_callback(lambda done: None if done.cancelled() else app.exit())
+        working.add_done_callback(lambda ended_task: None if ended_task.cancelled() else app.exit())
         await app.run_async()
         if working.done():
             working.result()

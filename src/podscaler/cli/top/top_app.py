@@ -83,6 +83,7 @@ class TopApp(App[None]):
         self._show_notice(self._find_notice())
 
     def _show_notice(self, notice: Notice | None) -> None:
+        """Show, change or remove the line about what is wrong with the connection."""
         notices = self.screen.query("#notice")
         if notice is None:
             notices.remove()
@@ -137,8 +138,8 @@ class TopApp(App[None]):
             return
         self.push_screen(TextScreen("/".join(key), decision.text))
 
-    def _complain(self, text: str) -> None:
-        self.notify(plain(text), severity="error", markup=False)
+    def _complain(self, message: str) -> None:
+        self.notify(plain(message), severity="error", markup=False)
 
     def action_help(self) -> None:
         """Open the help."""

@@ -106,15 +106,15 @@ class ScaleClient:
         Raises StatusError: with the reason `NoKindMatch` where no resource was found for its kind; else the error of
         the first resource, as `scaleForResourceMappings` of kube-controller-manager does.
         """
-        first: StatusError | None = None
+        first_error: StatusError | None = None
         key = (namespace, reference.name)
         for mapping in await self._resources(reference):
             try:
                 scale = self._cached_scales.find(mapping, key) if self._cached_scales is not None else None
                 return ScaleTarget(mapping, key, reference.kind, scale or await self._request(mapping, key))
             except StatusError as error:
-                first = first or error
-        raise first or StatusError("unrecognized resource", code=0)
+                first_error = first_error or error
+        raise first_error or StatusError("unrecognized resource", code=0)
 
     async def _request(self, mapping: RESTMapping, key: Key) -> Scale:
         async with self._away():
@@ -149,6 +149,7 @@ class ScaleClient:
         return typed_responses.with_kind(await self._client.fetch(path, subject=subject), _SCALE)
 
     async def _put(self, target: ScaleTarget, replicas: int) -> None:
+        """Write the scale, and give the response to the cache of scales. Raises StatusError."""
         new_scale = msgspec.structs.replace(target.scale, spec=ScaleSpec(replicas))
         response = await self._client.put(target.path, _ENCODER.encode(new_scale), subject=target.subject)
         if self._cached_scales is None:

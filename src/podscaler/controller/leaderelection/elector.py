@@ -188,6 +188,7 @@ class Elector:
     async def _update(
         self, new_record: LeaderElectionRecord, current_lease: LeaderElectionRecord, *, transitions: int
     ) -> None:
+        """Replace the record of the Lease by ours; the time of acquisition stays if we hold it. Raises StatusError."""
         acquired_at = current_lease.acquired_at if self.is_leader else new_record.acquired_at
         record = LeaderElectionRecord(
             new_record.holder, new_record.duration_s, acquired_at, new_record.renewed_at, transitions
@@ -205,18 +206,20 @@ class Elector:
         return await self._write_released()
 
     async def _write_released(self) -> bool:
+        """Write a record without a holder, unless another process holds the lease; returns True. Raises StatusError."""
         current_lease = await self.lock.get()
         if current_lease is None or current_lease.holder != self.identity:
             return True
-        at = rfc3339_micro(self._clock.now_ns())
-        record = LeaderElectionRecord("", 1, at, at, current_lease.transitions)
+        now_text = rfc3339_micro(self._clock.now_ns())
+        record = LeaderElectionRecord("", 1, now_text, now_text, current_lease.transitions)
         await self.lock.update(record)
         self._set(record)
         return True
 
     def _record(self, now_ns: int) -> LeaderElectionRecord:
-        at = rfc3339_micro(now_ns)
-        return LeaderElectionRecord(self.identity, int(self._timing.lease_duration_s), at, at, 0)
+        """A record by which this process holds the lease from now on, before any transition."""
+        now_text = rfc3339_micro(now_ns)
+        return LeaderElectionRecord(self.identity, int(self._timing.lease_duration_s), now_text, now_text, 0)
 
     def _set(self, record: LeaderElectionRecord) -> None:
         self._observed, self._observed_at_s = record, self._clock.monotonic_s()

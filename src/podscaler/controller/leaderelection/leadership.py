@@ -111,6 +111,7 @@ class Leadership:
         await timeouts.first_of(self._clock.sleep(delay_s), self._wait_released())
 
     async def _wait_released(self) -> None:
+        """Wait until the watch delivers a Lease without a holder."""
         while True:
             await self._leases.wait_changed()
             if self._leases.find(self._election.name) is not None and not self._updated_elector().holder:

@@ -57,7 +57,7 @@ class LeaseInformer:
         self._clock = clock
         self._path = lease.path(namespace)
         self._query: Query = [("labelSelector", f"{lease.ELECTION}={election}")]
-        self._seen: dict[str, ObservedLease] = {}
+        self._observed: dict[str, ObservedLease] = {}
         self._changed = asyncio.Event()
         self._cache: Cache[Lease] = Cache()
         self._cache.subscribe(self)
@@ -70,18 +70,18 @@ class LeaseInformer:
 
     def find(self, name: str) -> ObservedLease | None:
         """The Lease of that name; None if no such Lease was observed."""
-        return self._seen.get(name)
+        return self._observed.get(name)
 
     def __iter__(self) -> Iterator[ObservedLease]:
-        return iter(list(self._seen.values()))
+        return iter(list(self._observed.values()))
 
     def forget(self, name: str) -> None:
         """Drop a Lease; the next event about it adds it again."""
-        self._seen.pop(name, None)
+        self._observed.pop(name, None)
 
     def is_certain(self, now_s: float) -> bool:
         """Whether it is certain of every holder that it is live or has expired."""
-        return all(observed.is_renewed or not observed.is_live(now_s) for observed in self._seen.values())
+        return all(observed.is_renewed or not observed.is_live(now_s) for observed in self._observed.values())
 
     async def wait_changed(self) -> None:
         """Return when a Lease or a holder has changed since the last call returned."""
@@ -97,32 +97,35 @@ class LeaseInformer:
         page = watch_events.page(await self._client.get(self._path, subject=lease.RESOURCE, query=self._query))
         if is_newer_version(self._cache.version, page.metadata.resource_version):
             return
-        for raw in page.items or ():
+        for lease_json in page.items or ():
             try:
-                self._note(lease.read(raw))
+                self._note(lease.read(lease_json))
             except msgspec.DecodeError as error:
                 raise StatusError(f"a Lease cannot be read: {error}", code=0) from error
 
-    def added(self, obj: Lease) -> None:
+    def added(self, new_lease: Lease) -> None:
         """The watch reports a new Lease."""
-        self._note(obj)
+        self._note(new_lease)
 
     def updated(self, old: Lease, new: Lease) -> None:
         """The watch reports a newer version of a Lease."""
         del old
         self._note(new)
 
-    def deleted(self, obj: Lease) -> None:
+    def deleted(self, deleted_lease: Lease) -> None:
         """The watch reports that a Lease was deleted."""
-        self.forget(obj.metadata.name)
+        self.forget(deleted_lease.metadata.name)
         self._changed.set()
 
     def _note(self, latest: Lease) -> None:
+        """Take the latest version of a Lease; its record's age counts from now if the record or the shards changed."""
         name = latest.metadata.name
-        observed = self._seen.get(name)
+        observed = self._observed.get(name)
         if observed is None or observed.lease.record != latest.record or observed.lease.shards != latest.shards:
             now_s = self._clock.monotonic_s()
-            self._seen[name] = ObservedLease(latest, now_s, is_renewed=observed is not None and observed.is_live(now_s))
+            self._observed[name] = ObservedLease(
+                latest, now_s, is_renewed=observed is not None and observed.is_live(now_s)
+            )
             if observed is None or _has_new_holder(observed.lease.record, latest.record):
                 self._changed.set()
 

@@ -64,10 +64,10 @@ def quotas(view: MemberView) -> dict[str, int]:
 
 def claims(view: MemberView, me: str, patience_s: float) -> list[int]:
     """The shards that a member should try for (rules 2 and 3)."""
-    free = sorted(view.free_s)
-    first = sorted(view.members).index(me) * len(free) // len(view.members)
+    free_shards = sorted(view.free_s)
+    first_index = sorted(view.members).index(me) * len(free_shards) // len(view.members)
     missing_count = max(quotas(view)[me] - _held_count(view, me), 0)
-    claimed_shards = (free[first:] + free[:first])[:missing_count]
+    claimed_shards = (free_shards[first_index:] + free_shards[:first_index])[:missing_count]
     return sorted({*claimed_shards, *abandoned(view, patience_s)})
 
 
@@ -116,20 +116,16 @@ def view(
 
 def expired_members(leases: LeaseInformer, election: Election, *, now_s: float) -> list[ObservedLease]:
     """The Leases of members that expired long ago."""
-    return [
-        observed_lease
-        for observed_lease in leases
-        if election.is_member(observed_lease.lease.metadata.name)
-        and not observed_lease.is_live(now_s)
-        and now_s - observed_lease.at_s > EXPIRED_AFTER_DURATIONS * election.timing.lease_duration_s
-    ]
+    unchanged_max_s = EXPIRED_AFTER_DURATIONS * election.timing.lease_duration_s
+    member_leases = [lease for lease in leases if election.is_member(lease.lease.metadata.name)]
+    return [lease for lease in member_leases if not lease.is_live(now_s) and now_s - lease.at_s > unchanged_max_s]
 
 
 def _is_member(observed_lease: ObservedLease, election: Election, now_s: float) -> bool:
-    is_ours = election.is_member(observed_lease.lease.metadata.name) and observed_lease.lease.shards == str(
-        election.shards
-    )
-    return is_ours and observed_lease.is_live(now_s)
+    """Whether the Lease is that of a live member of the election, with the same number of shards."""
+    lease = observed_lease.lease
+    is_of_election = election.is_member(lease.metadata.name) and lease.shards == str(election.shards)
+    return is_of_election and observed_lease.is_live(now_s)
 
 
 def _free_since_s(observed_lease: ObservedLease) -> float:

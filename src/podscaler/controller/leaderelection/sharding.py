@@ -186,6 +186,7 @@ class Sharding:
             await self._delete_expired_member(now_s)
 
     def _claim(self, shard: int, callbacks: LeaderCallbacks) -> None:
+        """Start a task that tries to acquire the shard's lease, and serves it while it is held."""
         holder, observed_lease = self._holders[shard], self._leases.find(self._election.shard_name(shard))
         if observed_lease is not None:
             holder.elector.observe(observed_lease.lease.record, observed_lease.at_s)
@@ -194,6 +195,7 @@ class Sharding:
         task.add_done_callback(partial(self._on_serving_done, shard))
 
     def _on_serving_done(self, shard: int, task: "asyncio.Task[None]") -> None:
+        """A callback of a shard's task: keep its exception, which ends the election (rule 5)."""
         del self._serving[shard]
         failure = None if task.cancelled() else task.exception()
         if failure is not None:

@@ -74,6 +74,7 @@ class NamespacedTransport(WrappedTransport):
         return self._transport.stream(self._narrowed(request))
 
     def _narrowed(self, request: Request) -> Request:
+        """The request, for one namespace if it lists or watches a kind in all namespaces."""
         match = _COLLECTION.fullmatch(request.path) if request.method == "GET" else None
         if match is None or match[2] in UNNAMESPACED:
             return request

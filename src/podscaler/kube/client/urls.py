@@ -25,7 +25,7 @@ _UNESCAPED = re.compile(r"[A-Za-z0-9_.~-]+").fullmatch
 
 def query(parameters: Iterable[tuple[str, str]]) -> str:
     """The encoded query: in alphabetical order of names, space as `+`; parameters with an empty value are left out."""
-    return "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in sorted(parameters) if value)
+    return "&".join(f"{quote_plus(name)}={quote_plus(argument)}" for name, argument in sorted(parameters) if argument)
 
 
 def path(*segments: str) -> str:

@@ -185,10 +185,10 @@ class Reflector(Generic[T]):
     async def _decoded_page(self, page: Page) -> list[T]:
         """The page's objects; yields to the event loop in between, as a page may hold the whole list."""
         objects: list[T] = []
-        for index, raw in enumerate(page.items or ()):
+        for index, object_json in enumerate(page.items or ()):
             if index % PAGE_OBJECTS == PAGE_OBJECTS - 1:
                 await asyncio.sleep(0)
-            obj = self._decoded(raw)
+            obj = self._decoded(object_json)
             if obj is not None:
                 objects.append(self._cache.same(obj))
         return objects
@@ -258,6 +258,7 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(0)
 
     def _apply(self, event: WatchEvent) -> None:
+        """Apply one event: to the streamed list while it is incomplete, else to the cache."""
         if event.type == "BOOKMARK":
             self._bookmark(event.object)
             return
@@ -274,10 +275,10 @@ class Reflector(Generic[T]):
             self._cache.put(obj)
         self._advance(obj.metadata.resource_version)
 
-    def _bookmark(self, raw: msgspec.Raw) -> None:
+    def _bookmark(self, bookmark_json: msgspec.Raw) -> None:
         """Apply a bookmark, which has a version only; one of them ends a streamed list, which enters the cache then."""
-        version = watch_events.version_of(raw)
-        if self._arriving is not None and watch_events.ends_initial_events(raw):
+        version = watch_events.version_of(bookmark_json)
+        if self._arriving is not None and watch_events.ends_initial_events(bookmark_json):
             self._cache.replace(self._arriving.values(), version)
             self._arriving = None
             self._early_ends = 0
@@ -288,10 +289,10 @@ class Reflector(Generic[T]):
         if version and self._arriving is None:
             self._version = self._cache.version = version
 
-    def _decoded(self, raw: msgspec.Raw) -> T | None:
+    def _decoded(self, object_json: msgspec.Raw) -> T | None:
         """The object, None (and a log line) if it cannot be decoded."""
         try:
-            return self._source.read(raw)
+            return self._source.read(object_json)
         except ValueError as error:
             log.error("an object of %s cannot be decoded and is skipped: %s", self._source.subject, error)
             return None

@@ -84,22 +84,22 @@ class AccessAttributes(NamedTuple):
         """The attributes in a SubjectAccessReview."""
         if self.path:
             return {"nonResourceAttributes": {"path": self.path, "verb": self.verb}}
-        attributes = {key: value for key, value in self._asdict().items() if value}
+        attributes = {name: attribute for name, attribute in self._asdict().items() if attribute}
         return {"resourceAttributes": attributes}
 
     def rejection(self, user: str, reason: str) -> AccessError:
         """403 for a user, with the reason of the authorizer if there is one."""
         ending = f": {reason}" if reason else ""
         if self.path:
-            text = f'forbidden: User "{user}" cannot {self.verb} path "{self.path}"{ending}'
-            return AccessError(403, "Forbidden", text)
+            message = f'forbidden: User "{user}" cannot {self.verb} path "{self.path}"{ending}'
+            return AccessError(403, "Forbidden", message)
         resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
         scope = f' in the namespace "{self.namespace}"' if self.namespace else " at the cluster scope"
         described = f"{self.resource}.{self.group}" + (f' "{self.name}"' if self.name else "")
-        text = f'User "{user}" cannot {self.verb} resource "{resource}" in API group "{self.group}"{scope}{ending}'
+        message = f'User "{user}" cannot {self.verb} resource "{resource}" in API group "{self.group}"{scope}{ending}'
         details = {"name": self.name, "group": self.group, "kind": self.resource}
-        shown_details = {key: value for key, value in details.items() if value}
-        return AccessError(403, "Forbidden", f"{described} is forbidden: {text}", shown_details)
+        shown_details = {name: detail for name, detail in details.items() if detail}
+        return AccessError(403, "Forbidden", f"{described} is forbidden: {message}", shown_details)
 
 
 UNAUTHORIZED = AccessError(401, "Unauthorized", "Unauthorized")
@@ -232,10 +232,12 @@ class DelegatedAccess:
         access_error: AccessError | None = cached.value
         return access_error
 
-    def _cached_review(self, value: Any) -> _CachedReview:
-        return _CachedReview(self._clock.monotonic_s() + CACHE_S, value)
+    def _cached_review(self, review_result: Any) -> _CachedReview:
+        """A result to be used for CACHE_S: a user, an AccessError, or None."""
+        return _CachedReview(self._clock.monotonic_s() + CACHE_S, review_result)
 
     async def _review_token(self, token: str) -> ReviewedUser | None:
+        """The user of a token; None if the API server does not know it. Raises StatusError, DecodeError."""
         response = await self._review(IDENTITY_REVIEWS, "TokenReview", {"token": token})
         status = msgspec.json.decode(response, type=_TokenReview).status
         if not status.authenticated:
@@ -244,6 +246,7 @@ class DelegatedAccess:
         return msgspec.structs.replace(status.user, groups=groups)
 
     async def _review_access(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
+        """The error for a user; None if the API server allows the access. Raises StatusError, DecodeError."""
         user_fields = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
         response = await self._review(ACCESS_REVIEWS, "SubjectAccessReview", user_fields | attributes.spec())
         status = msgspec.json.decode(response, type=_AccessReview).status

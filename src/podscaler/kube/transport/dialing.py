@@ -93,6 +93,7 @@ async def dial(config: Config, context: ssl.SSLContext | None) -> Connection:
 async def _direct(
     connection: Connection, config: Config, server: ServerAddress, context: ssl.SSLContext | None
 ) -> None:
+    """Connect to the server itself, and hand the asyncio transport to `connection`. Raises OSError."""
     loop = asyncio.get_running_loop()
     connected = await _socket_to(server)
     await loop.create_connection(
@@ -130,6 +131,7 @@ async def _through_proxy(
 
 
 async def _open_proxy(proxy: ServerAddress) -> ProxyTunnel:
+    """A connection to the proxy, over TLS if its scheme is `https`. Raises NoAnswer."""
     try:
         context = await asyncio.to_thread(ssl.create_default_context) if proxy.scheme == "https" else None
         _, proxy_tunnel = await asyncio.get_running_loop().create_connection(
@@ -145,6 +147,7 @@ async def _open_proxy(proxy: ServerAddress) -> ProxyTunnel:
 
 
 async def _socket_to(address: ServerAddress) -> socket.socket:
+    """A connected socket; the addresses of both families are tried in turn. Raises OSError."""
     loop = asyncio.get_running_loop()
     addresses = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     return await aiohappyeyeballs.start_connection(

@@ -26,7 +26,7 @@ class SingleFlight(Generic[K, V]):
         if task is None:
             task = asyncio.get_running_loop().create_task(start())
             self._running[key] = task
-            task.add_done_callback(lambda done: self._finish(key, done))
+            task.add_done_callback(lambda ended_task: self._finish(key, ended_task))
         return await asyncio.shield(task)
 
     def _finish(self, key: K, task: asyncio.Task[V]) -> None:
