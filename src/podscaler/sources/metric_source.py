@@ -84,9 +84,9 @@ class SourceSpec:
 _OBJECT_DECODER = msgspec.json.Decoder(MetricSource)
 
 
-def decode(raw: msgspec.Raw | bytes) -> MetricSource:
+def decode(source_json: msgspec.Raw | bytes) -> MetricSource:
     """The object in JSON. Raises ValueError if it is none."""
-    return _OBJECT_DECODER.decode(raw)
+    return _OBJECT_DECODER.decode(source_json)
 
 
 def parse_spec(spec: Mapping[str, Any]) -> SourceSpec:

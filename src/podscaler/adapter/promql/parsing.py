@@ -126,9 +126,9 @@ class BinaryOperation:
 Expression = PromLiteral | VectorSelector | TimeShift | PromCall | PromAggregation | BinaryOperation
 
 
-def parse(text: str) -> Expression:
+def parse(promql: str) -> Expression:
     """The tree of an expression. Raises PromQLError."""
-    parser = _Parser(tokens(text))
+    parser = _Parser(tokens(promql))
     tree = parser.expression(0)
     if parser.next is not END:
         raise PromQLError(f"unexpected {parser.next.text!r}")
@@ -153,15 +153,16 @@ class _Parser:
         self._position += token is not END
         return token
 
-    def _takes(self, *texts: str) -> str:
+    def _takes(self, *token_texts: str) -> str:
         """The next token's text if it is one of these marks or words, and is taken; else empty."""
-        if self.next.kind in ("mark", "word") and self.next.text in texts:
+        if self.next.kind in ("mark", "word") and self.next.text in token_texts:
             return self._take().text
         return ""
 
-    def _expect(self, text: str) -> None:
-        if not self._takes(text):
-            raise PromQLError(f"expected {text!r}, found {self.next.text!r}")
+    def _expect(self, token_text: str) -> None:
+        """Take this mark or word. Raises PromQLError if the next token is another one."""
+        if not self._takes(token_text):
+            raise PromQLError(f"expected {token_text!r}, found {self.next.text!r}")
 
     def expression(self, level: int) -> Expression:
         """An expression whose operators bind at least as strong as those of a level. Raises PromQLError."""
@@ -196,10 +197,10 @@ class _Parser:
 
     def _postfix(self) -> Expression:
         """An operand with the ranges, offsets and instants behind it."""
-        result = self._primary()
+        operand = self._primary()
         while True:
             if self._takes("["):
-                result = self._range(result)
+                operand = self._range(operand)
                 continue
             if self._takes("offset"):
                 self._takes("-", "+")
@@ -207,8 +208,8 @@ class _Parser:
             elif self._takes("@"):
                 self._instant()
             else:
-                return result
-            result = TimeShift(result)
+                return operand
+            operand = TimeShift(operand)
 
     def _range(self, inner: Expression) -> TimeShift:
         """`[5m]`, or the subquery `[5m:1m]`, whose resolution does not matter here."""

@@ -128,6 +128,7 @@ class _Analysis:
         return _Kind.PARTITIONED if is_matched else _Kind.OTHER
 
     def _matches_by_keys(self, operation: BinaryOperation) -> bool:
+        """Whether series of the two operands match by all key labels (rule 4)."""
         if operation.copied & self._keys:
             return False
         if operation.matching == "on":

@@ -55,6 +55,7 @@ class ExpiringValues(Generic[K, V]):
         self._size += size
 
     def _drop_expired(self, now_s: float) -> None:
+        """Drop expired entries, the oldest first, up to the first one that is not expired."""
         while self._entries:
             key, oldest = next(iter(self._entries.items()))
             if now_s < oldest.until_s:

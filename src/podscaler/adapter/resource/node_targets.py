@@ -93,9 +93,9 @@ class KubeletTarget:
     path: str
 
 
-def parse_address_types(text: str) -> tuple[str, ...]:
+def parse_address_types(types_text: str) -> tuple[str, ...]:
     """The types in a text like `InternalIP,Hostname`. Raises ValueError."""
-    types = tuple(part.strip() for part in text.split(",") if part.strip())
+    types = tuple(type_name.strip() for type_name in types_text.split(",") if type_name.strip())
     for type_ in types:
         if type_ not in ADDRESS_TYPES:
             raise ValueError(f'"{type_}" is none of {", ".join(ADDRESS_TYPES)}')

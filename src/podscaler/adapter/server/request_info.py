@@ -41,8 +41,8 @@ class RequestInfo:
 def parse(method: str, path: str, query: str) -> RequestInfo:
     """The request of a path (escaped) and a query. Raises StatusError 400 for a path that is no text."""
     parameters: dict[str, str] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        parameters.setdefault(name, value)
+    for name, argument in parse_qsl(query, keep_blank_values=True):
+        parameters.setdefault(name, argument)
     try:
         segments = [unquote(segment, errors="strict") for segment in path.strip("/").split("/")]
     except UnicodeDecodeError as error:

@@ -70,7 +70,9 @@ def _requested(container: pods.Container) -> Mapping[str, str]:
 
 def _container_requests(container: pods.Container, version: Emulation) -> ContainerRequests:
     milli = version.parse_milli
-    return ContainerRequests(container.name, {name: milli(text) for name, text in _requested(container).items()})
+    return ContainerRequests(
+        container.name, {name: milli(quantity_text) for name, quantity_text in _requested(container).items()}
+    )
 
 
 def _common_sums(containers: tuple[ContainerRequests, ...]) -> Mapping[str, int]:
@@ -79,10 +81,10 @@ def _common_sums(containers: tuple[ContainerRequests, ...]) -> Mapping[str, int]
         return containers[0].requests_milli
     if not containers:
         return {}
-    first, *other_containers = (container.requests_milli for container in containers)
+    first_container, *other_containers = (container.requests_milli for container in containers)
     return {
         name: numbers.wrap64(amount + sum(requests_milli[name] for requests_milli in other_containers))
-        for name, amount in first.items()
+        for name, amount in first_container.items()
         if all(name in other_container for other_container in other_containers)
     }
 
@@ -92,9 +94,12 @@ def _is_pod_level_resource(name: str) -> bool:
 
 
 def _pod_level_requests(spec: pods.PodSpec, version: Emulation) -> PodLevelRequests | None:
+    """The requests of a pod with `spec.resources.requests`, in thousandths; None if it has none that count."""
     requests = spec.resources.requests if spec.resources else None
     requests_of_level = {
-        name: quantity.parse(text) for name, text in (requests or {}).items() if _is_pod_level_resource(name)
+        name: quantity.parse(quantity_text)
+        for name, quantity_text in (requests or {}).items()
+        if _is_pod_level_resource(name)
     }
     if not requests_of_level:
         return None
@@ -130,8 +135,8 @@ def _aggregate_requests(spec: pods.PodSpec) -> Requests:
     return running
 
 
-def _parsed(texts: Mapping[str, str]) -> Requests:
-    return {name: quantity.parse(text) for name, text in texts.items()}
+def _parsed(quantity_texts: Mapping[str, str]) -> Requests:
+    return {name: quantity.parse(quantity_text) for name, quantity_text in quantity_texts.items()}
 
 
 def _add(total: Requests, more: Requests) -> None:

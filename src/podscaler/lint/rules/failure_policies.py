@@ -97,5 +97,6 @@ def _stated_in_spec(autoscaler: LintedAutoscaler) -> OnMetricFailureSpec | None:
 
 
 def _annotations(autoscaler: LintedAutoscaler) -> dict[str, str]:
+    """The annotations of an autoscaler that belong to a failure policy."""
     written = mapping(mapping(autoscaler.item.written.get("metadata")).get("annotations"))
-    return {name: text(value) for name, value in written.items() if name.startswith(failure_policy.PREFIX)}
+    return {name: text(annotation) for name, annotation in written.items() if name.startswith(failure_policy.PREFIX)}

@@ -72,17 +72,17 @@ def _limits_of(quota: Item, workload: Workload) -> Iterator[_Limit]:
     spec = mapping(quota.obj.get("spec"))
     if quota.faults or spec.get("scopes") or spec.get("scopeSelector"):
         return
-    for entry, hard_milli in _amounts_milli(spec.get("hard")).items():
-        pod_milli = _used_by_one_pod_milli(entry, workload)
+    for quota_resource, hard_milli in _amounts_milli(spec.get("hard")).items():
+        pod_milli = _used_by_one_pod_milli(quota_resource, workload)
         if pod_milli:
-            yield _Limit(quota, entry, max(hard_milli, 0) // pod_milli)
+            yield _Limit(quota, quota_resource, max(hard_milli, 0) // pod_milli)
 
 
-def _used_by_one_pod_milli(entry: str, workload: Workload) -> int | None:
-    """The least that one pod uses of an entry of a quota, in thousandths; None: not known."""
-    if entry in _PODS:
+def _used_by_one_pod_milli(quota_resource: str, workload: Workload) -> int | None:
+    """The least that one pod uses of a quota's resource, in thousandths; None: not known."""
+    if quota_resource in _PODS:
         return POD_MILLI
-    kind, _, resource = entry.rpartition(".")
+    kind, _, resource = quota_resource.rpartition(".")
     if kind not in ("", "requests", "limits") or workload.has_pod_resources:
         return None
     amounts_milli = [container.amount_milli(kind or "requests", resource) for container in workload.containers]

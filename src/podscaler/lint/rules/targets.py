@@ -54,9 +54,9 @@ def _scalable(kind: tuple[str, str], context: LintContext, defined: dict[tuple[s
     if kind in _NEVER_SCALED:
         return False
     served = context.cluster.scalable if context.cluster else {}
-    for known in (_built_in(), defined, served):
-        if kind in known:
-            return known[kind]
+    for scale_by_kind in (_built_in(), defined, served):
+        if kind in scale_by_kind:
+            return scale_by_kind[kind]
     return None
 
 
@@ -67,13 +67,13 @@ def _built_in() -> dict[tuple[str, str], bool]:
 
 def _defined(context: LintContext) -> dict[tuple[str, str], bool]:
     """Whether the kinds of CustomResourceDefinitions among the objects have a scale in any version."""
-    is_defined = {}
+    scale_by_kind = {}
     for item in context.of_kind(*_CRD):
         spec = mapping(item.obj.get("spec"))
         kind = (text(spec.get("group")), text(mapping(spec.get("names")).get("kind")).lower())
         versions = mappings(spec.get("versions"))
-        is_defined[kind] = any("scale" in mapping(version.get("subresources")) for version in versions)
-    return is_defined
+        scale_by_kind[kind] = any("scale" in mapping(version.get("subresources")) for version in versions)
+    return scale_by_kind
 
 
 @rule("PSL003", "target-not-found", Severity.ERROR, "The target is not there.")
@@ -81,11 +81,11 @@ def target_not_found(context: LintContext) -> Iterator[RuleFinding]:
     """PSL003: a target that is neither among the files nor in the cluster."""
     for autoscaler in context.autoscalers:
         if autoscaler.target is None and _should_be_there(autoscaler, context):
-            where = "in the cluster" if context.cluster else "among the files"
+            searched_place = "in the cluster" if context.cluster else "among the files"
             yield RuleFinding(
                 autoscaler.item,
                 f"{_REFERENCE}.name",
-                f"the target {_shown(autoscaler)} is not {where}{_similar(autoscaler, context)}",
+                f"the target {_shown(autoscaler)} is not {searched_place}{_similar(autoscaler, context)}",
                 "name an object of the autoscaler's own namespace that is there",
             )
 

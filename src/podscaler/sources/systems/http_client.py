@@ -80,6 +80,7 @@ class WebClient:
             await self._session.close()
 
     def _opened(self) -> aiohttp.ClientSession:
+        """The HTTP session, opened at the first request."""
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 resolver=GuardedResolver(aiohttp.ThreadedResolver()),
@@ -111,10 +112,10 @@ class GuardedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """The addresses of a name. Raises OSError."""
-        results = await self._resolver.resolve(host, port, family)
-        if any(is_refused(result["host"]) for result in results):
+        addresses = await self._resolver.resolve(host, port, family)
+        if any(is_refused(address["host"]) for address in addresses):
             raise RefusedAddress(f"{host} has an address that is refused: it is link-local or of a metadata service")
-        return results
+        return addresses
 
     async def close(self) -> None:
         """Close the resolver."""
@@ -136,10 +137,10 @@ def is_refused(address: str) -> bool:
     return parsed.is_link_local or str(parsed) in METADATA_ADDRESSES
 
 
-def _checked_url(text: str) -> URL:
+def _checked_url(url_text: str) -> URL:
     """The URL. Raises InvalidSource."""
     try:
-        url = URL(text)
+        url = URL(url_text)
         port = url.port
     except ValueError as error:
         raise InvalidSource(f"the URL is invalid: {error}") from None
@@ -154,8 +155,8 @@ def _checked_url(text: str) -> URL:
 
 def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers of a spec. Raises InvalidSource."""
-    for name, value in headers.items():
-        if not _IS_HEADER_NAME(name) or not value.isprintable():
+    for name, header in headers.items():
+        if not _IS_HEADER_NAME(name) or not header.isprintable():
             raise InvalidSource(f"the header {name!r} is invalid")
         if name.lower() in _RESERVED_HEADERS:
             raise InvalidSource(f"the header {name} may not be set: credentials belong into spec.credentials")

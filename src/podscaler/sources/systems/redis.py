@@ -87,6 +87,7 @@ class RedisSource:
             await self._redis.aclose()
 
     def _opened(self) -> Redis:
+        """The client, which is made at the first read, and connects when it is used."""
         if self._redis is None:
             tls = self._tls or TLSSettings()
             self._redis = Redis(
@@ -109,7 +110,7 @@ class RedisSource:
 
 def _count_of(group: dict[str, Any], name: str) -> int:
     """The field `pending` or `lag` of a consumer group. Raises InvalidValue."""
-    value = group.get(name)
-    if value is None:
+    count = group.get(name)
+    if count is None:
         raise InvalidValue(f"the server does not know the {name} of the consumer group")
-    return int(value)
+    return int(count)
