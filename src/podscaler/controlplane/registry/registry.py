@@ -180,7 +180,10 @@ class Registry:
         metadata = obj["metadata"]
         uid = metadata.get("uid", "")
         kind = self._objects.resource(resource)
-        unmanaged = {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
+        unmanaged = {
+            **obj,
+            "metadata": {name: field_value for name, field_value in metadata.items() if name != "managedFields"},
+        }
 
         def change(_stored: Object) -> Object:
             new = _copied(unmanaged)

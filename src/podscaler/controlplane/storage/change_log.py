@@ -161,6 +161,7 @@ class EventLog:
         return obsolete
 
     def _is_over(self, oldest_ns: int) -> bool:
+        """Whether the log exceeds its bounds, the age of `oldest_ns` included."""
         return (
             len(self._all_events) > self._retention.count
             or self._superseded_bytes > self._retention.superseded_bytes
