@@ -201,7 +201,7 @@ class WorkAssignment:
     def unregister(self, key: Key, uid: str) -> None:
         """The autoscaler was deleted; its next sync finds that out, and drops the state."""
         self._states.unregister(key, uid)
-        self._discount(key)
+        self._uncount(key)
 
     def begin(self, belongs: KeyFilter) -> None:
         """Queue all keys for which `belongs` is true, by namespace and name: metrics of a namespace are shared.
@@ -243,7 +243,7 @@ class WorkAssignment:
         """As LeaderCallbacks; stored histories stay, for the next holder."""
         await self.syncs.cancel(belongs)
         for key in self._states.known_keys(belongs):
-            self._discount(key)
+            self._uncount(key)
             self._handover.cleanup.release(key)
 
     def shut_down(self) -> None:
@@ -256,11 +256,13 @@ class WorkAssignment:
         await self.syncs.cancel()
 
     def _count(self, key: Key) -> None:
+        """Count an autoscaler in the telemetry, once, if this process manages it."""
         if key not in self._counted and self.write_lease(key) is not None:
             self._counted.add(key)
             self._telemetry.autoscaler_added()
 
-    def _discount(self, key: Key) -> None:
+    def _uncount(self, key: Key) -> None:
+        """Undo `_count`."""
         if key in self._counted:
             self._counted.discard(key)
             self._telemetry.autoscaler_deleted()

@@ -143,7 +143,7 @@ def tolerance(spec: Spec, settings: Settings) -> Tolerance:
 
 def within_bounds(desired: DesiredReplicas) -> Normalised:
     """The desired replicas within minimum and maximum, at least 1: nothing would scale the target up from 0."""
-    spec, proposal = desired.spec, desired.wanted
+    spec, proposal = desired.spec, desired.proposal
     lowest = max(spec.min_replicas, LEAST_REPLICAS)
     limited_replicas = min(max(proposal, lowest), spec.max_replicas)
     if limited_replicas == proposal:

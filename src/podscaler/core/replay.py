@@ -110,6 +110,7 @@ def decisions(
 
 
 def _with(header: recording.RecordingHeader, version: str, flags: Mapping[str, Any]) -> recording.RecordingHeader:
+    """The header with another version, unless that is empty, and with other values of some flags."""
     kubernetes = version or header.kubernetes
     return msgspec.structs.replace(header, kubernetes=kubernetes, flags=header.flags | dict(flags))
 
@@ -166,16 +167,19 @@ class Replay:
         return decision
 
     def _forget(self, key: str) -> None:
+        """Drop everything that is known of an autoscaler."""
         self._histories.pop(key, None)
         self._latest_sync_at.pop(key, None)
         self._selectors.forget(key)
 
     def _advance(self, key: str, now_ns: int) -> None:
+        """Note the instant of a sync. Raises RecordingError if it is before the autoscaler's previous one."""
         if now_ns < self._latest_sync_at.get(key, now_ns):
             raise RecordingError(f"time goes backwards for {key}: lines of one autoscaler must be in time order")
         self._latest_sync_at[key] = now_ns
 
     def _prior_history(self, line: RecordingLine, spec: Spec) -> History:
+        """The history before a sync: the recorded one if the line has it, else the replayed one."""
         if line.history is not None:
             return read_history(line.history)
         return self._histories.get(spec.key, history.EMPTY)
@@ -193,6 +197,7 @@ class Replay:
         )
 
     def _neighbours(self, line: RecordingLine, spec: Spec) -> Neighbours:
+        """The other autoscalers of the namespace: the recorded ones if the line has them, else of earlier lines."""
         if line.neighbours is not None:
             return RecordedNeighbours(line.neighbours)
         return self._selectors.namespace(spec.namespace)

@@ -58,9 +58,10 @@ def _factors(our_metric: MetricStatus, their_metric: MetricStatus) -> Span | Non
     if our_metric.type != their_metric.type or our_value is None or their_value is None:
         return None
     our_span, their_span = _span(our_value), _span(their_value)
-    if our_span is None or their_span is None or our_span[0] <= 0:
+    if our_span is None or their_span is None:
         return None
-    return their_span[0] / our_span[1], their_span[1] / our_span[0]
+    (our_lowest, our_highest), (their_lowest, their_highest) = our_span, their_span
+    return None if our_lowest <= 0 else (their_lowest / our_highest, their_highest / our_lowest)
 
 
 def _current(metric: MetricStatus) -> MetricValueStatus | None:

@@ -146,6 +146,7 @@ def _partial_error(draft: Draft) -> str:
 
 
 def _error_kind(draft: Draft) -> ErrorKind:
+    """The kind of the error about the metrics, NONE if there is none."""
     if draft.combined is None or not draft.combined.combination.error:
         return ErrorKind.NONE
     return ErrorKind.SPEC if draft.combined.is_spec_error else ErrorKind.INTERNAL

@@ -43,7 +43,7 @@ def _findings(rules: Sequence[Rule], context: LintContext) -> Iterator[tuple[Rul
 
 
 def _is_ignored(rule: Rule, finding: RuleFinding) -> bool:
-    return any(rule.id in item.ignored for item in (finding.item, finding.other) if item)
+    return any(rule.id in item.ignored for item in (finding.item, finding.other_item) if item)
 
 
 def _is_rejected(rule: Rule, finding: RuleFinding) -> bool:
@@ -59,7 +59,7 @@ def _is_within(field: str, parent: str) -> bool:
 
 
 def _is_about_cluster_only(finding: RuleFinding) -> bool:
-    return finding.item.origin.is_live and (finding.other is None or finding.other.origin.is_live)
+    return finding.item.origin.is_live and (finding.other_item is None or finding.other_item.origin.is_live)
 
 
 def _finding(rule: Rule, finding: RuleFinding, lines: dict[tuple[str, int], FieldLines]) -> Finding:

@@ -35,6 +35,8 @@ _USER_INFO = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*://)[^/@\s]*@")
 
 
 class _Secret(Wire, frozen=True):
+    """A Secret; `data` is base64 text by key."""
+
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     data: dict[str, str] | None = None
 

@@ -118,6 +118,7 @@ class DirectSources:
         return read_result
 
     def _drop_stale(self) -> None:
+        """Drop the results that are no longer fresh; results are in the order of their instants."""
         oldest_s = self._clock.monotonic_s() - self._fresh_s
         while self._results and self._results[key := next(iter(self._results))][0] <= oldest_s:
             del self._results[key]

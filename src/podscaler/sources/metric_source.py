@@ -48,6 +48,8 @@ class CredentialReference(Wire, frozen=True):
 
 
 class _TLS(Wire, frozen=True):
+    """The section `tls` of a spec."""
+
     ca_bundle: str = ""
     insecure_skip_verify: bool = False
 
@@ -90,7 +92,7 @@ def decode(source_json: msgspec.Raw | bytes) -> MetricSource:
 
 
 def parse_spec(spec: Mapping[str, Any]) -> SourceSpec:
-    """The checked spec. Raises InvalidSource."""
+    """The checked spec of a MetricSource, which is given as its JSON object. Raises InvalidSource."""
     try:
         common = msgspec.convert(dict(spec), _CommonFields)
     except msgspec.ValidationError as error:

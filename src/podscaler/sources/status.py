@@ -152,7 +152,7 @@ def status_of(source: MetricSource, read_result: ReadResult, *, before: Mapping[
 
 
 def _ready_condition(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The condition Ready; empty if there is none."""
+    """The condition Ready of a status, both as JSON objects; empty if there is none."""
     conditions = status.get("conditions") or ()
     return next((condition for condition in conditions if condition.get("type") == READY), {})
 

@@ -42,6 +42,8 @@ class ObjectMetadata(msgspec.Struct, rename="camel", gc=False):
 
 
 class _Status(msgspec.Struct, gc=False):
+    """The field of a pod's status that is read."""
+
     phase: str = ""
 
 
@@ -58,10 +60,14 @@ class LabeledObject(msgspec.Struct, gc=False):
 
 
 class _ListMetadata(msgspec.Struct):
+    """The field of a list's metadata that is read: the token of the next page, empty on the last one."""
+
     continue_: str = msgspec.field(default="", name="continue")
 
 
 class _ObjectList(msgspec.Struct):
+    """A page of a list of objects."""
+
     items: list[LabeledObject] | None = None
     metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
 

@@ -58,9 +58,12 @@ def slice_of(value: Any, *bounds: Any) -> Any:
     limits = [*bounds, *default_bounds[len(bounds) :]]
     if isinstance(value, Mapping) or not all(isinstance(limit, int) for limit in limits):
         raise TemplateError("error calling slice: cannot slice this value")
-    if len(limits) != 2 or not 0 <= limits[0] <= limits[1] <= len(value):
+    if len(limits) != len(default_bounds):
         raise TemplateError("error calling slice: index out of range")
-    return value[limits[0] : limits[1]]
+    start, end = limits
+    if not 0 <= start <= end <= len(value):
+        raise TemplateError("error calling slice: index out of range")
+    return value[start:end]
 
 
 def length(value: Any) -> int:
@@ -77,14 +80,15 @@ def printf(form: Any, *arguments: Any) -> str:
     unused_arguments = list(arguments)
 
     def replace(verb: re.Match[str]) -> str:
-        if verb[1] == "%":
+        letter = verb[1]
+        if letter == "%":
             return "%"
-        if verb[1] not in ("s", "q", "v", "d"):
+        if letter not in ("s", "q", "v", "d"):
             raise TemplateError(f"error calling printf: the verb {verb[0]} is not supported")
         if not unused_arguments:
             raise TemplateError(f"error calling printf: no argument for {verb[0]}")
         argument_text = shown(unused_arguments.pop(0))
-        return quoted(argument_text) if verb[1] == "q" else argument_text
+        return quoted(argument_text) if letter == "q" else argument_text
 
     output = _VERB.sub(replace, shown(form))
     if unused_arguments:
@@ -122,7 +126,7 @@ def _compare(operation: Callable[[Any, Any], bool]) -> Callable[..., bool]:
 
 def _equals_any(value: Any, *candidates: Any) -> bool:
     """Whether a value equals one of the others. Raises TemplateError for one of another type."""
-    is_equal = _compare(lambda a, b: bool(a == b))
+    is_equal = _compare(lambda left, right: bool(left == right))
     return any(is_equal(value, candidate) for candidate in candidates)
 
 
@@ -131,11 +135,11 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "or": lambda *values: _last_of(*values, stops_at=True),
     "not": lambda value: not is_true(value),
     "eq": _equals_any,
-    "ne": _compare(lambda a, b: bool(a != b)),
-    "lt": _compare(lambda a, b: bool(a < b)),
-    "le": _compare(lambda a, b: bool(a <= b)),
-    "gt": _compare(lambda a, b: bool(a > b)),
-    "ge": _compare(lambda a, b: bool(a >= b)),
+    "ne": _compare(lambda left, right: bool(left != right)),
+    "lt": _compare(lambda left, right: bool(left < right)),
+    "le": _compare(lambda left, right: bool(left <= right)),
+    "gt": _compare(lambda left, right: bool(left > right)),
+    "ge": _compare(lambda left, right: bool(left >= right)),
     "html": lambda *values: html.escape(print_values(*values)).replace("&quot;", "&#34;").replace("&#x27;", "&#39;"),
     "index": index,
     "len": length,

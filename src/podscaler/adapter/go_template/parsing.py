@@ -127,9 +127,10 @@ class _Parser:
         if end[0].text == "end":
             return Block(keyword, pipeline, body, ())
         if len(end) > 1:
-            if end[1].text not in ("if", "with"):
-                raise TemplateError(f"unexpected {end[1].text} behind else")
-            return Block(keyword, pipeline, body, (self._block(end[1].text, end[2:]),))
+            nested_keyword = end[1].text
+            if nested_keyword not in ("if", "with"):
+                raise TemplateError(f"unexpected {nested_keyword} behind else")
+            return Block(keyword, pipeline, body, (self._block(nested_keyword, end[2:]),))
         otherwise, end_action = self.nodes()
         if end_action is None or end_action[0].text != "end":
             raise TemplateError(f"{keyword} without end")
@@ -226,6 +227,7 @@ class _TokenReader:
         return self._with_fields(inner)
 
     def _with_fields(self, start: TemplateVariable | Pipeline) -> Operand:
+        """The operand `start`, or, if field names follow (`.Labels.job`), the access to that field of it."""
         if self.next is not None and self.next.kind == "field":
             return FieldAccess(start, _names(self._tokens.pop()))
         return start

@@ -44,7 +44,7 @@ class Template:
         self.fields = frozenset(_mentioned(self._nodes))
 
     def execute(self, data: Mapping[str, Any]) -> str:
-        """The text for data by field. Raises TemplateError."""
+        """The text for `data`, the values by field (`.Series` is `data["Series"]`). Raises TemplateError."""
         return _Execution(data).run(self._nodes)
 
 
@@ -118,10 +118,11 @@ class _Execution:
         if not pairs:
             return self._render(block.otherwise, cursor)
         outer, parts = dict(self._variables), []
-        for pair in pairs:
-            names = block.pipeline.variables
-            self._variables.update(zip(names, pair if len(names) > 1 else pair[1:], strict=False))
-            parts.append(self._render(block.body, pair[1]))
+        names = block.pipeline.variables
+        for key, element in pairs:
+            variable_values = (key, element) if len(names) > 1 else (element,)
+            self._variables.update(zip(names, variable_values, strict=False))
+            parts.append(self._render(block.body, element))
         self._leave(outer)
         return "".join(parts)
 

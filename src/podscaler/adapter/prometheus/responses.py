@@ -71,6 +71,8 @@ class PromSeries(NamedTuple):
 
 
 class _Envelope(msgspec.Struct, rename="camel"):
+    """A response of Prometheus' HTTP API; `data` is not decoded yet, and null after an error."""
+
     status: str
     data: msgspec.Raw = msgspec.Raw(b"null")
     error_type: str = ""
@@ -78,16 +80,22 @@ class _Envelope(msgspec.Struct, rename="camel"):
 
 
 class _Sample(msgspec.Struct, gc=False):
+    """An element of an instant vector: the labels, and the instant in seconds with the value as text."""
+
     metric: dict[str, str]
     value: tuple[float, str] | None = None
 
 
 class _Matrix(msgspec.Struct, gc=False):
+    """A series of a range vector: the labels, and its points as in `_Sample`."""
+
     metric: dict[str, str]
     values: list[tuple[float, str]] = []
 
 
 class _Typed(msgspec.Struct, rename="camel"):
+    """The `data` of a query; `result` depends on the type (`vector`, `matrix`, `scalar`)."""
+
     result_type: str
     result: msgspec.Raw = msgspec.Raw(b"null")
 

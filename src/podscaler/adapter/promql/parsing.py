@@ -149,6 +149,7 @@ class _Parser:
         return self._tokens[self._position]
 
     def _take(self) -> PromToken:
+        """Read the next token; at the end it is END again."""
         token = self.next
         self._position += token is not END
         return token
@@ -206,7 +207,7 @@ class _Parser:
                 self._takes("-", "+")
                 self._take_kind("duration", "number")
             elif self._takes("@"):
-                self._instant()
+                self._skip_instant()
             else:
                 return operand
             operand = TimeShift(operand)
@@ -220,7 +221,7 @@ class _Parser:
         self._expect("]")
         return TimeShift(inner, range_s, is_plain)
 
-    def _instant(self) -> None:
+    def _skip_instant(self) -> None:
         """What is behind `@`: `start()`, `end()` or a number; it does not matter here."""
         if self._takes("start", "end"):
             self._expect("(")
@@ -230,6 +231,7 @@ class _Parser:
             self._take_kind("number")
 
     def _take_kind(self, *kinds: str) -> PromToken:
+        """Read the next token, which must be of one of these kinds. Raises PromQLError."""
         if self.next.kind not in kinds:
             raise PromQLError(f"expected a {kinds[0]}, found {self.next.text!r}")
         return self._take()

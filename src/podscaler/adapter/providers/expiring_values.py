@@ -15,6 +15,8 @@ V = TypeVar("V")
 
 
 class _Entry(NamedTuple, Generic[V]):
+    """A value, the instant of the monotonic clock until which it is kept, and its size."""
+
     value: V
     until_s: float
     size: int
@@ -63,6 +65,7 @@ class ExpiringValues(Generic[K, V]):
             self._drop(key)
 
     def _drop(self, key: K) -> None:
+        """Remove a value, if there is one."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._size -= entry.size

@@ -152,6 +152,7 @@ class NodePointsParser:
 
 
 def _with_value(point: UsagePoint, *, is_cpu: bool, value: float, at_ns: int) -> UsagePoint:
+    """The point with a sample of the CPU time (seconds) or of the memory (bytes)."""
     if is_cpu:
         return replace(point, cpu_ns=int(value * NANOSECONDS), at_ns=at_ns)
     return replace(point, memory_bytes=int(value), at_ns=at_ns)

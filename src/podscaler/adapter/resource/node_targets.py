@@ -43,10 +43,14 @@ class NodeAddress(msgspec.Struct, gc=False):
 
 
 class _KubeletEndpoint(msgspec.Struct, gc=False):
+    """The port of the kubelet in a node's status; 0 if it is not stated."""
+
     port: int = msgspec.field(default=0, name="Port")
 
 
 class _DaemonEndpoints(msgspec.Struct, rename="camel", gc=False):
+    """The field daemonEndpoints of a node's status."""
+
     kubelet_endpoint: _KubeletEndpoint = msgspec.field(default_factory=_KubeletEndpoint)
 
 

@@ -121,6 +121,7 @@ class KubeletScraper:
             log.info("node %s is scraped again", name)
 
     def _report(self, name: str, failure: str, *, cause: Exception | None = None) -> None:
+        """Log the failure of a node, unless the last log line about it says the same."""
         if self._failures.get(name) != failure:
             self._failures[name] = failure
             log.warning("node %s cannot be scraped: %s", name, failure, exc_info=cause)

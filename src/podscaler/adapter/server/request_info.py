@@ -64,7 +64,6 @@ def _namespace(parts: list[str]) -> tuple[str, list[str]]:
     """The namespace of a resource, and the parts behind it."""
     if parts[0] != "namespaces" or len(parts) < 2:
         return "", parts
-    within = parts[2:]
-    if within and within[0] not in _NAMESPACE_SUBRESOURCES:
-        return parts[1], within
-    return parts[1], parts
+    _, namespace, *parts_within = parts
+    is_namespace_itself = not parts_within or parts_within[0] in _NAMESPACE_SUBRESOURCES
+    return namespace, parts if is_namespace_itself else parts_within

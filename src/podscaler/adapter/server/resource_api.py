@@ -113,7 +113,8 @@ def _fields(selector_text: str) -> Sequence[tuple[str, bool, str]]:
         match = _FIELD.fullmatch(term)
         if match is None:
             raise custom_api.bad_selector(f"the field selector {term!r} is not supported")
-        terms.append((match[1].removeprefix("metadata."), match[2] != "!=", match[3]))
+        field_path, operator, field_value = match.groups()
+        terms.append((field_path.removeprefix("metadata."), operator != "!=", field_value))
     return terms
 
 
@@ -124,6 +125,7 @@ def _matches(usage: Usage, fields: Sequence[tuple[str, bool, str]]) -> bool:
 
 
 def _not_found(resource: str, group: str, name: str) -> StatusError:
+    """The error 404 of a node or pod without metrics."""
     resource_text = f"{resource}.{group}" if group else resource
     details = {"name": name, **({"group": group} if group else {}), "kind": resource}
     return StatusError(f'{resource_text} "{name}" not found', code=404, reason="NotFound", details=details)

@@ -31,7 +31,7 @@ def _accepts_json(media: str) -> bool:
 
 
 def of_object(json_object: Mapping[str, Any]) -> web.Response:
-    """200 with an object."""
+    """The response 200 with a JSON-ready object."""
     return web.Response(body=msgspec.json.encode(json_object) + b"\n", content_type=JSON)
 
 

@@ -64,9 +64,11 @@ def needs(source: LoadSource, request: CandidateRequest) -> Needs:
         pods = demand.needed_series(demand.cpu_demand(workload), capacity)
     except ValueError as error:
         raise UsageError(f"{error} (--capacity, --slo)") from None
-    most = max(pods.values)
-    if most > MOST_PODS:
-        raise UsageError(f"the load needs up to {most:,} pods of {capacity.ucores / 1e6:g} CPU; state their --capacity")
+    peak_pods = max(pods.values)
+    if peak_pods > MOST_PODS:
+        raise UsageError(
+            f"the load needs up to {peak_pods:,} pods of {capacity.ucores / 1e6:g} CPU; state their --capacity"
+        )
     return Needs(capacity=capacity, pods=pods, slo_ms=request.slo_ms, from_ms=source.from_ms)
 
 
@@ -180,6 +182,7 @@ def _knative_config(source: LoadSource, needed: Needs, request: CandidateRequest
 
 
 def _hindsight(source: LoadSource, needed: Needs) -> Candidate:
+    """The candidate that knows the whole load in advance, as a lower bound; no autoscaler attains it."""
     lead_ms = scalers.lead_ms(_workload(source), source.scenario)
     tick_ms = source.scenario.sync_period_ms
     return Candidate(name="hindsight", policy=lambda: Hindsight(needed.pods, lead_ms, tick_ms), is_attainable=False)

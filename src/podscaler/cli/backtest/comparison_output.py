@@ -59,7 +59,7 @@ def text(comparison_text: ComparisonText, form: str) -> str:
 
 
 def rows(comparison: CandidateComparison) -> list[dict[str, Any]]:
-    """The measures of each candidate; None if one is undefined."""
+    """The measures of each candidate by column; None for one that is undefined."""
     return [_row(candidate_result) for candidate_result in comparison.results]
 
 
@@ -96,7 +96,7 @@ def report_table(comparison_text: ComparisonText) -> ReportTable:
 
 
 def _data(comparison_text: ComparisonText) -> dict[str, Any]:
-    """The comparison as JSON."""
+    """The comparison as JSON-ready data."""
     return {
         "verdict": verdict.sentence(comparison_text.comparison),
         "needed_pods": {
@@ -131,6 +131,7 @@ def _table(comparison_text: ComparisonText) -> str:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """A line of the table: the first cell aligned to the left, the others to the right."""
     name, *numbers = cells
     aligned = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
     return "  ".join([name.ljust(widths[0]), *aligned])

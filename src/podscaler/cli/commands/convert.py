@@ -195,6 +195,7 @@ def _text(document: ManifestDocument, converted: Any, output_format: Format) -> 
 
 
 def _encoded(json_value: Any, output_format: Format) -> bytes:
+    """JSON-ready data in the requested format."""
     if output_format == "yaml":
         return yaml_output.write(json_value, sort_keys=False)
     return json.dumps(json_value, indent=JSON_INDENT, ensure_ascii=False).encode() + b"\n"

@@ -98,7 +98,7 @@ def rescale_line(rescale: DemoRescale) -> str:
 
 
 def summary(story: Story, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The summary as data: the facts of the scenario, and the timeline of replicas."""
+    """The summary as JSON-ready data: the facts of the scenario, and the timeline of replicas."""
     return {
         "scaledUp": story.scaled_up,
         "scaledDown": story.scaled_down,

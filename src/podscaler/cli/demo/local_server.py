@@ -17,6 +17,8 @@ START_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 5.0
 POLL_PERIOD_S = 0.1
 HOST = "127.0.0.1"
+LOG_END_CHARACTERS = 2000
+"""How much of the end of its log is in the error of a program that did not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ async def start(
             await server.end()
             raise
         await server.end()
-    reason = log.read_text(encoding="utf-8", errors="replace").strip()[-2000:]
+    reason = log.read_text(encoding="utf-8", errors="replace").strip()[-LOG_END_CHARACTERS:]
     raise UsageError(f"{program.name} did not start: {reason or 'it wrote nothing'}")
 
 

@@ -146,7 +146,7 @@ def about(events: Iterable[JsonObject], related: AutoscalerObjects) -> Iterable[
 
 
 def _decoded(body: bytes | msgspec.Raw, subject: str) -> dict[str, Any]:
-    """The object in JSON; `subject` is for the message. Raises StatusError."""
+    """The JSON object in a response; `subject` is for the message. Raises StatusError."""
     try:
         return _OBJECT.decode(body)
     except msgspec.DecodeError as error:

@@ -28,7 +28,7 @@ class CapacityFacts:
         namespace: of the autoscaler.
         kubectl_name: the autoscaler in commands, `hpa web`.
         replicas: of the target now.
-        most: maxReplicas.
+        max_replicas: of the autoscaler.
         workload: the target with the requests of a pod; None: not known.
         quotas, limit_ranges: of the namespace; None if they may not be read.
         nodes: None if they may not be read.
@@ -37,7 +37,7 @@ class CapacityFacts:
     namespace: str
     kubectl_name: str
     replicas: int
-    most: int
+    max_replicas: int
     workload: Workload | None
     quotas: Sequence[JsonObject] | None
     limit_ranges: Sequence[JsonObject] | None
@@ -46,7 +46,7 @@ class CapacityFacts:
 
 def check(facts: CapacityFacts) -> Checked:
     """The room in quotas and on nodes for the pods that are missing to maxReplicas."""
-    lines = [("now", f"{facts.replicas} of at most {wording.count(facts.most, 'replica')}")]
+    lines = [("now", f"{facts.replicas} of at most {wording.count(facts.max_replicas, 'replica')}")]
     findings: list[DoctorFinding] = []
     if facts.workload is None:
         lines.append(("", "the requests of a pod are not known"))
@@ -66,7 +66,7 @@ def _quotas(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
     """How many more pods each quota allows, with a finding if that is too few for maxReplicas."""
     if facts.quotas is None:
         return
-    missing = max(facts.most - facts.replicas, 0)
+    missing = max(facts.max_replicas - facts.replicas, 0)
     for quota in facts.quotas:
         spec = quota.get("spec") or {}
         if spec.get("scopes") or spec.get("scopeSelector"):
@@ -113,7 +113,7 @@ def _quota_finding(facts: CapacityFacts, quota: JsonObject, resource: str, room:
     """The finding that a quota has room for too few pods; an error if it has room for none."""
     message = (
         f"ResourceQuota {name_of(quota)} has room for {wording.count(room, 'more pod')} by {resource}, but maxReplicas "
-        f"{facts.most} needs {facts.most - facts.replicas} more"
+        f"{facts.max_replicas} needs {facts.max_replicas - facts.replicas} more"
     )
     fix = f"kubectl -n {facts.namespace} edit resourcequota {name_of(quota)} (raise {resource}), or lower maxReplicas"
     return DoctorFinding(FindingLevel.WARNING if room else FindingLevel.ERROR, Area.CAPACITY, message, fix)
@@ -131,19 +131,23 @@ def _of_limit(
     facts: CapacityFacts, workload: Workload, limit_range: JsonObject, limit: Mapping[str, Any]
 ) -> Iterator[_Judged]:
     """The containers for which a LimitRange allows less than they ask for."""
-    for resource, most in (limit.get("max") or {}).items():
+    for resource, max_quantity in (limit.get("max") or {}).items():
         for container in workload.containers:
             requested_milli = container.amount_milli("limits", resource) or container.amount_milli("requests", resource)
-            if requested_milli is None or requested_milli <= _milli(most):
+            if requested_milli is None or requested_milli <= _milli(max_quantity):
                 continue
             shown = wording.amount(requested_milli, resource)
             message = (
-                f"LimitRange {name_of(limit_range)} allows a container {most} of {resource}, but container "
+                f"LimitRange {name_of(limit_range)} allows a container {max_quantity} of {resource}, but container "
                 f"{container.name} of the pod template asks for {shown}: no pod can be created"
             )
             fix = f"lower {resource} of container {container.name}, or kubectl -n {facts.namespace} edit limitrange "
             finding = DoctorFinding(FindingLevel.ERROR, Area.CAPACITY, message, fix + name_of(limit_range))
-            yield f"limit {name_of(limit_range)}", f"{resource} of {container.name}: {shown}, allowed {most}", finding
+            yield (
+                f"limit {name_of(limit_range)}",
+                f"{resource} of {container.name}: {shown}, allowed {max_quantity}",
+                finding,
+            )
 
 
 def _nodes(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
@@ -156,9 +160,10 @@ def _nodes(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
         f"{len(usable)} of {wording.count(len(facts.nodes), 'node')} usable, room for {room} such pods if empty"
     )
     finding = None
-    if room < facts.most:
+    if room < facts.max_replicas:
         message = (
-            f"the nodes have room for {room} pods of this size if they were empty, but maxReplicas is {facts.most}"
+            f"the nodes have room for {room} pods of this size if they were empty, but maxReplicas is "
+            f"{facts.max_replicas}"
         )
         patch = f"kubectl -n {facts.namespace} patch {facts.kubectl_name} --type merge -p "
         fix = f'add nodes, or lower maxReplicas: {patch}\'{{"spec":{{"maxReplicas":{max(room, 1)}}}}}\''
@@ -167,6 +172,7 @@ def _nodes(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
 
 
 def _is_usable(node: JsonObject) -> bool:
+    """Whether pods can be scheduled to a node: it is ready and not cordoned."""
     conditions = (node.get("status") or {}).get("conditions") or ()
     is_ready = any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
     return is_ready and not (node.get("spec") or {}).get("unschedulable")

@@ -78,6 +78,8 @@ async def timelines(
 
 
 class _Named(msgspec.Struct, frozen=True):
+    """An object, of which only the metadata are read."""
+
     metadata: ObjectMeta = ObjectMeta()
 
 

@@ -237,9 +237,9 @@ def _state_fix(facts: _Facts, state: Health) -> str:
     reference = spec.scale_target_ref
     if state.state is HealthState.AT_MAXIMUM:
         desired_replicas = facts.result.explanation.verdict.wanted if facts.result is not None else None
-        most = max(desired_replicas or 0, spec.max_replicas + 1)
+        raised_maximum = max(desired_replicas or 0, spec.max_replicas + 1)
         patch = f"kubectl -n {namespace} patch {facts.kubectl_name} --type merge -p "
-        return f'if there is room and the load is real: {patch}\'{{"spec":{{"maxReplicas":{most}}}}}\''
+        return f'if there is room and the load is real: {patch}\'{{"spec":{{"maxReplicas":{raised_maximum}}}}}\''
     if state.state is HealthState.DISABLED:
         return f"to hand it back: kubectl -n {namespace} scale {reference.kind.lower()}/{reference.name} --replicas=1"
     if state.state is HealthState.UNKNOWN:
@@ -299,7 +299,7 @@ def _capacity_facts(facts: _Facts) -> CapacityFacts:
         namespace=facts.autoscaler.metadata.namespace,
         kubectl_name=facts.kubectl_name,
         replicas=facts.autoscaler.wire.status.current_replicas if replicas is None else replicas,
-        most=facts.autoscaler.wire.spec.max_replicas,
+        max_replicas=facts.autoscaler.wire.spec.max_replicas,
         workload=_workload(facts),
         quotas=_listed(facts, "ResourceQuota"),
         limit_ranges=_listed(facts, "LimitRange"),

@@ -262,6 +262,7 @@ def _count(replicas: int | None) -> str:
 
 
 def _age(since_ms: int | None, now_ns: int) -> str:
+    """The time since an instant (None: not known) for the table."""
     if since_ms is None:
         return printing.UNKNOWN
     return printing.elapsed(max(now_ns - since_ms * MILLISECOND_NS, 0) // NANOSECONDS)

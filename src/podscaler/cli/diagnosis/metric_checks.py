@@ -135,6 +135,7 @@ def check(facts: MetricFacts, now_ns: int) -> Checked:
 
 
 def _metric_text(step: MetricStep) -> str:
+    """The value of a metric against its target, or why it cannot be read; without the metric's name."""
     if step.failure is not None:
         return f"cannot be read: {step.failure.message}"
     return metric_words.value_and_target(step).removeprefix(f"{metric_words.name(step)} ")
@@ -179,6 +180,7 @@ def _where(service: JsonObject) -> str:
 
 
 def _available(service: JsonObject) -> Mapping[str, Any]:
+    """The condition Available of an APIService as its JSON object; empty if there is none."""
     conditions = (service.get("status") or {}).get("conditions") or ()
     return next((condition for condition in conditions if condition.get("type") == "Available"), {})
 

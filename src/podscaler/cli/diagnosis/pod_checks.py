@@ -104,11 +104,13 @@ def _killed(pod: JsonObject, now_ns: int, separator: str = "") -> str:
 
 
 def _containers(pod: JsonObject) -> list[Mapping[str, Any]]:
+    """The statuses of a pod's containers as JSON objects, init containers first."""
     status = pod.get("status") or {}
     return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
 
 
 def _condition(pod: JsonObject, kind: str) -> Mapping[str, Any]:
+    """The condition of a pod of that type as its JSON object; empty if there is none."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return next((condition for condition in conditions if condition.get("type") == kind), {})
 

@@ -31,9 +31,9 @@ _SUFFIXES = (".jsonl", ".jsonl.gz")
 class ReplicaPoint(NamedTuple):
     """One sync: its instant in ns, the replicas of the target, and what the metrics wanted; None: not known."""
 
-    at: int
+    at_ns: int
     replicas: int | None
-    wanted: int | None
+    desired: int | None
 
 
 @dataclass(slots=True)
@@ -154,33 +154,33 @@ def plot(points: Sequence[ReplicaPoint]) -> Iterator[str]:
     if len(shown) < 2:
         return
     columns = _columns(shown)
-    most = max(max(replicas, desired or 0) for replicas, desired in columns) or 1
-    height = min(PLOT_HEIGHT, most)
-    width = len(str(most))
+    highest = max(max(replicas, desired or 0) for replicas, desired in columns) or 1
+    height = min(PLOT_HEIGHT, highest)
+    width = len(str(highest))
     yield f"Replicas ({REPLICAS_SIGN}) and what the metrics wanted ({WANTED_SIGN})"
     for row in range(height, 0, -1):
         label = ""
         if row == height:
-            label = str(most)
+            label = str(highest)
         elif row == 1:
-            label = str(-(-most // height))  # rounded up
-        signs = "".join(_sign(column, row, most / height) for column in columns)
+            label = str(-(-highest // height))  # rounded up
+        signs = "".join(_sign(column, row, highest / height) for column in columns)
         yield f"  {label:>{width}} |{signs}".rstrip()
-    begin, end = wording.clock_time(shown[0].at), wording.clock_time(shown[-1].at)
+    begin, end = wording.clock_time(shown[0].at_ns), wording.clock_time(shown[-1].at_ns)
     end_width = max(len(columns) + 1 - len(begin), len(end) + 1)
     yield f"  {'':>{width}} {begin}{end:>{end_width}}"
 
 
 def _columns(points: Sequence[ReplicaPoint]) -> list[tuple[int, int | None]]:
     """The latest replicas, and what the metrics wanted (None: not known), of each of PLOT_WIDTH slices of time."""
-    begin_ns, span_ns = points[0].at, max(points[-1].at - points[0].at, 1)
+    begin_ns, span_ns = points[0].at_ns, max(points[-1].at_ns - points[0].at_ns, 1)
     columns: list[tuple[int, int | None]] = []
     index = 0
     for column in range(PLOT_WIDTH):
         end_ns = begin_ns + span_ns * (column + 1) // PLOT_WIDTH
-        while index + 1 < len(points) and points[index + 1].at <= end_ns:
+        while index + 1 < len(points) and points[index + 1].at_ns <= end_ns:
             index += 1
-        columns.append((points[index].replicas or 0, points[index].wanted))
+        columns.append((points[index].replicas or 0, points[index].desired))
     return columns
 
 

@@ -89,9 +89,9 @@ def _of_recording(path: str, request: ExplainRequest, since_ns: int) -> "Autosca
     from podscaler.cli.diagnosis.cluster_timeline import AutoscalerTimeline
 
     track = recorded_timeline.read(path, request)
-    to_ns = track.points[-1].at
+    to_ns = track.points[-1].at_ns
     from_ns = to_ns - since_ns
-    points = [point for point in track.points if point.at >= from_ns]
+    points = [point for point in track.points if point.at_ns >= from_ns]
     return AutoscalerTimeline(
         track.autoscaler, from_ns, to_ns, timeline_entries.in_order(track.entries, from_ns), points
     )
@@ -116,6 +116,7 @@ async def _print_cluster(
 
 
 def _shown(timeline: "AutoscalerTimeline", output: str) -> str:
+    """The timeline in the output format: `json` or text."""
     if output == "json":
         return msgspec.json.format(msgspec.json.encode(timeline), indent=2).decode()
     return "\n".join(_lines(timeline))

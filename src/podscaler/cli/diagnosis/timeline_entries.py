@@ -86,6 +86,7 @@ def _subject(obj: JsonObject) -> str:
 
 
 def _creation(obj: JsonObject) -> Iterator[TimelineEntry]:
+    """The entry of an object's creation; none if its time is not known."""
     created_at = events.instant_ns(obj.get("metadata", {}).get("creationTimestamp"))
     if created_at is not None:
         yield TimelineEntry(created_at, EntryKind.CREATED, _subject(obj), "created")

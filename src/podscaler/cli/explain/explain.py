@@ -115,6 +115,7 @@ def _is_given(ctx: click.Context, name: str) -> bool:
 
 
 def _from_recording(recording: str, request: ExplainRequest) -> ExplainResult:
+    """The explanation from a recording: a path, or STANDARD for standard input."""
     origin = "standard input" if recording == STANDARD else recording
     with recordings.reading(recording) as source:
         return explain_recording.answer(recordings.read_lines(source), request, origin=origin)
@@ -138,11 +139,11 @@ class _Cluster:
 
 def _given_flags(ctx: click.Context, settings: ControllerSettings) -> dict[str, Any]:
     """The values of the flags of decisions that are on the command line, as recordings have them."""
-    values = {"algorithm": settings.algorithm, "emulate": settings.emulate, **settings.flags}
+    flag_values = {"algorithm": settings.algorithm, "emulate": settings.emulate, **settings.flags}
     names = [
         option.name for option in flags.DECISION_OPTIONS if option.name not in ("history-namespace", "autoscaler-kinds")
     ]
-    return {name: values[name] for name in names if _is_given(ctx, name)}
+    return {name: flag_values[name] for name in names if _is_given(ctx, name)}
 
 
 def _from_cluster(request: ExplainRequest, cluster: _Cluster) -> ExplainResult:
@@ -199,6 +200,7 @@ def _data(explain_result: ExplainResult, form: str) -> str:
 
 
 def _dumped(fields: Any, form: str) -> str:
+    """JSON-ready fields as YAML or JSON."""
     if form == "yaml":
         return str(yaml.safe_dump(fields, sort_keys=False, allow_unicode=True))
     return json.dumps(fields, indent=2, ensure_ascii=False)

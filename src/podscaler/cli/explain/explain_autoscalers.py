@@ -32,10 +32,14 @@ NAMES_SHOWN = 10
 
 
 class _Meta(msgspec.Struct, frozen=True):
+    """The field of the metadata that is read."""
+
     uid: str = ""
 
 
 class _Object(msgspec.Struct):
+    """An object, of which only the uid is read."""
+
     metadata: _Meta = _Meta()
 
 

@@ -125,14 +125,14 @@ class AssumedController:
 
     Attributes:
         leases: the namespace of the Leases, and the name of the election.
-        given: the flags of decisions on the command line (values as in recordings); they replace those that the
+        given_flags: the flags of decisions on the command line (values as in recordings); they replace those that the
             controller published.
     """
 
     settings: ControllerSettings
     history: HistorySource
     leases: tuple[str, str] = (lease.NAMESPACE, lease.NAME)
-    given: Mapping[str, Any] = field(default_factory=dict)
+    given_flags: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Summary(NamedTuple):
@@ -177,10 +177,10 @@ async def all_sentences(
                 effective = await finder.find(everywhere.writes.get(autoscaler.metadata.uid))
                 explainer = AutoscalerExplainer(cluster, neighbourhood, effective)
                 try:
-                    result = await explainer.answer(request, autoscaler)
+                    explained = await explainer.answer(request, autoscaler)
                 except (StatusError, UsageError) as error:
                     return Summary("/".join(autoscaler.key), f"{'/'.join(autoscaler.key)} cannot be explained: {error}")
-                return Summary(result.explanation.autoscaler, result.explanation.summary, effective.assumption)
+                return Summary(explained.explanation.autoscaler, explained.explanation.summary, effective.assumption)
 
         summaries = []
         for autoscalers in everywhere.by_namespace():
@@ -243,7 +243,7 @@ class SettingsFinder:
         Args:
             write: the last write of the autoscaler's status; None if that is not known.
         """
-        assumed, given_flags = self._controller.settings.decision, self._controller.given
+        assumed, given_flags = self._controller.settings.decision, self._controller.given_flags
         writer = write.manager if write else ""
         if not writer or writer.startswith(installation.MANAGER):
             namespace = self._controller.settings.settings_namespace
@@ -264,6 +264,7 @@ class SettingsFinder:
     async def _once(
         self, name: str, request: Callable[[], Coroutine[Any, Any, EffectiveSettings | None]]
     ) -> EffectiveSettings | None:
+        """The result of a request, which is sent once for each name."""
         if name not in self._reads:
             self._reads[name] = asyncio.ensure_future(request())
         return await self._reads[name]
@@ -345,6 +346,7 @@ class Neighbourhood:
         return [pod for pod in await self._pods[rules.version] if selector.matches(pod.facts.labels)]
 
     async def _read_pods(self, namespace: str, selector: str, rules: Emulation) -> list[CachedPod]:
+        """The pods of a namespace that match the selector text; empty for all."""
         query = [("labelSelector", selector)] if selector else []
         path = "/api/v1" + urls.path("namespaces", namespace, "pods")
         return await all_pages.read(self._client, replace(observed_objects.pods(rules), path=path, query=query))
@@ -431,6 +433,7 @@ class AutoscalerExplainer:
         )
 
     async def _leases(self, namespace: str, election: str) -> list[Lease]:
+        """The Leases of an election in a namespace."""
         query = [("labelSelector", f"{lease.ELECTION}={election}")]
         source = WatchSource(lease.path(namespace), lease.RESOURCE, lease.read, query)
         return await all_pages.read(self._client, source)

@@ -132,7 +132,8 @@ def distinct_names(keys: Sequence[str]) -> list[str]:
 
 def _with_kind(key: Key) -> Key:
     """The key with the kind in the name; that of a PodAutoscaler has it in any case."""
-    return key if autoscaler_kinds.of_key(key) is not HPA else (key[0], f"{HPA.flag}/{key[1]}")
+    namespace, name = key
+    return key if autoscaler_kinds.of_key(key) is not HPA else (namespace, f"{HPA.flag}/{name}")
 
 
 def parse_time(time_text: str) -> int:

@@ -33,10 +33,11 @@ _COLUMNS: tuple[tuple[str, Callable[["CandidateSummary"], str]], ...] = (
 
 def progress_printer() -> "Callable[[FleetProgress], None]":
     """A bar on a terminal; elsewhere a line for each tenth, both on standard error."""
-    return _bar if sys.stderr.isatty() else _Lines()
+    return _draw_bar if sys.stderr.isatty() else _Lines()
 
 
-def _bar(progress: "FleetProgress") -> None:
+def _draw_bar(progress: "FleetProgress") -> None:
+    """Draw the progress bar on standard error, over the previous one."""
     filled = _BAR_WIDTH * progress.done // max(progress.partitions, 1)
     bar = "#" * filled + "." * (_BAR_WIDTH - filled)
     click.echo(f"\r[{bar}] {_progress_text(progress)}", err=True, nl=progress.done == progress.partitions)
@@ -85,6 +86,7 @@ def _data(fleet_summary: "FleetSummary", folder: str) -> dict[str, Any]:
 
 
 def _line(cells: list[str], widths: list[int]) -> str:
+    """A line of the table: the first cell aligned to the left, the others to the right."""
     name, *numbers = cells
     aligned = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
     return "  ".join([name.ljust(widths[0]), *aligned]) + "\n"

@@ -60,7 +60,10 @@ def command(ctx: click.Context, /, *, files: Sequence[str], output: str, **optio
 
 
 def _is_live(files: Sequence[str], options: dict[str, Any]) -> bool:
-    """Whether a cluster is read: with --live, --kubeconfig, --context or -A. Raises UsageError."""
+    """Whether a cluster is read: with --live, --kubeconfig, --context or -A, which `options` has by click's names.
+
+    Raises UsageError.
+    """
     is_live = bool(options["live"] or options["kubeconfig"] or options["context"] or options["all_namespaces"])
     if not is_live and not files:
         raise UsageError("nothing to check: give files or folders, '-' for standard input, or --live for a cluster")

@@ -83,7 +83,7 @@ def data(report: Report, form: str) -> str:
 
 
 def _entry(finding: Finding) -> dict[str, Any]:
-    """One finding as data, without empty fields."""
+    """One finding as JSON-ready data, without empty fields."""
     fields: dict[str, Any] = {
         "rule": finding.rule.id,
         "name": finding.rule.name,

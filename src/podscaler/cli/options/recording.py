@@ -56,7 +56,7 @@ record_options = flag_group(
 
 
 def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> RecordFile | None:
-    """The file for the values of `record_options`, not opened yet; None if nothing is recorded."""
+    """The file for the values of `record_options` (by click's names), not opened yet; None if nothing is recorded."""
     path: Path | None = options["record"]
     if path is None:
         return None

@@ -197,45 +197,45 @@ def parse_settings(options: Mapping[str, Any]) -> ControllerSettings:
 
     Raises UsageError for values that no controller can work with.
     """
-    values = {option.name: options[option.name.replace("-", "_")] for option in OPTIONS}
-    if values[CONCURRENT] < 1:
-        raise UsageError(f"{CONCURRENT} must be greater than 0, but got {values[CONCURRENT]}")
-    period_ns = values[SYNC_PERIOD]
+    flag_values = {option.name: options[option.name.replace("-", "_")] for option in OPTIONS}
+    if flag_values[CONCURRENT] < 1:
+        raise UsageError(f"{CONCURRENT} must be greater than 0, but got {flag_values[CONCURRENT]}")
+    period_ns = flag_values[SYNC_PERIOD]
     if period_ns is None:
-        period_ns = SYNC_PERIODS_NS[values["algorithm"]]
+        period_ns = SYNC_PERIODS_NS[flag_values["algorithm"]]
     if period_ns <= 0:
         raise UsageError(f"{SYNC_PERIOD} must be greater than 0, but got {duration.text(period_ns)}")
-    if values["status-period"] < 0:
-        raise UsageError(f"status-period must not be negative, but got {duration.text(values['status-period'])}")
+    if flag_values["status-period"] < 0:
+        raise UsageError(f"status-period must not be negative, but got {duration.text(flag_values['status-period'])}")
     return ControllerSettings(
-        concurrent_syncs=values[CONCURRENT],
+        concurrent_syncs=flag_values[CONCURRENT],
         sync_period_ns=period_ns,
-        downscale_stabilization_ns=values[f"{PREFIX}downscale-stabilization"],
-        tolerance=values[f"{PREFIX}tolerance"],
-        cpu_initialization_period_ns=values[f"{PREFIX}cpu-initialization-period"],
-        initial_readiness_delay_ns=values[f"{PREFIX}initial-readiness-delay"],
-        gates=feature_gates.parse(",".join(values["feature-gates"])),
-        emulate=values["emulate"],
-        algorithm=values["algorithm"],
-        upscale_delay_ns=values[f"{PREFIX}upscale-delay"],
-        downscale_delay_ns=values[f"{PREFIX}downscale-delay"],
-        history_namespace=values["history-namespace"] if values["history"] == CLUSTER else None,
-        settings_namespace=values["history-namespace"],
-        status_period_ns=values["status-period"],
-        reacts=bool(values["react-to-changes"]),
-        kinds=values["autoscaler-kinds"],
-        metric_sources=values["metric-sources"],
-        metric_source_folder=values["metric-source-folder"],
-        heapster=None if values[REST_CLIENTS] else _heapster(values),
+        downscale_stabilization_ns=flag_values[f"{PREFIX}downscale-stabilization"],
+        tolerance=flag_values[f"{PREFIX}tolerance"],
+        cpu_initialization_period_ns=flag_values[f"{PREFIX}cpu-initialization-period"],
+        initial_readiness_delay_ns=flag_values[f"{PREFIX}initial-readiness-delay"],
+        gates=feature_gates.parse(",".join(flag_values["feature-gates"])),
+        emulate=flag_values["emulate"],
+        algorithm=flag_values["algorithm"],
+        upscale_delay_ns=flag_values[f"{PREFIX}upscale-delay"],
+        downscale_delay_ns=flag_values[f"{PREFIX}downscale-delay"],
+        history_namespace=flag_values["history-namespace"] if flag_values["history"] == CLUSTER else None,
+        settings_namespace=flag_values["history-namespace"],
+        status_period_ns=flag_values["status-period"],
+        reacts=bool(flag_values["react-to-changes"]),
+        kinds=flag_values["autoscaler-kinds"],
+        metric_sources=flag_values["metric-sources"],
+        metric_source_folder=flag_values["metric-source-folder"],
+        heapster=None if flag_values[REST_CLIENTS] else _heapster(flag_values),
     )
 
 
-def _heapster(values: Mapping[str, Any]) -> HeapsterService:
-    """Where Heapster is reached, by the values of the flags by their names."""
+def _heapster(flag_values: Mapping[str, Any]) -> HeapsterService:
+    """Where Heapster is reached, from the values of all flags by their names (`heapster-port`)."""
     return HeapsterService(
-        namespace=values["heapster-namespace"],
-        name=values["heapster-service"],
-        scheme=values["heapster-scheme"],
-        port=values["heapster-port"] or "",
-        url=values["heapster-url"] or "",
+        namespace=flag_values["heapster-namespace"],
+        name=flag_values["heapster-service"],
+        scheme=flag_values["heapster-scheme"],
+        port=flag_values["heapster-port"] or "",
+        url=flag_values["heapster-url"] or "",
     )

@@ -84,6 +84,7 @@ def chunks(request: RangeRequest) -> list[tuple[float, float]]:
 
 
 def _points_of(series: Sequence[PromSeries], request: RangeRequest) -> Sequence[tuple[float, str]]:
+    """The points (instant in seconds, value as text) of the only series; empty if there is none. Raises UsageError."""
     if len(series) > 1:
         raise UsageError(f"the query {request.query} has {len(series)} series; aggregate them to one, as with sum()")
     return series[0].points if series else []

@@ -35,6 +35,11 @@ TAB_COLUMNS = {
     "conditions": ("TYPE", "STATUS", "AGE", "REASON", "MESSAGE"),
 }
 
+METRICS_WIDTH = 40
+"""The most characters of the metrics in the first line."""
+_MIN_PLOT_WIDTH = 20
+_MINUTE_MS = 60_000
+
 TabRow = tuple[str, ...]
 
 
@@ -128,7 +133,7 @@ class DetailScreen(Screen[None]):
                 f"{row.namespace}/{row.name}",
                 f"{list_rows.SEVERITY_SIGNS[row.severity]} {row.state}",
                 f"{row.target}  {list_rows.replicas_text(row)} replicas ({row.min}-{row.max})",
-                list_rows.metrics_text(row.metrics, 40),
+                list_rows.metrics_text(row.metrics, METRICS_WIDTH),
             ]
         )
         lines = [first_line, row.reason, *detail.notes]
@@ -138,13 +143,13 @@ class DetailScreen(Screen[None]):
 
     def _show_plots(self, detail: Detail) -> None:
         """Show the plots of the chosen span."""
-        width = max(self.size.width - 2, 20)
-        window = TimeWindow(detail.timeline.at, detail.now - self._range_min * 60_000, detail.now)
+        width = max(self.size.width - 2, _MIN_PLOT_WIDTH)
+        window = TimeWindow(detail.timeline.at, detail.now - self._range_min * _MINUTE_MS, detail.now)
         plots_text = replicas_plot(detail.timeline, window, width)
         for metric in detail.timeline.metrics:
             plots_text.append("\n")
             plots_text.append_text(metric_plot(metric, window, width))
-        span = list_rows.age(self._range_min * 60_000)
+        span = list_rows.age(self._range_min * _MINUTE_MS)
         plots_text.append(f"\n{f'{span} ago':<{width - 3}}now", style="bright_black")
         if not detail.timeline.at and detail.since_reason:
             plots_text.append(f"\n{plain(detail.since_reason)}")

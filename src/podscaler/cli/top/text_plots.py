@@ -53,7 +53,7 @@ class Cell(NamedTuple):
 class TimeWindow(NamedTuple):
     """The instants of all series, in milliseconds and ascending, and the range that a plot shows."""
 
-    at: Sequence[int]
+    at_ms: Sequence[int]
     from_ms: int
     to_ms: int
 
@@ -119,7 +119,7 @@ def _columns(window: TimeWindow, count: int) -> list[list[int]]:
     span_ms = max(window.to_ms - window.from_ms, 1)
     columns: list[list[int]] = [[] for _ in range(max(count, 1))]
     latest_index: int | None = None
-    for index, at_ms in enumerate(window.at):
+    for index, at_ms in enumerate(window.at_ms):
         if at_ms < window.from_ms:
             latest_index = index
         elif at_ms <= window.to_ms:
@@ -141,7 +141,7 @@ def _draw(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], series: Te
     """Put the values of each column on the canvas: all rows from the smallest one to the largest one."""
     cell = Cell(series.sign, series.style)
     previous_row: int | None = None
-    for x, column in enumerate(columns):
+    for column_index, column in enumerate(columns):
         values = _values_of_column(series.values, column)
         if not values:
             previous_row = None
@@ -152,14 +152,14 @@ def _draw(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], series: Te
         elif previous_row is not None:  # steps are joined, so that a jump is a line
             bottom_row, top_row = min(bottom_row, previous_row), max(top_row, previous_row)
         for row in range(bottom_row, top_row + 1):
-            canvas[row][x] = cell
+            canvas[row][column_index] = cell
         previous_row = scale.row(values[-1])
 
 
 def _draw_band(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], band: TextBand, scale: _Scale) -> None:
     """Put a band on the canvas: the rows of each column from its lowest value to its highest one."""
-    for x, column in enumerate(columns):
+    for column_index, column in enumerate(columns):
         low, high = _values_of_column(band.low, column), _values_of_column(band.high, column)
         if low and high:
             for row in range(scale.row(min(low)), scale.row(max(high)) + 1):
-                canvas[row][x] = Cell(band.sign, band.style)
+                canvas[row][column_index] = Cell(band.sign, band.style)

@@ -120,8 +120,8 @@ def _replicas(present_part: AutoscalerPart, other_parts: Sequence[AutoscalerPart
     lines = []
     for autoscaler_part, color in zip((present_part, *other_parts), ("gray", "green"), strict=False):
         plot = next(plot for plot in autoscaler_part.plots if plot.has_decisions)
-        ready = next(series for series in plot.series if series.label == "ready pods")
+        ready_pods = next(series for series in plot.series if series.label == "ready pods")
         label = autoscaler_part.autoscaler.rpartition(", ")[2]
-        lines.append(PlotSeries(label=label, values=ready.values, color=color, keeps_changes=True))  # type: ignore[arg-type] # a SeriesColor
+        lines.append(PlotSeries(label=label, values=ready_pods.values, color=color, keeps_changes=True))  # type: ignore[arg-type] # a SeriesColor
     at_s = next(plot for plot in present_part.plots if plot.has_decisions).at_s
     return TimePlot(title="Ready pods", unit="", at_s=at_s, series=tuple(lines))

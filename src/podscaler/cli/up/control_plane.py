@@ -441,6 +441,7 @@ class ControlPlane:
         self._parts.append(asyncio.create_task(supervision.keep_running(name, run_part, self._clock), name=name))
 
     async def _end_parts(self) -> None:
+        """Cancel the tasks of all parts, and wait for their end."""
         for task in self._parts:
             task.cancel()
         await asyncio.gather(*self._parts, return_exceptions=True)

@@ -43,16 +43,22 @@ UPDATE_ATTEMPTS = 4
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    """The fields of a ConfigMap's metadata that are read."""
+
     labels: dict[str, str] | None = None
     resource_version: str = ""
 
 
 class _ConfigMap(msgspec.Struct):
+    """A ConfigMap as the API server returns it; `data` is the records by the key of the autoscaler."""
+
     metadata: _Meta
     data: dict[str, str] | None = None
 
 
 class _Written(msgspec.Struct):
+    """The response to a write, of which only the new resourceVersion is read."""
+
     metadata: _Meta = _Meta()
 
 

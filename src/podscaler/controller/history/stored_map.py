@@ -214,6 +214,7 @@ class StoredMap:
         return record
 
     def _log_full(self) -> None:
+        """Note that the ConfigMap is full, and log it the first time."""
         if not self.is_full:
             log.warning("the ConfigMap %s is full; the histories of some autoscalers end with the process", self.name)
         self.is_full = True

@@ -53,18 +53,24 @@ _INTERVALS = 101
 
 
 class _Entry(msgspec.Struct, gc=False, rename="camel"):
+    """The fields of an element of metadata.managedFields that are read."""
+
     manager: str = ""
     subresource: str = ""
     time: str | None = None
 
 
 class _Meta(msgspec.Struct, gc=False, rename="camel"):
+    """The fields of an autoscaler's metadata that are read."""
+
     namespace: str = ""
     name: str = ""
     managed_fields: list[_Entry] | None = None
 
 
 class _Managed(msgspec.Struct, gc=False):
+    """An autoscaler, of which only the metadata are read."""
+
     metadata: _Meta
 
 
@@ -165,7 +171,7 @@ class OtherControllers:
         own_write_ns = max((write.at_ns for write in writes if write.manager == self._own), default=0)
         for write in writes:
             if write.manager != self._own and not write.manager.startswith(BY_HAND):
-                self._wrote(status_writers, write, own_write_ns)
+                self._note_write(status_writers, write, own_write_ns)
 
     def forget(self, key: Key) -> None:
         """The autoscaler was deleted."""
@@ -175,7 +181,7 @@ class OtherControllers:
     def release(self, key: Key) -> None:
         """Another process manages the autoscaler: the last result of `competing` does not count any more."""
         self._managed.discard(key)
-        self._keep(key, ())
+        self._keep_names(key, ())
 
     async def note_listed(self) -> None:
         """All autoscalers have been listed: later writes count from when they are observed."""
@@ -199,7 +205,7 @@ class OtherControllers:
         now_s = self._clock.monotonic_s()
         names = sorted(name for name, manager in managers.items() if self._is_at_work(name, manager, now_s, has_change))
         self._managed.add(key)
-        self._keep(key, tuple(names))
+        self._keep_names(key, tuple(names))
         return ", ".join(names)
 
     def find_status_writer(self, key: Key) -> str:
@@ -220,7 +226,7 @@ class OtherControllers:
         """Whether every managed autoscaler has another controller, and there is at least one autoscaler."""
         return bool(self._managed) and len(self._competing_by_key) == len(self._managed)
 
-    def _keep(self, key: Key, names: tuple[str, ...]) -> None:
+    def _keep_names(self, key: Key, names: tuple[str, ...]) -> None:
         """Remember the other controllers of an autoscaler, and count their names."""
         earlier_names = self._competing_by_key.pop(key, ())
         if names:
@@ -248,11 +254,12 @@ class OtherControllers:
         return silent_since_s is None or now_s - silent_since_s < self._silence_s(manager)
 
     def _silence_s(self, manager: str) -> float:
+        """After how many seconds without a write a manager counts as stopped."""
         if intervals_s := self._intervals_s.get(manager):
             return max(SILENCE_S, PERIODS * statistics.median(intervals_s))
         return RECENT_S if manager == BUILT_IN and self._built_in is _Life.ALIVE else SILENCE_S
 
-    def _wrote(self, status_writers: _Written, write: StatusWrite, own_write_ns: int) -> None:
+    def _note_write(self, status_writers: _Written, write: StatusWrite, own_write_ns: int) -> None:
         """Take note of a manager's status write; `own_write_ns` is the time of our own last write (0: none)."""
         now_s, earlier_write = self._clock.monotonic_s(), status_writers.managers.get(write.manager)
         if earlier_write is None:

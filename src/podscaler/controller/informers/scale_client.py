@@ -58,12 +58,14 @@ class ScaleTarget:
     @property
     def subject(self) -> str:
         """Resource and name, for error messages."""
-        return f"{self.mapping.plural} {self.key[1]}"
+        _, name = self.key
+        return f"{self.mapping.plural} {name}"
 
     @property
     def reference(self) -> str:
         """For the log: `<kind>/<namespace>/<name>`."""
-        return f"{self.kind}/{self.key[0]}/{self.key[1]}"
+        namespace, name = self.key
+        return f"{self.kind}/{namespace}/{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,9 @@ class ScaleClient:
         raise first_error or StatusError("unrecognized resource", code=0)
 
     async def _request(self, mapping: RESTMapping, key: Key) -> Scale:
+        _, name = key
         async with self._away():
-            return await self._get(_path(mapping, key), f"{mapping.plural} {key[1]}")
+            return await self._get(_path(mapping, key), f"{mapping.plural} {name}")
 
     async def _resources(self, reference: CrossVersionObjectReference) -> list[RESTMapping]:
         """One mapping for each resource: the preferred version serves the scale of all."""
@@ -169,5 +172,6 @@ class ScaleClient:
 
 
 def _path(mapping: RESTMapping, key: Key) -> str:
+    namespace, name = key
     prefix = urls.group_version(mapping.group, mapping.version)
-    return prefix + urls.path("namespaces", key[0], mapping.plural, urls.object_name(key[1]), "scale")
+    return prefix + urls.path("namespaces", namespace, mapping.plural, urls.object_name(name), "scale")

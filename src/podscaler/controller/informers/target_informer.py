@@ -39,6 +39,8 @@ Resource = tuple[str, str]
 
 
 class _Meta(Wire, frozen=True):
+    """The fields of a workload's metadata that are read."""
+
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -47,15 +49,21 @@ class _Meta(Wire, frozen=True):
 
 
 class _Spec(Wire, frozen=True):
+    """The fields of a workload's spec that are read; `selector` is a LabelSelector as its JSON object."""
+
     replicas: int = 1
     selector: dict[str, Any] | None = None
 
 
 class _Status(Wire, frozen=True):
+    """The fields of a workload's status that are read."""
+
     replicas: int = 0
 
 
 class _Workload(Wire, frozen=True):
+    """A workload (a Deployment, a ReplicationController, ...) as watches return it."""
+
     metadata: _Meta = field(default_factory=_Meta)
     spec: _Spec = field(default_factory=_Spec)
     status: _Status = field(default_factory=_Status)
@@ -65,10 +73,12 @@ _DECODER = msgspec.json.Decoder(_Workload)
 
 
 def _by_object(selector: dict[str, Any] | None) -> str:
+    """The text of a LabelSelector, which is its JSON object; None selects nothing."""
     return str(selectors.from_label_selector(selector))
 
 
 def _by_labels(selector: dict[str, Any] | None) -> str:
+    """The text of a selector that is a map of labels, as a ReplicationController has it."""
     return str(selectors.from_labels(selector or {}))
 
 

@@ -48,6 +48,8 @@ class LeaderElectionRecord(msgspec.Struct, frozen=True):
 
 
 class _Spec(Wire, frozen=True):
+    """The spec of a coordination.k8s.io/v1 Lease."""
+
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     acquire_time: str | None = None

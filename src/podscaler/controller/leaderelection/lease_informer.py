@@ -99,25 +99,25 @@ class LeaseInformer:
             return
         for lease_json in page.items or ():
             try:
-                self._note(lease.read(lease_json))
+                self._note_lease(lease.read(lease_json))
             except msgspec.DecodeError as error:
                 raise StatusError(f"a Lease cannot be read: {error}", code=0) from error
 
     def added(self, new_lease: Lease) -> None:
         """The watch reports a new Lease."""
-        self._note(new_lease)
+        self._note_lease(new_lease)
 
     def updated(self, old: Lease, new: Lease) -> None:
         """The watch reports a newer version of a Lease."""
         del old
-        self._note(new)
+        self._note_lease(new)
 
     def deleted(self, deleted_lease: Lease) -> None:
         """The watch reports that a Lease was deleted."""
         self.forget(deleted_lease.metadata.name)
         self._changed.set()
 
-    def _note(self, latest: Lease) -> None:
+    def _note_lease(self, latest: Lease) -> None:
         """Take the latest version of a Lease; its record's age counts from now if the record or the shards changed."""
         name = latest.metadata.name
         observed = self._observed.get(name)

@@ -36,14 +36,14 @@ class MemberView(NamedTuple):
         holders: the identity of the holder by shard; a holder that is no member is about to stop.
         free_s: for how many seconds each shard without a holder has had none.
         members: the identities of all live members, our own included.
-        kept: the shards that we acquired by rule 3 less than a lease duration ago.
+        kept_shards: the shards that we acquired by rule 3 less than a lease duration ago.
     """
 
     shards: int
     holders: Mapping[int, str]
     free_s: Mapping[int, float]
     members: frozenset[str]
-    kept: frozenset[int] = frozenset()
+    kept_shards: frozenset[int] = frozenset()
 
 
 def shard_of(key: Key, shards: int) -> int:
@@ -58,8 +58,8 @@ def quotas(view: MemberView) -> dict[str, int]:
     """The quota of each member (rule 1)."""
     shard_counts = Counter(view.holders.values())
     ranked = sorted(view.members, key=lambda member: (-shard_counts[member], member))
-    least, more = divmod(view.shards, len(ranked))
-    return {member: least + (rank < more) for rank, member in enumerate(ranked)}
+    equal_share, remainder = divmod(view.shards, len(ranked))
+    return {member: equal_share + (rank < remainder) for rank, member in enumerate(ranked)}
 
 
 def claims(view: MemberView, me: str, patience_s: float) -> list[int]:
@@ -78,7 +78,9 @@ def abandoned(view: MemberView, patience_s: float) -> list[int]:
 
 def surplus(view: MemberView, me: str) -> list[int]:
     """The shards that a member should release (rule 4)."""
-    own_shards = sorted(shard for shard, holder in view.holders.items() if holder == me and shard not in view.kept)
+    own_shards = sorted(
+        shard for shard, holder in view.holders.items() if holder == me and shard not in view.kept_shards
+    )
     return own_shards[min(quotas(view)[me], len(own_shards)) :]
 
 

@@ -78,12 +78,14 @@ def parse(kinds_text: str) -> tuple[AutoscalerKind, ...]:
 
 def of_key(key: Key) -> AutoscalerKind:
     """The kind of the autoscaler that has the key."""
-    return POD_AUTOSCALER if key[1].startswith(POD_AUTOSCALER.prefix) else HPA
+    _, name = key
+    return POD_AUTOSCALER if name.startswith(POD_AUTOSCALER.prefix) else HPA
 
 
 def object_key(key: Key) -> Key:
     """Namespace and name of the object that has the key."""
-    return key[0], key[1].removeprefix(of_key(key).prefix)
+    namespace, name = key
+    return namespace, name.removeprefix(of_key(key).prefix)
 
 
 def described(key: Key) -> str:

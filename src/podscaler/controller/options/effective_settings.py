@@ -40,6 +40,8 @@ _GATES = "feature-gates"
 
 
 class _Published(msgspec.Struct):
+    """The settings as the controller publishes them: the value of the key SETTINGS."""
+
     version: str
     manager: str
     emulate: str
@@ -47,19 +49,27 @@ class _Published(msgspec.Struct):
 
 
 class _Container(msgspec.Struct):
+    """The command line of a container."""
+
     command: list[str] = []
     args: list[str] = []
 
 
 class _PodSpec(msgspec.Struct):
+    """The fields of a pod's spec that are read."""
+
     containers: list[_Container] = []
 
 
 class _Pod(msgspec.Struct):
+    """A pod, of which only the containers' command lines are read."""
+
     spec: _PodSpec
 
 
 class _Pods(msgspec.Struct):
+    """The response to a list of pods."""
+
     items: list[_Pod] = []
 
 

@@ -26,10 +26,14 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class _WrittenMeta(msgspec.Struct, rename="camel"):
+    """The field of the metadata that is read."""
+
     resource_version: str = ""
 
 
 class _Written(msgspec.Struct):
+    """The response to a write of the status, of which only the new resourceVersion is read."""
+
     metadata: _WrittenMeta
 
 

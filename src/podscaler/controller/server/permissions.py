@@ -155,10 +155,14 @@ def needed(settings: ControllerSettings) -> tuple[Permission, ...]:
 
 
 class _Allowed(msgspec.Struct):
+    """The status of a SelfSubjectAccessReview."""
+
     allowed: bool = False
 
 
 class _Review(msgspec.Struct):
+    """The response to a SelfSubjectAccessReview."""
+
     status: _Allowed
 
 

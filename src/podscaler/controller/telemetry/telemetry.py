@@ -314,6 +314,7 @@ def _histogram(name: str, help_text: str, registry: CollectorRegistry) -> Histog
 
 
 def _gauge(name: str, help_text: str, gauge_value: float) -> GaugeMetricFamily:
+    """A gauge of the work queue, as client-go names and labels it."""
     family = GaugeMetricFamily(f"workqueue_{name}", f"[BETA] {help_text}", labels=["name"])
     family.add_metric([QUEUE], gauge_value)
     return family

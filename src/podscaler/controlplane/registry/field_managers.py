@@ -189,7 +189,7 @@ def set_entries(obj: Object, entries: Sequence[Any] | None) -> None:
 
 
 def validate_entries(entries: Sequence[Mapping[str, Any]] | None) -> list[FieldError]:
-    """The field errors of managers and subresources in entries that a client sent; empty for valid ones."""
+    """The field errors of managers and subresources in managedFields that a client sent; empty for valid ones."""
     errors: list[FieldError] = []
     for index, managed_fields_entry in enumerate(entries or ()):
         field_path = f"metadata.managedFields[{index}]"

@@ -246,6 +246,7 @@ class Objects:
         return await self._update(kind, entries.key_of(namespace, name), change, options)
 
     async def _update(self, kind: Resource, key: str, change: Change, options: UpdateOptions) -> Entry:
+        """Update the object at `key` in a transaction, which is repeated after conversions by a webhook."""
         return await self._write(
             kind, lambda transaction: self._writer.update(transaction, kind, key, change, options), options.dry_run
         )

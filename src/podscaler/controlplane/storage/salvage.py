@@ -161,10 +161,10 @@ class _PageReader:
 def _read_row(database: sqlite3.Connection, revision: int, query: str) -> Row | None:
     """The row, None if it cannot be read."""
     try:
-        values = database.execute(query, (revision,)).fetchone()
+        columns = database.execute(query, (revision,)).fetchone()
     except sqlite3.DatabaseError:
         return None
-    return Row(*values) if values else None
+    return Row(*columns) if columns else None
 
 
 def _is_sound(row: Row) -> bool:

@@ -109,6 +109,7 @@ def _of_total(usage_milli: int, target_milli: int, situation: Situation) -> Prop
 
 
 def _ready_pods(situation: Situation) -> int:
+    """The number of ready pods. Raises MetricError if the target has no pods."""
     if not situation.pods:
         raise MetricError(f"unable to calculate ready pods: {NO_PODS}")
     return pod_groups.count_ready(situation)

@@ -85,12 +85,14 @@ def direction(desired: int, current: int) -> Direction:
 
 
 def _nearer_highest(spec: Spec, rate_limit: int) -> tuple[int, str]:
+    """The lower one of maxReplicas and the rate limit, and the reason of the condition ScalingLimited."""
     if spec.max_replicas > rate_limit:
         return rate_limit, "ScaleUpLimit"
     return spec.max_replicas, "TooManyReplicas"
 
 
 def _nearer_lowest(spec: Spec, rate_limit: int) -> tuple[int, str]:
+    """The higher one of minReplicas and the rate limit, and the reason of the condition ScalingLimited."""
     if spec.min_replicas < rate_limit:
         return rate_limit, "ScaleDownLimit"
     return spec.min_replicas, "TooFewReplicas"

@@ -72,7 +72,8 @@ def by_behavior(
     Args:
         windows_ns: the windows for scaling down and for scaling up.
     """
-    down_cutoff, up_cutoff = now_ns - windows_ns[0], now_ns - windows_ns[1]
+    down_window_ns, up_window_ns = windows_ns
+    down_cutoff, up_cutoff = now_ns - down_window_ns, now_ns - up_window_ns
     highest = lowest = proposal
     highest_at = lowest_at = reused = None
     for index, recommendation in enumerate(recommendations):

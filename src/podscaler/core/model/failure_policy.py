@@ -189,6 +189,7 @@ def _span_ns(subject: str, duration_text: str) -> int:
 
 
 def _count(replicas_text: str) -> int:
+    """The number of the fallback replicas. Raises PolicyError."""
     if not re.fullmatch(r"[0-9]{1,10}", replicas_text) or int(replicas_text) > numbers.INT32_MAX:
         raise PolicyError(FALLBACK_REPLICAS, f'"{replicas_text}" is not a number of replicas')
     return int(replicas_text)

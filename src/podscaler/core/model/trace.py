@@ -472,6 +472,7 @@ def read(trace_data: Any) -> Trace:
 
 
 def _with_ratios(metric: Any) -> Any:
+    """A step of a metric as its JSON object, with the ratios that are null; other data unchanged."""
     calculation = metric.get("calculation") if isinstance(metric, dict) else None
     if not isinstance(calculation, dict):
         return metric

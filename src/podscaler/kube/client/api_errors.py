@@ -34,6 +34,8 @@ NOT_ACCEPTABLE = "the server was unable to respond with a content type that the 
 
 
 class _Status(msgspec.Struct):
+    """A metav1.Status as the API server returns it; `details` is its JSON object."""
+
     kind: str = ""
     status: str = ""
     message: str = ""
@@ -103,6 +105,7 @@ def _retry_after(response: Response) -> dict[str, str]:
 
 
 def _cause(cause: dict[str, Any]) -> Cause:
+    """A cause of a Status from its JSON object; missing fields are empty."""
     return Cause(
         reason=str(cause.get("reason", "")), message=str(cause.get("message", "")), field=str(cause.get("field", ""))
     )

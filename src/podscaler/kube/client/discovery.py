@@ -46,24 +46,34 @@ class RESTMapping:
 
 
 class _GroupVersion(msgspec.Struct):
+    """A version of an API group."""
+
     version: str = ""
 
 
 class _APIGroup(msgspec.Struct, rename="camel"):
+    """The response to `/apis/GROUP`."""
+
     versions: list[_GroupVersion] = []
     preferred_version: _GroupVersion = msgspec.field(default_factory=_GroupVersion)
 
 
 class _APIVersions(msgspec.Struct):
+    """The response to `/api`."""
+
     versions: list[str] = []
 
 
 class _APIResource(msgspec.Struct):
+    """A resource of a version: its plural name (`pods`, `pods/log`) and its kind."""
+
     name: str
     kind: str = ""
 
 
 class _APIResourceList(msgspec.Struct):
+    """The response to `/apis/GROUP/VERSION`, or to `/api/v1`."""
+
     resources: list[_APIResource] = []
 
 
@@ -157,11 +167,14 @@ class _DocumentCache(Generic[D]):
     async def get(self, group: str, max_age_s: float) -> D:
         """The document, read now if the cached one is older than `max_age_s`. Raises StatusError."""
         cached = self._documents.get(group)
-        if cached is not None and self._clock.monotonic_s() - cached[0] < max_age_s:
-            return cached[1]
+        if cached is not None:
+            read_at_s, document = cached
+            if self._clock.monotonic_s() - read_at_s < max_age_s:
+                return document
         return await self._flights.run(group, lambda: self._renew(group))
 
     async def _renew(self, group: str) -> D:
+        """Request the document of a group and cache it."""
         document = await self._request(group)
         self._documents[group] = (self._clock.monotonic_s(), document)
         return document

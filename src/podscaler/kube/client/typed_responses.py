@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 
 class _Kind(msgspec.Struct):
+    """The kind of a response, which tells a Status from an object."""
+
     kind: str = ""
 
 

@@ -58,6 +58,10 @@ def subresource(name: str) -> str:
 
 
 def _segment(name: str, kind: str) -> str:
+    """A name as a segment of a path; `kind` says what it names in the error.
+
+    Raises StatusError (code 0) if it is invalid.
+    """
     if faults := names.path_segment_errors(name):
         raise StatusError(f"invalid {kind} {quoted(name)}: [{' '.join(faults)}]", code=0)
     return name

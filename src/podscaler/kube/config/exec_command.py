@@ -71,6 +71,8 @@ class Issued:
 
 
 class _Status(msgspec.Struct, rename="camel"):
+    """The credentials of an ExecCredential; `expiration_timestamp` is None if they do not expire."""
+
     token: str = ""
     client_certificate_data: str = ""
     client_key_data: str = ""
@@ -78,6 +80,8 @@ class _Status(msgspec.Struct, rename="camel"):
 
 
 class _ExecCredential(msgspec.Struct, rename="camel"):
+    """The output of a credential command (client.authentication.k8s.io)."""
+
     kind: str = ""
     api_version: str = ""
     status: _Status | None = None
@@ -113,7 +117,7 @@ def command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> 
 
 
 def cluster_info(cluster: KubeconfigCluster, ca_pem: bytes | None) -> dict[str, Any]:
-    """`spec.cluster` of the ExecCredential for the program; empty fields are left out."""
+    """`spec.cluster` of the ExecCredential for the program, JSON-ready; empty fields are left out."""
     extensions = {extension.name: extension.extension for extension in reversed(cluster.extensions or ())}
     fields = {
         "server": cluster.server,

@@ -91,9 +91,9 @@ class ExecPlugin:
             self._keep_or_raise(error)
             return
         if issued is not self._issued:
-            self._take(issued)
+            self._use(issued)
 
-    def _take(self, issued: Issued) -> None:
+    def _use(self, issued: Issued) -> None:
         """Use new credentials from now on."""
         self._issued, self._failure = issued, None
         self._backoff.reset()

@@ -170,6 +170,7 @@ class Cache(Generic[T]):
         return self._indexes[label]
 
     def _index(self, obj: T) -> None:
+        """Add an object to the indexes of its labels."""
         for label, index in self._indexes.items():
             _put(index, label, obj)
 
@@ -184,6 +185,7 @@ class Cache(Generic[T]):
                     del index[label_key]
 
     def _notify_all(self, old: T | None, new: T | None) -> None:
+        """Call all handlers; `old` is None for an added object, `new` for a deleted one."""
         for handler in self._handlers:
             self._notify(handler, old, new)
 

@@ -121,7 +121,7 @@ class Reflector(Generic[T]):
                     start_version = self._version or self._list_from
                     self._list_from = "" if watch_events.is_expired(error) else start_version
                     self._version = None
-                await self._wait(error)
+                await self._wait_after_failure(error)
 
     async def _list_and_watch(self) -> None:
         """List if necessary, then watch until the server ends the watch. Raises StatusError."""
@@ -143,10 +143,11 @@ class Reflector(Generic[T]):
         return True
 
     def _note_success(self) -> None:
+        """Reset the back-off and the last error."""
         self._backoff.reset()
         self.last_error, self.is_served, self.is_forbidden = "", True, False
 
-    async def _wait(self, error: StatusError) -> None:
+    async def _wait_after_failure(self, error: StatusError) -> None:
         """Log a failure, keep what it says about the resource, and wait for the back-off."""
         requested_s = retry_delay_s(error, "WATCH") or 0.0
         delay_s = 0.0 if error.code == 410 and not self.last_error else max(self._backoff.next_s(), requested_s)
@@ -203,7 +204,7 @@ class Reflector(Generic[T]):
             ("sendInitialEvents", "true"),
         ]
         watching = asyncio.ensure_future(self._watch(beginning))
-        stalled = asyncio.ensure_future(self._stall())
+        stalled = asyncio.ensure_future(self._wait_for_stall())
         try:
             await asyncio.wait((watching, stalled), return_when=asyncio.FIRST_COMPLETED)
             if watching.done() or self._arriving is None:
@@ -217,7 +218,7 @@ class Reflector(Generic[T]):
             stalled.cancel()
             await asyncio.gather(watching, stalled, return_exceptions=True)
 
-    async def _stall(self) -> None:
+    async def _wait_for_stall(self) -> None:
         """Return when the streamed list is complete, or no object has arrived for STALL_S."""
         count = -1
         while self._arriving is not None and len(self._arriving) != count:

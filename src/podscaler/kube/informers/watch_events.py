@@ -39,11 +39,15 @@ class WatchEvent(msgspec.Struct):
 
 
 class _BookmarkMeta(msgspec.Struct, rename="camel"):
+    """The fields of a bookmark's metadata that are read."""
+
     resource_version: str = ""
     annotations: dict[str, str] | None = None
 
 
 class _Bookmark(msgspec.Struct):
+    """The object of a BOOKMARK event."""
+
     metadata: _BookmarkMeta
 
 

@@ -124,20 +124,28 @@ ANONYMOUS = ReviewedUser("system:anonymous", groups=("system:unauthenticated",))
 
 
 class _TokenStatus(msgspec.Struct):
+    """The status of a TokenReview."""
+
     authenticated: bool = False
     user: ReviewedUser = ReviewedUser()
 
 
 class _TokenReview(msgspec.Struct):
+    """The response to a TokenReview."""
+
     status: _TokenStatus
 
 
 class _AccessStatus(msgspec.Struct):
+    """The status of a SubjectAccessReview."""
+
     allowed: bool = False
     reason: str = ""
 
 
 class _AccessReview(msgspec.Struct):
+    """The response to a SubjectAccessReview."""
+
     status: _AccessStatus
 
 
@@ -145,7 +153,7 @@ class _CachedReview(NamedTuple):
     """The user of a token, or the error of an access, used until an instant of the monotonic clock."""
 
     until_s: float
-    value: Any
+    review_result: Any
 
 
 class DelegatedAccess:
@@ -219,7 +227,7 @@ class DelegatedAccess:
         if cached is None or cached.until_s <= self._clock.monotonic_s():
             cached = self._cached_review(await self._review_token(token))
             self._users.put(digest, cached)
-        user: ReviewedUser | None = cached.value
+        user: ReviewedUser | None = cached.review_result
         return user
 
     async def _find_error(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
@@ -229,7 +237,7 @@ class DelegatedAccess:
         if cached is None or cached.until_s <= self._clock.monotonic_s():
             cached = self._cached_review(await self._review_access(user, attributes))
             self._access.put(key, cached)
-        access_error: AccessError | None = cached.value
+        access_error: AccessError | None = cached.review_result
         return access_error
 
     def _cached_review(self, review_result: Any) -> _CachedReview:
@@ -253,7 +261,10 @@ class DelegatedAccess:
         return None if status.allowed else attributes.rejection(user.username, status.reason)
 
     async def _review(self, path: str, kind: str, spec: Mapping[str, Any]) -> bytes:
-        """The API server's response to a review of `kind`. Raises StatusError."""
+        """The body of the API server's response to a review of `kind` with this spec (JSON-ready).
+
+        Raises StatusError.
+        """
         group_version = "/".join(path.split("/")[2:4])  # of /apis/GROUP/VERSION/RESOURCE
         body = {"apiVersion": group_version, "kind": kind, "spec": spec}
         async with self._review_slots:

@@ -81,6 +81,8 @@ class TrustedAuthorities:
 
 
 class _ConfigMap(msgspec.Struct):
+    """A ConfigMap, of which only the data are read."""
+
     data: dict[str, str] | None = None
 
 

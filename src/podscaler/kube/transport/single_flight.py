@@ -30,6 +30,7 @@ class SingleFlight(Generic[K, V]):
         return await asyncio.shield(task)
 
     def _finish(self, key: K, task: asyncio.Task[V]) -> None:
+        """Forget a run that has ended."""
         del self._running[key]
         if not task.cancelled():
             task.exception()  # marks it as retrieved: all callers may have been cancelled

@@ -79,13 +79,13 @@ class LintedAutoscaler:
     metrics: tuple[LintedMetric, ...]
 
     @property
-    def least(self) -> int:
+    def min_replicas(self) -> int:
         """minReplicas."""
         replicas: int = self.item.spec.get("minReplicas", 1)
         return replicas
 
     @property
-    def most(self) -> int:
+    def max_replicas(self) -> int:
         """maxReplicas."""
         replicas: int = self.item.spec.get("maxReplicas", 0)
         return replicas

@@ -52,7 +52,7 @@ def _unused(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFindin
             f"spec.behavior.{direction}.{names[0]}",
             f"{' and '.join(names)} of {direction} never count, because its selectPolicy is Disabled",
             f"remove {'them' if len(names) > 1 else 'it'}, or the Disabled",
-            other=autoscaler.target,
+            other_item=autoscaler.target,
         )
 
 
@@ -107,16 +107,17 @@ def policy_below_rounding(context: LintContext) -> Iterator[RuleFinding]:
                     yield about(
                         autoscaler,
                         f"spec.behavior.{direction}.policies[{index}].value",
-                        f"{policy['value']} % of at most {autoscaler.most} replicas is less than one pod, and is "
-                        f"rounded up to one: the policy is 1 pod each {policy['periodSeconds']} s",
+                        f"{policy['value']} % of at most {autoscaler.max_replicas} replicas is less than one pod, and "
+                        f"is rounded up to one: the policy is 1 pod each {policy['periodSeconds']} s",
                         "write it as type Pods with value 1, or raise the percentage",
                     )
 
 
 def _is_always_one(autoscaler: LintedAutoscaler, direction: str, policy: Object) -> bool:
+    """Whether a policy in percent, as its JSON object, is less than one pod even at maxReplicas."""
     if policy["type"] != "Percent" or autoscaler.is_disabled(direction):
         return False
-    return bool(policy["value"] * autoscaler.most < 100)
+    return bool(policy["value"] * autoscaler.max_replicas < 100)
 
 
 @rule(

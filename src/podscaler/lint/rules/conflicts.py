@@ -67,7 +67,7 @@ def _overlap(
         f"{item.namespace}/{item.name} and {other_item.namespace}/{other_item.name} both stop "
         "with AmbiguousSelector",
         "give each workload a label of its own in selector and template",
-        other=autoscaler.item,
+        other_item=autoscaler.item,
     )
 
 
@@ -99,7 +99,7 @@ def _conflict(autoscaler: LintedAutoscaler, conflicting: Sequence[Item]) -> Rule
         f"{reference.get('kind', '')} {autoscaler.item.namespace}/{reference.get('name', '')} is scaled by "
         f"{_listed(conflicting)} too: each undoes what the other does",
         "keep one autoscaler for a target, with all its metrics: the highest proposal counts",
-        other=conflicting[0],
+        other_item=conflicting[0],
     )
 
 
@@ -164,7 +164,7 @@ def _mutual_change(autoscaler: LintedAutoscaler, vertical: Item, shared: Sequenc
         f"the autoscaler scales by {resources}, and {vertical.shown} changes the requests of {resources} of the same "
         "pods: each answers the other's changes",
         "scale by another metric, or set the VerticalPodAutoscaler's controlledResources or updateMode: Off",
-        other=vertical,
+        other_item=vertical,
     )
 
 

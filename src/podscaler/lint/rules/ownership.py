@@ -30,7 +30,7 @@ def replicas_in_manifest(context: LintContext) -> Iterator[RuleFinding]:
 
 def _finding(autoscaler: LintedAutoscaler, target: Item, owner: str) -> RuleFinding:
     """The finding for a manifest that sets the replicas of an autoscaler's target."""
-    if mapping(target.written.get("spec")).get("replicas") == 0 and autoscaler.least:
+    if mapping(target.written.get("spec")).get("replicas") == 0 and autoscaler.min_replicas:
         effect = f"0 switches {autoscaler.item.shown} off"
     else:
         effect = f"each apply undoes what {autoscaler.item.shown} decided"

@@ -34,15 +34,17 @@ class _Limit:
 @rule("PSL004", "quota-below-minimum", Severity.ERROR, "A ResourceQuota allows fewer pods than minReplicas.")
 def quota_below_minimum(context: LintContext) -> Iterator[RuleFinding]:
     for autoscaler, limit in _limits(context):
-        if limit.replicas < autoscaler.least:
-            yield _finding(autoscaler, limit, "minReplicas", autoscaler.least, "the least that is asked for never runs")
+        if limit.replicas < autoscaler.min_replicas:
+            yield _finding(
+                autoscaler, limit, "minReplicas", autoscaler.min_replicas, "the least that is asked for never runs"
+            )
 
 
 @rule("PSL023", "quota-below-maximum", Severity.WARNING, "A ResourceQuota allows fewer pods than maxReplicas.")
 def quota_below_maximum(context: LintContext) -> Iterator[RuleFinding]:
     for autoscaler, limit in _limits(context):
-        if autoscaler.least <= limit.replicas < autoscaler.most:
-            yield _finding(autoscaler, limit, "maxReplicas", autoscaler.most, "the rest stays without pods")
+        if autoscaler.min_replicas <= limit.replicas < autoscaler.max_replicas:
+            yield _finding(autoscaler, limit, "maxReplicas", autoscaler.max_replicas, "the rest stays without pods")
 
 
 def _finding(autoscaler: LintedAutoscaler, limit: _Limit, field: str, replicas: int, effect: str) -> RuleFinding:
@@ -53,7 +55,7 @@ def _finding(autoscaler: LintedAutoscaler, limit: _Limit, field: str, replicas: 
         f"{field} is {replicas}, but {limit.quota.shown} has room for {limit.replicas} of the target's pods at most "
         f"({limit.entry}): {effect}",
         f"raise {limit.entry} of the quota, lower what a pod asks for, or lower {field}",
-        other=limit.quota,
+        other_item=limit.quota,
     )
 
 

@@ -71,6 +71,7 @@ def _is_listed(metric: LintedMetric, listed: frozenset[str]) -> bool:
 
 
 def _for_object(metric: LintedMetric) -> str:
+    """The object of a metric as part of a message, with a leading space; empty for External metrics."""
     if metric.type == "External":
         return ""
     return " for pods" if metric.type == "Pods" else f" for {_described(metric)}"

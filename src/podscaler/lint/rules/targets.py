@@ -36,15 +36,16 @@ def target_without_scale(context: LintContext) -> Iterator[RuleFinding]:
 
 def _reason(autoscaler: LintedAutoscaler, context: LintContext, defined: dict[tuple[str, str], bool]) -> str:
     """Why the target cannot be scaled; empty if it can be, or where that is not known."""
-    kind = (autoscaler.target_key.group, autoscaler.target_key.kind)
-    if kind[0] == "extensions" and kind[1] in _MOVED_TO_APPS:
+    group, kind_name = autoscaler.target_key.group, autoscaler.target_key.kind
+    kind = (group, kind_name)
+    if group == "extensions" and kind_name in _MOVED_TO_APPS:
         return "is named in the group extensions, which no longer has it (write apps/v1)"
     is_scalable = _scalable(kind, context, defined)
     if is_scalable is False:
         return "has no scale subresource"
     if is_scalable is None and context.cluster and kind in context.cluster.unserved:
         return "is of a kind that the cluster does not serve"
-    if is_scalable is None and kind[0] == "apps":
+    if is_scalable is None and group == "apps":
         return "is of a kind that the group apps does not have"
     return ""
 

@@ -25,6 +25,7 @@ from podscaler.sources.protocol import InvalidSource, SourceConfig, SourceError,
 from podscaler.sources.systems import addresses
 
 BODY_MAX_BYTES = 1024 * 1024
+_CHUNK_BYTES = 64 * 1024
 CONNECTIONS = 2
 METADATA_ADDRESSES = frozenset({"100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"})
 """The addresses of metadata services that are not link-local."""
@@ -182,7 +183,7 @@ async def _body(response: aiohttp.ClientResponse, *, are_errors_read: bool = Fal
     if response.status >= 400 and not are_errors_read:
         raise SourceError(f"the server responds with status {response.status}")
     body = bytearray()
-    async for chunk in response.content.iter_chunked(65536):
+    async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
         body += chunk
         if len(body) > BODY_MAX_BYTES:
             raise SourceError(f"the response is longer than {BODY_MAX_BYTES} bytes")

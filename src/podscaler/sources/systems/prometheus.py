@@ -28,11 +28,15 @@ class PrometheusQuerySettings(SystemSettings, frozen=True):
 
 
 class _Data(msgspec.Struct, rename="camel"):
+    """The `data` of a query; `result` depends on the type (`vector`, `scalar`)."""
+
     result_type: str = ""
     result: Any = None
 
 
 class _Response(msgspec.Struct, rename="camel"):
+    """A response of Prometheus' HTTP API."""
+
     status: str = ""
     data: _Data | None = None
     error_type: str = ""

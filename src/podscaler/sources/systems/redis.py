@@ -109,7 +109,7 @@ class RedisSource:
 
 
 def _count_of(group: dict[str, Any], name: str) -> int:
-    """The field `pending` or `lag` of a consumer group. Raises InvalidValue."""
+    """The field `pending` or `lag` of a consumer group, which XINFO GROUPS returns by name. Raises InvalidValue."""
     count = group.get(name)
     if count is None:
         raise InvalidValue(f"the server does not know the {name} of the consumer group")

@@ -92,10 +92,11 @@ class PodAssociation:
         replica_sets = self._registry.owned_by(REPLICA_SETS, deployment["metadata"]["uid"])
         replica_set_uids = {replica_set["metadata"]["uid"] for replica_set in replica_sets}
         pods = self._running_pods(deployment["metadata"]["namespace"])
-        controller_uids = {name: pod.controller[2] for name, pod in pods.items() if pod.controller is not None}
-        return frozenset(name for name, uid in controller_uids.items() if uid in replica_set_uids)
+        controllers = {name: pod.controller for name, pod in pods.items() if pod.controller is not None}
+        return frozenset(name for name, (_, _, uid) in controllers.items() if uid in replica_set_uids)
 
     def _of_ingress(self, ingress: Object) -> PodNames:
+        """The names of the pods behind the Services of an Ingress."""
         namespace = ingress["metadata"]["namespace"]
         services = (self._registry.find(SERVICES, namespace, name) for name in set(_backends(ingress["spec"])))
         return frozenset().union(*(self._of_service(service) for service in services if service is not None))

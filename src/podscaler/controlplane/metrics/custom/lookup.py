@@ -209,7 +209,7 @@ class Lookup:
     def _current_series(self, namespace: str, series: Iterable[Series]) -> Sequence[_CurrentSeries]:
         """The series that have a value now; a total is divided by the number of ready pods that share it."""
         now_ns = self._clock.now_ns()
-        ready: dict[Selector, frozenset[str]] = {}
+        ready_by_selector: dict[Selector, frozenset[str]] = {}
         current = []
         for one_series in series:
             quantity = one_series.schedule.value_at(now_ns)
@@ -218,13 +218,14 @@ class Lookup:
             if one_series.shared_by is None:
                 current.append(_CurrentSeries(one_series, quantity, sharers=None))
                 continue
-            if one_series.shared_by not in ready:
-                ready[one_series.shared_by] = self._ready_pods(namespace, one_series.shared_by)
-            sharers = ready[one_series.shared_by]
+            if one_series.shared_by not in ready_by_selector:
+                ready_by_selector[one_series.shared_by] = self._ready_pods(namespace, one_series.shared_by)
+            sharers = ready_by_selector[one_series.shared_by]
             current.append(_CurrentSeries(one_series, schedule.share(quantity, max(len(sharers), 1)), sharers))
         return current
 
     def _ready_pods(self, namespace: str, selector: Selector) -> frozenset[str]:
+        """The names of the running and ready pods of a namespace that `selector` matches."""
         pods = self._running_pods(namespace)
         return frozenset(name for name, pod in pods.items() if pod.ready and selector.matches(pod.labels))
 
@@ -243,4 +244,4 @@ class Lookup:
         if subject == PODS:
             return {name: pod.labels for name, pod in self._running_pods(namespace).items()}
         objects = {name: self._registry.find(subject, namespace, name) for name in names}
-        return {name: found["metadata"].get("labels") or {} for name, found in objects.items() if found is not None}
+        return {name: obj["metadata"].get("labels") or {} for name, obj in objects.items() if obj is not None}

@@ -78,6 +78,7 @@ def _simulation_fields(pod: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_ready(conditions: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the condition Ready is True; `conditions` is that of a pod's status."""
     return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 

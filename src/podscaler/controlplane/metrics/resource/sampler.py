@@ -87,21 +87,23 @@ class CommandUsage:
         """
         container_readings = {}
         for root, pids in commands.items():
-            now = {pid: readings[pid] for pid in pids if pid in readings}
-            before_s = self._seen_s.get(root, {})
-            gone_s = sum(cpu_s for pid, cpu_s in before_s.items() if pid not in now)
-            ended_s = self._ended_s.get(root, 0.0) + gone_s
-            self._remember(root, {pid: reading.cpu_s for pid, reading in now.items()}, ended_s)
+            running_commands = {pid: readings[pid] for pid in pids if pid in readings}
+            earlier_s = self._seen_s.get(root, {})
+            ended_since_s = sum(cpu_s for pid, cpu_s in earlier_s.items() if pid not in running_commands)
+            ended_s = self._ended_s.get(root, 0.0) + ended_since_s
+            self._remember(root, {pid: reading.cpu_s for pid, reading in running_commands.items()}, ended_s)
             if root in readings:
-                container_readings[root] = _sum(readings[root], now.values(), ended_s)
+                container_readings[root] = _sum(readings[root], running_commands.values(), ended_s)
         self._forget_others(commands)
         return container_readings
 
     def _remember(self, root: int, seen_s: dict[int, float], ended_s: float) -> None:
+        """Keep the CPU seconds of a container's running commands by pid, and of its ended ones, if there are any."""
         if seen_s or ended_s:
             self._seen_s[root], self._ended_s[root] = seen_s, ended_s
 
     def _forget_others(self, roots: Mapping[int, frozenset[int]]) -> None:
+        """Drop what is kept of containers that are not in `roots`."""
         for root in self._seen_s.keys() - roots.keys():
             del self._seen_s[root], self._ended_s[root]
 
@@ -197,9 +199,10 @@ class Sampler:
         """Sample until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._facts.run())
-            tasks.create_task(self._rounds())
+            tasks.create_task(self._sample_repeatedly())
 
-    async def _rounds(self) -> None:
+    async def _sample_repeatedly(self) -> None:
+        """Sample at each interval, until cancelled."""
         while True:
             await self.sample()
             await self._clock.sleep(self._resolution_s)

@@ -34,7 +34,7 @@ class SimulatedUsage:
 
 
 def is_simulated(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod is simulated: it has no process."""
+    """Whether a core/v1 Pod is simulated: it has no process."""
     return bool(pod["spec"].get("runtimeClassName") == RUNTIME_CLASS)
 
 

@@ -30,12 +30,12 @@ class _Counter:
     """A counter's readings in the window.
 
     Attributes:
-        last: the last value read.
+        last_value: as the latest reading has it.
         increase: the sum of all increases since the first reading; after a reset the whole new value is an increase.
         readings: instants in seconds, with the increase until then; the first may be older than the window.
     """
 
-    last: float
+    last_value: float
     increase: float
     readings: deque[tuple[float, float]]
 
@@ -70,8 +70,8 @@ class CounterRates(Generic[K]):
 
 def _advance(counter: _Counter, counter_value: float, at_s: float) -> CounterRate | None:
     """Add a reading; the rate over the window, None before there are two. A smaller value is a restart from zero."""
-    counter.increase += counter_value if counter_value < counter.last else counter_value - counter.last
-    counter.last = counter_value
+    counter.increase += counter_value if counter_value < counter.last_value else counter_value - counter.last_value
+    counter.last_value = counter_value
     counter.readings.append((at_s, counter.increase))
     while len(counter.readings) > 2 and counter.readings[1][0] <= at_s - WINDOW_S:
         counter.readings.popleft()

@@ -69,7 +69,7 @@ def target_of(pod: Mapping[str, Any]) -> ScrapeTarget | None:
 
 
 def _ports(spec: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
-    """Name (empty if it has none) and number of each TCP port of regular containers, then of sidecars."""
+    """Name (or an empty text) and number of the TCP ports in a pod's spec: of regular containers, then of sidecars."""
     init_containers = spec.get("initContainers") or []
     sidecars = [container for container in init_containers if container.get("restartPolicy") == "Always"]
     for container in (*(spec.get("containers") or []), *sidecars):
