@@ -66,7 +66,7 @@ class ClusterSources:
         finally:
             await self._open_sources.close()
 
-    def added(self, obj: MetricSource) -> None:
+    def added(self, source: MetricSource) -> None:
         """Do nothing: a source is opened when it is read."""
 
     def updated(self, old: MetricSource, new: MetricSource) -> None:
@@ -74,7 +74,7 @@ class ClusterSources:
         if old.spec != new.spec:
             self._open_sources.discard(key_of(new))
 
-    def deleted(self, obj: MetricSource) -> None:
+    def deleted(self, source: MetricSource) -> None:
         """Close the source of a deleted object."""
-        self._open_sources.discard(key_of(obj))
-        self._statuses.forget(key_of(obj))
+        self._open_sources.discard(key_of(source))
+        self._statuses.forget(key_of(source))

@@ -118,7 +118,7 @@ CHECKED_CLIENTS = {
     "dashboard/server.py:DashboardServer._static": "constants",
     "observe/object_reader.py:ObjectReader._add_target": "escaped (urls); object_name; a kind that discovery lists",
     "observe/object_reader.py:ObjectReader._list": "constants, and the namespace of a cached object, escaped (urls)",
-    "kube/client/client.py:Client._writing": "content types are constants",
+    "kube/client/client.py:Client._write_request": "content types are constants",
     "kube/client/connect.py:NamespacedTransport._narrowed": "a flag, checked as a DNS label and escaped (urls)",
     "kube/client/discovery.py:Discovery._mappings_of": "a group that the API server serves, and its versions",
     "kube/client/discovery.py:Discovery._read_versions": "the group of a reference, without slashes (group_of)",

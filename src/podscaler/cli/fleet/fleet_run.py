@@ -54,11 +54,11 @@ def _run_partitions(flags: FleetFlags) -> None:
         slo_ms=flags.slo_ms,
         capacity_milli=flags.capacity_milli,
     )
-    parts = _partitions(flags)
-    fleet = FleetRun(partitions=parts, make_trial=trials, description=trials.description, folder=flags.out)
-    on = ClusterRequest(workers=flags.workers, memory=flags.memory, scheduler=flags.scheduler)
-    partition_runs.run(fleet, on, fleet_output.progress_printer())
-    fleet_summary = summary.summarize(flags.out, [each.name for each in parts], PRESENT)
+    partitions = _partitions(flags)
+    fleet = FleetRun(partitions=partitions, make_trial=trials, description=trials.description, folder=flags.out)
+    cluster_request = ClusterRequest(workers=flags.workers, memory=flags.memory, scheduler=flags.scheduler)
+    partition_runs.run(fleet, cluster_request, fleet_output.progress_printer())
+    fleet_summary = summary.summarize(flags.out, [partition.name for partition in partitions], PRESENT)
     click.echo(fleet_output.text(fleet_summary, flags.form, str(flags.out / result_files.FOLDER)), nl=False)
 
 

@@ -105,24 +105,24 @@ class LeaseInformer:
         page = watch_events.page(await self._client.get(self._path, subject=lease.RESOURCE, query=self._query))
         if is_newer_version(self._cache.version, page.metadata.resource_version):
             return
-        for raw in page.items or ():
+        for lease_json in page.items or ():
             try:
-                self._note(lease.read(raw))
+                self._note(lease.read(lease_json))
             except msgspec.DecodeError as error:
                 raise StatusError(f"a Lease cannot be read: {error}", code=0) from error
 
-    def added(self, obj: Lease) -> None:
+    def added(self, new_lease: Lease) -> None:
         """The watch reports a new Lease."""
-        self._note(obj)
+        self._note(new_lease)
 
     def updated(self, old: Lease, new: Lease) -> None:
         """The watch reports a newer version of a Lease."""
         del old
         self._note(new)
 
-    def deleted(self, obj: Lease) -> None:
+    def deleted(self, deleted_lease: Lease) -> None:
         """The watch reports that a Lease was deleted."""
-        self.forget(obj.metadata.name)
+        self.forget(deleted_lease.metadata.name)
         self._changed.set()
 
     def _note(self, latest: Lease) -> None:
