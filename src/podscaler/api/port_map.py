@@ -6,25 +6,33 @@ the proxy and the service variables of containers read the annotation.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 ANNOTATION: Final = "podscaler.dev/port-map"
 PORT_MAX: Final = 65_535
+_PORT: Final = re.compile(r"[0-9]{1,5}")
 
 
 def of(obj: Mapping[str, Any]) -> dict[int, int]:
     """The port map of a pod or Service: port of the manifest -> real port.
 
-    Empty without the annotation, and where its text is no such JSON object.
+    Empty without the annotation, and where its text is no JSON object; members that are no port numbers are left out.
     """
     annotation = (obj["metadata"].get("annotations") or {}).get(ANNOTATION)
     try:
         ports = json.loads(annotation) if annotation else {}
-        real_ports = {int(port): int(real) for port, real in ports.items()}
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, RecursionError):  # users write annotations, too
         return {}
-    return {port: real for port, real in real_ports.items() if 0 < real <= PORT_MAX}
+    if not isinstance(ports, dict):
+        return {}
+    return {int(port): real for port, real in ports.items() if _PORT.fullmatch(port) and _is_port(real)}
+
+
+def _is_port(value: Any) -> bool:
+    """Whether a JSON value is a port number."""
+    return type(value) is int and 0 < value <= PORT_MAX
 
 
 def text(real_ports: Mapping[int, int]) -> str:

@@ -44,6 +44,13 @@ def fault(source: str) -> str:
     return str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["dyn([1])", "dyn({'a': 1})"])
+@pytest.mark.parametrize("form", ["dyn(self.texts)[{}] == 'b'", "dyn(self.texts)[?{}].hasValue()"])
+def test_lists_and_maps_are_no_keys(form: str, key: str) -> None:
+    with pytest.raises(EvaluationError, match="no such overload"):
+        evaluated(form.format(key))
+
+
 VALUES = {
     "1 + 2 * 3 - 4 / 3": 6,
     "-7 / 2": -3,

@@ -127,6 +127,53 @@ async def test_messages(tmp_path: Path, fields: Object, expected: str) -> None:
         assert await outcome(registry, policy(**fields), binding()) == f"422 Invalid {DENIED}{expected}"
 
 
+COSTLY = "object.data.all(k, object.data.all(l, object.data.all(m, object.data[k] != 'q' || l == m)))"
+"""Over the limit for 300 entries."""
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        pytest.param({"validations": [{"expression": COSTLY}]}, "actual cost limit exceeded", id="validation"),
+        pytest.param(
+            {"validations": [{"expression": COSTLY}], "failurePolicy": "Ignore"}, "", id="validation, ignored"
+        ),
+        pytest.param(
+            {"matchConditions": [{"name": "a", "expression": COSTLY}], "failurePolicy": "Ignore"},
+            "",
+            id="match condition, ignored",
+        ),
+        pytest.param(
+            {"validations": [{"expression": "{'a': 1}[dyn(object.data.keys)] == 1"}]}, "no such key", id="no key"
+        ),
+    ],
+)
+async def test_an_expression_over_its_cost_limit_fails_as_others_do(
+    tmp_path: Path, fields: Object, expected: str
+) -> None:
+    """The failure policy decides; the API server does not fail."""
+    obj = {**config_map(), "data": {f"k{number}": "v" for number in range(300)}}
+    async with plane(tmp_path) as registry:
+        found = await outcome(registry, policy(**fields), binding(), obj=obj)
+    assert (expected in found, bool(found)) == (True, bool(expected))
+
+
+async def test_variables_are_found_however_the_expression_is_written(tmp_path: Path) -> None:
+    """Spaces and line breaks around the dot; a variable that is not needed is not evaluated."""
+    fields = {
+        "variables": [
+            {"name": "ok", "expression": "object.metadata.name.startsWith('a')"},
+            {"name": "bad", "expression": "object.no == 1"},
+        ],
+        "validations": [
+            {"expression": "variables .ok && variables.\n  ok"},
+            {"expression": "variables.ok || variables.bad"},
+        ],
+    }
+    async with plane(tmp_path) as registry:
+        assert await outcome(registry, policy(**fields), binding()) == ""
+
+
 @pytest.mark.parametrize(
     ("fields", "bound"),
     [

@@ -15,13 +15,13 @@ from podscaler.base.clock import SystemClock
 from podscaler.base.errors import StatusError
 from podscaler.controlplane.apiserver.webhooks import webhook_client
 from podscaler.controlplane.apiserver.webhooks.webhook_admission import WebhookAdmission
-from podscaler.controlplane.apiserver.webhooks.webhook_client import WebhookClient
+from podscaler.controlplane.apiserver.webhooks.webhook_client import CallError, WebhookClient
 from podscaler.controlplane.registry import acting_user, remote_admission, users
 from podscaler.controlplane.registry.registry import Registry
 from podscaler.controlplane.registry.remote_admission import WriteContext
 from podscaler.testing import registry as registries
 from podscaler.testing import webhook_server
-from podscaler.testing.webhook_server import WebhookServer, patch_response, serve_webhook
+from podscaler.testing.webhook_server import Rewrite, WebhookServer, patch_response, serve_webhook
 
 Object = dict[str, Any]
 MUTATING, VALIDATING = (
@@ -254,6 +254,67 @@ async def test_warnings_of_another_type_are_a_failed_call(tmp_path: Path, warnin
         await registry.create(VALIDATING, configuration(server))
         with pytest.raises(StatusError, match=r"failed to call webhook: invalid response\.warnings"):
             await registry.create("configmaps", CONFIG_MAP)
+
+
+DEEP = b"[" * 50_000
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "message"),
+    [
+        pytest.param(lambda _review: DEEP, "exceeded max depth", id="a deep list"),
+        pytest.param(lambda _review: b'{"a":' * 50_000, "exceeded max depth", id="deep objects"),
+        pytest.param(
+            lambda review: {**review, "apiVersion": ["x"]},
+            "json: cannot unmarshal array into Go struct field .apiVersion of type string",
+            id="a list as apiVersion",
+        ),
+        pytest.param(
+            lambda review: {
+                **review,
+                "response": {**review["response"], "allowed": False, "status": {"details": {"name": 5}}},
+            },
+            "json: cannot unmarshal number",
+            id="a number as name in the details",
+        ),
+    ],
+)
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+async def test_responses_that_are_no_reviews_are_failed_calls(
+    tmp_path: Path, rewrite: Rewrite, message: str, policy: str
+) -> None:
+    """The failure policy decides; the API server does not fail."""
+    async with plane(tmp_path) as (registry, server):
+        server.rewrite = rewrite
+        await registry.create(MUTATING, configuration(server, failurePolicy=policy))
+        if policy == "Ignore":
+            assert (await registry.create("configmaps", CONFIG_MAP))["data"] == {"x": "1"}
+            return
+        with pytest.raises(StatusError, match="failed to call webhook: ") as caught:
+            await registry.create("configmaps", CONFIG_MAP)
+    assert message in str(caught.value)
+
+
+async def test_a_patch_that_is_too_deep_is_no_patch(tmp_path: Path) -> None:
+    """It is a failed call."""
+    async with plane(tmp_path) as (registry, server):
+        patch = base64.b64encode(b'[{"op":"add","path":"/data","value":' + DEEP).decode()
+        server.respond = lambda _request: {"allowed": True, "patch": patch, "patchType": "JSONPatch"}
+        await registry.create(MUTATING, configuration(server))
+        with pytest.raises(StatusError, match="received undecodable patch in webhook response: exceeded max depth"):
+            await registry.create("configmaps", CONFIG_MAP)
+
+
+@pytest.mark.parametrize("host", ["127.1", "LOCALHOST", "localhost.", "127.0.0.1"])
+async def test_no_spelling_of_its_own_address_is_called(tmp_path: Path, host: str) -> None:
+    """A call would wait for itself."""
+    async with plane(tmp_path) as (registry, server):
+        client = WebhookClient(registry)
+        client.own_addresses.add(("127.0.0.1", server.port))
+        config = {**server.client_config(), "url": f"https://{host}:{server.port}/review"}
+        with pytest.raises(CallError, match="the webhook is this API server"):
+            await client.post(config, server.authority, b"{}", 5)
+        await client.close()
 
 
 async def test_warnings_are_collected_once(tmp_path: Path) -> None:

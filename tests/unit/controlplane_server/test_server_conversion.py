@@ -167,6 +167,24 @@ async def test_a_failed_conversion_is_an_error_event(tmp_path: Path) -> None:
     assert (event["type"], event["object"]["message"], rest) == ("ERROR", text, b"")
 
 
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        pytest.param("1" + "0" * 400, "cannot unmarshal number", id="a number beyond float64"),
+        pytest.param("[" * 300 + "]" * 300, "exceeded max depth", id="a deep list"),
+    ],
+)
+async def test_what_the_api_refuses_is_not_stored_by_a_conversion(tmp_path: Path, size: str, message: str) -> None:
+    """Such an object could not be read any more."""
+    async with serving(tmp_path) as plane:
+        plane.webhook.rewrite = lambda review: json.dumps(review).replace('"SIZE"', size).encode()
+        plane.webhook.respond = lambda request: converted(request, lambda obj, _version: obj.update(spec="SIZE"))
+        refused = await plane.running.request("POST", V2, json=gear("v2", {"name": "a"}, count=3))
+        plane.webhook.rewrite = lambda review: review
+        listed = await plane.running.get(V1)
+    assert (refused.status, message in refused.body["message"], listed.body["items"]) == (500, True, [])
+
+
 async def test_a_generated_name_is_that_of_the_conversion(tmp_path: Path) -> None:
     """Although the object is decided again after the call."""
     async with serving(tmp_path) as plane:

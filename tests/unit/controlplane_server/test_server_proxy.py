@@ -190,6 +190,7 @@ async def test_a_redirect_stays_in_the_proxy(server: Running) -> None:
         ("http://api/a", "https://api/base/a"),
         ("http://other/a", "http://other/a"),
         ("a", "a"),
+        ("http://[bad", "http://[bad"),
         ("/base/a", "/base/a"),
         ("http://10.0.0.1:80/base/a", "https://api/base/a"),
     ],

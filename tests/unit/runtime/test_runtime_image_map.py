@@ -44,6 +44,20 @@ def test_a_name_without_a_tag_is_every_tag(program: Path, image: str) -> None:
     assert found == ImageCommand((str(program),), program_name="server")
 
 
+@pytest.mark.parametrize("user", [-1, 2**31, 99999999999999])
+def test_a_user_out_of_range_is_refused(bundle: Path, user: int) -> None:
+    """The API has the same range for runAsUser."""
+    (bundle / "config.json").write_text(json.dumps({"process": {"user": {"uid": user}}, "root": {"path": "rootfs"}}))
+    with pytest.raises(UsageError, match="no configuration of an OCI bundle"):
+        mapped(f"app={bundle}")
+
+
+@pytest.mark.parametrize("name", ["", "A=B", "A\0"])
+def test_the_name_of_a_variable_is_checked(program: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="invalid name"):
+        image_map.read([ImageEntry("app", str(program), env={name: "1"})])
+
+
 def test_a_name_with_a_tag_is_that_one(program: Path, bundle: Path) -> None:
     images_of = mapped(f"server={program}", f"server:2={bundle}")
     found = [images_of.resolve(f"docker.io/library/server:{tag}") for tag in (1, 2)]

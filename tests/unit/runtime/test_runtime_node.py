@@ -195,6 +195,7 @@ def shown(opened: OpenRegistry) -> tuple[str, str, str]:
         ("soon", "True", "True"),
         ("inf", "True", "True"),
         ("nan", "True", "True"),
+        ("1e300", "False", "False"),
     ],
 )
 async def test_simulated_pods_become_ready(

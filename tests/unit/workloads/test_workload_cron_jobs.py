@@ -127,6 +127,11 @@ async def test_of_many_missed_times_the_last_gets_a_job(world):
         pytest.param("30 4 * * *", None, "2026-01-01T04:30:00Z", id="UTC"),
         pytest.param("30 4 * * *", "Europe/Berlin", "2026-01-01T03:30:00Z", id="in a zone"),
         pytest.param("@hourly", None, "2026-01-01T01:00:00Z", id="macro"),
+        pytest.param("0 1 */2 * 1", None, "2026-01-01T01:00:00Z", id="odd days or Mondays"),
+        pytest.param("0 1 5 * */2", None, "2026-01-01T01:00:00Z", id="the 5th or every other day of the week"),
+        pytest.param("0 1 */1 * 1", None, "2026-01-05T01:00:00Z", id="Mondays: a step of 1 is no restriction"),
+        pytest.param("0 1 5,* * 1", None, "2026-01-05T01:00:00Z", id="Mondays: a star in a list"),
+        pytest.param("5/20,,7 * * * *", None, "2026-01-01T00:05:00Z", id="a step without an end, an empty part"),
     ],
 )
 def test_the_next_time_of_a_schedule(text, zone, expected):
@@ -139,12 +144,22 @@ def test_the_next_time_of_a_schedule(text, zone, expected):
     [
         pytest.param("* * *", "expected exactly 5 fields, found 3: [* * *]", id="too few fields"),
         pytest.param("@often", "unrecognized descriptor: @often", id="unknown macro"),
+        pytest.param("0 0 L * *", 'failed to parse int from L: strconv.Atoi: parsing "L": invalid syntax', id="last"),
+        pytest.param("0 0 * * 7", "end of range (7) above maximum (6): 7", id="Sunday as 7"),
+        pytest.param("* * * 13 *", "end of range (13) above maximum (12): 13", id="month 13"),
+        pytest.param("*/0 * * * *", "Bad minute", id="a step of 0"),
     ],
 )
 def test_invalid_schedules(text, message):
     with pytest.raises(ScheduleError) as raised:
         CronSchedule(text)
     assert str(raised.value) == message
+
+
+def test_a_day_that_never_comes_is_valid():
+    """As upstream's; it has no next time."""
+    with pytest.raises(ScheduleError):
+        CronSchedule("0 0 31 2 *").next_ns(0)
 
 
 async def test_invalid_cron_jobs_are_refused(world):

@@ -6,7 +6,7 @@ import pytest
 
 from podscaler.api.kinds import catalog
 from podscaler.base.clock import rfc3339
-from podscaler.controlplane.controllers.batch import completion_indexes
+from podscaler.controlplane.controllers.batch import completion_indexes, failure_policy
 from podscaler.controlplane.controllers.batch.finished_jobs import FinishedJobs
 from podscaler.controlplane.controllers.batch.jobs import Jobs
 from podscaler.controlplane.controllers.framework.control_loop import ControlLoop
@@ -243,6 +243,22 @@ async def test_pods_of_a_deleted_job_lose_the_finalizer(world):
     await world.registry.delete(JOBS, "default", "work", propagation="Background")
     await world.pass_time()
     assert [pod["metadata"].get("finalizers") for pod in world.registry.list(PODS)] in ([None], [[]])
+
+
+@pytest.mark.parametrize(
+    ("rule", "succeeded", "is_met"),
+    [
+        pytest.param({"succeededIndexes": "0-2147483646"}, {0, 7}, False, id="not all of many"),
+        pytest.param({"succeededIndexes": "0-2147483646", "succeededCount": 2}, {0, 7}, True, id="enough of many"),
+        pytest.param({"succeededIndexes": "1,3-5,9"}, {0, 1, 3, 4, 5, 9}, True, id="all"),
+        pytest.param({"succeededIndexes": "1,3-5,9", "succeededCount": 3}, {0, 1, 2, 5, 8}, False, id="too few"),
+        pytest.param({"succeededCount": 2}, {0, 1}, True, id="any"),
+    ],
+)
+def test_success_policies_do_not_list_their_indexes(rule, succeeded, is_met):
+    """A rule may name two thousand million of them."""
+    job = {"spec": {"completions": 2**31 - 1, "successPolicy": {"rules": [rule]}}}
+    assert bool(failure_policy.success_message(job, frozenset(succeeded))) == is_met
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ from podscaler.api.text import json_syntax
 MAX_DEPTH = 200
 """The deepest nesting that is accepted. Differs: Go's limit is 10,000, for which Python's stack is too small; no object
 of the API is nested so deeply."""
+TOO_DEEP = "exceeded max depth"
+"""The message for a text that is nested deeper."""
 
 _INT64_DIGITS = 19
 """Texts of at most this length are integers of 64 bits in any case."""
@@ -76,7 +78,7 @@ def parse(body: bytes) -> Any:
     except ValueError:
         raise DecodeError(json_syntax.find_error(body)) from None
     except RecursionError:
-        raise DecodeError("exceeded max depth") from None
+        raise DecodeError(TOO_DEEP) from None
     return _without_lone_surrogates(value) if _SURROGATE.search(text) else value
 
 
@@ -110,7 +112,7 @@ def _check_depth(text: str) -> None:
         if bracket in "[{":
             depth += 1
             if depth > MAX_DEPTH:
-                raise DecodeError("exceeded max depth")
+                raise DecodeError(TOO_DEEP)
         elif bracket in "]}":
             depth -= 1
 

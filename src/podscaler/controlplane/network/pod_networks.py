@@ -16,6 +16,7 @@ Source: network_namespaces(7), veth(4), ip-route(8); route_localnet in Documenta
 """
 
 import asyncio
+import contextlib
 import ctypes
 import logging
 import os
@@ -112,7 +113,11 @@ class PodNetworks:
     def add(self, address: str) -> None:
         """Make the namespace of the pod at `address`. Blocks. Raises PodNetworkError."""
         try:
-            self._namespaces[address] = _run_in_own_thread(lambda: self._make_namespace(address))
+            descriptor = _run_in_own_thread(lambda: self._make_namespace(address))
+        except OSError as error:
+            raise PodNetworkError(f"the pod's network namespace cannot be made: {error.strerror or error}") from error
+        self._namespaces[address] = descriptor
+        try:
             _ip(
                 [
                     f"link set {self._interface(address)} master {self._bridge} up",
@@ -120,8 +125,10 @@ class PodNetworks:
                 ]
             )
             _await_forwarding(self._interface(address))
-        except OSError as error:
-            raise PodNetworkError(f"the pod's network namespace cannot be made: {error.strerror or error}") from error
+        except (OSError, PodNetworkError) as error:  # the next attempt begins anew
+            with contextlib.suppress(PodNetworkError):
+                self.remove(address)
+            raise PodNetworkError(f"the pod's network namespace cannot be made: {error}") from error
 
     def remove(self, address: str) -> None:
         """Remove the namespace of the pod at `address` with its interface and route. Blocks. Raises PodNetworkError."""

@@ -43,6 +43,8 @@ class Scope:
 
 
 _CHARACTERS_PER_STEP = 10
+_KEY_TYPES = (str, int, float)
+"""The Python types of values that can be keys of maps; bool and Uint are kinds of int."""
 
 Step = Callable[[Scope], Any]
 """Evaluates one node. Raises EvaluationError, BudgetError."""
@@ -113,6 +115,8 @@ def _get_member(container: Any, field: Any) -> Any:
     if isinstance(container, Optional):
         return _get_optional_member(container, field)
     if isinstance(container, dict):
+        if not isinstance(field, _KEY_TYPES):
+            raise no_such_overload()
         if field in container:
             return container[field]
         if field in KEYWORDS and KEYWORDS[field] in container:
@@ -146,7 +150,7 @@ def _get_optional_member(container: Any, key: Any) -> Optional:
         if not container.is_present:
             return NONE
         container = container.value
-    if isinstance(container, dict):
+    if isinstance(container, dict) and isinstance(key, _KEY_TYPES):
         return Optional(container[key]) if key in container else NONE
     if isinstance(container, list) and isinstance(key, int):
         return Optional(container[key]) if 0 <= key < len(container) else NONE

@@ -11,7 +11,7 @@ Differs: links in HTML pages are not rewritten, and connections cannot be upgrad
 import asyncio
 import ssl
 from typing import Final
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 import aiohttp
 from aiohttp import hdrs, web
@@ -64,7 +64,10 @@ def through_proxy(location: str, base: str, target: ProxyTarget, host: str) -> s
         target: the pod or kubelet that sent it.
         host: the Host header of the client's request.
     """
-    parts = urlsplit(location)
+    try:
+        parts = urlsplit(location)
+    except ValueError:  # no URL, such as `http://[bad`: the client gets what the target sent
+        return location
     is_elsewhere = parts.netloc and parts.netloc not in (f"{target.host}:{target.port}", target.host, host)
     is_below_base = parts.path.startswith(f"{base}/")
     if is_elsewhere or not parts.path.startswith("/") or (is_below_base and not parts.netloc):
@@ -78,7 +81,20 @@ def _split_path(request: ResourceRequest) -> tuple[str, str]:
     path = quote(request_paths.split(request.http.raw_path)[0], safe=proxied_response.UNESCAPED_IN_PATHS)
     segments = path.split("/")[: 8 if request.path.namespace else 6]  # "", api, v1, [namespaces, NS,] PLURAL, ID, proxy
     base = "/".join(segments)
-    return base, path.removeprefix(base)
+    return base, _clean(path.removeprefix(base))
+
+
+def _clean(path: str) -> str:
+    """An escaped path without empty segments and dots, as upstream joins it; a slash at its end stays."""
+    segments: list[str] = []
+    for segment in path.split("/"):
+        name = unquote(segment)
+        if name == "..":
+            segments[-1:] = []
+        elif name not in ("", "."):
+            segments.append(segment)
+    cleaned = "".join(f"/{segment}" for segment in segments)
+    return f"{cleaned}/" if path.endswith("/") else cleaned
 
 
 def _redirect(base: str, http: web.BaseRequest) -> EncodedResponse:

@@ -8,7 +8,6 @@ not declared; composed variables that an expression names are evaluated even whe
 annotations are not evaluated, as the audit log has none.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -30,8 +29,6 @@ MESSAGE_MAX_BYTES: Final = 5 * 1024
 """A longer computed message is not used."""
 CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
 """The HTTP status of a denied write, by the `reason` of the validation."""
-_COMPOSED: Final = re.compile(r"\bvariables\.([_a-zA-Z][_a-zA-Z0-9]*)")
-"""A use of a composed variable, one that `spec.variables` of the policy defines."""
 _POLICY, _BINDING = admission_policy.POLICY.key, admission_policy.BINDING.key
 
 
@@ -270,11 +267,6 @@ def _as_webhook(match_resources: Object, rules_field: str, write: AdmittedWrite)
         namespaces=selectors.from_label_selector(match_resources.get("namespaceSelector") or {}),
         labels=selectors.from_label_selector(match_resources.get("objectSelector") or {}),
     )
-
-
-def composed_names(expression: str) -> list[str]:
-    """The names of the composed variables that an expression uses (`variables.NAME`), in order, without repetition."""
-    return list(dict.fromkeys(_COMPOSED.findall(expression)))
 
 
 def _rejection(write: AdmittedWrite, name: str, denial: Denial) -> StatusError:

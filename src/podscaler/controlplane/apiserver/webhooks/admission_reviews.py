@@ -14,6 +14,8 @@ import msgspec
 
 from podscaler.api.kinds.policy.webhook_validation import REVIEW_VERSIONS
 from podscaler.api.resource.resources import Object
+from podscaler.api.schema import decoding
+from podscaler.api.text.json_text import DecodeError
 from podscaler.base.errors import PodscalerError, StatusError
 from podscaler.controlplane.apiserver.webhooks import webhook_client
 from podscaler.controlplane.apiserver.webhooks.configurations import Webhook
@@ -28,7 +30,7 @@ DEFAULT_ERROR_CODE = 400
 """The code of a rejection whose status has none of ERROR_CODES."""
 _BASE64 = re.compile("[A-Za-z0-9+/]*")
 _NO_PATCH = "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
-"""The message of Go for a JSON object in place of a patch; other faults of the JSON have the same one here."""
+"""The message of Go for a JSON object in place of a patch; other values have the same one here."""
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
 
@@ -113,15 +115,23 @@ def parse_response(body: bytes, review: Object, *, is_mutating: bool) -> Webhook
         raise InvalidReview("webhook response was absent")
     if review["apiVersion"] == f"{GROUP}/v1":
         _check_v1(document, response, review, is_mutating=is_mutating)
-    status, warnings = response.get("status"), _warnings(response)
+    warnings = _warnings(response)
     patch_json = _decode_base64(response["patch"]) if is_mutating and response.get("patch") else b""
     is_allowed = response.get("allowed") is True
     return WebhookVerdict(
         is_allowed,
         _operations(patch_json, response.get("patchType") or "JSONPatch") if is_allowed and patch_json else [],
-        status if isinstance(status, dict) else {},
+        _status(response),
         warnings,
     )
+
+
+def _status(response: Object) -> Object:
+    """The metav1.Status of a response; empty without one. Raises CallError if a field is of another type."""
+    try:
+        return decoding.decode_value(response.get("status"), "meta/v1.Status").obj
+    except DecodeError as error:
+        raise CallError(str(error)) from error
 
 
 def _warnings(response: Object) -> list[str]:
@@ -169,9 +179,12 @@ def _operations(patch_json: bytes, patch_type: str) -> list[Any]:
     if patch_type != "JSONPatch":
         raise UndecodablePatch(f'unsupported patch type "{patch_type}"')
     try:
-        return msgspec.json.decode(patch_json, type=list[dict[str, Any]])
-    except msgspec.MsgspecError as error:
-        raise UndecodablePatch(f"received undecodable patch in webhook response: {_NO_PATCH}") from error
+        operations = decoding.parse_json(patch_json)
+    except DecodeError as error:
+        raise UndecodablePatch(f"received undecodable patch in webhook response: {error}") from error
+    if not isinstance(operations, list) or not all(isinstance(operation, dict) for operation in operations):
+        raise UndecodablePatch(f"received undecodable patch in webhook response: {_NO_PATCH}")
+    return operations
 
 
 def rejection(name: str, status: Object) -> StatusError:

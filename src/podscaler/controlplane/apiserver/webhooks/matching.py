@@ -179,7 +179,7 @@ def meets_conditions(webhook: Webhook, write: AdmittedWrite, variables: dict[str
     if not conditions:
         return True
     from podscaler.api.cel.values.budget import Budget  # the language takes a while to import
-    from podscaler.api.cel.values.errors import EvaluationError
+    from podscaler.api.cel.values.errors import BudgetError, EvaluationError
     from podscaler.api.cel.values.issues import CompileError
     from podscaler.api.kinds.policy import admission_expressions
 
@@ -190,7 +190,7 @@ def meets_conditions(webhook: Webhook, write: AdmittedWrite, variables: dict[str
             program = admission_expressions.compile_match_condition(condition["expression"].strip())
             if program.run(variables, budget) is not True:
                 return False
-        except (EvaluationError, CompileError) as error:
+        except (EvaluationError, CompileError, BudgetError) as error:
             errors.append(f"expression '{condition['expression']}' resulted in error: {error}")
     if errors and not webhook.ignores_failures:
         message = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"

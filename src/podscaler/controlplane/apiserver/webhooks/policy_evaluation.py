@@ -5,18 +5,40 @@
 Source: kube-apiserver's policy validator: the order of messages, and what counts as a failure of the policy.
 """
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from podscaler.api.cel.values.budget import Budget
-from podscaler.api.cel.values.errors import EvaluationError
+from podscaler.api.cel.values.errors import BudgetError, EvaluationError
 from podscaler.api.cel.values.issues import CompileError
 from podscaler.api.kinds.policy.admission_expressions import PolicyCompiler
 from podscaler.api.resource.resources import Object
-from podscaler.controlplane.apiserver.webhooks.admission_policies import MESSAGE_MAX_BYTES, Denial, composed_names
+from podscaler.controlplane.apiserver.webhooks.admission_policies import MESSAGE_MAX_BYTES, Denial
 
 
 class ExpressionFailure(Exception):
     """An expression cannot be evaluated; the text says why."""
+
+
+class ComposedVariables(dict[str, Any]):
+    """The value of `variables` in expressions: each member is computed when it is read first.
+
+    Args:
+        names: of the composed variables.
+        compute: the value of one. Raises EvaluationError, BudgetError.
+    """
+
+    def __init__(self, names: Iterable[str], compute: Callable[[str], Any]) -> None:
+        super().__init__()
+        self._names = frozenset(names)
+        self._compute = compute
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __missing__(self, name: str) -> Any:
+        value = self[name] = self._compute(name)
+        return value
 
 
 class PolicyExpressions:
@@ -35,7 +57,9 @@ class PolicyExpressions:
             has_params=spec.get("paramKind") is not None, is_composed=bool(spec.get("variables"))
         )
         self._composed_expressions: dict[str, str] = {}
-        self._composed_values: dict[str, Any] = {}
+        self._composed = ComposedVariables(
+            [variable["name"] for variable in spec.get("variables") or []], self._compute_composed
+        )
         self._budget = Budget()
         for variable in spec.get("variables") or []:
             self._compiler.add_variable(variable["name"], variable["expression"])
@@ -45,24 +69,22 @@ class PolicyExpressions:
         """The value of an expression. Raises ExpressionFailure."""
         try:
             return self._run(expression)
-        except (EvaluationError, CompileError) as error:
+        except (EvaluationError, CompileError, BudgetError) as error:
             raise ExpressionFailure(f"expression '{expression}' resulted in error: {error}") from error
 
     def _run(self, expression: str) -> Any:
-        """The value of an expression. Raises EvaluationError, CompileError."""
+        """The value of an expression. Raises EvaluationError, CompileError, BudgetError."""
         variables = dict(self._variables)
         if self._composed_expressions:
-            variables["variables"] = {name: self._composed_value(name) for name in composed_names(expression)}
+            variables["variables"] = self._composed
         return self._compiler.compile(expression).run(variables, self._budget)
 
-    def _composed_value(self, name: str) -> Any:
-        """The value of a composed variable. Raises EvaluationError."""
-        if name not in self._composed_values:
-            try:
-                self._composed_values[name] = self._run(self._composed_expressions[name])
-            except (EvaluationError, CompileError) as error:
-                raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from error
-        return self._composed_values[name]
+    def _compute_composed(self, name: str) -> Any:
+        """The value of a composed variable. Raises EvaluationError, BudgetError."""
+        try:
+            return self._run(self._composed_expressions[name])
+        except (EvaluationError, CompileError) as error:
+            raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from error
 
 
 def denials(spec: Object, variables: dict[str, Any]) -> list[Denial]:

@@ -8,6 +8,7 @@ Source: kube-apiserver's webhook clients and their errors.
 """
 
 import asyncio
+import socket
 import ssl
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable
@@ -15,11 +16,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
-import msgspec
 from yarl import URL
 
 from podscaler.api.resource.resources import Object
-from podscaler.api.text import quoting
+from podscaler.api.schema import decoding
+from podscaler.api.text import json_text, quoting
+from podscaler.api.text.json_text import DecodeError
 from podscaler.base.errors import PodscalerError
 from podscaler.controlplane.aggregator import connection_messages, service_resolver
 from podscaler.controlplane.aggregator.service_resolver import Address, Unreachable
@@ -42,10 +44,6 @@ _MESSAGE_BY_STATUS = {
 }
 _BODY_MAX_CHARS = 2048
 """How much of the body of an error is shown in messages."""
-_NO_OBJECT = (
-    "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type "
-    r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
-)
 _GO_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
 
@@ -128,7 +126,7 @@ class WebhookClient:
             addresses = service_resolver.resolve(self._registry, service["namespace"], service["name"], service_port)
             self._service_calls += 1
             host, port = addresses[self._service_calls % len(addresses)]
-        if ("127.0.0.1" if host == "localhost" else host, port) in self.own_addresses:
+        if (_canonical_host(host), port) in self.own_addresses:
             raise Unreachable("the webhook is this API server")
         return host, port
 
@@ -196,6 +194,15 @@ class WebhookClient:
             await pool.session.close()
 
 
+def _canonical_host(host: str) -> str:
+    """A host in one of its spellings: `127.0.0.1` for `127.1`, `localhost` and `LOCALHOST.`."""
+    name = host.lower().rstrip(".")
+    try:
+        return socket.inet_ntoa(socket.inet_aton("127.0.0.1" if name == "localhost" else name))
+    except OSError:  # a name, or an address of IPv6
+        return name
+
+
 def _target(client: Object, timeout_s: int) -> tuple[URL, str, str]:
     """The URL of a webhook with its query, the URL in messages, and the name that the certificate must be for.
 
@@ -225,28 +232,32 @@ def parse_review(body: bytes, kind: str, group: str, versions: Iterable[str]) ->
         kind, group: the expected ones: `AdmissionReview`, `admission.k8s.io`.
         versions: the known versions of the group.
 
-    Raises CallError for a body that is no object, and for another kind or version.
+    Raises CallError for a body that is no object, for one beyond the limits of the API (depth, size of numbers), and
+    for another kind or version.
     """
     try:
-        document = msgspec.json.decode(body)
-    except msgspec.MsgspecError:
-        document = ""
-    if not isinstance(document, dict):
-        raise CallError(_NO_OBJECT)
-    stated_kind, api_version = document.get("kind"), document.get("apiVersion")
-    is_known = stated_kind == kind and api_version in {f"{group}/{version}" for version in versions}
-    if stated_kind and api_version and not is_known:
-        raise CallError(f'no kind "{stated_kind}" is registered for version "{api_version}" {_GO_SCHEME}')
-    return document
+        document = decoding.parse_json(body)
+    except DecodeError as error:
+        if str(error) == json_text.TOO_DEEP or body.startswith(b"{"):
+            raise CallError(str(decoding.no_type_meta(error))) from error
+        document = ""  # upstream reads it as YAML, in which other bodies are a text
+    try:
+        stated = decoding.read_type_meta({} if document is None else document)
+    except DecodeError as error:
+        raise CallError(str(error)) from error
+    is_known = stated.kind == kind and stated.api_version in {f"{group}/{version}" for version in versions}
+    if stated.kind and stated.api_version and not is_known:
+        raise CallError(f'no kind "{stated.kind}" is registered for version "{stated.api_version}" {_GO_SCHEME}')
+    return document or {}
 
 
 def _error_message(status: int, body: bytes, content_type: str) -> str:
     """The message of client-go for a response that is no success: that of its Status, or one by the HTTP status."""
     try:
-        message = msgspec.json.decode(body)["message"]
+        message = decoding.parse_json(body)["message"]
         if isinstance(message, str) and message:
             return message
-    except (msgspec.MsgspecError, KeyError, TypeError, IndexError):
+    except (DecodeError, KeyError, TypeError, IndexError):
         pass
     body_text = body[:_BODY_MAX_CHARS].decode("utf-8", "replace").strip() if content_type.startswith("text/") else ""
     if status == 500:

@@ -5,20 +5,36 @@
 Source: batch/v1 JobStatus.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 
-def parse_indexes(indexes_text: str, completions: int) -> frozenset[int]:
-    """The indexes below `completions` that `indexes_text` (as `1,3-5`) names; intervals of other text are ignored."""
-    indexes: set[int] = set()
+def parse_intervals(indexes_text: str, completions: int) -> list[range]:
+    """The intervals of indexes below `completions` that `indexes_text` (as `1,3-5`) names, in its order.
+
+    Other text between commas is ignored. A success policy may name millions of indexes: they are not listed one by one.
+    """
+    intervals: list[range] = []
     for interval in filter(None, indexes_text.split(",")):
         low_text, _, high_text = interval.partition("-")
         try:
             low, high = int(low_text), int(high_text or low_text)
         except ValueError:
             continue
-        indexes.update(range(low, min(high, completions - 1) + 1))
-    return frozenset(indexes)
+        intervals.append(range(low, min(high, completions - 1) + 1))
+    return intervals
+
+
+def count_within(indexes: Iterable[int], intervals: Sequence[range]) -> int:
+    """How many of the indexes are in intervals, which are in order and do not overlap (validation sees to that)."""
+    starts = [interval.start for interval in intervals]
+    return sum(index in intervals[bisect_right(starts, index) - 1] for index in indexes if starts[0] <= index)
+
+
+def parse_indexes(indexes_text: str, completions: int) -> frozenset[int]:
+    """The indexes below `completions` that `indexes_text` names; for the status of a Job: each index has had a pod."""
+    return frozenset(chain.from_iterable(parse_intervals(indexes_text, completions)))
 
 
 def format_indexes(indexes: Iterable[int]) -> str:

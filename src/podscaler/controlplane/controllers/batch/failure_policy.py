@@ -87,13 +87,14 @@ def success_message(job: Object, succeeded_indexes: frozenset[int]) -> str:
 
 def _is_success_rule_met(rule: Object, succeeded_indexes: frozenset[int], completions: int) -> bool:
     """Whether all `succeededIndexes` of a rule succeeded, or `succeededCount` of them (of all, if it names none)."""
-    counted_indexes = succeeded_indexes
+    succeeded_count = len(succeeded_indexes)
     if rule.get("succeededIndexes") is not None:
-        required_indexes = completion_indexes.parse_indexes(rule["succeededIndexes"], completions)
-        if not required_indexes:
+        intervals = completion_indexes.parse_intervals(rule["succeededIndexes"], completions)
+        named_count = sum(map(len, intervals))
+        if not named_count:
             return False
-        counted_indexes = succeeded_indexes & required_indexes
-        if counted_indexes == required_indexes:
+        succeeded_count = completion_indexes.count_within(succeeded_indexes, intervals)
+        if succeeded_count == named_count:
             return True
     required_count = rule.get("succeededCount")
-    return required_count is not None and len(counted_indexes) >= required_count
+    return required_count is not None and succeeded_count >= required_count

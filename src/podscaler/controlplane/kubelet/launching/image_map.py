@@ -16,7 +16,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -32,6 +32,8 @@ _BUNDLE_CONFIG: Final = "config.json"
 _BUNDLE_BYTES_MAX: Final = 1 << 20
 
 Table = Mapping[str, ImageCommand]
+UserId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""A user id in the range that the API accepts (`runAsUser`)."""
 
 
 class ImageEntry(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -47,7 +49,7 @@ class ImageEntry(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     path: str
     command: list[str] | None = None
     env: dict[str, str] | None = None
-    user: int | None = None
+    user: UserId | None = None
     working_dir: str | None = None
 
 
@@ -60,7 +62,7 @@ class BundleRoot(msgspec.Struct):
 class BundleUser(msgspec.Struct):
     """`process.user` of an OCI bundle's configuration; a uid of None: the user of `up`."""
 
-    uid: int | None = None
+    uid: UserId | None = None
 
 
 class BundleProcess(msgspec.Struct):
@@ -101,6 +103,11 @@ def read(entries: Sequence[ImageEntry]) -> dict[str, ImageCommand]:
 
 def _command_of(entry: ImageEntry) -> ImageCommand:
     """The command of an entry. Raises UsageError, also where its path cannot be read."""
+    for name in entry.env or {}:
+        if not name or "=" in name or "\0" in name:
+            raise UsageError(
+                f"the environment of the image {entry.image} has a variable with an invalid name: {name!r}"
+            )
     try:
         return _from_path(entry, Path(entry.path))
     except (OSError, ValueError) as error:  # a name that is too long, a zero byte

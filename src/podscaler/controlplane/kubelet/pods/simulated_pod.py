@@ -25,6 +25,8 @@ from podscaler.controlplane.registry.registry import Object
 
 RUNTIME_CLASS: Final = "simulated"
 STARTUP_ANNOTATION: Final = "podscaler.dev/simulated-startup-seconds"
+STARTUP_MAX_S: Final = 366 * 86_400.0
+"""A pod that would start later does so after a year: the instant fits the clock's nanoseconds in any case."""
 
 _log = logging.getLogger(__name__)
 
@@ -113,7 +115,7 @@ class SimulatedPod:
             startup_s = float(annotation)
             if not math.isfinite(startup_s):
                 raise ValueError
-            return max(0.0, startup_s)
+            return min(max(0.0, startup_s), STARTUP_MAX_S)
         except ValueError:
             message = f"the annotation {STARTUP_ANNOTATION} is not a number of seconds: {annotation!r}; taken as 0"
             self._events.of_pod("Warning", "InvalidAnnotation", message)
