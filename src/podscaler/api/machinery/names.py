@@ -201,6 +201,7 @@ def _is_native(name: str) -> bool:
 
 
 def _extended_resource_errors(name: str) -> list[str]:
+    """The error of a name with a domain that does not follow the rule for extended resources."""
     if name.startswith("requests.") or label_key_errors(f"requests.{name}"):
         return ["doesn't follow extended resource name standard"]
     return []

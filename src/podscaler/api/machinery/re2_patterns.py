@@ -132,6 +132,7 @@ def _decoded(name: str | bytes) -> str:
 def _next_character(encoded: bytes, position: int) -> int:
     """The offset after the UTF-8 character at `position`."""
     position += 1
+    # Bytes of the form 10xxxxxx continue a character.
     while position < len(encoded) and encoded[position] & 0xC0 == 0x80:
         position += 1
     return position

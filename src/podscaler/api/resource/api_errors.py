@@ -177,5 +177,6 @@ def unavailable(message: str) -> StatusError:
 
 
 def _details(resource: Resource, name: str) -> dict[str, Any]:
+    """The details of a Status about an object: its name, group and plural, without empty ones."""
     details = {"name": name, "group": resource.group, "kind": resource.plural}
     return {key: value for key, value in details.items() if value}

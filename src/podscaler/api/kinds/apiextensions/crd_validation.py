@@ -33,6 +33,8 @@ _SHARED_FIELDS = {
 STRATEGIES = ("None", "Webhook")
 _REVIEW_VERSIONS = ("v1", "v1beta1")
 PORT_MAX = 65_535
+_SERVICE_PORT = 443
+"""The default port of the Service of a webhook."""
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
@@ -434,7 +436,7 @@ def _service_errors(service: Object, path: str) -> list[FieldError]:
     """Field errors of the reference to the Service of the webhook."""
     errors = checks.present(service.get("name"), f"{path}.name", "service name is required")
     errors += checks.present(service.get("namespace"), f"{path}.namespace", "service namespace is required")
-    port = service.get("port", 443)
+    port = service.get("port", _SERVICE_PORT)
     if not 1 <= port <= PORT_MAX:
         message = "port is not valid: must be between 1 and 65535, inclusive"
         errors.append(invalid(f"{path}.port", port, message))

@@ -64,6 +64,7 @@ def _target_version_errors(target: Object, path: str) -> list[FieldError]:
 
 
 def _has_no_group(version: str) -> bool:
+    """Whether an apiVersion names no API group: `v1`, or `/v1`."""
     group, slash, _ = version.partition("/")
     return not slash or not group
 

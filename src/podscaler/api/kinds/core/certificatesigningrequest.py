@@ -160,6 +160,7 @@ def _request_errors(pem_base64: str) -> list[FieldError]:
 
 
 def _signer_errors(signer: str, path: str) -> list[FieldError]:
+    """Field errors of the name of the signer."""
     if signer == _LEGACY_SIGNER:
         return [invalid(path, signer, "the legacy signerName is not allowed via this API version")]
     return signers.signer_name_errors(signer, path)

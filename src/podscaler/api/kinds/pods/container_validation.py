@@ -14,7 +14,7 @@ from podscaler.api.kinds.pods import env_validation, security_context_validation
 from podscaler.api.kinds.volumes import volume_validation
 from podscaler.api.machinery import names, ports
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
-from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.machinery.quantity import UNIT_MILLI, Quantity
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
@@ -210,7 +210,7 @@ def _amount_errors(name: str, amounts: Object, quantities: Mapping[str, Quantity
     errors = checks.well_formed(name, amount_path, names.container_resource_name_errors)
     if quantity.sign() < 0:
         errors.append(invalid(amount_path, amounts[name], checks.NOT_NEGATIVE))
-    elif _is_whole(name) and quantity.milli_value() % 1000:
+    elif _is_whole(name) and quantity.milli_value() % UNIT_MILLI:
         errors.append(invalid(amount_path, amounts[name], "must be an integer"))
     return errors
 

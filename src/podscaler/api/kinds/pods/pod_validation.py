@@ -143,11 +143,13 @@ def _gate_errors(spec: Object, path: str) -> list[FieldError]:
 
 
 def _os_errors(system: Object, path: str) -> list[FieldError]:
+    """Field errors of the operating system of a pod."""
     name = system.get("name")
     return checks.one_of(name, path, _OPERATING_SYSTEMS) if name else [required(f"{path}.name")]
 
 
 def _deadline_errors(deadline_s: int, path: str) -> list[FieldError]:
+    """The error of an `activeDeadlineSeconds` that is no positive int32."""
     is_valid = 1 <= deadline_s <= _INT32_MAX
     return checks.holds(is_valid, path, deadline_s, f"must be between 1 and {_INT32_MAX}, inclusive")
 

@@ -74,6 +74,7 @@ def _field_requirement_errors(requirement: Object, path: str) -> list[FieldError
 
 
 def _pod_affinity_errors(affinity: Object, path: str) -> list[FieldError]:
+    """Field errors of the required and the preferred terms for pods."""
     errors = checks.each(affinity.get(REQUIRED), f"{path}.{REQUIRED}", _pod_term_errors)
     return errors + _preferred_errors(affinity, path, "podAffinityTerm", _pod_term_errors)
 

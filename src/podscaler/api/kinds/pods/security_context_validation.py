@@ -104,6 +104,7 @@ def _sysctl_errors(sysctls: list[Object], path: str) -> list[FieldError]:
 
 
 def _sysctl_messages(name: str) -> list[str]:
+    """The message about an invalid name of a kernel parameter."""
     is_name = len(name) <= _SYSCTL_MAX_LENGTH and _SYSCTL.fullmatch(name)
     return [] if is_name else [f"must have at most {_SYSCTL_MAX_LENGTH} characters and match regex ^{_SYSCTL_TEXT}$"]
 

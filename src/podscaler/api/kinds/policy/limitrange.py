@@ -12,7 +12,7 @@ from functools import partial
 
 from podscaler.api.machinery import names, printing
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
-from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.machinery.quantity import UNIT_MILLI, Quantity
 from podscaler.api.resource import checks, tables
 from podscaler.api.resource.resources import Object, Resource, Strategy, Version
 
@@ -136,7 +136,7 @@ def _ratio_errors(amounts: dict[str, Quantity], path: str) -> list[FieldError]:
     min_milli = amounts["min"].milli_value() if "min" in amounts else 0
     if min_milli > 0 and "max" in amounts:
         max_ratio = amounts["max"].milli_value() / min_milli
-        if ratio.milli_value() / 1000 > max_ratio:
+        if ratio.milli_value() / UNIT_MILLI > max_ratio:
             errors.append(invalid(path, str(ratio), f"ratio {ratio} is greater than max/min = {max_ratio:f}"))
     return errors
 

@@ -168,6 +168,7 @@ class _ClaimEvaluator(QuotaEvaluator):
     """Counts PersistentVolumeClaims and their storage, also for each storage class."""
 
     def tracked_names(self, hard: Iterable[str]) -> frozenset[str]:
+        """The names about claims, for all storage classes together and for single ones."""
         plain_names = ("count/persistentvolumeclaims", *_CLAIM_NAMES)
         suffixes = tuple(f"{_CLASS_SUFFIX}{name}" for name in _CLAIM_NAMES)
         return frozenset(name for name in hard if name in plain_names or name.endswith(suffixes))

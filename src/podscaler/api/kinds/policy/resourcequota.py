@@ -10,7 +10,7 @@ from typing import Any
 
 from podscaler.api.machinery import names
 from podscaler.api.machinery.field import FieldError, invalid, required
-from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.machinery.quantity import UNIT_MILLI, Quantity
 from podscaler.api.resource import checks, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
@@ -66,7 +66,9 @@ def _amount_errors(amounts: Object, path: str) -> list[FieldError]:
         errors += checks.well_formed(resource, amount_path, names.quota_resource_name_errors)
         if amount.sign() < 0:
             errors.append(invalid(amount_path, str(amount), checks.NOT_NEGATIVE))
-        if (resource in _INTEGER_RESOURCES or names.is_extended_resource(resource)) and amount.milli_value() % 1000:
+        if (
+            resource in _INTEGER_RESOURCES or names.is_extended_resource(resource)
+        ) and amount.milli_value() % UNIT_MILLI:
             errors.append(invalid(amount_path, str(amount), "must be an integer"))
     return errors
 

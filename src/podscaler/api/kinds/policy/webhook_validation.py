@@ -17,6 +17,8 @@ from podscaler.api.resource.resources import Object
 
 CONDITIONS_MAX = 64
 PORT_MAX = 65_535
+_SERVICE_PORT = 443
+"""The default port of the Service of a webhook."""
 TIMEOUT_MAX_S = 30
 REVIEW_VERSIONS = ("v1", "v1beta1")
 OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
@@ -79,6 +81,7 @@ def _name_errors(name: str, path: str) -> list[FieldError]:
 
 
 def _side_effect_errors(side_effects: str | None, path: str) -> list[FieldError]:
+    """Field errors of the required `sideEffects`."""
     if side_effects is None:
         return [required(path, f"must specify one of {', '.join(_SIDE_EFFECTS)}")]
     return checks.one_of(side_effects, path, _SIDE_EFFECTS)
@@ -162,7 +165,7 @@ def service_errors(service: Object, path: str) -> list[FieldError]:
     """The field errors of the reference to the Service of a webhook."""
     errors = checks.present(service.get("name"), f"{path}.name")
     errors += checks.present(service.get("namespace"), f"{path}.namespace")
-    port = service.get("port", 443)
+    port = service.get("port", _SERVICE_PORT)
     message = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
     errors += checks.holds(0 < port <= PORT_MAX, f"{path}.port", port, message)
     return errors + _path_errors(service.get("path") or "/", f"{path}.path")
