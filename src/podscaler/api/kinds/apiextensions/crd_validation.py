@@ -1,7 +1,8 @@
 """Validates CustomResourceDefinition: names, versions, columns, subresources, conversion; and its status.
 
 Called by the record of the kind; `crd_schema_validation` validates the schemas. A new field of a version: add its check
-to `_content_errors`, or to `_version_errors` if kube-apiserver never stores it beside the versions.
+to `_content_errors`, or to `_version_errors` if kube-apiserver never stores it beside the versions. An `Object` is the
+part of an API object that the name of the argument says, as a JSON object; `path` is its path in errors.
 
 kube-apiserver stores a schema, column or subresource that is equal in all versions once, beside the versions: its
 errors have paths in `spec.validation`, `spec.subresources`, ... and are reported once.

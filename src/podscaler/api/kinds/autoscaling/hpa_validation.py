@@ -1,7 +1,7 @@
 """Validates HorizontalPodAutoscaler (autoscaling/v2): replicas, scaled object, metrics, behavior, status.
 
 Called by the record in `hpa`. Errors come in kube-apiserver's order. A new metric source: add it to `_METRIC_TYPES`,
-`_SOURCES` and `_source_errors`.
+`_SOURCES` and `_source_errors`. Arguments of type `Object` are an autoscaler, or parts of one, as JSON objects.
 
 Source: docs/spec/api.md 2 (Validation).
 """

@@ -1,7 +1,9 @@
 """Validates the containers of a pod spec: names, images, ports, probes, lifecycle handlers, resources.
 
 Called by `pod_validation`. `env_validation`, `volumes.volume_validation` (mounts) and `security_context_validation`
-check the other fields of containers. A check of a new field of all containers: a line in `_container_errors`.
+check the other fields of containers. A check of a new field of all containers: a line in `_container_errors`. An
+`Object` is the part of an API object that the name of the argument says, as a JSON object; `path` is its path in
+errors.
 
 Source: kube-apiserver's messages (golden captures; the API reference of core/v1).
 """

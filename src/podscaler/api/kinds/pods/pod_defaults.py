@@ -1,7 +1,7 @@
 """Sets the API defaults of pod specs, alone (Pod) or inside a template (Deployment, ReplicaSet, ...), in place.
 
 Called by the records of those kinds before validation. A new defaulted field of containers: add it to
-`_set_container_defaults`.
+`_set_container_defaults`. Pods and their parts are JSON objects.
 
 Source: what a v1.37 server stores (golden captures), the API reference of core/v1.
 """

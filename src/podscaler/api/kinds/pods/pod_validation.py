@@ -2,7 +2,8 @@
 
 Called by the record of Pod and by those of the workloads. Other modules of this package validate containers, scheduling
 and security contexts, `api.kinds.volumes` volumes; `validate_spec` calls them all. The check of a new field of the spec
-is a call in `validate_spec`, in the order in which kube-apiserver reports errors.
+is a call in `validate_spec`, in the order in which kube-apiserver reports errors. An `Object` is the part of an API
+object that the name of the argument says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's messages (golden captures; the API reference of core/v1).
 """

@@ -1,6 +1,7 @@
 """Makes the warnings (Warning headers) about a pod spec, alone or in a template: deprecated or useless fields.
 
-Called by the records of Pod and of the workloads.
+Called by the records of Pod and of the workloads. Pods and their parts are JSON objects; `path` is the path of a part
+in the warnings.
 
 Source: kube-apiserver's warnings about pods. Differs: there is none about volume types that Kubernetes has removed.
 """

@@ -1,6 +1,7 @@
 """Validates the scheduling constraints of a pod spec: affinity, topology spread constraints, tolerations.
 
-Called by `pod_validation`; `path` is that of the constraint (`spec.affinity`).
+Called by `pod_validation`; `path` is that of the constraint (`spec.affinity`). Arguments of type `Object` are
+constraints, or parts of one, as JSON objects.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 Differs: keys in `matchLabelKeys` need not be among the pod's own labels.

@@ -1,6 +1,7 @@
 """Validates PersistentVolumeClaims, and the claim templates of StatefulSets.
 
-Called by the record of PersistentVolumeClaim and by the validation of StatefulSets.
+Called by the record of PersistentVolumeClaim and by the validation of StatefulSets. An `Object` is the part of an API
+object that the name of the argument says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """
