@@ -23,7 +23,8 @@ _PROGRAM_BYTES_MAX = 64 << 20
 """The memory of the second attempt, for a pattern that is too large for the default."""
 
 _TOO_LARGE = "pattern too large"
-_REFERENCE = re.compile(r"\$\$|\$\{(\w+)\}|\$(\w+)")
+"""The beginning of the library's message about a pattern that needs too much memory."""
+_GROUP_REFERENCE = re.compile(r"\$\$|\$\{(\w+)\}|\$(\w+)")
 _ESCAPES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL)
 """A quoted part (`\\Q...\\E`), or an escape, whose character is group 1."""
 _GO_ERRORS = {
@@ -119,10 +120,11 @@ class CapturingPattern:
             if match[0] == "$$":
                 return "$"
             name = match[1] or match[2]
-            number = int(name) if name.isascii() and name.isdigit() else self._names.get(name, len(groups))
+            is_number = name.isascii() and name.isdigit()
+            number = int(name) if is_number else self._names.get(name, len(groups))
             return groups[number] if number < len(groups) else ""
 
-        return _REFERENCE.sub(replace, template)
+        return _GROUP_REFERENCE.sub(replace, template)
 
 
 def _decoded(name: str | bytes) -> str:

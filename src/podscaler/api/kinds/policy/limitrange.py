@@ -53,33 +53,30 @@ def set_defaults(limit_range: Object) -> None:
 def validate(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of a LimitRange to be stored."""
     earlier_types: set[str] = set()
-    return checks.each(
-        (new.get("spec") or {}).get("limits"), "spec.limits", partial(_item_errors, earlier_types=earlier_types)
-    )
+    limits = (new.get("spec") or {}).get("limits")
+    return checks.each(limits, "spec.limits", partial(_item_errors, earlier_types=earlier_types))
 
 
 def _item_errors(limit_item: Object, path: str, earlier_types: set[str]) -> list[FieldError]:
     """Field errors of one of `spec.limits`; adds its type to `earlier_types`, which must not repeat."""
     limit_type, field_path = limit_item.get("type", ""), f"{path}.type"
-    errors = checks.well_formed(limit_type, field_path, _type_messages) + checks.not_repeated(
-        limit_type, field_path, earlier_types
-    )
+    errors = checks.well_formed(limit_type, field_path, _type_messages)
+    errors += checks.not_repeated(limit_type, field_path, earlier_types)
     return errors + _name_errors(limit_item, limit_type, path) + _amount_errors(limit_item, path)
 
 
 def _type_messages(limit_type: str) -> list[str]:
     """The messages about an invalid type: neither a standard one nor one with a domain."""
     is_supported = "/" in limit_type or limit_type in _TYPES
-    return names.label_key_errors(limit_type) or (
-        [] if is_supported else ["must be a standard limit type or fully qualified"]
-    )
+    if messages := names.label_key_errors(limit_type):
+        return messages
+    return [] if is_supported else ["must be a standard limit type or fully qualified"]
 
 
 def _name_errors(limit_item: Object, limit_type: str, path: str) -> list[FieldError]:
     """Field errors of the resource names of an item, and of fields that items of its type must not have."""
-    name_rule = (
-        names.container_resource_name_errors if limit_type in ("Pod", "Container") else names.resource_name_errors
-    )
+    is_about_pods = limit_type in ("Pod", "Container")
+    name_rule = names.container_resource_name_errors if is_about_pods else names.resource_name_errors
     errors = []
     for field in _LIMIT_FIELDS:
         if limit_type == "Pod" and field in ("default", "defaultRequest"):

@@ -38,7 +38,7 @@ def validate_spec(spec: Object, path: str) -> list[FieldError]:
 
 
 def _mode_errors(spec: Object, path: str) -> list[FieldError]:
-    """Errors of the access modes; ReadWriteOncePod stands alone."""
+    """Field errors of the access modes; ReadWriteOncePod excludes the others."""
     modes = spec.get("accessModes") or []
     if not modes:
         return [required(f"{path}.accessModes", "at least 1 access mode is required")]
