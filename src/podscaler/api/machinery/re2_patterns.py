@@ -113,7 +113,7 @@ class CapturingPattern:
 
         Args:
             template: a name goes as far as letters, digits and underscores do.
-            groups: what `find_groups` returned.
+            groups: the result of `find_groups`.
         """
 
         def replace(match: re.Match[str]) -> str:

@@ -79,7 +79,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """Hooks of a kind: what the API server does with an object, in the storage version, between decoding and storing.
+    """Hooks of a kind, which the API server calls with an object in the storage version, between decoding and storing.
 
     Hooks get the new object and, on updates, the stored one (`None` on create). `prepare_*` change the new object in
     place: they clear fields, or copy those that the client may not set from the stored object. `validate*` return all

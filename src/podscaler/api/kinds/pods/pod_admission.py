@@ -1,4 +1,4 @@
-"""Sets in a new pod what Kubernetes' admission sets: tolerations, priority, the first status with the QoS class.
+"""Sets the fields of a new pod that Kubernetes' admission sets: tolerations, priority, the status with the QoS class.
 
 Called by the record of Pod. The API server applies the pod's PriorityClass and RuntimeClass (`pod_classes`) before.
 Pods and their specs are JSON objects, which the functions change.

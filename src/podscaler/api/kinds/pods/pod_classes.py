@@ -31,7 +31,7 @@ def _set_class_value(spec: Object, field: str, class_value: object, description:
     """Sets a field of the pod spec to the value of the class; rejects a pod that has another value.
 
     Args:
-        description: what the message calls the field.
+        description: the words for the field in the message.
     """
     if spec.get(field) not in (None, class_value):
         reason = f"must not be provided in pod spec; priority admission controller computed {class_value}"

@@ -3,7 +3,7 @@
 Called by the records of those kinds before validation. A new defaulted field of containers: add it to
 `_set_container_defaults`. Pods and their parts are JSON objects.
 
-Source: what a v1.37 server stores (golden captures), the API reference of core/v1.
+Source: the objects that a v1.37 server stores (golden captures), the API reference of core/v1.
 """
 
 from collections.abc import Iterator

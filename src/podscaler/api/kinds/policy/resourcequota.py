@@ -1,4 +1,4 @@
-"""Resource definition of ResourceQuota (core/v1): validation and table; `quota_usage` measures what objects use of one.
+"""Resource definition of ResourceQuota (core/v1): validation and table; `quota_usage` measures its use.
 
 RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. A new scope: an
 entry of _RESOURCES_BY_SCOPE, and a case in `quota_usage`.
@@ -59,7 +59,7 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _amount_errors(amounts: Object, path: str) -> list[FieldError]:
-    """Field errors of amounts by resource name: invalid names, negative amounts, fractions of what is counted."""
+    """Field errors of amounts by resource name: invalid names, negative amounts, fractions of counts."""
     errors = []
     for resource in sorted(amounts):
         amount_path, amount = f"{path}[{resource}]", Quantity.parse(str(amounts[resource]))

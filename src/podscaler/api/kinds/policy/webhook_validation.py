@@ -1,8 +1,8 @@
 """Validates the webhooks of webhook configurations: rules, client, selectors, match conditions.
 
-Called by the records in `api.kinds.policy.webhookconfiguration`. What an earlier server accepted stays valid: match
-conditions that an update does not change are not checked again. An `Object` is the part of an API object that the name
-of the argument says, as a JSON object; `path` is its path in errors.
+Called by the records in `api.kinds.policy.webhookconfiguration`. Stored objects stay valid: match conditions that an
+update does not change are not checked again. An `Object` is the part of an API object that the name of the argument
+says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's validation of admissionregistration.k8s.io, and of the URLs and Services of webhooks.
 """
