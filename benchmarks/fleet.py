@@ -18,7 +18,7 @@ from pathlib import Path
 import polars
 import psutil
 
-from podscaler.simulation.fleet import partition_runs, results, summary, synthetic
+from podscaler.simulation.fleet import partition_runs, result_files, summary, synthetic
 from podscaler.simulation.fleet.cluster import ClusterRequest
 from podscaler.simulation.fleet.partition_runs import FleetProgress, FleetRun
 from podscaler.simulation.fleet.trials import PRESENT, FleetTrials
@@ -92,7 +92,7 @@ def measured(autoscalers: int, folder: Path, *, kills: bool) -> str:
 
 def table(folder: Path) -> polars.DataFrame:
     """All rows, in a fixed order."""
-    return polars.read_parquet(folder / results.FOLDER / "*.parquet").sort("autoscaler", "candidate")
+    return polars.read_parquet(folder / result_files.FOLDER / "*.parquet").sort("autoscaler", "candidate")
 
 
 def main(sizes: Sequence[int] = (AUTOSCALERS,)) -> None:

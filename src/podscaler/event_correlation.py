@@ -115,6 +115,7 @@ class Correlator:
         return replace(event, message=f"(combined from similar events): {event.message}", combined=True)
 
     def _counted(self, event: EventDraft) -> EventDraft:
+        """The event with the name and the count of the Event that it repeats, if one was sent."""
         message = "" if event.combined else event.message
         key = (event.subject, event.type, event.reason, message)
         before = self._sent.find(key)
@@ -124,6 +125,7 @@ class Correlator:
         return event
 
     def _has_token(self, event: EventDraft) -> bool:
+        """Take a token from the bucket of the event's object and type; False if it has none (the event is dropped)."""
         key = (event.subject, event.type)
         bucket = self._buckets.find(key)
         if bucket is None:

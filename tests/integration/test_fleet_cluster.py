@@ -11,7 +11,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from podscaler.base.errors import UsageError
-from podscaler.simulation.fleet import candidate_rows, partition_runs, results, synthetic
+from podscaler.simulation.fleet import candidate_rows, partition_runs, result_files, synthetic
 from podscaler.simulation.fleet.cluster import ClusterRequest
 from podscaler.simulation.fleet.partition_runs import FleetProgress, FleetRun
 from podscaler.simulation.fleet.trials import FleetTrials
@@ -33,7 +33,7 @@ def scheduler() -> Iterator[str]:
 def expected() -> polars.DataFrame:
     """The rows of the fleet, computed here."""
     rows = [row for part in FLEET for each in part.autoscalers() for row in candidate_rows.rows(each, TRIALS)]
-    return results.frame_of(rows).sort("autoscaler", "candidate")
+    return result_files.frame_of(rows).sort("autoscaler", "candidate")
 
 
 def fleet_run(folder: Path) -> FleetRun:
@@ -43,7 +43,7 @@ def fleet_run(folder: Path) -> FleetRun:
 
 def found(folder: Path) -> polars.DataFrame:
     """All rows that were written."""
-    return polars.read_parquet(folder / results.FOLDER / "*.parquet").sort("autoscaler", "candidate")
+    return polars.read_parquet(folder / result_files.FOLDER / "*.parquet").sort("autoscaler", "candidate")
 
 
 class Interrupted(Exception):

@@ -28,7 +28,7 @@ def captured() -> tuple[list[str], types.Type, object]:
     case = next(json.loads(line) for line in text.splitlines() if '"name": "value-macros"' in line)
     version = case["steps"][0]["request"]["body"]["spec"]["versions"][0]
     schema = structural.parse(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
-    own = rule_types.declared(schema, "selfType0")
+    own = rule_types.cel_type_of(schema, "selfType0")
     assert own is not None
     return expressions, own, rule_values.to_cel(case["steps"][1]["request"]["body"]["spec"], schema)
 

@@ -65,12 +65,12 @@ def test_a_rollout_leaves_enough_nodes_served(facts: DaemonSetFacts) -> None:
     doomed = {one["metadata"]["name"] for one in (*plan.ended, *plan.delete)}
     by_node = facts.by_node()
     served, still = set(), set()
-    for node in facts.wanted():
+    for node in facts.eligible_nodes():
         available = [one for one in by_node.get(node, []) if facts.is_available(one)]
         served |= {node} if available else set()
         still |= {node} if any(one["metadata"]["name"] not in doomed for one in available) else set()
     rolling = facts.daemon_set["spec"]["updateStrategy"]["rollingUpdate"]
-    wanted = len(facts.wanted())
+    wanted = len(facts.eligible_nodes())
     most = {"40%": -(-wanted * 40 // 100)}.get(rolling["maxUnavailable"], rolling["maxUnavailable"])
     assert still == served or wanted - len(still) <= max(most, wanted - len(served))
 
@@ -83,7 +83,7 @@ def test_no_pod_is_deleted_twice_and_no_node_gets_two(facts: DaemonSetFacts) -> 
     doomed = [one["metadata"]["name"] for one in (*plan.ended, *plan.delete)]
     assert len(doomed) == len(set(doomed))
     assert len(plan.create) == len(set(plan.create))
-    assert set(plan.create) <= set(facts.wanted())
+    assert set(plan.create) <= set(facts.eligible_nodes())
 
 
 @given(situations())
@@ -95,5 +95,5 @@ def test_plans_lead_to_one_new_pod_a_node(facts: DaemonSetFacts) -> None:
         if plan.is_empty and all(map(facts.is_available, facts.owned)):
             break
         facts = carried_out(facts, plan, turn)
-    assert sorted(one["spec"]["nodeName"] for one in facts.owned) == sorted(facts.wanted())
+    assert sorted(one["spec"]["nodeName"] for one in facts.owned) == sorted(facts.eligible_nodes())
     assert all(map(facts.is_new, facts.owned))

@@ -124,8 +124,8 @@ def _unordered(spec: Object) -> Object:
 @given(SPECS, SPECS)
 def test_merging_is_idempotent(live: Object, config: Object) -> None:
     """Merging the same twice is merging it once, and what is merged is in the result."""
-    once = merging.merged({"spec": live}, {"spec": config}, TYPE)
-    assert merging.merged(once, {"spec": config}, TYPE) == once
+    once = merging.merge({"spec": live}, {"spec": config}, TYPE)
+    assert merging.merge(once, {"spec": config}, TYPE) == once
     wanted = extracting.field_set({"spec": config}, TYPE)
     assert _paths(wanted) - {("f:spec",)} <= _paths(extracting.field_set(once, TYPE)) | _emptied(config)
 
@@ -141,7 +141,7 @@ def _applied(live: Object | None, name: str, spec: Object) -> Object:
     before = dict(live["metadata"]) if live else {}
     entries = before.pop("managedFields", [])
     bare = {**live, "metadata": before} if live else None
-    return managed_kinds.applied(
+    return managed_kinds.apply(
         KIND, bare, entries, Application({"spec": spec}, name, "v1", "2026-01-01T00:00:00Z", force=True)
     )
 

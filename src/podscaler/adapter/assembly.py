@@ -82,13 +82,13 @@ class Adapter:
         self._objects = objects
         self._clock = clock
 
-    async def run(self, *others: tuple[str, Callable[[], Awaitable[None]]]) -> None:
+    async def run(self, *other_tasks: tuple[str, Callable[[], Awaitable[None]]]) -> None:
         """Run until cancelled, with other tasks by name; a task that fails is started again."""
-        parts = (("the list of metrics", self.relisting.run), *others)
+        tasks = (("the list of metrics", self.relisting.run), *other_tasks)
         try:
             async with asyncio.TaskGroup() as group:
-                for name, part in parts:
-                    group.create_task(supervision.keep_running(name, part, self._clock))
+                for name, run_task in tasks:
+                    group.create_task(supervision.keep_running(name, run_task, self._clock))
         finally:
             await self._objects.stop()
 

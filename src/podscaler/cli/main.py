@@ -140,12 +140,12 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 def answer_kubectl(root: click.Command, words: Sequence[str]) -> None:
     """Print proposals for the last of `words`, which is being typed and may be empty."""
-    *before, typed = words or [""]
-    items = ShellComplete(root, {}, PROGRAM, VARIABLE).get_completions(list(before), typed)
-    sys.stdout.writelines(_line(item) for item in items if item.type == "plain")
-    is_file = any(item.type in {"file", "dir"} for item in items)
+    *earlier_words, typed = words or [""]
+    proposals = ShellComplete(root, {}, PROGRAM, VARIABLE).get_completions(list(earlier_words), typed)
+    sys.stdout.writelines(_line(proposal) for proposal in proposals if proposal.type == "plain")
+    is_file = any(proposal.type in {"file", "dir"} for proposal in proposals)
     sys.stdout.write(f":{FILES_TOO if is_file else NO_FILES}\n")
 
 
-def _line(item: CompletionItem) -> str:
-    return f"{item.value}\t{item.help}\n" if item.help else f"{item.value}\n"
+def _line(proposal: CompletionItem) -> str:
+    return f"{proposal.value}\t{proposal.help}\n" if proposal.help else f"{proposal.value}\n"

@@ -62,7 +62,7 @@ def new_controller(
     recording: Recording | None = None,
     rng: random.Random | None = None,
 ) -> Controller:
-    """A controller that has not begun.
+    """A controller that is wired and whose `run` is not called yet.
 
     Args:
         client: the API server's client; the caller closes it.
@@ -220,12 +220,14 @@ class _Wiring:
         )
 
     def _make_cleanup(self) -> AutoscalerCleanup:
+        """What drops the state of an autoscaler that this process no longer syncs."""
         further_cleanups = [self._gate.release, self._telemetry.drop_desired]
         if self._comparison is not None:
             further_cleanups.append(self._comparison.forget)
         return AutoscalerCleanup(self._states, self._history, self._recording, self._cluster.clock, further_cleanups)
 
     def _processor(self) -> KeyProcessor:
+        """The processor of queue keys, with the reconciler and the parts that it reads from and writes to."""
         settings, clock, autoscalers = self._cluster.settings, self._cluster.clock, self._informers.autoscalers
         reporter = SyncReporter(self._telemetry, self._recorder, self._recording, self._health, self._comparison)
         statuses = StatusWriter(self._cluster.client, clock, settings.status_period_s)
@@ -247,6 +249,7 @@ class _Wiring:
         )
 
     def _services(self, processor: KeyProcessor) -> ControllerServices:
+        """The background tasks of the controller, by the names under which the log reports them."""
         cluster, assignment = self._cluster, self._assignment
         worker = SyncWorker(
             self._queue, cluster.slots, assignment, processor=processor, telemetry=self._telemetry, clock=cluster.clock
@@ -272,14 +275,16 @@ class _Wiring:
             always["the metric sources"] = self._metric_sources.run
         working: dict[str, Service] = {"the worker": worker.run}
         if cluster.settings.reacts:
-            working["the reactor"] = self._react
+            working["the reactor"] = self._run_reactor
         close = self._history.close
         summarize = None if self._comparison is None else self._comparison.log_summary
         return ControllerServices(always, working, flush=self._recorder.flush, close=close, summarize=summarize)
 
-    async def _react(self) -> None:
+    async def _run_reactor(self) -> None:
+        """Queue autoscalers whose usage changed (`--react-to-changes`), until cancelled."""
         reactor = Reactor(self._sources, self._states, self._cluster.clock, self._cluster.settings)
-        await reactor.run(self._assigned, self._queue.add)
+        await reactor.run(self._assigned_autoscalers, self._queue.add)
 
-    def _assigned(self) -> Iterator[Autoscaler]:
+    def _assigned_autoscalers(self) -> Iterator[Autoscaler]:
+        """Those autoscalers of the informer that this process syncs."""
         return (autoscaler for autoscaler in self._informers.autoscalers if self._assignment.is_mine(autoscaler.key))

@@ -132,7 +132,7 @@ class Controller:
         self.processor.wrap(wrapper)
 
     async def stopped(self) -> None:
-        """Return once `stop` was called."""
+        """Wait until `stop` is called."""
         await self._stopping.wait()
 
     def stop(self) -> None:
@@ -140,9 +140,9 @@ class Controller:
         self._stopping.set()
         self.assignment.shut_down()
 
-    def added(self, obj: Autoscaler) -> None:
+    def added(self, autoscaler: Autoscaler) -> None:
         """The watch has a new autoscaler: sync it at once."""
-        self.assignment.register(obj.key)
+        self.assignment.register(autoscaler.key)
 
     def updated(self, old: Autoscaler, new: Autoscaler) -> None:
         """The watch has a newer version: sync it at once if it was edited, else within a period."""
@@ -151,12 +151,12 @@ class Controller:
         else:
             self.assignment.queue_within_period(new.key)
 
-    def deleted(self, obj: Autoscaler) -> None:
+    def deleted(self, autoscaler: Autoscaler) -> None:
         """The watch reports that an autoscaler was deleted."""
-        self.assignment.unregister(obj.key, obj.metadata.uid)
+        self.assignment.unregister(autoscaler.key, autoscaler.metadata.uid)
 
     async def wait_listed(self) -> None:
-        """Return once all autoscalers and pods are listed."""
+        """Wait until all autoscalers and pods are listed."""
         await self.informers.wait_synced()
 
     async def _wait_synced(self) -> None:

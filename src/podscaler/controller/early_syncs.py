@@ -56,7 +56,8 @@ class Reactor:
         self._period_s = settings.sync_period_s
         self._share = settings.tolerance * SHARE_OF_TOLERANCE
         self._rules = settings.decision.emulation
-        self._seen: dict[Key, tuple[float, Totals]] = {}
+        self._compared: dict[Key, tuple[float, Totals]] = {}
+        """For each autoscaler: when its usage was last kept to compare with (monotonic seconds), and that usage."""
 
     async def run(self, autoscalers: Callable[[], Iterable[Autoscaler]], sync: Callable[[Key], None]) -> None:
         """Call `sync` with the keys of those of `autoscalers()` whose usage has changed, until cancelled."""
@@ -68,56 +69,69 @@ class Reactor:
                     by_namespace.setdefault(autoscaler.metadata.namespace, []).append(autoscaler)
             for namespace, group in by_namespace.items():
                 await self._check(namespace, group, sync)
-            self._forget_others({each.key for group in by_namespace.values() for each in group})
+            self._forget_others({autoscaler.key for group in by_namespace.values() for autoscaler in group})
 
     async def _check(self, namespace: str, autoscalers: Sequence[Autoscaler], sync: Callable[[Key], None]) -> None:
+        """Call `sync` for those of the autoscalers of one namespace whose usage has changed.
+
+        An API error skips the namespace.
+        """
         try:
             pod_metrics = await self._metrics.query(ResourceMetricsQuery(namespace, selectors.EVERYTHING))
         except StatusError as error:
             log.debug("changes of usage in %s cannot be detected: %s", namespace, error)
             return
-        by_name = {item.metadata.name: item for item in pod_metrics.items or ()}
+        metrics_by_pod = {metrics_of_pod.metadata.name: metrics_of_pod for metrics_of_pod in pod_metrics.items or ()}
         for autoscaler in autoscalers:
-            if self._has_changed(autoscaler, by_name):
+            if self._has_changed(autoscaler, metrics_by_pod):
                 sync(autoscaler.key)
 
-    def _has_changed(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> bool:
+    def _has_changed(self, autoscaler: Autoscaler, metrics_by_pod: dict[str, PodMetrics]) -> bool:
         """Whether the usage has changed (rule 2); a changed usage becomes the one to compare with."""
         key, now_s = autoscaler.key, self._clock.monotonic_s()
-        totals = self._totals(autoscaler, by_name)
+        totals = self._totals(autoscaler, metrics_by_pod)
         if totals is None:
             return False
-        before = self._seen.get(key)
-        if before is None or len(before[1]) != len(totals) or now_s - before[0] >= self._period_s:
-            self._seen[key] = (now_s, totals)
-            return before is not None and self._differ(before[1], totals)
-        if not self._differ(before[1], totals):
+        compared = self._compared.get(key)
+        if compared is None:
+            self._compared[key] = (now_s, totals)
             return False
-        self._seen[key] = (now_s, totals)
-        return True
+        compared_at_s, compared_totals = compared
+        has_changed = self._differ(compared_totals, totals)
+        is_outdated = len(compared_totals) != len(totals) or now_s - compared_at_s >= self._period_s
+        if has_changed or is_outdated:
+            self._compared[key] = (now_s, totals)
+        return has_changed
 
     def _differ(self, before: Totals, after: Totals) -> bool:
+        """Whether the total of a resource changed by more than the share of the tolerance (rule 2)."""
         return any(abs(new - old) > self._share * old for old, new in zip(before, after, strict=False))
 
-    def _totals(self, autoscaler: Autoscaler, by_name: dict[str, PodMetrics]) -> Totals | None:
-        """The usage now; None if it is not known."""
+    def _totals(self, autoscaler: Autoscaler, metrics_by_pod: dict[str, PodMetrics]) -> Totals | None:
+        """The usage now, from the metrics of the namespace's pods by name; None if it is not known."""
         selector = self._states.of(autoscaler.key).selector
         if selector is None:
             return None  # no sync has read the target yet
         pods = self._pods.select(autoscaler.metadata.namespace, selector)
-        items = tuple([by_name[pod.metadata.name] for pod in pods if pod.metadata.name in by_name])
+        metrics_of_pods = tuple(
+            [metrics_by_pod[pod.metadata.name] for pod in pods if pod.metadata.name in metrics_by_pod]
+        )
         try:
-            return tuple(self._total(PodMetricsList(items=items), metric) for metric in _resources(autoscaler))
+            return tuple(
+                self._total(PodMetricsList(items=metrics_of_pods), metric) for metric in _resources(autoscaler)
+            )
         except ValueError:
             return None  # the sync reports an invalid number
 
     def _total(self, usage: PodMetricsList, metric: ResourceMetric) -> int:
+        """The usage of one resource, summed over the pods, in thousandths."""
         pod_samples = samples.of_resource(usage, metric.resource, metric.container, self._rules).samples
         return sum(sample.value_milli for sample in pod_samples.values())
 
     def _forget_others(self, keys: set[Key]) -> None:
-        for key in self._seen.keys() - keys:
-            del self._seen[key]
+        """Drop the totals of all autoscalers but those of `keys`."""
+        for key in self._compared.keys() - keys:
+            del self._compared[key]
 
 
 def _resources(autoscaler: Autoscaler) -> Iterable[ResourceMetric]:

@@ -37,6 +37,7 @@ class MeteredQueue(WorkQueue[Key]):
         self.release(key, self._clock.monotonic_s())
 
     def release(self, key: Key, due_at_s: float) -> None:
+        """Make a key ready that was due at that instant of the monotonic clock; counted unless it is ready already."""
         adds = self.adds
         super().add(key)
         if self.adds > adds:
@@ -54,6 +55,7 @@ class MeteredQueue(WorkQueue[Key]):
         self.add_after(key, max(remaining_s, self.period_s * PAUSE_RATIO))
 
     async def get(self) -> Key:
+        """Wait for a ready key; its next period counts from when it was due."""
         key = await super().get()
         self._working_due_at_s[key] = self._queued_due_at_s.pop(key, self._clock.monotonic_s())
         self._metrics.started(key)

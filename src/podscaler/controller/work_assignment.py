@@ -39,7 +39,7 @@ class AutoscalerCleanup:
         states: the state of each autoscaler between syncs.
         history: stores histories.
         recording: records the end of each autoscaler.
-        others: functions that drop further state of the autoscaler with a key.
+        further_cleanups: functions that drop further state of the autoscaler with a key.
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class AutoscalerCleanup:
         history: HistoryStore,
         recording: Recording,
         clock: Clock,
-        others: Sequence[Callable[[Key], None]],
+        further_cleanups: Sequence[Callable[[Key], None]],
     ) -> None:
         self._states = states
         self._history = history
         self._recording = recording
         self._clock = clock
-        self._others = others
+        self._further_cleanups = further_cleanups
 
     def forget(self, key: Key) -> None:
         """The autoscaler was deleted: its stored history is deleted, too."""
@@ -67,8 +67,9 @@ class AutoscalerCleanup:
         self._drop(key)
 
     def _drop(self, key: Key) -> None:
+        """Drop all state in memory, and record the end of the autoscaler's history."""
         self._states.forget(key)
-        for drop in self._others:
+        for drop in self._further_cleanups:
             drop(key)
         self._recording.report(End(self._clock.now_ns(), key))
 
@@ -93,7 +94,7 @@ class RunningSyncs:
         task = asyncio.get_running_loop().create_task(sync, context=concurrency.enter(slot, copy_context()))
         self._tasks[key] = task
         self.last = key
-        task.add_done_callback(lambda done: self._on_sync_done(key, done, slot))
+        task.add_done_callback(lambda ended_task: self._on_sync_done(key, ended_task, slot))
 
     async def wait_ended(self, belongs: KeyFilter = every_key) -> None:
         """Return when no sync runs of a key for which `belongs` is true."""
@@ -200,7 +201,7 @@ class WorkAssignment:
     def unregister(self, key: Key, uid: str) -> None:
         """The autoscaler was deleted; its next sync finds that out, and drops the state."""
         self._states.unregister(key, uid)
-        self._discount(key)
+        self._uncount(key)
 
     def begin(self, belongs: KeyFilter) -> None:
         """Queue all keys for which `belongs` is true, by namespace and name: metrics of a namespace are shared.
@@ -221,6 +222,7 @@ class WorkAssignment:
         await self._wait_listed()
 
     def on_started_leading(self, belongs: KeyFilter) -> None:
+        """As LeaderCallbacks; the stored histories are read again, as another process may have written them."""
         self._handover.history.expect_changes()
         for key in self._states.registered(belongs):
             self._count(key)
@@ -238,9 +240,10 @@ class WorkAssignment:
         await self.on_lost_lease(belongs)
 
     async def on_lost_lease(self, belongs: KeyFilter) -> None:
+        """As LeaderCallbacks; stored histories stay, for the next holder."""
         await self.syncs.cancel(belongs)
         for key in self._states.known_keys(belongs):
-            self._discount(key)
+            self._uncount(key)
             self._handover.cleanup.release(key)
 
     def shut_down(self) -> None:
@@ -253,11 +256,13 @@ class WorkAssignment:
         await self.syncs.cancel()
 
     def _count(self, key: Key) -> None:
+        """Count an autoscaler in the telemetry, once, if this process manages it."""
         if key not in self._counted and self.write_lease(key) is not None:
             self._counted.add(key)
             self._telemetry.autoscaler_added()
 
-    def _discount(self, key: Key) -> None:
+    def _uncount(self, key: Key) -> None:
+        """Undo `_count`."""
         if key in self._counted:
             self._counted.discard(key)
             self._telemetry.autoscaler_deleted()

@@ -154,6 +154,7 @@ class SyncWorker:
             self._assignment.syncs.run(key, self._sync(key), slot)
 
     async def _sync(self, key: Key) -> None:
+        """Sync one autoscaler if this process holds its write lease, and queue its key again."""
         current_sync.CURRENT.set(key)
         write_lease = self._assignment.write_lease(key)
         if write_lease is None:

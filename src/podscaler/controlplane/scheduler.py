@@ -68,6 +68,7 @@ class Binder:
             self._events.event(pod, "Normal", "Scheduled", message)
 
     async def _mark_unschedulable(self, pod: Object, mismatch: str) -> None:
+        """Write the condition PodScheduled=False with the message, and an event."""
         metadata = pod["metadata"]
 
         def change(stored_pod: Object) -> None:
@@ -101,8 +102,8 @@ def node_mismatch(pod: Mapping[str, Any], node: Mapping[str, Any]) -> str:
 
 
 def _set_scheduled(pod: Object, status: str, now_ns: int, reason: str = "", message: str = "") -> None:
-    conditions = pod.setdefault("status", {}).setdefault("conditions", [])
     """Set the condition PodScheduled in place, unless it has that status and message already."""
+    conditions = pod.setdefault("status", {}).setdefault("conditions", [])
     previous = next((condition for condition in conditions if condition["type"] == "PodScheduled"), None)
     if previous is not None and (previous["status"], previous.get("message", "")) == (status, message):
         return

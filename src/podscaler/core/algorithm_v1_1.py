@@ -78,14 +78,14 @@ def _propose_custom(metric: PodsMetric, target: Average, measurement: Measuremen
     _check_complete(grouped, samples)
     if not grouped.counted or target.milli <= 0:
         raise MetricError("no metrics returned matched known pods")
-    sum_milli, entries = sum(grouped.values_milli[index] or 0 for index in grouped.counted), len(grouped.counted)
-    average_milli = numbers.divide_toward_zero(sum_milli, entries)
-    ratio = float(Fraction(sum_milli, entries * target.milli))
+    sum_milli, sample_count = sum(grouped.values_milli[index] or 0 for index in grouped.counted), len(grouped.counted)
+    average_milli = numbers.divide_toward_zero(sum_milli, sample_count)
+    ratio = float(Fraction(sum_milli, sample_count * target.milli))
     is_within = situation.tolerance.allows(ratio)
-    reading = Reading(sum_milli, entries, None, average_milli, average_milli, ratio, is_within)
+    reading = Reading(sum_milli, sample_count, None, average_milli, average_milli, ratio, is_within)
     replicas = situation.replicas if is_within else min(_ceil(Fraction(sum_milli, target.milli)), numbers.INT32_MAX)
     outcome = Outcome.WITHIN_TOLERANCE if is_within else Outcome.SCALED
-    calculation = PerPod(samples, grouped.unlisted, entries, reading, outcome=outcome)
+    calculation = PerPod(samples, grouped.unlisted, sample_count, reading, outcome=outcome)
     return Proposal(replicas, MetricValueStatus(average_value=status_text.decimal(average_milli)), calculation)
 
 
@@ -93,8 +93,8 @@ def _check_complete(grouped: Grouped, samples: tuple[PodSample, ...]) -> None:
     """Raises MetricError if a running pod has no sample."""
     if grouped.missing:
         running = len(grouped.counted) + len(grouped.missing)
-        text = f"samples of {len(grouped.counted)} of {running} running pods only"
-        raise MetricError(text, PerPod(samples, grouped.unlisted))
+        message = f"samples of {len(grouped.counted)} of {running} running pods only"
+        raise MetricError(message, PerPod(samples, grouped.unlisted))
 
 
 def _reading(
@@ -108,14 +108,14 @@ def _reading(
     if not used_by_request or min(used_by_request) <= 0 or target.pct <= 0:
         raise MetricError("no metrics returned matched known pods")
     sum_pct = sum((Fraction(100 * used, request) for request, used in used_by_request.items()), Fraction(0))
-    entries, usage_milli = len(grouped.counted), sum(used_by_request.values())
-    ratio = float(sum_pct / entries / target.pct)
+    sample_count, usage_milli = len(grouped.counted), sum(used_by_request.values())
+    ratio = float(sum_pct / sample_count / target.pct)
     reading = Reading(
         usage_milli,
-        entries,
+        sample_count,
         sum(requests_milli[index] for index in grouped.counted),
-        int(sum_pct / entries),
-        numbers.divide_toward_zero(usage_milli, entries),
+        int(sum_pct / sample_count),
+        numbers.divide_toward_zero(usage_milli, sample_count),
         ratio,
         tolerance.allows(ratio),
     )
@@ -127,9 +127,12 @@ def _ceil(number: Fraction) -> int:
 
 
 def _samples(grouped: Grouped, requests_milli: Sequence[int] | None, situation: Situation) -> tuple[PodSample, ...]:
+    """The pods for the trace; `requests_milli` has the request of each pod, None where requests are not used."""
     requests = requests_milli if requests_milli is not None else [None] * len(situation.pods)
     facts = zip(situation.pods, grouped.rules, grouped.values_milli, requests, strict=True)
-    return tuple([PodSample(pod.name, rule.group, rule, value, request) for pod, rule, value, request in facts])
+    return tuple(
+        [PodSample(pod.name, rule.group, rule, value_milli, request) for pod, rule, value_milli, request in facts]
+    )
 
 
 def tolerance(spec: Spec, settings: Settings) -> Tolerance:
@@ -140,21 +143,22 @@ def tolerance(spec: Spec, settings: Settings) -> Tolerance:
 
 def within_bounds(desired: DesiredReplicas) -> Normalised:
     """The desired replicas within minimum and maximum, at least 1: nothing would scale the target up from 0."""
-    spec, proposal = desired.spec, desired.wanted
+    spec, proposal = desired.spec, desired.proposal
     lowest = max(spec.min_replicas, LEAST_REPLICAS)
-    result = min(max(proposal, lowest), spec.max_replicas)
-    reason = (
-        "DesiredWithinRange" if result == proposal else "TooFewReplicas" if result > proposal else "TooManyReplicas"
-    )
+    limited_replicas = min(max(proposal, lowest), spec.max_replicas)
+    if limited_replicas == proposal:
+        reason = "DesiredWithinRange"
+    else:
+        reason = "TooFewReplicas" if limited_replicas > proposal else "TooManyReplicas"
     limits = Limits(
         wanted=proposal,
         direction=bounds.direction(proposal, desired.current),
         select_policy="",
         policies=(),
         rate_limit=None,
-        bound=None if result == proposal else result,
+        bound=None if limited_replicas == proposal else limited_replicas,
         reason=reason,
-        result=result,
+        result=limited_replicas,
     )
     step = Stabilization(
         proposal, (), desired.now_ns, None, highest=proposal, lowest=None, result=proposal, held_by=None

@@ -41,7 +41,7 @@ class Combined(Fact, frozen=True, gc=False):
     @property
     def statuses(self) -> tuple[MetricStatus, ...]:
         """The entries of `status.currentMetrics`."""
-        return tuple([result.status for result in self.results])
+        return tuple([metric_result.status for metric_result in self.results])
 
     @property
     def winner(self) -> str:
@@ -67,7 +67,7 @@ def of_metrics(
         target,
         results,
         conclusion,
-        tuple([failure for result in results if (failure := result.step.failure)]),
+        tuple([failure for metric_result in results if (failure := metric_result.step.failure)]),
         is_spec_error=bool(failed) and isinstance(spec.metrics[failed[0]], UnknownMetric),
     )
 
@@ -94,8 +94,8 @@ def conclude(results: Sequence[MetricResult], current: int, *, ignores_failed: b
     """
     winner = _winner(results)
     proposal = 0 if winner is None else results[winner].step.proposal or 0
-    failed = tuple([index for index, result in enumerate(results) if result.step.failure])
-    without_proposal = sum([result.step.proposal is None for result in results])
+    failed = tuple([index for index, metric_result in enumerate(results) if metric_result.step.failure])
+    without_proposal = sum([metric_result.step.proposal is None for metric_result in results])
     error = _error(results, failed)
     if without_proposal == len(results) or (without_proposal and proposal < current and not ignores_failed):
         return Combination(None, winner, failed, error)
@@ -105,14 +105,15 @@ def conclude(results: Sequence[MetricResult], current: int, *, ignores_failed: b
 def _winner(results: Sequence[MetricResult]) -> int | None:
     """The index of the largest proposal; None if all failed. As upstream, any later proposal replaces one of 0."""
     largest, winner = 0, None
-    for index, result in enumerate(results):
-        proposal = result.step.proposal
+    for index, metric_result in enumerate(results):
+        proposal = metric_result.step.proposal
         if proposal is not None and (largest == 0 or proposal > largest):
             largest, winner = proposal, index
     return winner
 
 
 def _error(results: Sequence[MetricResult], failed: tuple[int, ...]) -> str:
+    """The error of a sync about its failed metrics, given their indexes; empty if none failed."""
     failure = results[failed[0]].step.failure if failed else None
     if failure is None:
         return ""

@@ -132,8 +132,8 @@ def _without_scale(
     spec: Spec, observation: Observation, prior_history: History, now_ns: int, *, no_scale: NoScale, flags: Settings
 ) -> Decision:
     """Only conditions change; replicas, metrics and observedGeneration stay as they were."""
-    before = observation.status.conditions or ()
-    conditions = Conditions(before, instants.text(now_ns))
+    old_conditions = observation.status.conditions or ()
+    conditions = Conditions(old_conditions, instants.text(now_ns))
     message = f"the HPA controller was unable to get the target's current scale: {no_scale.message}"
     conditions.set(ABLE_TO_SCALE, "False", "FailedGetScale", message)
     error = f"{no_scale.prefix}{no_scale.message}"
@@ -149,7 +149,7 @@ def _without_scale(
             branch=Branch.NO_SCALE,
             min_replicas=spec.min_replicas,
             max_replicas=spec.max_replicas,
-            conditions_before=before,
+            conditions_before=old_conditions,
             scale_failure=no_scale.message,
             error=error,
             algorithm=flags.algorithm_shown,
@@ -235,6 +235,7 @@ def _cooldown(sync: _Sync, desired: int) -> Cooldown | None:
 
 
 def _set_normalised(conditions: Conditions, normalised: Normalised) -> None:
+    """Set the conditions AbleToScale and ScalingLimited by stabilization, rates and bounds."""
     limits = normalised.limits
     conditions.set(ABLE_TO_SCALE, "True", *normalised.stabilized.condition)
     is_limited = limits.result != limits.wanted

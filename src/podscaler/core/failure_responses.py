@@ -93,14 +93,13 @@ def message(response: FailureResponse, combined: Combined) -> str:
     """The message of the event and of ScalingActive; it has instants, not ages, so that it changes seldom."""
     failure = combined.failures[0].message
     if response is FailureResponse.KEPT:
+        steps = [metric_result.step for metric_result in combined.results]
         kept_metrics = [
-            f"{result.step.name}, read at {instants.text(result.step.kept.at)}"
-            for result in combined.results
-            if result.step.kept is not None
+            f"{step.name}, read at {instants.text(step.kept.at)}" for step in steps if step.kept is not None
         ]
         return f"the HPA uses the last value of {' and '.join(kept_metrics)}: {failure}"
     if response is FailureResponse.IGNORED:
-        ignored = [result.step.name for result in combined.results if result.step.proposal is None]
+        ignored = [metric_result.step.name for metric_result in combined.results if metric_result.step.proposal is None]
         return f"the HPA ignores {' and '.join(ignored)}: {failure}"
     return f"the HPA applies the fallback replicas ({combined.combination.proposal}): {failure}"
 
@@ -119,41 +118,52 @@ def _with_last_proposals(
     policy = spec.failure_policy
     if not policy.keep_last_ns:
         return tuple(results)
-    last_proposals = {
-        last_proposal.metric: last_proposal
-        for last_proposal in prior_history.last_proposals
-        if last_proposal.at >= now_ns - policy.keep_last_ns
-    }
-    pairs = zip(results, spec.metrics, policy.identities, strict=True)
+    last_proposals = _recent_proposals(policy, prior_history, now_ns)
+    triples = zip(results, spec.metrics, policy.identities, strict=True)
     return tuple(
-        [_with_last_proposal(result, metric, last_proposals.get(identity)) for result, metric, identity in pairs]
+        [
+            _with_last_proposal(metric_result, metric, last_proposals.get(identity))
+            for metric_result, metric, identity in triples
+        ]
     )
 
 
-def _with_last_proposal(result: MetricResult, metric: Metric, last: LastProposal | None) -> MetricResult:
-    if result.step.proposal is not None or last is None:
-        return result
-    step = msgspec.structs.replace(result.step, proposal=last.replicas, kept=KeptProposal(last.at, last.current))
-    return MetricResult(proposals.status_of(metric, last.current), step, last.current)
+def _recent_proposals(policy: FailurePolicy, prior_history: History, now_ns: int) -> dict[str, LastProposal]:
+    """The last proposals that still count at `now_ns`, by the identity of their metric."""
+    oldest_ns = now_ns - policy.keep_last_ns
+    return {proposal.metric: proposal for proposal in prior_history.last_proposals if proposal.at >= oldest_ns}
+
+
+def _with_last_proposal(
+    metric_result: MetricResult, metric: Metric, last_proposal: LastProposal | None
+) -> MetricResult:
+    """The result of a metric; one without a proposal has the last one, if there is one that counts."""
+    if metric_result.step.proposal is not None or last_proposal is None:
+        return metric_result
+    step = msgspec.structs.replace(
+        metric_result.step, proposal=last_proposal.replicas, kept=KeptProposal(last_proposal.at, last_proposal.current)
+    )
+    return MetricResult(proposals.status_of(metric, last_proposal.current), step, last_proposal.current)
 
 
 def _with_new_proposals(
     policy: FailurePolicy, results: Sequence[MetricResult], prior_history: History, now_ns: int
 ) -> History:
     """The history with the proposals of this sync, and with the instant since which no metric can be read."""
-    last_proposals = {
-        last_proposal.metric: last_proposal
-        for last_proposal in prior_history.last_proposals
-        if last_proposal.at >= now_ns - policy.keep_last_ns
-    }
+    last_proposals = _recent_proposals(policy, prior_history, now_ns)
     if policy.keep_last_ns:
-        for result, identity in zip(results, policy.identities, strict=True):
-            if result.step.proposal is not None and result.current is not None:
-                last_proposals[identity] = LastProposal(identity, result.step.proposal, now_ns, result.current)
-    latest = tuple([last_proposals[each] for each in dict.fromkeys(policy.identities) if each in last_proposals])
-    is_unread = policy.fallback is not None and all(each.step.proposal is None for each in results)
-    since = (now_ns if prior_history.unread_since is None else prior_history.unread_since) if is_unread else None
-    return msgspec.structs.replace(prior_history, last_proposals=latest, unread_since=since)
+        for metric_result, identity in zip(results, policy.identities, strict=True):
+            if metric_result.step.proposal is not None and metric_result.current is not None:
+                last_proposals[identity] = LastProposal(
+                    identity, metric_result.step.proposal, now_ns, metric_result.current
+                )
+    identities = dict.fromkeys(policy.identities)  # each once, in the order of the spec
+    latest = tuple([last_proposals[identity] for identity in identities if identity in last_proposals])
+    is_unread = policy.fallback is not None and all(metric_result.step.proposal is None for metric_result in results)
+    unread_since_ns = None
+    if is_unread:
+        unread_since_ns = now_ns if prior_history.unread_since is None else prior_history.unread_since
+    return msgspec.structs.replace(prior_history, last_proposals=latest, unread_since=unread_since_ns)
 
 
 def _combination(
@@ -161,12 +171,17 @@ def _combination(
 ) -> Combination:
     """The combined proposal after the responses of the policy: last values, failed metrics ignored, fallback."""
     conclusion = combine.conclude(results, current)
-    responses = [FailureResponse.KEPT] if any(result.step.kept is not None for result in results) else []
+    responses = [FailureResponse.KEPT] if any(metric_result.step.kept is not None for metric_result in results) else []
     if conclusion.proposal is None and conclusion.winner is not None and policy.ignores_failed:
         conclusion = combine.conclude(results, current, ignores_failed=True)
         responses.append(FailureResponse.IGNORED)
-    fallback, since = policy.fallback, prior_history.unread_since
-    if conclusion.winner is None and fallback is not None and since is not None and now_ns - since >= fallback.after_ns:
+    fallback, unread_since_ns = policy.fallback, prior_history.unread_since
+    if (
+        conclusion.winner is None
+        and fallback is not None
+        and unread_since_ns is not None
+        and now_ns - unread_since_ns >= fallback.after_ns
+    ):
         conclusion = msgspec.structs.replace(conclusion, proposal=fallback.replicas)
         responses.append(FailureResponse.FALLBACK)
     if conclusion.proposal is None:

@@ -67,6 +67,7 @@ def status_of(metric: Metric, current: MetricValueStatus) -> MetricStatus:
 
 
 def _failed(metric: Metric, bare: str, inner: str, calculation: Calculation | None) -> MetricResult:
+    """The result of a failed metric: `bare` is the error, `inner` its further prefix in the sync's error."""
     failure = MetricFailure(metric.reason, bare, f"{metric.outer}{inner}{bare}")
     target, subject = _target_number(metric), metric.subject
     step = MetricStep(metric.type, metric.name, target, None, calculation, failure, subject)
@@ -74,6 +75,7 @@ def _failed(metric: Metric, bare: str, inner: str, calculation: Calculation | No
 
 
 def _target_number(metric: Metric) -> int | None:
+    """The target in percent for a utilization, else in thousandths; None if the spec sets none."""
     target = metric.target
     if target is None:
         return None
@@ -81,6 +83,7 @@ def _target_number(metric: Metric) -> int | None:
 
 
 def _resource_status(metric: ResourceMetric, current: MetricValueStatus) -> MetricStatus:
+    """The status entry of a Resource or a ContainerResource metric."""
     if metric.type == "ContainerResource":
         container = autoscaling.ContainerResourceMetricStatus(metric.resource, current, metric.container)
         return MetricStatus(metric.type, container_resource=container)

@@ -9,6 +9,7 @@ decoded once, in bounded caches.
 Source: the format of the decision vectors (docs/recordings.md).
 """
 
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -103,13 +104,14 @@ def decisions(
                 yield _decision_line(*decided, with_trace=with_trace)
     except RecordingError as error:
         raise RecordingError(f"line {number}: {error}") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:  # of a compressed file that is damaged
         raise RecordingError(f"after line {number}: {error}") from None
     if replay is None:
         raise RecordingError("line 1: the recording is empty; its first line must be a header")
 
 
 def _with(header: recording.RecordingHeader, version: str, flags: Mapping[str, Any]) -> recording.RecordingHeader:
+    """The header with another version, unless that is empty, and with other values of some flags."""
     kubernetes = version or header.kubernetes
     return msgspec.structs.replace(header, kubernetes=kubernetes, flags=header.flags | dict(flags))
 
@@ -132,14 +134,14 @@ class Replay:
         self._pods: dict[bytes, Pod] = {}
         self._specs: dict[tuple[str, str, bytes, tuple[tuple[str, str], ...]], Spec] = {}
 
-    def read(self, text: bytes) -> tuple[RecordingLine, Spec, Decision] | None:
+    def read(self, line_json: bytes) -> tuple[RecordingLine, Spec, Decision] | None:
         """A sync line with its spec and decision; None for a line that ends an autoscaler. Raises RecordingError."""
-        sync = self.parse(text)
+        sync = self.parse(line_json)
         return None if sync is None else (sync.line, sync.spec, self.decide(sync))
 
-    def parse(self, text: bytes) -> RecordedSync | None:
+    def parse(self, line_json: bytes) -> RecordedSync | None:
         """The inputs of a sync line, for `decide`; None for a line that ends an autoscaler. Raises RecordingError."""
-        line = recording.read_line(text)
+        line = recording.read_line(line_json)
         try:
             now_ns = instants.parse(line.time)
             if line.hpa is None:
@@ -166,16 +168,19 @@ class Replay:
         return decision
 
     def _forget(self, key: str) -> None:
+        """Drop everything that is known of an autoscaler."""
         self._histories.pop(key, None)
         self._latest_sync_at.pop(key, None)
         self._selectors.forget(key)
 
     def _advance(self, key: str, now_ns: int) -> None:
+        """Note the instant of a sync. Raises RecordingError if it is before the autoscaler's previous one."""
         if now_ns < self._latest_sync_at.get(key, now_ns):
             raise RecordingError(f"time goes backwards for {key}: lines of one autoscaler must be in time order")
         self._latest_sync_at[key] = now_ns
 
     def _prior_history(self, line: RecordingLine, spec: Spec) -> History:
+        """The history before a sync: the recorded one if the line has it, else the replayed one."""
         if line.history is not None:
             return read_history(line.history)
         return self._histories.get(spec.key, history.EMPTY)
@@ -186,18 +191,20 @@ class Replay:
             scale=self._scale(line, spec),
             status=hpa.status,
             generation=hpa.metadata.generation,
-            pods=[self._pod(bytes(raw)) for raw in line.pods or ()],
+            pods=[self._pod(bytes(pod_json)) for pod_json in line.pods or ()],
             metrics=self._measurements(line, spec),
             neighbours=self._neighbours(line, spec),
             is_registered=not line.gone,
         )
 
     def _neighbours(self, line: RecordingLine, spec: Spec) -> Neighbours:
+        """The other autoscalers of the namespace: the recorded ones if the line has them, else of earlier lines."""
         if line.neighbours is not None:
             return RecordedNeighbours(line.neighbours)
         return self._selectors.namespace(spec.namespace)
 
     def _scale(self, line: RecordingLine, spec: Spec) -> observation.Scale | observation.Failure:
+        """The recorded scale, or the failure to read it. Raises RecordingError if the line has neither."""
         if line.scale is not None:
             return api_conversion.scale(line.scale)
         if spec.target_fault:
@@ -205,46 +212,46 @@ class Replay:
         raise RecordingError("`scale` is missing")
 
     def _spec(self, hpa: recording.RecordedAutoscaler) -> Spec:
-        """The spec of a recorded autoscaler; equal texts are parsed once."""
-        name, namespace, text = hpa.metadata.name, hpa.metadata.namespace, bytes(hpa.spec)
+        """The spec of a recorded autoscaler; equal JSON is parsed once."""
+        name, namespace, spec_json = hpa.metadata.name, hpa.metadata.namespace, bytes(hpa.spec)
         annotations = failure_policy.of_policy(hpa.metadata.annotations or {})
-        key = namespace, name, text, tuple(sorted(annotations.items()))
+        key = namespace, name, spec_json, tuple(sorted(annotations.items()))
         spec = self._specs.get(key)
         if spec is None:
-            wire, version = _SPEC.decode(text), self.settings.emulation
+            wire, version = _SPEC.decode(spec_json), self.settings.emulation
             spec = specs.parse(namespace, name, wire, version, annotations=annotations)
             if len(self._specs) >= CACHED_SPECS:
                 self._specs.clear()
             self._specs[key] = spec
         return spec
 
-    def _pod(self, text: bytes) -> Pod:
-        """A recorded pod; equal texts are parsed once."""
-        pod = self._pods.get(text)
+    def _pod(self, pod_json: bytes) -> Pod:
+        """A recorded pod; equal JSON is parsed once."""
+        pod = self._pods.get(pod_json)
         if pod is None:
-            pod = api_conversion.pod(_POD.decode(text), self.settings.emulation)
+            pod = api_conversion.pod(_POD.decode(pod_json), self.settings.emulation)
             if len(self._pods) >= CACHED_PODS:
                 self._pods.clear()
-            self._pods[text] = pod
+            self._pods[pod_json] = pod
         return pod
 
     def _measurements(self, line: RecordingLine, spec: Spec) -> list[Measurement | None]:
         """The measurements of the recorded responses; those beyond the metrics of the spec are ignored."""
-        answers = zip(spec.metrics, line.metrics or (), strict=False)
-        return [None if answer is None else self._measurement(metric, answer) for metric, answer in answers]
+        responses = zip(spec.metrics, line.metrics or (), strict=False)
+        return [None if response is None else self._measurement(metric, response) for metric, response in responses]
 
-    def _measurement(self, metric: Metric, answer: recording.Answer) -> Measurement:
-        """What the metrics API answered, in the form that the metric's type needs."""
+    def _measurement(self, metric: Metric, response: recording.Answer) -> Measurement:
+        """The recorded response to a metric query, in the form that the metric's type needs. Raises RecordingError."""
         version = self.settings.emulation
-        if isinstance(answer, meta.Status):
-            return api_conversion.failure(answer)
-        if isinstance(metric, ResourceMetric) and isinstance(answer, metrics.PodMetricsList):
-            return samples.of_resource(answer, metric.resource, metric.container, version)
-        if isinstance(metric, PodsMetric) and isinstance(answer, metrics.MetricValueList):
-            return samples.of_pods(answer, version)
-        if isinstance(answer, metrics.PodMetricsList):
+        if isinstance(response, meta.Status):
+            return api_conversion.failure(response)
+        if isinstance(metric, ResourceMetric) and isinstance(response, metrics.PodMetricsList):
+            return samples.of_resource(response, metric.resource, metric.container, version)
+        if isinstance(metric, PodsMetric) and isinstance(response, metrics.MetricValueList):
+            return samples.of_pods(response, version)
+        if isinstance(response, metrics.PodMetricsList):
             raise RecordingError(f"a metric of type {metric.type} cannot have a PodMetricsList for an answer")
-        return samples.of_values(answer, version)
+        return samples.of_values(response, version)
 
 
 def _settled(decision: Decision, sync: RecordedSync) -> Decision:
@@ -258,17 +265,17 @@ def _settled(decision: Decision, sync: RecordedSync) -> Decision:
     return decision
 
 
-def _scaled(draft: Draft, answers: Sequence[object], now_ns: int, scaled_at: int | None) -> Decision:
+def _scaled(draft: Draft, responses: Sequence[object], now_ns: int, scaled_at: int | None) -> Decision:
     """The decision after the responses to its attempts to update the scale; further attempts succeed."""
-    at = now_ns
+    attempt_ns = now_ns
     for attempt in range(settle.MAX_WRITE_ATTEMPTS):
-        answer = answers[attempt] if attempt < len(answers) else None
-        if not isinstance(answer, meta.Status):
+        response = responses[attempt] if attempt < len(responses) else None
+        if not isinstance(response, meta.Status):
             break
-        if attempt == settle.MAX_WRITE_ATTEMPTS - 1 or not settle.is_conflict(api_conversion.failure(answer)):
-            return settle.refused(draft, at if scaled_at is None else scaled_at, answer.message)
-        at += settle.WRITE_RETRY_DELAY_NS
-    return settle.written(draft, at if scaled_at is None else scaled_at)
+        if attempt == settle.MAX_WRITE_ATTEMPTS - 1 or not settle.is_conflict(api_conversion.failure(response)):
+            return settle.refused(draft, attempt_ns if scaled_at is None else scaled_at, response.message)
+        attempt_ns += settle.WRITE_RETRY_DELAY_NS
+    return settle.written(draft, attempt_ns if scaled_at is None else scaled_at)
 
 
 def _decision_line(line: RecordingLine, spec: Spec, decision: Decision, *, with_trace: bool) -> DecisionLine:
@@ -286,52 +293,38 @@ def _decision_line(line: RecordingLine, spec: Spec, decision: Decision, *, with_
 
 def write_history(history: History) -> recording.RecordedHistory:
     """The history, for a line of a recording."""
+    recommendations = [
+        recording.RecordedRecommendation(recommendation.replicas, instants.exact(recommendation.at))
+        for recommendation in history.recommendations
+    ]
+    last_proposals = [
+        recording.RecordedProposal(proposal.metric, proposal.replicas, instants.exact(proposal.at), proposal.current)
+        for proposal in history.last_proposals
+    ]
     return recording.RecordedHistory(
-        tuple(
-            [
-                recording.RecordedRecommendation(recommendation.replicas, instants.exact(recommendation.at))
-                for recommendation in history.recommendations
-            ]
-        ),
+        tuple(recommendations),
         tuple([_written_event(scale_up) for scale_up in history.scale_ups]),
         tuple([_written_event(scale_down) for scale_down in history.scale_downs]),
-        tuple(
-            [
-                recording.RecordedProposal(
-                    last_proposal.metric,
-                    last_proposal.replicas,
-                    instants.exact(last_proposal.at),
-                    last_proposal.current,
-                )
-                for last_proposal in history.last_proposals
-            ]
-        ),
+        tuple(last_proposals),
         "" if history.unread_since is None else instants.exact(history.unread_since),
     )
 
 
 def read_history(wire: recording.RecordedHistory) -> History:
     """The history in a line of a recording. Raises ValueError for a time that cannot be read."""
+    recommendations = [
+        Recommendation(recommendation.replicas, instants.parse(recommendation.time))
+        for recommendation in wire.recommendations
+    ]
+    last_proposals = [
+        LastProposal(proposal.metric, proposal.replicas, instants.parse(proposal.time), proposal.current)
+        for proposal in wire.last_proposals
+    ]
     return History(
-        tuple(
-            [
-                Recommendation(recommendation.replicas, instants.parse(recommendation.time))
-                for recommendation in wire.recommendations
-            ]
-        ),
+        tuple(recommendations),
         tuple([_read_event(scale_up) for scale_up in wire.scale_ups]),
         tuple([_read_event(scale_down) for scale_down in wire.scale_downs]),
-        tuple(
-            [
-                LastProposal(
-                    last_proposal.metric,
-                    last_proposal.replicas,
-                    instants.parse(last_proposal.time),
-                    last_proposal.current,
-                )
-                for last_proposal in wire.last_proposals
-            ]
-        ),
+        tuple(last_proposals),
         instants.parse(wire.unread_since) if wire.unread_since else None,
     )
 

@@ -22,18 +22,18 @@ Span = tuple[Fraction, Fraction]
 
 
 def lowest_and_highest(
-    observation: Observation, ours: HorizontalPodAutoscalerStatus, theirs: HorizontalPodAutoscalerStatus
+    observation: Observation, our_status: HorizontalPodAutoscalerStatus, their_status: HorizontalPodAutoscalerStatus
 ) -> tuple[Observation, Observation] | None:
     """The observations with the lowest and with the highest samples that agree with the other controller's status.
 
     Args:
         observation: with measurements of all metrics.
-        ours: the status of our decision about it.
-        theirs: the status that another controller wrote.
+        our_status: the status of our decision about it.
+        their_status: the status that another controller wrote.
 
     Returns None if the two statuses have different metrics or none, or a metric cannot be scaled.
     """
-    our_metrics, their_metrics = ours.current_metrics or (), theirs.current_metrics or ()
+    our_metrics, their_metrics = our_status.current_metrics or (), their_status.current_metrics or ()
     measurements = observation.metrics
     if not our_metrics or not len(our_metrics) == len(their_metrics) == len(measurements):
         return None
@@ -41,9 +41,8 @@ def lowest_and_highest(
         _factors(our_metric, their_metric) for our_metric, their_metric in zip(our_metrics, their_metrics, strict=True)
     ]
     pairs = list(zip(measurements, spans, strict=True))
-    lowest, highest = (
-        [None if span is None else _scaled(answer, span[end]) for answer, span in pairs] for end in (0, 1)
-    )
+    lowest = [None if span is None else _scaled(measurement, span[0]) for measurement, span in pairs]
+    highest = [None if span is None else _scaled(measurement, span[1]) for measurement, span in pairs]
     if None in lowest or None in highest:
         return None
     return _with(observation, lowest), _with(observation, highest)
@@ -53,32 +52,34 @@ def _with(observation: Observation, measurements: Sequence[Measurement | None]) 
     return msgspec.structs.replace(observation, metrics=tuple(measurements))
 
 
-def _factors(ours: MetricStatus, theirs: MetricStatus) -> Span | None:
+def _factors(our_metric: MetricStatus, their_metric: MetricStatus) -> Span | None:
     """The lowest and the highest factor from our value to theirs; None if the metrics or values have no ratio."""
-    our_value, their_value = _current(ours), _current(theirs)
-    if ours.type != theirs.type or our_value is None or their_value is None:
+    our_value, their_value = _current(our_metric), _current(their_metric)
+    if our_metric.type != their_metric.type or our_value is None or their_value is None:
         return None
     our_span, their_span = _span(our_value), _span(their_value)
-    if our_span is None or their_span is None or our_span[0] <= 0:
+    if our_span is None or their_span is None:
         return None
-    return their_span[0] / our_span[1], their_span[1] / our_span[0]
+    (our_lowest, our_highest), (their_lowest, their_highest) = our_span, their_span
+    return None if our_lowest <= 0 else (their_lowest / our_highest, their_highest / our_lowest)
 
 
 def _current(metric: MetricStatus) -> MetricValueStatus | None:
+    """The value in a metric's status; None for a type that is not known."""
     for source in (metric.resource, metric.container_resource, metric.pods, metric.object, metric.external):
         if source is not None:
             return source.current
     return None
 
 
-def _span(value: MetricValueStatus) -> Span | None:
+def _span(reported: MetricValueStatus) -> Span | None:
     """The range of exact values that a reported value, which is rounded down, can stand for; None if there is none."""
-    if value.average_utilization is not None:
-        return Fraction(value.average_utilization), Fraction(value.average_utilization + 1)
-    text = value.value if value.value not in (None, "0") else value.average_value
-    if text is None:
+    if reported.average_utilization is not None:
+        return Fraction(reported.average_utilization), Fraction(reported.average_utilization + 1)
+    quantity_text = reported.value if reported.value not in (None, "0") else reported.average_value
+    if quantity_text is None:
         return None
-    milli = quantity.parse(text).milli_value()
+    milli = quantity.parse(quantity_text).milli_value()
     return Fraction(milli), Fraction(milli + 1)
 
 
@@ -92,6 +93,8 @@ def _scaled(measurement: Measurement | None, factor: Fraction) -> Measurement | 
             }
             return msgspec.structs.replace(measurement, samples=samples)
         case Values():
-            return Values(tuple([round(value * factor) for value in measurement.values_milli]), measurement.query)
+            return Values(
+                tuple([round(value_milli * factor) for value_milli in measurement.values_milli]), measurement.query
+            )
         case Failure() | None:
             return None

@@ -34,34 +34,36 @@ def is_conflict(failure: Failure) -> bool:
     return failure.reason == "Conflict" or (not failure.reason and failure.code == 409)
 
 
-def written(draft: Draft, at: int) -> Decision:
-    """The decision whose scale was written at `at`."""
+def written(draft: Draft, written_at: int) -> Decision:
+    """The decision whose scale was written at `written_at`, in ns since the epoch."""
     current, desired, spec = draft.scale.replicas, draft.desired, draft.spec
-    conditions = Conditions(draft.conditions, instants.text(at))
+    conditions = Conditions(draft.conditions, instants.text(written_at))
     message = f"the HPA controller was able to update the target scale to {desired}"
     conditions.set(ABLE_TO_SCALE, "True", "SucceededRescale", message)
     is_zero = current > 0 and desired == 0 and spec.min_replicas == 0 and spec.scales_on_others
     _set_scaled_to_zero(conditions, is_enabled=draft.zero.is_enabled, is_zero=is_zero)
     event = AutoscalerEvent("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {draft.reason}")
-    status = _status(draft, desired, conditions.as_tuple(), scaled_at=at)
+    status = _status(draft, desired, conditions.as_tuple(), scaled_at=written_at)
     return msgspec.structs.replace(
-        _decision(draft, desired, status, event, write=Write(desired, at)),
+        _decision(draft, desired, status, event, write=Write(desired, written_at)),
         replicas=desired,
-        history=with_change(spec, draft.prior_history, desired - current, at),
+        history=with_change(spec, draft.prior_history, desired - current, written_at),
         action=Action.SCALE_UP if desired > current else Action.SCALE_DOWN,
         draft=draft,
     )
 
 
-def refused(draft: Draft, at: int, error: str) -> Decision:
-    """The decision whose scale could not be written: the last attempt was at the instant `at`, `error` is its text."""
-    conditions = Conditions(draft.conditions, instants.text(at))
+def refused(draft: Draft, attempted_at: int, error: str) -> Decision:
+    """The decision whose scale could not be written: the last attempt, at `attempted_at` (ns), failed with `error`."""
+    conditions = Conditions(draft.conditions, instants.text(attempted_at))
     message = f"the HPA controller was unable to update the target scale: {error}"
     conditions.set(ABLE_TO_SCALE, "False", "FailedUpdateScale", message)
     event = warning("FailedRescale", f"New size: {draft.desired}; reason: {draft.reason}; error: {error}")
     status = _status(draft, draft.observation.status.desired_replicas, conditions.as_tuple())
     full_error = f"failed to rescale {draft.spec.reference}: {error}"
-    decision = _decision(draft, draft.desired, status, event, write=Write(draft.desired, at, error), error=full_error)
+    decision = _decision(
+        draft, draft.desired, status, event, write=Write(draft.desired, attempted_at, error), error=full_error
+    )
     return msgspec.structs.replace(decision, error_kind=ErrorKind.INTERNAL, draft=draft)
 
 
@@ -103,23 +105,24 @@ def _decision(
     )
 
 
-def unreported(decision: Decision, before: HorizontalPodAutoscalerStatus, name: str, error: str) -> Decision:
-    """The decision whose status could not be written, so that it stays as it was `before`.
+def unreported(decision: Decision, stored_status: HorizontalPodAutoscalerStatus, name: str, error: str) -> Decision:
+    """The decision whose status could not be written, so that it stays as it is stored.
 
     Args:
+        stored_status: the status as the API server has it.
         name: the name of the autoscaler.
         error: the error of the write, without prefix.
     """
-    event = AutoscalerEvent("Warning", "FailedUpdateStatus", error, follows_status=True)
-    before_status = [each for each in decision.events if not each.follows_status]
-    after_status = [each for each in decision.events if each.follows_status]
+    failure = AutoscalerEvent("Warning", "FailedUpdateStatus", error, follows_status=True)
+    before_status = [event for event in decision.events if not event.follows_status]
+    after_status = [event for event in decision.events if event.follows_status]
     full_error, kind = decision.error, decision.error_kind
     if decision.reached_end:  # an earlier error of the sync is returned in place of this one, as upstream
         full_error, kind = f"failed to update status for {name}: {error}", ErrorKind.INTERNAL
     return msgspec.structs.replace(
         decision,
-        status=before,
-        events=(*before_status, event, *after_status),
+        status=stored_status,
+        events=(*before_status, failure, *after_status),
         trace=msgspec.structs.replace(decision.trace, status_failure=error, error=full_error),
         error=full_error,
         error_kind=kind,
@@ -143,6 +146,7 @@ def _partial_error(draft: Draft) -> str:
 
 
 def _error_kind(draft: Draft) -> ErrorKind:
+    """The kind of the error about the metrics, NONE if there is none."""
     if draft.combined is None or not draft.combined.combination.error:
         return ErrorKind.NONE
     return ErrorKind.SPEC if draft.combined.is_spec_error else ErrorKind.INTERNAL
@@ -164,19 +168,24 @@ def _status(
     )
 
 
-def with_change(spec: Spec, prior_history: History, change: int, at: int) -> History:
+def with_change(spec: Spec, prior_history: History, change: int, changed_at: int) -> History:
     """The history with the scale event of a `change` by us, or (on standby) by others; the same without a behavior."""
     behavior = spec.behavior
     if behavior is None or not change:
         return prior_history
     if change > 0:
-        ups = history.recorded(prior_history.scale_ups, ScaleEvent(change, at), at - behavior.up.longest_period_ns)
+        ups = history.recorded(
+            prior_history.scale_ups, ScaleEvent(change, changed_at), changed_at - behavior.up.longest_period_ns
+        )
         return msgspec.structs.replace(prior_history, scale_ups=ups)
-    downs = history.recorded(prior_history.scale_downs, ScaleEvent(-change, at), at - behavior.down.longest_period_ns)
+    downs = history.recorded(
+        prior_history.scale_downs, ScaleEvent(-change, changed_at), changed_at - behavior.down.longest_period_ns
+    )
     return msgspec.structs.replace(prior_history, scale_downs=downs)
 
 
 def _trace(draft: Draft, write: Write | None, error: str, desired: int | None) -> Trace:
+    """The trace of the whole decision; `write` is None if the scale is not written."""
     combined = draft.combined
     return Trace(
         now=draft.now_ns,
@@ -193,7 +202,7 @@ def _trace(draft: Draft, write: Write | None, error: str, desired: int | None) -
         tolerance_down=draft.tolerance.down if draft.tolerance else None,
         tolerance_up=draft.tolerance.up if draft.tolerance else None,
         selection=combined.target.step if combined else None,
-        metrics=tuple([result.step for result in combined.results]) if combined else (),
+        metrics=tuple([metric_result.step for metric_result in combined.results]) if combined else (),
         combination=combined.combination if combined else None,
         stabilization=draft.stabilization,
         limits=draft.limits,

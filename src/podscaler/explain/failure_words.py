@@ -30,10 +30,14 @@ def _responses(trace: Trace) -> tuple[FailureResponse, ...]:
 def fallback(trace: Trace) -> str:
     """A clause: `no metric can be read for 10 min, and the fallback replicas are 3`."""
     policy = trace.failure_policy
-    since = policy.unread_since if policy is not None else None
+    unread_since = policy.unread_since if policy is not None else None
     replicas = trace.combination.proposal if trace.combination is not None else None
-    span = f" for {wording.span(trace.now - since)}" if since is not None and since < trace.now else ""
-    return f"no metric can be read{span}, and the fallback replicas are {replicas}"
+    duration = (
+        f" for {wording.span(trace.now - unread_since)}"
+        if unread_since is not None and unread_since < trace.now
+        else ""
+    )
+    return f"no metric can be read{duration}, and the fallback replicas are {replicas}"
 
 
 def value_and_target(trace: Trace, step: MetricStep) -> str:
@@ -68,8 +72,8 @@ def lines(trace: Trace) -> Iterable[Line]:
         return
     yield Line("policy", f"for metrics that fail: {', '.join(_clauses(policy))}")
     if policy.unread_since is not None:
-        since = wording.age(policy.unread_since, trace.now)
-        yield Line("unread", f"no metric can be read since {instants.text(policy.unread_since)}, {since}")
+        unread_ago = wording.age(policy.unread_since, trace.now)
+        yield Line("unread", f"no metric can be read since {instants.text(policy.unread_since)}, {unread_ago}")
 
 
 def _clauses(policy: FailurePolicyStep) -> Iterable[str]:
@@ -79,5 +83,5 @@ def _clauses(policy: FailurePolicyStep) -> Iterable[str]:
     if policy.ignores_failed:
         yield "the others may scale down"
     if policy.fallback_replicas is not None:
-        after = f"after {wording.span(policy.fallback_after_ns)} without any metric"
-        yield f"{wording.count(policy.fallback_replicas, 'replica')} {after}"
+        delay_text = f"after {wording.span(policy.fallback_after_ns)} without any metric"
+        yield f"{wording.count(policy.fallback_replicas, 'replica')} {delay_text}"

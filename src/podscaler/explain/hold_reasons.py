@@ -19,43 +19,44 @@ def reason(trace: Trace, verdict: Verdict) -> str:
     if step is None or limits is None:
         return ""
     if verdict.ending is VerdictReason.COOLING and trace.cooldown is not None:
-        return _cooldown(trace, trace.cooldown)
+        return _cooldown_clause(trace, trace.cooldown)
     if verdict.ending is VerdictReason.STABILIZED:
-        return _window(trace, step) + _bound_beyond(trace, step)
+        return _window_clause(trace, step) + _other_bound_clause(trace, step)
     if verdict.ending is VerdictReason.RATE_LIMITED:
-        return _rate(trace, limits)
+        return _rate_clause(trace, limits)
     if verdict.ending is VerdictReason.AT_BOUND:
-        return _bound(trace, limits)
+        return _bound_clause(trace, limits)
     if verdict.ending is VerdictReason.LIFTED:
         return f"minReplicas is {trace.min_replicas}"
     return ""
 
 
-def _cooldown(trace: Trace, cooldown: Cooldown) -> str:
+def _cooldown_clause(trace: Trace, cooldown: Cooldown) -> str:
+    """The cooldown that holds the count: `the last rescale was 1 min ago, and scaling up waits 3 min after one`."""
     is_up = (cooldown.held or 0) > (trace.current_replicas or 0)
     delay_ns = cooldown.up_delay_ns if is_up else cooldown.down_delay_ns
-    which = "scaling up" if is_up else "scaling down"
-    scaled = wording.age(cooldown.scaled_at or 0, trace.now)
-    return f"the last rescale was {scaled}, and {which} waits {wording.span(delay_ns)} after one"
+    direction = "scaling up" if is_up else "scaling down"
+    scaled_ago = wording.age(cooldown.scaled_at or 0, trace.now)
+    return f"the last rescale was {scaled_ago}, and {direction} waits {wording.span(delay_ns)} after one"
 
 
-def _window(trace: Trace, step: Stabilization) -> str:
+def _window_clause(trace: Trace, step: Stabilization) -> str:
     """Why a window holds the count: `a recommendation of 8 from 2 min ago holds back scaling down for 5 min`."""
     is_down = step.result > step.proposal
     cutoff = step.down_cutoff if is_down or step.up_cutoff is None else step.up_cutoff
-    held = holder(step)
-    which = "scaling down" if is_down else "scaling up"
+    held_by = holder(step)
+    direction = "scaling down" if is_down else "scaling up"
     window = wording.span(trace.now - cutoff)
-    if held is None:
-        return f"the window of {window} holds back {which}"
-    recommendation = f"a recommendation of {held.replicas} from {wording.age(held.at, trace.now)}"
+    if held_by is None:
+        return f"the window of {window} holds back {direction}"
+    recommendation = f"a recommendation of {held_by.replicas} from {wording.age(held_by.at, trace.now)}"
     current = trace.current_replicas or 0
     if (current < step.result) if is_down else (current > step.result):
-        return f"{recommendation} still counts ({which} looks back {window})"
-    return f"{recommendation} holds back {which} for {window}"
+        return f"{recommendation} still counts ({direction} looks back {window})"
+    return f"{recommendation} holds back {direction} for {window}"
 
 
-def _bound_beyond(trace: Trace, step: Stabilization) -> str:
+def _other_bound_clause(trace: Trace, step: Stabilization) -> str:
     """The bound that would hold the count even without the window, as a clause; empty if none would."""
     if step.proposal < trace.min_replicas == trace.current_replicas:
         return f", and minReplicas is {trace.min_replicas}"
@@ -65,46 +66,51 @@ def _bound_beyond(trace: Trace, step: Stabilization) -> str:
 
 
 def holder(step: Stabilization) -> Recommendation | None:
-    """The latest recommendation that limits the change; None if there is none."""
+    """The latest recommendation in the window that limits the change; None if there is none.
+
+    Without a behavior (`up_cutoff` is None) a recommendation exactly at the beginning of the window counts, too.
+    """
     if step.result > step.proposal:
-        is_open = step.up_cutoff is None
-        held = [
+        includes_cutoff = step.up_cutoff is None
+        holding = [
             recommendation
             for recommendation in step.recommendations
-            if (recommendation.at >= step.down_cutoff if is_open else recommendation.at > step.down_cutoff)
+            if (recommendation.at >= step.down_cutoff if includes_cutoff else recommendation.at > step.down_cutoff)
             and recommendation.replicas >= step.result
         ]
     else:
         cutoff = step.down_cutoff if step.up_cutoff is None else step.up_cutoff
-        held = [
+        holding = [
             recommendation
             for recommendation in step.recommendations
             if recommendation.at > cutoff and recommendation.replicas <= step.result
         ]
-    return max(held, key=lambda recommendation: recommendation.at, default=None)
+    return max(holding, key=lambda recommendation: recommendation.at, default=None)
 
 
-def _bound(trace: Trace, limits: Limits) -> str:
+def _bound_clause(trace: Trace, limits: Limits) -> str:
     if limits.reason == "TooFewReplicas":
         return f"minReplicas is {trace.min_replicas}"
     return f"maxReplicas is {trace.max_replicas}"
 
 
-def _rate(trace: Trace, limits: Limits) -> str:
+def _rate_clause(trace: Trace, limits: Limits) -> str:
     """Why the rate of change holds the count: the policy that allows the least, and what has used it up."""
     if not limits.select_policy:
         return "without a behavior one sync at most doubles the count (4 are always allowed)"
-    which = "scaling up" if limits.direction is Direction.UP else "scaling down"
+    direction = "scaling up" if limits.direction is Direction.UP else "scaling down"
     if limits.select_policy == "Disabled":
-        return f"{which} is disabled (selectPolicy: Disabled)"
+        return f"{direction} is disabled (selectPolicy: Disabled)"
     decisive = binding_policy(limits)
     if decisive is None:
-        return f"no policy allows {which}"
-    named = f"the policy of {policy(decisive)}{_choice(limits)}"
+        return f"no policy allows {direction}"
+    policy_text = f"the policy of {policy(decisive)}{_selection_note(limits)}"
     if decisive.remaining > 0:
-        return f"{named} allows {decisive.limit}{_since(trace, limits, decisive)}"
-    used = _used(trace, limits, decisive)
-    return f"{used} used up {named}" if used else f"{named} allows no change from {trace.current_replicas}"
+        return f"{policy_text} allows {decisive.limit}{_after_changes(trace, limits, decisive)}"
+    changes_text = _changes_in_period(trace, limits, decisive)
+    if not changes_text:
+        return f"{policy_text} allows no change from {trace.current_replicas}"
+    return f"{changes_text} used up {policy_text}"
 
 
 def policy(budget: PolicyBudget) -> str:
@@ -117,34 +123,36 @@ def binding_policy(limits: Limits) -> PolicyBudget | None:
     """The policy that limits the change; None if there is none."""
     takes_least = limits.select_policy == "Min"
     choose = min if takes_least else max
-    return choose(limits.policies, key=lambda each: each.remaining, default=None)
+    return choose(limits.policies, key=lambda budget: budget.remaining, default=None)
 
 
-def _choice(limits: Limits) -> str:
+def _selection_note(limits: Limits) -> str:
+    """By what rule the policy was selected: ` (the strictest of 2)`; empty if there is only one."""
     if len(limits.policies) < 2:
         return ""
     kind = "strictest" if limits.select_policy == "Min" else "most generous"
     return f" (the {kind} of {len(limits.policies)})"
 
 
-def _within(events: Sequence[ScaleEvent], trace: Trace, budget: PolicyBudget) -> list[ScaleEvent]:
+def _events_in_period(events: Sequence[ScaleEvent], trace: Trace, budget: PolicyBudget) -> list[ScaleEvent]:
     return [event for event in events if event.at > trace.now - budget.period_ns]
 
 
-def _used(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
+def _changes_in_period(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
     """The changes in the direction and the period of a policy, as a clause; empty if there were none."""
     is_up = limits.direction is Direction.UP
-    events = _within(limits.scale_ups if is_up else limits.scale_downs, trace, budget)
+    events = _events_in_period(limits.scale_ups if is_up else limits.scale_downs, trace, budget)
     if not events:
         return ""
     kind = "scale-up" if is_up else "scale-down"
     total, latest = sum(event.change for event in events), max(event.at for event in events)
-    since = wording.age(latest, trace.now)
+    latest_ago = wording.age(latest, trace.now)
     if len(events) == 1:
-        return f"a {kind} by {wording.count(total, 'replica')} {since}"
-    return f"{len(events)} {kind}s by {wording.count(total, 'replica')} together, the last {since},"
+        return f"a {kind} by {wording.count(total, 'replica')} {latest_ago}"
+    return f"{len(events)} {kind}s by {wording.count(total, 'replica')} together, the last {latest_ago},"
 
 
-def _since(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
-    used = _used(trace, limits, budget)
-    return f" after {used.rstrip(',')}" if used else ""
+def _after_changes(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
+    """The changes in the period of a policy: ` after a scale-up by 2 replicas 10 s ago`; empty if there were none."""
+    changes_text = _changes_in_period(trace, limits, budget)
+    return f" after {changes_text.rstrip(',')}" if changes_text else ""

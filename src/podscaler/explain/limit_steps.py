@@ -25,84 +25,85 @@ def section(trace: Trace, source: TraceSource) -> Section:
 def _lines(trace: Trace, source: TraceSource) -> Iterable[Line]:
     """The lines in the order of the computation: metrics, windows, policies, cooldown, bounds, result, write."""
     if trace.combination is not None and trace.metrics:
-        yield Line("metrics", _combined(trace, trace.combination))
+        yield Line("metrics", _combined_text(trace, trace.combination))
     if trace.stabilization is not None and trace.limits is not None:
         if source.has_history:
-            yield from _windows(trace, trace.stabilization)
+            yield from _window_lines(trace, trace.stabilization)
         else:
             yield Line("window", "not known: the controller's recommendations are not")
-        yield from _limits(trace, trace.limits, source)
+        yield from _limit_lines(trace, trace.limits, source)
     if trace.cooldown is not None:
-        yield Line("cooldown", _cooldown(trace, trace.cooldown))
+        yield Line("cooldown", _cooldown_text(trace, trace.cooldown))
     if trace.is_lifted:
         yield Line("lifted", f"to minReplicas, {trace.min_replicas}, on the way from zero")
-    yield Line("result", _result(trace) + _reservation(trace, source))
-    yield Line("scale", _scale(trace, source))
+    yield Line("result", _result_text(trace) + _reservation(trace, source))
+    yield Line("scale", _scale_text(trace, source))
 
 
-def _combined(trace: Trace, combination: Combination) -> str:
+def _combined_text(trace: Trace, combination: Combination) -> str:
     """Which proposal wins: `6 by metrics[0], the largest of 6, 4; failed: metrics[2]`."""
     failed = f"; failed: {', '.join(f'metrics[{index}]' for index in combination.failed)}" if combination.failed else ""
     if combination.winner is None:
         proposal = failure_words.fallback(trace) if failure_words.has_fallback(trace) else "no proposal"
         return f"{proposal}{failed}"
-    best = trace.metrics[combination.winner].proposal
+    proposal_count = trace.metrics[combination.winner].proposal
     proposals = [str(step.proposal) for step in trace.metrics if step.proposal is not None]
-    among = f", the largest of {', '.join(proposals)}" if len(proposals) > 1 else ""
-    text = f"{best} by metrics[{combination.winner}]{among}{failed}"
-    return text if combination.proposal is not None else f"{text}: nothing is scaled down while metrics fail"
+    other_proposals = f", the largest of {', '.join(proposals)}" if len(proposals) > 1 else ""
+    sentence = f"{proposal_count} by metrics[{combination.winner}]{other_proposals}{failed}"
+    return sentence if combination.proposal is not None else f"{sentence}: nothing is scaled down while metrics fail"
 
 
-def _windows(trace: Trace, step: Stabilization) -> Iterable[Line]:
+def _window_lines(trace: Trace, step: Stabilization) -> Iterable[Line]:
     if step.up_cutoff is not None:
-        yield Line("window up", _window(trace, step, step.up_cutoff, _lowest(trace, step)))
-    yield Line("window down", _window(trace, step, step.down_cutoff, _highest(trace, step)))
-    yield Line("stabilized", _stabilized(trace, step))
+        yield Line("window up", _window_text(trace, step, step.up_cutoff, _lowest_text(trace, step)))
+    yield Line("window down", _window_text(trace, step, step.down_cutoff, _highest_text(trace, step)))
+    yield Line("stabilized", _stabilized_text(trace, step))
 
 
-def _window(trace: Trace, step: Stabilization, cutoff: int, extreme: str) -> str:
+def _window_text(trace: Trace, step: Stabilization, cutoff: int, extreme: str) -> str:
     """The recommendations in a window: `5 min: 8 (3 min ago), 6 (1 min ago), 2 older; highest 8 (3 min ago)`."""
     window_ns = trace.now - cutoff
     if not window_ns:
         return "none"
-    is_open = step.up_cutoff is None
-    inside = [
+    includes_cutoff = step.up_cutoff is None
+    in_window = [
         recommendation
         for recommendation in step.recommendations
-        if recommendation.at > cutoff or (is_open and recommendation.at == cutoff)
+        if recommendation.at > cutoff or (includes_cutoff and recommendation.at == cutoff)
     ]
-    older = len(step.recommendations) - len(inside)
-    left_out = f", {older} older" if older else ""
-    return f"{wording.span(window_ns)}: {_runs(trace, inside)}{left_out}; {extreme}"
+    older_count = len(step.recommendations) - len(in_window)
+    older_count_text = f", {older_count} older" if older_count else ""
+    return f"{wording.span(window_ns)}: {_runs_text(trace, in_window)}{older_count_text}; {extreme}"
 
 
-def _runs(trace: Trace, recommendations: Sequence[Recommendation]) -> str:
+def _runs_text(trace: Trace, recommendations: Sequence[Recommendation]) -> str:
     """The latest recommendations by time, with equal ones in a row joined."""
     ordered = sorted(recommendations, key=lambda recommendation: recommendation.at)
     runs = [list(run) for _, run in groupby(ordered, key=lambda recommendation: recommendation.replicas)]
     if not runs:
         return "no recommendations"
-    shown = [_run(trace, run) for run in runs[-RUNS_SHOWN:]]
+    shown = [_run_text(trace, run) for run in runs[-RUNS_SHOWN:]]
     return ("... " if len(runs) > RUNS_SHOWN else "") + ", ".join(shown)
 
 
-def _run(trace: Trace, run: Sequence[Recommendation]) -> str:
-    first, last = wording.age(run[0].at, trace.now), wording.age(run[-1].at, trace.now)
-    if first == last:
-        return f"{run[0].replicas} ({last})"
-    return f"{run[0].replicas} ({len(run)} times, {first.removesuffix(' ago')} to {last})"
+def _run_text(trace: Trace, run: Sequence[Recommendation]) -> str:
+    """Equal recommendations in a row: `8 (3 times, 2 min to 1 min ago)`."""
+    oldest_age, newest_age = wording.age(run[0].at, trace.now), wording.age(run[-1].at, trace.now)
+    if oldest_age == newest_age:
+        return f"{run[0].replicas} ({newest_age})"
+    return f"{run[0].replicas} ({len(run)} times, {oldest_age.removesuffix(' ago')} to {newest_age})"
 
 
-def _highest(trace: Trace, step: Stabilization) -> str:
-    return f"highest {step.highest}{_at(trace, step, step.highest, step.down_cutoff)}"
+def _highest_text(trace: Trace, step: Stabilization) -> str:
+    return f"highest {step.highest}{_origin(trace, step, step.highest, step.down_cutoff)}"
 
 
-def _lowest(trace: Trace, step: Stabilization) -> str:
+def _lowest_text(trace: Trace, step: Stabilization) -> str:
     lowest = step.proposal if step.lowest is None else step.lowest
-    return f"lowest {lowest}{_at(trace, step, lowest, step.up_cutoff or 0)}"
+    return f"lowest {lowest}{_origin(trace, step, lowest, step.up_cutoff or 0)}"
 
 
-def _at(trace: Trace, step: Stabilization, replicas: int, cutoff: int) -> str:
+def _origin(trace: Trace, step: Stabilization, replicas: int, cutoff: int) -> str:
     """Where the result of a window comes from: ` (the proposal itself)` or ` (2 min ago)`."""
     if replicas == step.proposal:
         return " (the proposal itself)"
@@ -114,17 +115,17 @@ def _at(trace: Trace, step: Stabilization, replicas: int, cutoff: int) -> str:
     return f" ({wording.age(latest, trace.now)})"
 
 
-def _stabilized(trace: Trace, step: Stabilization) -> str:
+def _stabilized_text(trace: Trace, step: Stabilization) -> str:
     """The result of the windows: `8, recommended 2 min ago, instead of 3`."""
     if step.result == step.proposal:
         return f"{step.result}, as proposed"
-    held = hold_reasons.holder(step)
-    if held is None or held.replicas != step.result:
+    held_by = hold_reasons.holder(step)
+    if held_by is None or held_by.replicas != step.result:
         return f"{step.result}, the current count, instead of {step.proposal}"
-    return f"{step.result}, recommended {wording.age(held.at, trace.now)}, instead of {step.proposal}"
+    return f"{step.result}, recommended {wording.age(held_by.at, trace.now)}, instead of {step.proposal}"
 
 
-def _limits(trace: Trace, limits: Limits, source: TraceSource) -> Iterable[Line]:
+def _limit_lines(trace: Trace, limits: Limits, source: TraceSource) -> Iterable[Line]:
     """The lines of the policies with their budgets, of the rate that they allow together, and of the bounds."""
     if limits.select_policy == "Disabled":
         yield Line("policies", f"none: scaling {limits.direction.value.lower()} is disabled")
@@ -132,54 +133,61 @@ def _limits(trace: Trace, limits: Limits, source: TraceSource) -> Iterable[Line]
         yield Line("policies", "not known how much of them is used up: the controller's changes are not")
     elif limits.select_policy:
         for budget in limits.policies:
-            yield Line("policy", _budget(trace, limits, budget))
-        yield Line("rate", f"{_choice(limits)}: to {limits.rate_limit} at {_most(limits)}")
+            yield Line("policy", _budget_text(trace, limits, budget))
+        yield Line("rate", f"{_deciding_policy(limits)}: to {limits.rate_limit} at {_most_or_least(limits)}")
     elif limits.rate_limit is not None and limits.direction is Direction.UP:
         yield Line("rate", f"twice the current count, but 4 at least: to {limits.rate_limit} at most")
-    yield Line("bounds", _bounds(trace, limits))
+    yield Line("bounds", _bounds_text(trace, limits))
 
 
-def _most(limits: Limits) -> str:
+def _most_or_least(limits: Limits) -> str:
     return "most" if limits.direction is Direction.UP else "least"
 
 
-def _choice(limits: Limits) -> str:
+def _deciding_policy(limits: Limits) -> str:
     return "the policy that allows least" if limits.select_policy == "Min" else "the policy that allows most"
 
 
-def _budget(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
+def _budget_text(trace: Trace, limits: Limits, budget: PolicyBudget) -> str:
     """The budget of a policy: what changed in its period, and what is left."""
     cutoff = trace.now - budget.period_ns
-    added, removed = (_changes(trace, events, cutoff) for events in (limits.scale_ups, limits.scale_downs))
-    within = " and ".join(f"{verb} {text}" for verb, text in (("added", added), ("removed", removed)) if text)
-    changed = f"{within} in that time, so it began at {budget.start}" if within else "nothing changed in that time"
-    left = f"{budget.remaining} left" if budget.remaining >= 0 else f"overdrawn by {-budget.remaining}"
-    return f"{hold_reasons.policy(budget)}: {changed}; allows {budget.limit}, {left}"
+    added_text, removed_text = (
+        _changes_text(trace, events, cutoff) for events in (limits.scale_ups, limits.scale_downs)
+    )
+    changes = (("added", added_text), ("removed", removed_text))
+    changes_text = " and ".join(f"{verb} {text}" for verb, text in changes if text)
+    start_text = "nothing changed in that time"
+    if changes_text:
+        start_text = f"{changes_text} in that time, so it began at {budget.start}"
+    remaining_text = f"{budget.remaining} left" if budget.remaining >= 0 else f"overdrawn by {-budget.remaining}"
+    return f"{hold_reasons.policy(budget)}: {start_text}; allows {budget.limit}, {remaining_text}"
 
 
-def _changes(trace: Trace, events: Sequence[ScaleEvent], cutoff: int) -> str:
+def _changes_text(trace: Trace, events: Sequence[ScaleEvent], cutoff: int) -> str:
+    """The changes after an instant (ns), at most RUNS_SHOWN: `2 (50 s ago), 1 (just now)`."""
     counted = [event for event in events if event.at > cutoff]
     return ", ".join(f"{event.change} ({wording.age(event.at, trace.now)})" for event in counted[-RUNS_SHOWN:])
 
 
-def _bounds(trace: Trace, limits: Limits) -> str:
-    ends = f"{trace.min_replicas} to {trace.max_replicas}"
+def _bounds_text(trace: Trace, limits: Limits) -> str:
+    """The range of replicas, and what it changed: `1 to 10: 10 instead of 12 (TooManyReplicas)`."""
+    range_text = f"{trace.min_replicas} to {trace.max_replicas}"
     if limits.bound is None:
-        return f"{ends}: nothing to limit ({limits.reason})"
-    return f"{ends}: {limits.result} instead of {limits.wanted} ({limits.reason})"
+        return f"{range_text}: nothing to limit ({limits.reason})"
+    return f"{range_text}: {limits.result} instead of {limits.wanted} ({limits.reason})"
 
 
-def _cooldown(trace: Trace, cooldown: Cooldown) -> str:
+def _cooldown_text(trace: Trace, cooldown: Cooldown) -> str:
     """The delays after a rescale, which old releases had instead of windows, and whether one still lasts."""
-    up, down = (wording.span(ns) if ns else "not" for ns in (cooldown.up_delay_ns, cooldown.down_delay_ns))
-    waits = f"after a rescale scaling up waits {up}, scaling down {down}"
+    up_delay, down_delay = (wording.span(ns) if ns else "not" for ns in (cooldown.up_delay_ns, cooldown.down_delay_ns))
+    delays_text = f"after a rescale scaling up waits {up_delay}, scaling down {down_delay}"
     if cooldown.scaled_at is None:
-        return f"{waits}; there was none yet"
-    held = "" if cooldown.held is None else f", so {cooldown.held} has to wait"
-    return f"{waits}; the last was {wording.age(cooldown.scaled_at, trace.now)}{held}"
+        return f"{delays_text}; there was none yet"
+    waiting_text = "" if cooldown.held is None else f", so {cooldown.held} has to wait"
+    return f"{delays_text}; the last was {wording.age(cooldown.scaled_at, trace.now)}{waiting_text}"
 
 
-def _result(trace: Trace) -> str:
+def _result_text(trace: Trace) -> str:
     if trace.desired is None:
         return "none: the count stays as it is" if trace.current_replicas is not None else "none"
     if trace.desired == trace.current_replicas:
@@ -189,11 +197,11 @@ def _result(trace: Trace) -> str:
 
 def _reservation(trace: Trace, source: TraceSource) -> str:
     """A clause for an unknown history, with which the result may differ; else empty."""
-    is_open = trace.limits is not None and trace.desired != trace.current_replicas
-    return ", if nothing holds it back" if is_open and not source.has_history else ""
+    is_held_possible = trace.limits is not None and trace.desired != trace.current_replicas
+    return ", if nothing holds it back" if is_held_possible and not source.has_history else ""
 
 
-def _scale(trace: Trace, source: TraceSource) -> str:
+def _scale_text(trace: Trace, source: TraceSource) -> str:
     """What was, would be or is not written to the target, by the source of the decision."""
     if trace.write is None:
         return "not written"

@@ -62,22 +62,24 @@ def _per_pod(trace: Trace, step: MetricStep, calculation: PerPod) -> Iterable[Li
 
 def _sum(step: MetricStep, reading: Reading) -> str:
     """The sum of a reading: `600m of 1 requested by 5 pods = 60 %`, or `30 over 3 samples = 10 a pod`."""
-    used = metric_words.amount(step, reading.usage_milli)
+    usage_text = metric_words.amount(step, reading.usage_milli)
     if reading.requests_milli is not None:
-        requested = metric_words.amount(step, reading.requests_milli)
-        return f"{used} of {requested} requested by {wording.count(reading.entries, 'pod')} = {reading.current} %"
-    average = metric_words.amount(step, reading.average_milli)
-    return f"{used} over {wording.count(reading.entries, 'sample')} = {average} a pod"
+        requested_text = metric_words.amount(step, reading.requests_milli)
+        pods_text = wording.count(reading.entries, "pod")
+        return f"{usage_text} of {requested_text} requested by {pods_text} = {reading.current} %"
+    average_text = metric_words.amount(step, reading.average_milli)
+    return f"{usage_text} over {wording.count(reading.entries, 'sample')} = {average_text} a pod"
 
 
 def _mean(step: MetricStep, reading: Reading) -> str:
     """As `_sum`, for the algorithm v1.1, which averages the utilizations of the pods."""
-    used = metric_words.amount(step, reading.usage_milli)
-    pods = wording.count(reading.entries, "pod")
-    return f"{used} used by {pods}, {reading.current} % of its own request by each on average"
+    usage_text = metric_words.amount(step, reading.usage_milli)
+    pods_text = wording.count(reading.entries, "pod")
+    return f"{usage_text} used by {pods_text}, {reading.current} % of its own request by each on average"
 
 
 def _ratio(trace: Trace, step: MetricStep, reading: Reading) -> str:
+    """The ratio to the target: `90 % / 60 % = 1.5, outside tolerance (0.9 to 1.1)`."""
     if reading.requests_milli is not None:
         quotient = f"{reading.current} % / {step.target} %"
     else:
@@ -86,9 +88,9 @@ def _ratio(trace: Trace, step: MetricStep, reading: Reading) -> str:
 
 
 def _tolerance(trace: Trace, *, is_within: bool) -> str:
-    low = wording.number(1.0 - (trace.tolerance_down or 0.0))
-    high = wording.number(1.0 + (trace.tolerance_up or 0.0))
-    return f"{'within' if is_within else 'outside'} tolerance ({low} to {high})"
+    lowest_ratio = wording.number(1.0 - (trace.tolerance_down or 0.0))
+    highest_ratio = wording.number(1.0 + (trace.tolerance_up or 0.0))
+    return f"{'within' if is_within else 'outside'} tolerance ({lowest_ratio} to {highest_ratio})"
 
 
 def _total(trace: Trace, step: MetricStep, calculation: OfTotal | OfAverage) -> Iterable[Line]:
@@ -96,14 +98,14 @@ def _total(trace: Trace, step: MetricStep, calculation: OfTotal | OfAverage) -> 
     if step.query:
         yield Line("query", f"{step.query}: {metric_words.amount(step, calculation.usage_milli)}")
     yield Line("value", metric_words.amount(step, calculation.usage_milli))
-    target = metric_words.amount(step, step.target or 0)
-    value = metric_words.amount(step, calculation.usage_milli)
+    target_text = metric_words.amount(step, step.target or 0)
+    value_text = metric_words.amount(step, calculation.usage_milli)
     if isinstance(calculation, OfAverage):
-        quotient = f"{value} / ({target} x {wording.count(calculation.replicas, 'replica')})"
+        quotient = f"{value_text} / ({target_text} x {wording.count(calculation.replicas, 'replica')})"
     else:
-        quotient = f"{value} / {target}"
-    tolerance = _tolerance(trace, is_within=calculation.is_within_tolerance)
-    yield Line("ratio", f"{quotient} = {wording.number(calculation.ratio)}, {tolerance}")
+        quotient = f"{value_text} / {target_text}"
+    tolerance_text = _tolerance(trace, is_within=calculation.is_within_tolerance)
+    yield Line("ratio", f"{quotient} = {wording.number(calculation.ratio)}, {tolerance_text}")
     if isinstance(calculation, OfTotal) and calculation.ready_pods is not None:
         yield Line("ready", wording.count(calculation.ready_pods, "pod"))
 
@@ -114,12 +116,14 @@ def _proposal(trace: Trace, step: MetricStep) -> str:
     current = trace.current_replicas
     if calculation is None or calculation.outcome is None:
         return str(proposal)
-    if calculation.outcome in _KEPT:
-        kept = calculation.replicas if isinstance(calculation, OfAverage) else current
-        return f"{kept}: {_KEPT[calculation.outcome]}"
+    if calculation.outcome in _NO_CHANGE_REASONS:
+        kept_replicas = calculation.replicas if isinstance(calculation, OfAverage) else current
+        return f"{kept_replicas}: {_NO_CHANGE_REASONS[calculation.outcome]}"
     if isinstance(calculation, OfAverage):
-        value, target = (metric_words.amount(step, milli) for milli in (calculation.usage_milli, step.target or 0))
-        return f"{proposal} = {value} / {target}, rounded up"
+        value_text, target_text = (
+            metric_words.amount(step, milli) for milli in (calculation.usage_milli, step.target or 0)
+        )
+        return f"{proposal} = {value_text} / {target_text}, rounded up"
     if calculation.outcome is Outcome.FROM_ZERO:
         return f"{proposal} = the ratio, rounded up: from zero it alone decides"
     return f"{proposal} = {_product(calculation)}, rounded up"
@@ -135,7 +139,7 @@ def _product(calculation: PerPod | OfTotal) -> str:
     return f"{wording.number(ratio)} x {wording.count(calculation.ready_pods, 'used pod')}"
 
 
-_KEPT = {
+_NO_CHANGE_REASONS = {
     Outcome.WITHIN_TOLERANCE: "no change within tolerance",
     Outcome.STILL_WITHIN_TOLERANCE: "no change, because it is within tolerance with the pods counted in",
     Outcome.DIRECTION_REVERSED: "no change, because counting the pods in turns the direction around",
@@ -166,7 +170,7 @@ def _pod_lines(step: MetricStep, calculation: PerPod) -> Iterable[Line]:
         for rule, reason in _POD_REASONS.items():
             pods = [pod for pod in calculation.pods if pod.rule is rule and rule.group is group]
             if pods:
-                yield Line(label, _pods_line(step, pods, reason))
+                yield Line(label, _pods_text(step, pods, reason))
     if calculation.unlisted:
         names = [f"{pod.pod} {metric_words.amount(step, pod.value_milli)}" for pod in calculation.unlisted]
         yield Line(
@@ -174,31 +178,37 @@ def _pod_lines(step: MetricStep, calculation: PerPod) -> Iterable[Line]:
         )
 
 
-def _pods_line(step: MetricStep, pods: Sequence[PodSample], reason: str) -> str:
-    shown = wording.listed([_pod(step, pod) for pod in pods])
-    why = f" ({reason})" if reason else ""
-    return f"{wording.count(len(pods), 'pod')}{why}{_spread(step, pods)}: {shown}{_assumed(step, pods)}"
+def _pods_text(step: MetricStep, pods: Sequence[PodSample], reason: str) -> str:
+    """Pods to which one rule applied: `2 pods (no sample): web-1, web-2; counted in as 100m each`."""
+    pods_text = wording.listed([_pod_text(step, pod) for pod in pods])
+    reason_text = f" ({reason})" if reason else ""
+    count_text = wording.count(len(pods), "pod")
+    return f"{count_text}{reason_text}{_value_range(step, pods)}: {pods_text}{_assumed_values(step, pods)}"
 
 
-def _pod(step: MetricStep, pod: PodSample) -> str:
+def _pod_text(step: MetricStep, pod: PodSample) -> str:
+    """A pod with its value and its request where they are known: `web-1 80m of 100m`."""
     if pod.value_milli is None:
         return pod.pod
-    request = f" of {metric_words.amount(step, pod.request_milli)}" if pod.request_milli is not None else ""
-    return f"{pod.pod} {metric_words.amount(step, pod.value_milli)}{request}"
+    request_text = f" of {metric_words.amount(step, pod.request_milli)}" if pod.request_milli is not None else ""
+    return f"{pod.pod} {metric_words.amount(step, pod.value_milli)}{request_text}"
 
 
-def _spread(step: MetricStep, pods: Sequence[PodSample]) -> str:
+def _value_range(step: MetricStep, pods: Sequence[PodSample]) -> str:
+    """The range of the values of many used pods: ` from 50m to 120m`; empty for few pods and other groups."""
     values = [pod.value_milli for pod in pods if pod.value_milli is not None]
     if len(values) <= SPREAD_FROM or pods[0].group is not Group.COUNTED:
         return ""
-    lowest, highest = metric_words.amount(step, min(values)), metric_words.amount(step, max(values))
-    return f" at {lowest} each" if lowest == highest else f" from {lowest} to {highest}"
+    lowest_text, highest_text = metric_words.amount(step, min(values)), metric_words.amount(step, max(values))
+    return f" at {lowest_text} each" if lowest_text == highest_text else f" from {lowest_text} to {highest_text}"
 
 
-def _assumed(step: MetricStep, pods: Sequence[PodSample]) -> str:
+def _assumed_values(step: MetricStep, pods: Sequence[PodSample]) -> str:
     """The values assumed for these pods in the second reading, as a clause; empty if there are none."""
-    filled = {pod.filled_milli for pod in pods if pod.filled_milli is not None}
-    if not filled:
+    assumed_milli = {pod.filled_milli for pod in pods if pod.filled_milli is not None}
+    if not assumed_milli:
         return ""
-    amounts = " to ".join(metric_words.amount(step, milli) for milli in sorted({min(filled), max(filled)}))
+    amounts = " to ".join(
+        metric_words.amount(step, milli) for milli in sorted({min(assumed_milli), max(assumed_milli)})
+    )
     return f"; counted in as {amounts}{' each' if len(pods) > 1 else ''}"

@@ -18,8 +18,8 @@ def name(step: MetricStep) -> str:
         return resource(step)
     if step.type == "ContainerResource":
         return f"{resource(step)} of container {step.subject}"
-    short = step.name.partition("(")[0]
-    return f"{short.rpartition(' ')[2]} of {step.subject}" if step.type == "Object" else short
+    metric_name = step.name.partition("(")[0]
+    return f"{metric_name.rpartition(' ')[2]} of {step.subject}" if step.type == "Object" else metric_name
 
 
 def full_name(step: MetricStep) -> str:
@@ -49,32 +49,32 @@ def target(step: MetricStep) -> str:
         return "none"
     if is_utilization(step):
         return f"{step.target} %"
-    is_average = step.type in _RESOURCE_TYPES or step.type == "Pods" or isinstance(step.calculation, OfAverage)
+    is_per_pod = step.type in _RESOURCE_TYPES or step.type == "Pods" or isinstance(step.calculation, OfAverage)
     if step.kept is not None:
-        is_average = step.kept.current.average_value is not None
-    return amount(step, step.target) + (" a pod" if is_average else "")
+        is_per_pod = step.kept.current.average_value is not None
+    return amount(step, step.target) + (" a pod" if is_per_pod else "")
 
 
 def value_and_target(step: MetricStep) -> str:
     """The value of the metric and its target: `cpu is at 81 % of requests, target 50 %`."""
     calculation = step.calculation
     if isinstance(calculation, PerPod):
-        return f"{name(step)} {_of_pods(step, calculation)}, target {target(step)}"
+        return f"{name(step)} {_level_of_pods(step, calculation)}, target {target(step)}"
     if isinstance(calculation, OfTotal | OfAverage):
         total = " in total" if isinstance(calculation, OfAverage) else ""
         return f"{name(step)} is {amount(step, calculation.usage_milli)}{total}, target {target(step)}"
     return f"{name(step)} has a target of {target(step)}"
 
 
-def _of_pods(step: MetricStep, calculation: PerPod) -> str:
+def _level_of_pods(step: MetricStep, calculation: PerPod) -> str:
     """The level of a metric with a value for each pod, also without the pods that had to be filled in."""
     first, second = calculation.first, calculation.second
     if first is None:
         return "could not be summed up"
     if second is None or second == first:
         return level(step, first)
-    without = f"{_bare(step, first)} without those that have no usable sample"
-    return f"{level(step, second)} with all pods counted in ({without})"
+    without_assumed = f"{_level_text(step, first)} without those that have no usable sample"
+    return f"{level(step, second)} with all pods counted in ({without_assumed})"
 
 
 def level(step: MetricStep, reading: Reading) -> str:
@@ -84,7 +84,7 @@ def level(step: MetricStep, reading: Reading) -> str:
     return f"averages {amount(step, reading.average_milli)} a pod"
 
 
-def _bare(step: MetricStep, reading: Reading) -> str:
+def _level_text(step: MetricStep, reading: Reading) -> str:
     return f"{reading.current} %" if reading.requests_milli is not None else amount(step, reading.average_milli)
 
 

@@ -2,7 +2,7 @@
 
 Called by `explained`. Example: `shop/web stays at 10: its metrics ask for 7, but a recommendation of 10 from 2 min ago
 holds back scaling down for 5 min; earliest change in 3 min, to 7`. Each VerdictReason has its function in
-`_CLAUSE_BY_ENDING`; those that hold a count back share `_held`.
+`_SENTENCE_BY_ENDING`; those that hold a count back share `_held`.
 """
 
 from collections.abc import Callable
@@ -27,11 +27,13 @@ def of(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: TraceSou
         )
     if not source.has_history and verdict.wanted != verdict.current and trace.limits is not None:
         return _without_history(trace, verdict)
-    text = _CLAUSE_BY_ENDING.get(verdict.ending, _held)(trace, verdict, source)
-    return f"{text}{_until(trace, verdict, outlook, source)}{_partial_failure(trace, verdict)}{_status_failure(trace)}"
+    clause = _SENTENCE_BY_ENDING.get(verdict.ending, _held)(trace, verdict, source)
+    next_change = _outlook_clause(trace, verdict, outlook, source)
+    return f"{clause}{next_change}{_partial_failure_clause(trace, verdict)}{_status_failure_clause(trace)}"
 
 
 def _no_scale(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    """The sentence for a scale that could not be read."""
     del verdict, source
     return f"{trace.autoscaler} can do nothing: the scale of its target cannot be read: {trace.scale_failure}"
 
@@ -69,17 +71,19 @@ def _no_pods(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
 
 
 def _no_metrics(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    """The sentence for metrics none of which could be evaluated."""
     del source
-    which = "its metric" if len(trace.metrics) == 1 else f"none of its {len(trace.metrics)} metrics"
-    can = "cannot" if len(trace.metrics) == 1 else "can"
-    return f"{trace.autoscaler} stays at {verdict.current}: {which} {can} be evaluated: {_first_failure(trace)}"
+    subject = "its metric" if len(trace.metrics) == 1 else f"none of its {len(trace.metrics)} metrics"
+    verb = "cannot" if len(trace.metrics) == 1 else "can"
+    return f"{trace.autoscaler} stays at {verdict.current}: {subject} {verb} be evaluated: {_first_failure(trace)}"
 
 
 def _no_scale_down(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    """The sentence for a scale-down that a failed metric prevents."""
     del source
     return (
-        f"{trace.autoscaler} stays at {verdict.current}: {_asked(trace, verdict)}, but nothing is scaled down while "
-        f"{_failed_share(trace)} cannot be evaluated: {_first_failure(trace)}"
+        f"{trace.autoscaler} stays at {verdict.current}: {_metrics_clause(trace, verdict)}, but nothing is scaled down "
+        f"while {_failed_share(trace)} cannot be evaluated: {_first_failure(trace)}"
     )
 
 
@@ -92,8 +96,8 @@ def _first_failure(trace: Trace) -> str:
     """The first error of a metric, with its index where there are several metrics."""
     for index, step in enumerate(trace.metrics):
         if step.failure is not None:
-            which = f"metrics[{index}]: " if len(trace.metrics) > 1 else ""
-            return f"{which}{step.failure.message}"
+            index_text = f"metrics[{index}]: " if len(trace.metrics) > 1 else ""
+            return f"{index_text}{step.failure.message}"
     return ""
 
 
@@ -103,27 +107,29 @@ def _steady(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     stays, winner = f"{trace.autoscaler} stays at {verdict.current}", _winner(trace)
     if winner is None:
         return f"{stays}: {failure_words.fallback(trace)}" if failure_words.has_fallback(trace) else stays
-    why = "" if winner.kept is not None else metric_words.no_change_reason(winner)
-    why = why or f"which comes to {verdict.current} again"
-    return f"{stays}: {failure_words.value_and_target(trace, winner)}, {why}{_winner_of_several(trace)}"
+    reason = "" if winner.kept is not None else metric_words.no_change_reason(winner)
+    reason = reason or f"which comes to {verdict.current} again"
+    return f"{stays}: {failure_words.value_and_target(trace, winner)}, {reason}{_winner_note(trace)}"
 
 
 def _scaled(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
     """The sentence for a count that follows the winning metric."""
     winner = _winner(trace)
     if winner is not None:
-        why = f": {failure_words.value_and_target(trace, winner)}"
+        reason = f": {failure_words.value_and_target(trace, winner)}"
     else:
-        why = f": {failure_words.fallback(trace)}" if failure_words.has_fallback(trace) else ""
-    return f"{trace.autoscaler} {moves(verdict, source)}{why}{_winner_of_several(trace)}"
+        reason = f": {failure_words.fallback(trace)}" if failure_words.has_fallback(trace) else ""
+    return f"{trace.autoscaler} {moves(verdict, source)}{reason}{_winner_note(trace)}"
 
 
 def _held(trace: Trace, verdict: Verdict, source: TraceSource) -> str:
+    """The sentence for a count that a window, a policy, a bound or a cooldown limits."""
     reason = hold_reasons.reason(trace, verdict)
-    return f"{trace.autoscaler} {moves(verdict, source)}: {_asked(trace, verdict)}, but {reason}"
+    return f"{trace.autoscaler} {moves(verdict, source)}: {_metrics_clause(trace, verdict)}, but {reason}"
 
 
-def _asked(trace: Trace, verdict: Verdict) -> str:
+def _metrics_clause(trace: Trace, verdict: Verdict) -> str:
+    """What the metrics want, as a clause, or the fallback that takes their place."""
     if failure_words.has_fallback(trace):
         return failure_words.fallback(trace)
     return f"its metrics ask for {verdict.wanted}"
@@ -133,19 +139,19 @@ def moves(verdict: Verdict, source: TraceSource) -> str:
     """The change of the count: `goes from 3 to 5`, `stays at 3`."""
     if not verdict.is_change:
         return f"stays at {verdict.current}"
-    when = "" if source.is_past else " at its next sync"
-    return f"goes from {verdict.current} to {verdict.desired}{when}"
+    when_text = "" if source.is_past else " at its next sync"
+    return f"goes from {verdict.current} to {verdict.desired}{when_text}"
 
 
 def _without_history(trace: Trace, verdict: Verdict) -> str:
     """The sentence where the history is unknown: what the metrics want, and what the status says about limits."""
-    text = f"{trace.autoscaler} has {verdict.current}, and {_asked(trace, verdict)}"
-    said = _last_word(trace)
-    held = f"; the controller's last word was {said.reason} ({said.message})" if said else ""
-    return f"{text}{held}; how long something holds it back is not known, because its history is not"
+    state = f"{trace.autoscaler} has {verdict.current}, and {_metrics_clause(trace, verdict)}"
+    condition = _limiting_condition(trace)
+    condition_text = f"; the controller's last word was {condition.reason} ({condition.message})" if condition else ""
+    return f"{state}{condition_text}; how long something holds it back is not known, because its history is not"
 
 
-def _last_word(trace: Trace) -> Condition | None:
+def _limiting_condition(trace: Trace) -> Condition | None:
     """The condition of the status that says that the count is held back; None if there is none."""
     for condition in trace.conditions_before:
         if condition.type == ABLE_TO_SCALE and condition.reason in _STABILIZED_REASONS:
@@ -156,16 +162,17 @@ def _last_word(trace: Trace) -> Condition | None:
 
 
 def _winner(trace: Trace) -> MetricStep | None:
+    """The metric with the largest proposal; None if no metric could be evaluated."""
     index = trace.combination.winner if trace.combination else None
     return None if index is None else trace.metrics[index]
 
 
-def _winner_of_several(trace: Trace) -> str:
+def _winner_note(trace: Trace) -> str:
     proposals = sum(step.proposal is not None for step in trace.metrics)
     return f" (the highest of {proposals} metrics)" if proposals > 1 else ""
 
 
-def _partial_failure(trace: Trace, verdict: Verdict) -> str:
+def _partial_failure_clause(trace: Trace, verdict: Verdict) -> str:
     """A clause about metrics that failed although there is a conclusion; else empty."""
     if verdict.ending in (VerdictReason.NO_METRICS, VerdictReason.NO_SCALE_DOWN):
         return ""
@@ -177,22 +184,22 @@ def _partial_failure(trace: Trace, verdict: Verdict) -> str:
     return f"; {_failed_share(trace)} cannot be evaluated{ignored}: {_first_failure(trace)}"
 
 
-def _status_failure(trace: Trace) -> str:
+def _status_failure_clause(trace: Trace) -> str:
     return f"; the status could not be written: {trace.status_failure}" if trace.status_failure else ""
 
 
-def _until(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: TraceSource) -> str:
+def _outlook_clause(trace: Trace, verdict: Verdict, outlook: Outlook | None, source: TraceSource) -> str:
     """The clause about the next change: `; change in 4 min at the latest, to 2`."""
     if outlook is None:
         return ""
-    kind = "next step" if verdict.is_change else "earliest change" if source.is_past else "change"
+    subject = "next step" if verdict.is_change else "earliest change" if source.is_past else "change"
     if outlook.at <= trace.now:
-        return f"; {kind} at the next sync, to {outlook.replicas}"
-    latest = "" if source.is_past else " at the latest"  # a cluster keeps a recommendation up to a minute too long
-    return f"; {kind} in {wording.wait(outlook.at - trace.now)}{latest}, to {outlook.replicas}"
+        return f"; {subject} at the next sync, to {outlook.replicas}"
+    latest_text = "" if source.is_past else " at the latest"  # a cluster keeps a recommendation up to a minute too long
+    return f"; {subject} in {wording.wait(outlook.at - trace.now)}{latest_text}, to {outlook.replicas}"
 
 
-_CLAUSE_BY_ENDING: dict[VerdictReason, Callable[[Trace, Verdict, TraceSource], str]] = {
+_SENTENCE_BY_ENDING: dict[VerdictReason, Callable[[Trace, Verdict, TraceSource], str]] = {
     VerdictReason.NO_SCALE: _no_scale,
     VerdictReason.PAUSED: _paused,
     VerdictReason.OUT_OF_BOUNDS: _out_of_bounds,

@@ -27,15 +27,15 @@ def lint(items: Iterable[Item], cluster: LintedCluster | None = None, *, files_o
     """
     context = LintContext(items, cluster)
     lines: dict[tuple[str, int], FieldLines] = {}
-    findings = [
-        _finding(rule, finding, lines)
-        for rule, finding in _findings(rulebook.RULES, context)
-        if not (files_only and _is_about_cluster_only(finding))
-    ]
+    findings = []
+    for rule, finding in _findings(rulebook.RULES, context):
+        if not (files_only and _is_about_cluster_only(finding)):
+            findings.append(_finding(rule, finding, lines))
     return sorted(dict.fromkeys(findings), key=_sort_key)
 
 
 def _findings(rules: Sequence[Rule], context: LintContext) -> Iterator[tuple[Rule, RuleFinding]]:
+    """The findings of all rules, without those that an annotation switches off, or that an API error covers."""
     for rule in rules:
         for finding in rule.check(context):
             if not _is_ignored(rule, finding) and not _is_rejected(rule, finding):
@@ -43,17 +43,15 @@ def _findings(rules: Sequence[Rule], context: LintContext) -> Iterator[tuple[Rul
 
 
 def _is_ignored(rule: Rule, finding: RuleFinding) -> bool:
-    return any(rule.id in item.ignored for item in (finding.item, finding.other) if item)
+    return any(rule.id in item.ignored for item in (finding.item, finding.other_item) if item)
 
 
 def _is_rejected(rule: Rule, finding: RuleFinding) -> bool:
     """Whether the finding is about a field that the API server rejects: that value has a finding already."""
     if rule in (validity.refused, validity.zero_without_waking_metric) or not finding.field:
         return False
-    return any(
-        fault.field and (_is_within(finding.field, fault.field) or _is_within(fault.field, finding.field))
-        for fault in finding.item.faults
-    )
+    rejected_fields = [fault.field for fault in finding.item.faults if fault.field]
+    return any(_is_within(finding.field, field) or _is_within(field, finding.field) for field in rejected_fields)
 
 
 def _is_within(field: str, parent: str) -> bool:
@@ -61,7 +59,7 @@ def _is_within(field: str, parent: str) -> bool:
 
 
 def _is_about_cluster_only(finding: RuleFinding) -> bool:
-    return finding.item.origin.is_live and (finding.other is None or finding.other.origin.is_live)
+    return finding.item.origin.is_live and (finding.other_item is None or finding.other_item.origin.is_live)
 
 
 def _finding(rule: Rule, finding: RuleFinding, lines: dict[tuple[str, int], FieldLines]) -> Finding:
@@ -82,6 +80,7 @@ def _finding(rule: Rule, finding: RuleFinding, lines: dict[tuple[str, int], Fiel
 
 
 def _line(item: Item, field: str, lines: dict[tuple[str, int], FieldLines]) -> int:
+    """The line of a field in its file; 0 for an object of a cluster. `lines` caches the lines of each document."""
     origin = item.origin
     if origin.is_live:
         return 0

@@ -30,10 +30,10 @@ from podscaler.lint.rules import (
 )
 def unknown_rule(context: LintContext) -> Iterator[RuleFinding]:
     """PSL022: an annotation that switches off a rule that does not exist."""
-    known = {rule.id for rule in RULES}
+    rule_ids = {rule.id for rule in RULES}
     for item in context.items:
         for name in item.ignored:
-            if name not in known:
+            if name not in rule_ids:
                 yield RuleFinding(
                     item,
                     f"metadata.annotations[{IGNORE_ANNOTATION}]",

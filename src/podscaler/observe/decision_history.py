@@ -33,6 +33,8 @@ MAX_AGE_S = 86_400.0
 MAX_BYTES = 128 * 1024 * 1024
 SAMPLE_PERIOD_MS = 60_000
 TIDY_PERIOD_S = 1.0
+SYNCS_MIN_SHARE = 1 / 4
+"""The part of the limit of bytes that syncs may use in any case; points may use the others."""
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -191,9 +193,14 @@ class DecisionHistory(Recording):
             if not track.columns.at and track.latest is None:
                 del self._tracks[key]
             track.columns.thin(now_ms)
+        self._enforce_max_bytes()
+
+    def _enforce_max_bytes(self) -> None:
+        """Drop the oldest syncs, then halve the longest columns of points, until the limit of bytes is kept."""
         points_bytes = sum(track.columns.size_bytes for track in self._tracks.values())
-        self.kept.shrink(max(self._max_bytes - points_bytes, self._max_bytes // 4))
-        while points_bytes > self._max_bytes * 3 // 4 and self._tracks:
+        syncs_min_bytes = int(self._max_bytes * SYNCS_MIN_SHARE)
+        self.kept.shrink(max(self._max_bytes - points_bytes, syncs_min_bytes))
+        while points_bytes > self._max_bytes - syncs_min_bytes and self._tracks:
             longest = max(self._tracks.values(), key=lambda track: len(track.columns))
             points_bytes -= longest.columns.size_bytes
             longest.columns.halve()
@@ -244,15 +251,15 @@ class DecisionHistory(Recording):
         return True
 
     def _is_kept(self, track: DecisionTrack, decision: Decision, point: SyncPoint) -> bool:
-        """Whether the sync of a point is kept itself."""
+        """Whether a sync is kept: its outcome is new, the last kept one is old, or the clock was set back."""
         is_new = sync_points.outcome(decision) != track.outcome
         return is_new or point.at - track.sampled_at >= SAMPLE_PERIOD_MS or point.at < track.sampled_at
 
     def _note(self, track: DecisionTrack, decision: Decision, point: SyncPoint) -> None:
-        """Add the point, and note what is new; after `_is_kept`."""
+        """Add the point of a decision, and note what is new in it."""
         outcome = sync_points.outcome(decision)
         is_new = outcome != track.outcome
-        if is_new or point.at - track.sampled_at >= SAMPLE_PERIOD_MS or point.at < track.sampled_at:
+        if self._is_kept(track, decision, point):
             track.sampled_at = point.at
         if track.outcome is not None and (is_new or point.replicas != track.columns.last("replicas")):
             track.changed_at = point.at

@@ -16,14 +16,14 @@ from podscaler.controller.recording.recording import SyncRecord
 from podscaler.kube.informers.cache import Key
 from podscaler.observe.views import Mark
 
-LEVEL = 6
+COMPRESSION_LEVEL = 6
 MARK_BYTES = 600
 """The assumed size of a mark in memory."""
 
 
 def packed(line: bytes) -> bytes:
     """The line of a recording, compressed."""
-    return zlib.compress(line, LEVEL)
+    return zlib.compress(line, COMPRESSION_LEVEL)
 
 
 @dataclass(slots=True, eq=False)
@@ -35,7 +35,8 @@ class KeptSync:
         header: the header line of the recording that the line belongs to.
         is_sample: whether its outcome is that of the sync before.
         record: the sync, until it is packed; None if the sync is packed.
-        packed: the compressed line.
+        packed: the compressed line; empty until the sync is packed.
+        is_dropped: whether the limits dropped it; the queues forget it later.
     """
 
     key: Key
@@ -94,22 +95,22 @@ class KeptSyncs:
 
     def after(self, key: Key, at_ms: int) -> Sequence[KeptSync]:
         """The syncs of an autoscaler after an instant, oldest first; fast where there are few."""
-        marks = []
+        newest_first = []
         for kept_sync in reversed(self._by_key.get(key, {}).values()):
             if kept_sync.mark.at <= at_ms:
                 break
-            marks.append(kept_sync)
-        return marks[::-1]
+            newest_first.append(kept_sync)
+        return newest_first[::-1]
 
     async def pack_waiting(self) -> None:
         """Encode and compress in a thread what was added since the last call."""
         batch = [kept_sync for kept_sync in self._waiting if not kept_sync.is_dropped]
         self._waiting = []
-        texts = await asyncio.to_thread(lambda: [packed(kept_sync.line()) for kept_sync in batch])
-        for kept_sync, text in zip(batch, texts, strict=True):
+        packed_lines = await asyncio.to_thread(lambda: [packed(kept_sync.line()) for kept_sync in batch])
+        for kept_sync, packed_line in zip(batch, packed_lines, strict=True):
             if not kept_sync.is_dropped:
-                kept_sync.packed, kept_sync.record = text, None
-                self.size_bytes += len(text)
+                kept_sync.packed, kept_sync.record = packed_line, None
+                self.size_bytes += len(packed_line)
 
     def drop_before(self, at_ms: int) -> None:
         """Drop syncs older than an instant."""
@@ -119,17 +120,19 @@ class KeptSyncs:
 
     def shrink(self, max_bytes: int) -> None:
         """Drop the oldest until at most so many bytes are kept: samples first."""
-        for kept_sync in self._oldest(max_bytes):
+        for kept_sync in self._pop_oldest(max_bytes):
             if not kept_sync.is_dropped:
                 self._drop(kept_sync)
                 self.dropped_until = max(kept_sync.mark.at, self.dropped_until or 0)
 
-    def _oldest(self, max_bytes: int) -> Iterator[KeptSync]:
+    def _pop_oldest(self, max_bytes: int) -> Iterator[KeptSync]:
+        """Remove the oldest syncs from their queues, samples first, while more than `max_bytes` are kept."""
         for queue in (self._samples, self._changes):
             while queue and self.size_bytes > max_bytes:
                 yield queue.popleft()
 
     def _drop(self, sync: KeptSync) -> None:
+        """Release what a sync keeps, and forget its mark; its queue skips it later."""
         if sync.is_dropped:
             return
         sync.is_dropped, sync.record = True, None

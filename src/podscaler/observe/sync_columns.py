@@ -18,10 +18,14 @@ THINNED_AT_POINTS = 480
 """How many points since the last thinning cause the next one."""
 POINTS_MAX = 2000
 _UNKNOWN = -(2**31)
+"""What a column of counts has for None."""
 _UNKNOWN_LONG = -(2**63)
+"""What a column of a metric has for None."""
 _COUNTS = ("replicas", "desired", "limited", "ready", "min", "max")
 _POINT_BYTES = 8 + 4 * len(_COUNTS)
-_METRIC_BYTES = 16
+"""The size of one point: an instant of 64 bits and counts of 32 bits."""
+_METRIC_BYTES = 2 * 8
+"""The size of one point of a metric: value and target."""
 
 
 @dataclass(slots=True)
@@ -56,9 +60,9 @@ class SyncColumns:
         return len(self.at) * (_POINT_BYTES + _METRIC_BYTES * len(self._metrics))
 
     def append(self, point: SyncPoint) -> None:
-        """Add the newest point; one that is older than the last (the clock was set back) begins anew."""
+        """Add the newest point; where the clock was set back, the points after it are dropped."""
         if self.at and point.at < self.at[-1]:
-            self._drop_from(bisect_left(self.at, point.at))
+            self._keep(range(bisect_left(self.at, point.at)))
         self.at.append(point.at)
         for name, column in self._counts.items():
             value = getattr(point, name)
@@ -99,7 +103,7 @@ class SyncColumns:
         indexes = self._decimated(first, end)
         counts = {name: _known_values(column, indexes, _UNKNOWN) for name, column in self._counts.items()}
         minima, maxima = (tuple([count or 0 for count in counts.pop(name)]) for name in ("min", "max"))
-        metrics = tuple([self._series(name, columns, indexes) for name, columns in self._metrics.items()])
+        metrics = tuple([self._plotted_metric(name, columns, indexes) for name, columns in self._metrics.items()])
         at = tuple([self.at[index] for index in indexes])
         return DecisionTimeline(at=at, **counts, min=minima, max=maxima, metrics=metrics)
 
@@ -109,15 +113,19 @@ class SyncColumns:
         return column[-1] if column and column[-1] != _UNKNOWN else None
 
     def sampled(self, from_ms: int, to_ms: int, points: int) -> tuple[int, ...]:
-        """The replicas at the end of each of so many equal spans that has any point since its beginning or before."""
-        column, values = self._counts["replicas"], []
-        for number in range(1, points + 1):
-            end = bisect_left(self.at, from_ms + (to_ms - from_ms) * number // points + 1)
-            if end and self.at[end - 1] >= from_ms and column[end - 1] != _UNKNOWN:
-                values.append(column[end - 1])
-        return tuple(values)
+        """The replicas at the end of each of `points` equal spans of a range of time, for the sparkline of a row.
 
-    def _series(self, name: str, columns: _Metric, indexes: Sequence[int]) -> PlottedMetric:
+        Spans that end before the first point of the range are left out, as are unknown counts.
+        """
+        column, replicas = self._counts["replicas"], []
+        for number in range(1, points + 1):
+            span_end_ms = from_ms + (to_ms - from_ms) * number // points
+            latest = bisect_left(self.at, span_end_ms + 1) - 1
+            if latest >= 0 and self.at[latest] >= from_ms and column[latest] != _UNKNOWN:
+                replicas.append(column[latest])
+        return tuple(replicas)
+
+    def _plotted_metric(self, name: str, columns: _Metric, indexes: Sequence[int]) -> PlottedMetric:
         return PlottedMetric(
             name=name,
             unit=columns.unit,
@@ -142,19 +150,17 @@ class SyncColumns:
         return sorted(kept_indexes)[:POINTS_MAX]
 
     def _essential(self, before_ms: int) -> Iterator[int]:
-        """The indexes of the points that a thinning keeps."""
-        last_minute, last_replicas = -1, None
+        """The indexes of the points that a thinning keeps: recent ones, one a minute, and changes of replicas."""
+        last_minute, last_outcome = -1, None
         limited, replicas = self._counts["limited"], self._counts["replicas"]
         for index, at in enumerate(self.at):
             outcome = (limited[index], replicas[index])
-            if at >= before_ms or outcome != last_replicas or at // MINUTE_MS != last_minute:
-                last_minute, last_replicas = at // MINUTE_MS, outcome
+            if at >= before_ms or outcome != last_outcome or at // MINUTE_MS != last_minute:
+                last_minute, last_outcome = at // MINUTE_MS, outcome
                 yield index
 
-    def _drop_from(self, end: int) -> None:
-        self._keep(range(end))
-
     def _keep(self, kept_indexes: Iterable[int]) -> None:
+        """Drop all points but those at these indexes, and the metrics that have no known target any more."""
         indexes = list(kept_indexes)
         if len(indexes) == len(self.at):
             return
@@ -170,6 +176,7 @@ class SyncColumns:
 
 
 def _known_values(column: "array[int]", indexes: Sequence[int], unknown: int) -> tuple[int | None, ...]:
+    """The values at these indexes, with None for `unknown`."""
     return tuple([None if column[index] == unknown else column[index] for index in indexes])
 
 

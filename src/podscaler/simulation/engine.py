@@ -29,7 +29,7 @@ from podscaler.simulation.model.scenario import (
     SimulationScenario,
     SpecEdit,
 )
-from podscaler.simulation.world.agenda import Agenda, EventPriority
+from podscaler.simulation.world.event_queue import EventPriority, EventQueue
 from podscaler.simulation.world.nodes import Nodes
 from podscaler.simulation.world.pods import MS_NS
 from podscaler.simulation.world.workload import VirtualWorkload
@@ -63,42 +63,48 @@ class _Autoscaler:
 
 
 class _Simulation:
+    """The workloads, autoscalers and nodes of one run, with the queue of events that change them."""
+
     def __init__(self, scenario: SimulationScenario) -> None:
         self._scenario = scenario
-        self._agenda = Agenda()
+        self._event_queue = EventQueue()
         cluster = scenario.cluster
-        self._nodes = None if cluster is None else Nodes(cluster, self._agenda, str(scenario.seed))
+        self._nodes = None if cluster is None else Nodes(cluster, self._event_queue, str(scenario.seed))
         feeds = MetricFeeds(scenario)
         self._workloads = {
-            model.key: VirtualWorkload(model, scenario, self._agenda, self._nodes, feeds.sampled_resources(model.key))
+            model.key: VirtualWorkload(
+                model, scenario, self._event_queue, self._nodes, feeds.sampled_resources(model.key)
+            )
             for model in scenario.workloads
         }
         self._selectors = SelectorStore()
-        self._autoscalers = [self._autoscaler(model, feeds) for model in scenario.autoscalers]
-        self._due: list[int] = []
-        self._agenda.add(scenario.first_sync_ms, EventPriority.SYNC, self._sync_is_due)
+        self._autoscalers = [self._make_autoscaler(model, feeds) for model in scenario.autoscalers]
+        self._due_syncs_ms: list[int] = []
+        self._event_queue.add(scenario.first_sync_ms, EventPriority.SYNC, self._mark_sync_due)
         for event in scenario.events:
-            self._agenda.add(event.at_ms, EventPriority.USER, functools.partial(self._carry_out, event))
+            self._event_queue.add(event.at_ms, EventPriority.USER, functools.partial(self._apply_event, event))
 
     def run(self) -> Iterator[SimulatedSync]:
-        while self._agenda.run_next(self._scenario.duration_ms) is not None:
-            for at_ms in self._due:
+        """Run all events until the end of the scenario, and yield a sync of each autoscaler where one is due."""
+        while self._event_queue.run_next(self._scenario.duration_ms) is not None:
+            for at_ms in self._due_syncs_ms:
                 for autoscaler in self._autoscalers:
                     yield self._sync(autoscaler, at_ms)
-            self._due.clear()
+            self._due_syncs_ms.clear()
 
-    def _autoscaler(self, model: AutoscalerModel, feeds: MetricFeeds) -> _Autoscaler:
+    def _make_autoscaler(self, model: AutoscalerModel, feeds: MetricFeeds) -> _Autoscaler:
+        """The autoscaler without history. Raises ValueError if the scenario lacks its workload."""
         workload = self._workloads.get(model.workload)
         if workload is None:
             raise ValueError(f"{model.spec.key}: the scenario has no workload {model.workload}")
         return _Autoscaler(model, workload, feeds)
 
-    def _sync_is_due(self, at_ms: int) -> None:
-        self._due.append(at_ms)
-        self._agenda.add(at_ms + self._scenario.sync_period_ms, EventPriority.SYNC, self._sync_is_due)
+    def _mark_sync_due(self, at_ms: int) -> None:
+        self._due_syncs_ms.append(at_ms)
+        self._event_queue.add(at_ms + self._scenario.sync_period_ms, EventPriority.SYNC, self._mark_sync_due)
 
-    def _carry_out(self, event: ScenarioEvent, at_ms: int) -> None:
-        """Do what an event of the scenario says."""
+    def _apply_event(self, event: ScenarioEvent, at_ms: int) -> None:
+        """Apply an event of the scenario. A new type of event: a case here, and a member of `ScenarioEvent`."""
         match event:
             case ManualScale(_, key, replicas):
                 self._workloads[key].set_replicas(replicas, at_ms)
@@ -116,7 +122,7 @@ class _Simulation:
         now_ns = scenario.start_ns + at_ms * MS_NS
         decision = decide.decide(
             autoscaler.model.spec,
-            self._observation(autoscaler, at_ms),
+            self._observe(autoscaler, at_ms),
             autoscaler.history,
             now_ns,
             scenario.settings,
@@ -125,15 +131,15 @@ class _Simulation:
         sync = SimulatedSync(
             at_ms=at_ms,
             autoscaler=autoscaler.model,
-            workload=since(autoscaler.last_state, state, at_ms - autoscaler.last_sync_ms),
+            workload=difference_since(autoscaler.last_state, state, at_ms - autoscaler.last_sync_ms),
             decision=decision,
             nodes=None if self._nodes is None else self._nodes.count,
         )
         autoscaler.last_state, autoscaler.last_sync_ms = state, at_ms
         return sync
 
-    def _observation(self, autoscaler: _Autoscaler, at_ms: int) -> Observation:
-        """What the autoscaler sees of the simulated cluster at an instant."""
+    def _observe(self, autoscaler: _Autoscaler, at_ms: int) -> Observation:
+        """The scale, status, pods and metrics that the autoscaler reads from the simulated cluster at an instant."""
         spec, workload = autoscaler.model.spec, autoscaler.workload
         return Observation(
             scale=workload.scale(),
@@ -145,6 +151,7 @@ class _Simulation:
         )
 
     def _apply(self, autoscaler: _Autoscaler, decision: Decision, at_ms: int) -> None:
+        """Store the status, the history and the selector of a decision, and write its replicas."""
         autoscaler.status, autoscaler.history = decision.status, decision.history
         if decision.selector is not None:
             self._selectors.store(autoscaler.model.spec.key, decision.selector)
@@ -152,22 +159,17 @@ class _Simulation:
             autoscaler.workload.set_replicas(decision.replicas, at_ms)
 
 
-def since(earlier: WorkloadState | None, state: WorkloadState, period_ms: int) -> WorkloadState:
+def difference_since(earlier_state: WorkloadState | None, state: WorkloadState, period_ms: int) -> WorkloadState:
     """The state with the sums since an earlier one in place of those since the start.
 
     Args:
-        earlier: with sums since the start; None if there is none.
-        period_ms: the time between both.
+        earlier_state: with sums since the start; None if there is none.
+        period_ms: the time between both; `used_ucores` becomes the average over it.
     """
-    arrived, lost, used = (
-        (0, 0, 0)
-        if earlier is None
-        else (
-            earlier.arrived_ucores_ms,
-            earlier.lost_ucores_ms,
-            earlier.used_ucores,
-        )
-    )
+    arrived = lost = used = 0
+    if earlier_state is not None:
+        arrived, lost = earlier_state.arrived_ucores_ms, earlier_state.lost_ucores_ms
+        used = earlier_state.used_ucores
     return msgspec.structs.replace(
         state,
         arrived_ucores_ms=state.arrived_ucores_ms - arrived,

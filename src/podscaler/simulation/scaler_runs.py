@@ -12,7 +12,7 @@ from podscaler.simulation import engine
 from podscaler.simulation.model.results import WorkloadState
 from podscaler.simulation.model.scenario import SimulationScenario
 from podscaler.simulation.model.workloads import WorkloadModel
-from podscaler.simulation.world.agenda import Agenda, EventPriority
+from podscaler.simulation.world.event_queue import EventPriority, EventQueue
 from podscaler.simulation.world.nodes import Nodes
 from podscaler.simulation.world.workload import VirtualWorkload
 
@@ -34,7 +34,7 @@ class Scaler(Protocol):
         ...
 
 
-def scale(scenario: SimulationScenario, key: str, scaler: Scaler) -> Iterator[tuple[int, WorkloadState]]:
+def run_scaler(scenario: SimulationScenario, key: str, scaler: Scaler) -> Iterator[tuple[int, WorkloadState]]:
     """The instants of syncs, and the workload's state at each with the sums since the one before.
 
     Args:
@@ -50,45 +50,50 @@ def scale(scenario: SimulationScenario, key: str, scaler: Scaler) -> Iterator[tu
 
 
 class _ScaledWorkload:
+    """One workload in a world of its own, with the events of its syncs and of the scaler's ticks."""
+
     def __init__(self, scenario: SimulationScenario, model: WorkloadModel, scaler: Scaler) -> None:
         self._scenario = scenario
         self._scaler = scaler
-        self._agenda = Agenda()
-        nodes = None if scenario.cluster is None else Nodes(scenario.cluster, self._agenda, str(scenario.seed))
-        self._workload = VirtualWorkload(model, scenario, self._agenda, nodes, ())
-        self._at_sync = _Sums()
-        self._at_tick = _Sums()
-        self._state: tuple[int, WorkloadState] | None = None
-        self._agenda.add(scenario.first_sync_ms, EventPriority.SYNC, self._sync)
-        self._agenda.add(0, EventPriority.TICK, self._tick)
+        self._event_queue = EventQueue()
+        nodes = None if scenario.cluster is None else Nodes(scenario.cluster, self._event_queue, str(scenario.seed))
+        self._workload = VirtualWorkload(model, scenario, self._event_queue, nodes, ())
+        self._sums_of_syncs = _StateDifferences()
+        self._sums_of_ticks = _StateDifferences()
+        self._unread_sync: tuple[int, WorkloadState] | None = None
+        self._event_queue.add(scenario.first_sync_ms, EventPriority.SYNC, self._sync)
+        self._event_queue.add(0, EventPriority.TICK, self._tick)
 
     def run(self) -> Iterator[tuple[int, WorkloadState]]:
-        while self._agenda.run_next(self._scenario.duration_ms) is not None:
-            if self._state is not None:
-                yield self._state
-                self._state = None
+        """Run all events until the end of the scenario, and yield the state after each sync."""
+        while self._event_queue.run_next(self._scenario.duration_ms) is not None:
+            if self._unread_sync is not None:
+                yield self._unread_sync
+                self._unread_sync = None
 
     def _sync(self, at_ms: int) -> None:
-        self._state = at_ms, self._at_sync.since_last(self._workload.state(at_ms), at_ms)
-        self._agenda.add(at_ms + self._scenario.sync_period_ms, EventPriority.SYNC, self._sync)
+        """Keep the state for `run` to yield, and plan the next sync."""
+        self._unread_sync = at_ms, self._sums_of_syncs.since_last(self._workload.state(at_ms), at_ms)
+        self._event_queue.add(at_ms + self._scenario.sync_period_ms, EventPriority.SYNC, self._sync)
 
     def _tick(self, at_ms: int) -> None:
-        state = self._at_tick.since_last(self._workload.state(at_ms), at_ms)
+        """Write the replicas that the scaler decides, and plan the next tick."""
+        state = self._sums_of_ticks.since_last(self._workload.state(at_ms), at_ms)
         replicas = self._scaler.replicas(at_ms, state)
         if replicas != self._workload.replicas:
             self._workload.set_replicas(replicas, at_ms)
-        self._agenda.add(at_ms + self._scaler.tick_ms, EventPriority.TICK, self._tick)
+        self._event_queue.add(at_ms + self._scaler.tick_ms, EventPriority.TICK, self._tick)
 
 
-class _Sums:
+class _StateDifferences:
     """Turns the sums of states since the start into those since the state before."""
 
     def __init__(self) -> None:
-        self._last: WorkloadState | None = None
+        self._last_state: WorkloadState | None = None
         self._last_ms = 0
 
     def since_last(self, state: WorkloadState, at_ms: int) -> WorkloadState:
         """The state with the sums since the last call."""
-        totals = engine.since(self._last, state, at_ms - self._last_ms)
-        self._last, self._last_ms = state, at_ms
-        return totals
+        difference = engine.difference_since(self._last_state, state, at_ms - self._last_ms)
+        self._last_state, self._last_ms = state, at_ms
+        return difference

@@ -35,6 +35,8 @@ _USER_INFO = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*://)[^/@\s]*@")
 
 
 class _Secret(Wire, frozen=True):
+    """A Secret; `data` is base64 text by key."""
+
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     data: dict[str, str] | None = None
 
@@ -72,30 +74,31 @@ async def _read_secret(client: Client, namespace: str, name: str) -> Mapping[str
     return secret.data or {}
 
 
-def _decoded(value: str, subject: str) -> str:
+def _decoded(base64_text: str, subject: str) -> str:
+    """The text of a Secret's entry; `subject` names it in the message. Raises CredentialsUnavailable."""
     try:
-        return base64.b64decode(value, validate=True).decode()
+        return base64.b64decode(base64_text, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         raise CredentialsUnavailable(f"{subject} is no text in UTF-8") from None
 
 
-def redacted(text: str, values: Iterable[str]) -> str:
+def redacted(text: str, credential_values: Iterable[str]) -> str:
     """One line of `text`, shortened, with HIDDEN in place of the values of credentials and of user info in URLs."""
-    forms = {form for value in values if value for form in _forms(value)}
+    forms = {form for credential_value in credential_values if credential_value for form in _forms(credential_value)}
     for form in sorted(forms, key=len, reverse=True):  # longest first: a form may contain another one
         text = text.replace(form, HIDDEN)
     text = " ".join(_USER_INFO.sub(rf"\1{HIDDEN}@", text).split())
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
 
 
-def _forms(value: str) -> Iterator[str]:
+def _forms(credential_value: str) -> Iterator[str]:
     """The forms that a value may have in a text: unchanged, escaped in a URL, in a literal, in JSON, in base64."""
-    yield value
-    if stripped := value.strip():
+    yield credential_value
+    if stripped := credential_value.strip():
         yield stripped
-    yield quote(value)
-    yield quote(value, safe="")
-    yield quote_plus(value)
-    yield repr(value)[1:-1]
-    yield json.dumps(value)[1:-1]
-    yield base64.b64encode(value.encode()).decode()
+    yield quote(credential_value)
+    yield quote(credential_value, safe="")
+    yield quote_plus(credential_value)
+    yield repr(credential_value)[1:-1]
+    yield json.dumps(credential_value)[1:-1]
+    yield base64.b64encode(credential_value.encode()).decode()

@@ -86,37 +86,39 @@ class DirectSources:
                 f"the labels of the MetricSource {namespace}/{name} do not match the selector {selector} of the metric",
                 code=0,
             )
-        result = await self.read(source)
-        if result.value_milli is None:
-            raise StatusError(_failure(source, result), code=0)
-        value = ExternalMetricValue(
+        read_result = await self.read(source)
+        if read_result.value_milli is None:
+            raise StatusError(_failure(source, read_result), code=0)
+        metric_value = ExternalMetricValue(
             metric_name=name,
-            metric_labels={**(source.metadata.labels or {}), QUERY_LABEL: result.query},
-            timestamp=rfc3339(result.read_at_ns),
-            value=metric_numbers.quantity(result.value_milli),
+            metric_labels={**(source.metadata.labels or {}), QUERY_LABEL: read_result.query},
+            timestamp=rfc3339(read_result.read_at_ns),
+            value=metric_numbers.quantity(read_result.value_milli),
         )
-        return ExternalMetricValueList(f"{EXTERNAL_GROUP}/{VERSION}", {}, (value,))
+        return ExternalMetricValueList(f"{EXTERNAL_GROUP}/{VERSION}", {}, (metric_value,))
 
     async def read(self, source: MetricSource) -> ReadResult:
         """The result of a read of the source, shared within `fresh_s`."""
         key = key_of(source)
         if key in self._results:
-            read_at_s, read_source, result = self._results[key]
+            read_at_s, read_source, read_result = self._results[key]
             if _is_same(read_source, source) and self._clock.monotonic_s() - read_at_s < self._fresh_s:
-                return result
+                return read_result
         return await self._flights.run(key, lambda: self._read_and_keep(source))
 
     async def _read_and_keep(self, source: MetricSource) -> ReadResult:
-        result = await self._reader.read(source)
+        """Read the source; the result is kept for `fresh_s`, and `on_read` is called with it."""
+        read_result = await self._reader.read(source)
         if self._fresh_s > 0:
             self._drop_stale()
             self._results.pop(key_of(source), None)  # so that the oldest read is the first entry
-            self._results[key_of(source)] = (self._clock.monotonic_s(), source, result)
+            self._results[key_of(source)] = (self._clock.monotonic_s(), source, read_result)
         if self._on_read is not None:
-            self._on_read(source, result)
-        return result
+            self._on_read(source, read_result)
+        return read_result
 
     def _drop_stale(self) -> None:
+        """Drop the results that are no longer fresh; results are in the order of their instants."""
         oldest_s = self._clock.monotonic_s() - self._fresh_s
         while self._results and self._results[key := next(iter(self._results))][0] <= oldest_s:
             del self._results[key]
@@ -143,12 +145,15 @@ class DirectMetricsSource:
         return await self._source.query(query)
 
 
-def _is_same(before: MetricSource, after: MetricSource) -> bool:
+def _is_same(first_source: MetricSource, second_source: MetricSource) -> bool:
     """Whether both are the same object with the same spec; the status may differ."""
-    return before is after or (before.metadata.uid == after.metadata.uid and before.spec == after.spec)
+    return first_source is second_source or (
+        first_source.metadata.uid == second_source.metadata.uid and first_source.spec == second_source.spec
+    )
 
 
-def _failure(source: MetricSource, result: ReadResult) -> str:
+def _failure(source: MetricSource, read_result: ReadResult) -> str:
+    """The message for a metric whose source cannot be read."""
     subject = f"the MetricSource {source.metadata.namespace}/{source.metadata.name}"
-    query = f" ({result.query})" if result.query else ""
-    return f"{subject}{query} cannot be read: {result.error}"
+    query = f" ({read_result.query})" if read_result.query else ""
+    return f"{subject}{query} cannot be read: {read_result.error}"

@@ -46,7 +46,7 @@ class MetricSourceInformer:
 
     def names(self) -> set[str]:
         """The names of all MetricSources, in any namespace, for discovery; empty before the first list."""
-        return {each.metadata.name for each in self._cache}
+        return {source.metadata.name for source in self._cache}
 
     async def find(self, key: Key) -> MetricSource | None:
         """The MetricSource of that namespace and name, after the first list.

@@ -39,23 +39,23 @@ def number_of(value: object) -> Number:
     raise InvalidValue(f"the result is {_TYPE_NAMES.get(type(value), 'of a type that is no number')}, not a number")
 
 
-def _parsed(text: str) -> Decimal:
+def _parsed(number_text: str) -> Decimal:
     """The number of a text; the text is not part of the error. Raises InvalidValue."""
-    if not text:
+    if not number_text:
         raise InvalidValue("the result is an empty text, not a number")
-    if len(text) > TEXT_MAX_CHARACTERS or not text.isascii() or "_" in text:
+    if len(number_text) > TEXT_MAX_CHARACTERS or not number_text.isascii() or "_" in number_text:
         raise InvalidValue("the result is a text that is no number")
     try:
-        return Decimal(text)
+        return Decimal(number_text)
     except InvalidOperation:
         raise InvalidValue("the result is a text that is no number") from None
 
 
-def milli_of(value: Number) -> int:
+def milli_of(number: Number) -> int:
     """The thousandths of a number, rounded up. Raises InvalidValue for one that a metric cannot have."""
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+    if isinstance(number, bool) or not isinstance(number, int | float | Decimal):
         raise InvalidValue("the result is not a number")
-    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    exact = Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
     if exact.is_nan():
         raise InvalidValue("the result is NaN")
     if exact.is_infinite():
@@ -71,5 +71,5 @@ def milli_of(value: Number) -> int:
 
 def quantity(milli: int) -> str:
     """The canonical quantity of thousandths: `42`, `1500m`."""
-    whole, rest = divmod(milli, 1000)
-    return f"{milli}m" if rest else str(whole)
+    whole, remainder_milli = divmod(milli, 1000)
+    return f"{milli}m" if remainder_milli else str(whole)

@@ -48,6 +48,8 @@ class CredentialReference(Wire, frozen=True):
 
 
 class _TLS(Wire, frozen=True):
+    """The section `tls` of a spec."""
+
     ca_bundle: str = ""
     insecure_skip_verify: bool = False
 
@@ -84,13 +86,13 @@ class SourceSpec:
 _OBJECT_DECODER = msgspec.json.Decoder(MetricSource)
 
 
-def decode(raw: msgspec.Raw | bytes) -> MetricSource:
+def decode(source_json: msgspec.Raw | bytes) -> MetricSource:
     """The object in JSON. Raises ValueError if it is none."""
-    return _OBJECT_DECODER.decode(raw)
+    return _OBJECT_DECODER.decode(source_json)
 
 
 def parse_spec(spec: Mapping[str, Any]) -> SourceSpec:
-    """The checked spec. Raises InvalidSource."""
+    """The checked spec of a MetricSource, which is given as its JSON object. Raises InvalidSource."""
     try:
         common = msgspec.convert(dict(spec), _CommonFields)
     except msgspec.ValidationError as error:

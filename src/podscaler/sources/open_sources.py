@@ -3,7 +3,7 @@
 `podscaler.sources.direct_metrics` calls `read`. Rules:
 
 1. Reads of one object do not overlap (the caller ensures that); CONCURRENT_READS objects are read at once, at most
-   NAMESPACE_READS of one namespace, each after at most WAIT_MAX_S (`fair_places`).
+   NAMESPACE_READS of one namespace, each after at most WAIT_MAX_S (`fair_slots`).
 2. A read takes at most `spec.timeoutSeconds` from then on, with the Secrets and the connection.
 3. A source is opened again when the object, its spec or a credential changed, and after each failure but InvalidValue.
 4. A source that was not read for IDLE_S is closed, as is that of an object that was deleted.
@@ -23,7 +23,7 @@ from podscaler.base.clock import Clock
 from podscaler.kube.client.client import Client
 from podscaler.kube.informers.cache import Key, key_of
 from podscaler.sources import credentials, metric_numbers, metric_source, source_types
-from podscaler.sources.fair_places import FairPlaces
+from podscaler.sources.fair_slots import FairSlots
 from podscaler.sources.metric_source import MetricSource, SourceSpec
 from podscaler.sources.protocol import ExternalSource, InvalidValue, ReadTimeout, SourceConfig, SourceError
 from podscaler.sources.source_types import FindFactory
@@ -117,7 +117,7 @@ class OpenSources:
         self._folder = folder
         self._find_factory = find_factory
         self._open: dict[Key, _OpenSource] = {}
-        self._places = FairPlaces(clock, total=CONCURRENT_READS, group_max=NAMESPACE_READS, wait_max_s=WAIT_MAX_S)
+        self._slots = FairSlots(clock, total=CONCURRENT_READS, group_max=NAMESPACE_READS, wait_max_s=WAIT_MAX_S)
         self._timeouts: dict[Key, _Timeouts] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -128,15 +128,15 @@ class OpenSources:
         error: SourceError | None = None
         try:
             spec = metric_source.parse_spec(source.spec)
-            milli = await self._read_in_turn(attempt, spec)
+            value_milli = await self._read_in_turn(attempt, spec)
         except SourceError as failure:
-            milli, error = None, type(failure)(credentials.redacted(str(failure), attempt.credentials.values()))
+            value_milli, error = None, type(failure)(credentials.redacted(str(failure), attempt.credentials.values()))
         except Exception as failure:
-            text = f"{type(failure).__name__}: {failure}"
-            milli, error = None, SourceError(credentials.redacted(text, attempt.credentials.values()))
+            failure_text = f"{type(failure).__name__}: {failure}"
+            value_milli, error = None, SourceError(credentials.redacted(failure_text, attempt.credentials.values()))
         if error is not None and not isinstance(error, InvalidValue):
             self.discard(key_of(source))
-        return ReadResult(attempt.query, milli, error, self._clock.now_ns())
+        return ReadResult(attempt.query, value_milli, error, self._clock.now_ns())
 
     def discard(self, key: Key) -> None:
         """Close the source of that object in the background, if it is open."""
@@ -153,26 +153,28 @@ class OpenSources:
         await asyncio.gather(*self._closing)
 
     async def _read_in_turn(self, attempt: "_Attempt", spec: SourceSpec) -> int:
-        """The value after a place was free, by rules 1, 2 and 5. Raises SourceError, and what the source raises."""
+        """The value after a slot was free, by rules 1, 2 and 5. Raises SourceError, and what the source raises."""
         source, key, namespace = attempt.source, key_of(attempt.source), attempt.source.metadata.namespace
-        identity, before = (source.metadata.uid, source.spec), self._timeouts.get(key)
-        if before is not None and before.identity != identity:
-            before = None
-        if before is not None and self._clock.monotonic_s() < before.until_s:
-            attempt.query = before.query
+        identity, earlier_timeouts = (source.metadata.uid, source.spec), self._timeouts.get(key)
+        if earlier_timeouts is not None and earlier_timeouts.identity != identity:
+            earlier_timeouts = None
+        if earlier_timeouts is not None and self._clock.monotonic_s() < earlier_timeouts.until_s:
+            attempt.query = earlier_timeouts.query
             raise ReadTimeout(
-                f"no response within {spec.timeout_s:g} s, {before.count} times:"
-                f" it is read again after {before.backoff_s:g} s"
+                f"no response within {spec.timeout_s:g} s, {earlier_timeouts.count} times:"
+                f" it is read again after {earlier_timeouts.backoff_s:g} s"
             )
-        await self._places.take(namespace)
+        await self._slots.take(namespace)
         self._timeouts.pop(key, None)
         work = self._read_milli(attempt, spec)
         try:
-            return await self._within(work, spec.timeout_s, on_end=lambda: self._places.release(namespace))
+            return await self._within(work, spec.timeout_s, on_end=lambda: self._slots.release(namespace))
         except (ReadTimeout, TimeoutError):
-            count = before.count + 1 if before is not None else 1
-            latest = _Timeouts(identity, attempt.query, count, 0.0)
-            self._timeouts[key] = replace(latest, until_s=self._clock.monotonic_s() + latest.backoff_s)
+            count = earlier_timeouts.count + 1 if earlier_timeouts is not None else 1
+            latest_timeouts = _Timeouts(identity, attempt.query, count, 0.0)
+            self._timeouts[key] = replace(
+                latest_timeouts, until_s=self._clock.monotonic_s() + latest_timeouts.backoff_s
+            )
             raise
 
     async def _read_milli(self, attempt: "_Attempt", spec: SourceSpec) -> int:
@@ -231,6 +233,7 @@ class OpenSources:
             del self._timeouts[key]
 
     async def _close_in_time(self, source: ExternalSource) -> None:
+        """Close a source, for at most CLOSE_TIMEOUT_S; a failure is logged."""
         try:
             await self._within(_call_close(source), CLOSE_TIMEOUT_S)
         except Exception as error:  # the text may have credentials
@@ -253,4 +256,4 @@ async def _call_close(source: ExternalSource) -> None:
 def _cancel(task: "asyncio.Future[Any]") -> None:
     """Cancel a task that nothing waits for any more, and retrieve its exception."""
     task.cancel()
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    task.add_done_callback(lambda ended_task: ended_task.cancelled() or ended_task.exception())

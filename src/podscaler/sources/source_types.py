@@ -53,6 +53,7 @@ def find_factory(name: str, is_custom: bool) -> SourceFactory:
 
 
 def _of_entry_point(name: str) -> SourceFactory:
+    """The factory that an entry point of another distribution names. Raises ClientMissing."""
     entry_point = next(iter(metadata.entry_points(group=GROUP, name=name)), None)
     if entry_point is None:
         raise ClientMissing(f"no installed distribution has an entry point {name} in the group {GROUP}")

@@ -19,10 +19,10 @@ from typing import Any
 
 import msgspec
 
-from podscaler.base.clock import NANOSECONDS, Clock, rfc3339
-from podscaler.base.errors import PodscalerError
+from podscaler.base.clock import NANOSECONDS, rfc3339
+from podscaler.base.errors import PodscalerError, StatusError
 from podscaler.kube.client import urls
-from podscaler.kube.client.client import Client
+from podscaler.kube.client.client import Client, is_not_found
 from podscaler.kube.informers.cache import Key, key_of
 from podscaler.sources import metric_numbers, metric_source
 from podscaler.sources.metric_source import MetricSource
@@ -63,19 +63,17 @@ class SourceStatusWriter:
 
     Args:
         client: sends the patches.
-        clock: for times.
         may_write: whether statuses may be written now; while it returns False, reads are ignored.
     """
 
-    def __init__(self, client: Client, clock: Clock, *, may_write: Callable[[], bool]) -> None:
+    def __init__(self, client: Client, *, may_write: Callable[[], bool]) -> None:
         self._client = client
-        self._clock = clock
         self._may_write = may_write
         self._status_states: dict[Key, _Written] = {}
         self._pending: dict[Key, tuple[MetricSource, Mapping[str, Any]]] = {}
         self._has_pending = asyncio.Event()
 
-    def note(self, source: MetricSource, result: ReadResult) -> None:
+    def note(self, source: MetricSource, read_result: ReadResult) -> None:
         """Take the result of a read, and have the status written if that is due (rule 1)."""
         if not self._may_write():
             return
@@ -83,10 +81,10 @@ class SourceStatusWriter:
         written_status = self._status_states.get(key)
         if written_status is None or written_status.uid != source.metadata.uid:
             written_status = _Written(source.metadata.uid, source.status, 0)
-        status = status_of(source, result, before=written_status.status)
-        if _is_transition(written_status.status, status) or result.read_at_ns >= written_status.next_at_ns:
+        status = status_of(source, read_result, before=written_status.status)
+        if _is_transition(written_status.status, status) or read_result.read_at_ns >= written_status.next_at_ns:
             due = {**written_status.status, **status}
-            self._status_states[key] = replace(written_status, status=due, due_at_ns=result.read_at_ns)
+            self._status_states[key] = replace(written_status, status=due, due_at_ns=read_result.read_at_ns)
             self._pending[key] = (source, status)
             self._has_pending.set()
 
@@ -105,6 +103,7 @@ class SourceStatusWriter:
                 await self._write(*self._pending.pop(key))
 
     async def _write(self, source: MetricSource, status: Mapping[str, Any]) -> None:
+        """Patch the status of an object; a failure is logged, and makes the status due again."""
         namespace, name = key_of(source)
         path = metric_source.BASE_PATH + urls.path("namespaces", namespace, "metricsources", name, "status")
         body = msgspec.json.encode({"metadata": {"uid": source.metadata.uid}, "status": status})
@@ -114,6 +113,8 @@ class SourceStatusWriter:
         except PodscalerError as error:  # also a lost leadership
             log.info("the status of the MetricSource %s/%s is not written: %s", namespace, name, error)
             is_written = False
+            if isinstance(error, StatusError) and is_not_found(error):
+                self.forget(key_of(source))  # a read can end after the object was deleted
         written_status = self._status_states.get(key_of(source))
         if written_status is not None and written_status.uid == source.metadata.uid:
             self._status_states[key_of(source)] = replace(
@@ -121,44 +122,43 @@ class SourceStatusWriter:
             )
 
 
-def status_of(source: MetricSource, result: ReadResult, *, before: Mapping[str, Any]) -> dict[str, Any]:
+def status_of(source: MetricSource, read_result: ReadResult, *, before: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the status to write after a read; value and lastReadTime are absent if the read failed.
 
     Args:
         source: the object that was read.
-        result: the result of the read.
-        before: the status so far.
+        read_result: the result of the read.
+        before: the status so far, as JSON-ready data.
     """
-    read_time = rfc3339(result.read_at_ns)
-    is_ready = result.error is None
+    read_time = rfc3339(read_result.read_at_ns)
+    is_ready = read_result.error is None
     old = _ready_condition(before)
     ready_status = "True" if is_ready else "False"
+    is_unchanged = old.get("status") == ready_status
     condition = {
         "type": READY,
         "status": ready_status,
         "observedGeneration": source.metadata.generation,
-        "lastTransitionTime": old.get("lastTransitionTime", read_time)
-        if old.get("status") == ready_status
-        else read_time,
-        "reason": SUCCEEDED if result.error is None else result.error.reason,
-        "message": "" if result.error is None else str(result.error),
+        "lastTransitionTime": old.get("lastTransitionTime", read_time) if is_unchanged else read_time,
+        "reason": SUCCEEDED if read_result.error is None else read_result.error.reason,
+        "message": "" if read_result.error is None else str(read_result.error),
     }
     status: dict[str, Any] = {"observedGeneration": source.metadata.generation, "conditions": [condition]}
-    if result.query:
-        status["query"] = result.query
-    if result.value_milli is not None:
-        status |= {"value": metric_numbers.quantity(result.value_milli), "lastReadTime": read_time}
+    if read_result.query:
+        status["query"] = read_result.query
+    if read_result.value_milli is not None:
+        status |= {"value": metric_numbers.quantity(read_result.value_milli), "lastReadTime": read_time}
     return status
 
 
 def _ready_condition(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The condition Ready; empty if there is none."""
+    """The condition Ready of a status, both as JSON objects; empty if there is none."""
     conditions = status.get("conditions") or ()
     return next((condition for condition in conditions if condition.get("type") == READY), {})
 
 
-def _is_transition(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+def _is_transition(old_status: Mapping[str, Any], new_status: Mapping[str, Any]) -> bool:
     """Whether the condition Ready changed its status or reason, or the generation is another."""
-    old, new = _ready_condition(before), _ready_condition(after)
+    old, new = _ready_condition(old_status), _ready_condition(new_status)
     is_changed = any(old.get(name) != new.get(name) for name in ("status", "reason"))
-    return is_changed or before.get("observedGeneration") != after.get("observedGeneration")
+    return is_changed or old_status.get("observedGeneration") != new_status.get("observedGeneration")

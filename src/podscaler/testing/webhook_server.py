@@ -19,9 +19,9 @@ from podscaler.testing import extension_server
 
 Object = dict[str, Any]
 Respond = Callable[[Object], Object]
-"""From the request of a review to the response without uid."""
+"""Makes the `response` of a review, to which the uid is added, from its `request`."""
 Rewrite = Callable[[Object], Object | bytes]
-"""From the review that responds to the body that is sent: another one, or bytes."""
+"""Makes what is sent from the review with the response: another review, or raw bytes."""
 
 HOST = "127.0.0.1"
 STOP_TIMEOUT_S = 0.1
@@ -55,16 +55,16 @@ def converted(request: Object, convert: Callable[[Object, str], None]) -> Object
 
 @dataclass
 class WebhookServer:
-    """A webhook.
+    """A running webhook; tests set its attributes to script the responses.
 
     Attributes:
-        authority: the PEM of its certificate.
+        authority: the PEM of its self-signed certificate, which is the caBundle, too.
         port: the port at which it listens.
         respond: makes the responses.
         rewrite: changes the responses.
         status: the HTTP status of the responses.
-        delay: awaited before each response.
-        reviews: all reviews, in order.
+        delay: called and awaited before each response.
+        reviews: all received reviews, in order.
     """
 
     authority: bytes
@@ -99,7 +99,7 @@ class WebhookServer:
 
 @asynccontextmanager
 async def serve_webhook(directory: Path, *names: str) -> AsyncIterator[WebhookServer]:
-    """Run a webhook whose certificate, a file in `directory`, is for 127.0.0.1 and `names`."""
+    """Run a webhook whose certificate, a file in `directory`, is for 127.0.0.1 and the host names `names`."""
     file = directory / "webhook.pem"
     server = WebhookServer(extension_server.write_certificate(file, HOST, *names))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

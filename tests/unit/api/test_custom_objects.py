@@ -2,7 +2,16 @@
 
 import pytest
 
-from podscaler.api.crd import columns, defaulting, json_path, list_types, pruning, records, structural, validation
+from podscaler.api.crd import (
+    defaulting,
+    json_path,
+    list_types,
+    printer_columns,
+    pruning,
+    records,
+    structural,
+    validation,
+)
 from podscaler.api.crd.version_order import sort_key
 from podscaler.api.kinds.apiextensions import crd_conditions, crd_validation, customresourcedefinition
 from podscaler.api.resource.resources import Object
@@ -162,7 +171,7 @@ def test_json_paths(path: str, found: list[object]) -> None:
 def test_cells_are_of_their_columns_type() -> None:
     """A value of another type than its column leaves the cell empty."""
     wanted = [{"name": kind, "type": kind, "jsonPath": ".v"} for kind in ("string", "integer", "boolean", "number")]
-    printer = columns.printer(wanted, lambda obj: obj)
+    printer = printer_columns.printer(wanted, lambda obj: obj)
     assert printer.row({"metadata": {"name": "a"}, "v": 3}, 0) == ["a", "3", 3, None, 3]
 
 

@@ -142,7 +142,7 @@ NAMES = {
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_escaped(name: str) -> None:
     """A member is called in rules by a name that an expression can write, or not at all."""
-    assert rule_types.escaped(name) == NAMES[name]
+    assert rule_types.escape(name) == NAMES[name]
 
 
 PATHS = {".spec.n": "spec.n", "['spec']['n']": "spec.n", ".labels['a/b']": "labels[a/b]", ".spec.zz": None, "n": None}
@@ -152,7 +152,7 @@ PATHS = {".spec.n": "spec.n", "['spec']['n']": "spec.n", ".labels['a/b']": "labe
 def test_field_paths(path: str) -> None:
     """A fieldPath leads through members and keys of maps, and nowhere else."""
     schema = members(spec=members(n=INTEGER), labels={"type": "object", "additionalProperties": INTEGER})
-    assert rule_paths.normalized(path, schema) == PATHS[path]
+    assert rule_paths.normalize(path, schema) == PATHS[path]
 
 
 def test_the_language_is_loaded_for_rules_alone() -> None:

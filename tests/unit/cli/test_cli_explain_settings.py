@@ -47,7 +47,7 @@ async def test_a_flag_replaces_what_was_published_of_it(given: dict[str, float],
     """What the controller published of the other flags counts."""
     client, clock = Client(FakeCluster(), VirtualClock()), VirtualClock()
     await effective_settings.publish(client, PUBLISHED, clock)
-    controller = AssumedController(ControllerSettings(tolerance=0.2), NoHistory(), given=given)
+    controller = AssumedController(ControllerSettings(tolerance=0.2), NoHistory(), given_flags=given)
     assert await SettingsFinder(client, controller).find(None) == expected
 
 
@@ -55,7 +55,7 @@ async def test_flags_where_nothing_is_published() -> None:
     """The flags that are not given have their defaults, as for a controller that is started so."""
     settings = ControllerSettings(tolerance=0.2)
     finder = SettingsFinder(
-        Client(FakeCluster(), VirtualClock()), AssumedController(settings, NoHistory(), given=TOLERANCE)
+        Client(FakeCluster(), VirtualClock()), AssumedController(settings, NoHistory(), given_flags=TOLERANCE)
     )
     assert await finder.find(None) == SettingsOrigin(settings.decision, "the flags of this command")
 
@@ -85,4 +85,4 @@ def test_the_flags_that_are_given(
     monkeypatch.setattr(explain_cluster, "answer", answer)
     (tmp_path / "config").write_text(KUBECONFIG)
     CliRunner().invoke(cli, ["explain", "web", "--kubeconfig", str(tmp_path / "config"), *arguments])
-    assert [controller.given for controller in found] == [given]
+    assert [controller.given_flags for controller in found] == [given]

@@ -10,7 +10,7 @@ from podscaler.api import group_priorities
 from podscaler.api.kinds import catalog
 from podscaler.api.kinds.apiextensions import apiservice
 from podscaler.base.errors import StatusError
-from podscaler.controlplane.controllers.cluster.apiservices import MANAGED, RESOURCE, ApiServices
+from podscaler.controlplane.controllers.cluster.apiservices import DEFINITIONS, MANAGED, RESOURCE, ApiServices
 from podscaler.controlplane.registry.objects import Objects
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 from podscaler.controlplane.storage.store import open_store, run_inline
@@ -117,6 +117,24 @@ def test_own_groups_come_before_custom_ones_and_those_before_metrics() -> None:
     order = ("apiregistration.k8s.io", "apps", "autoscaling", "coordination.k8s.io", "example.com", "metrics.k8s.io")
     priorities = [group_priorities.of_version(group, "v1").group for group in order]
     assert priorities == sorted(priorities, reverse=True)
+
+
+async def test_a_version_that_a_definition_loses_is_unregistered(registry: Registry) -> None:
+    """The event has only the remaining versions; the APIService of the other one is synced too."""
+    services = ApiServices(registry, (), has_definitions=True)
+    watch = next(watched for watched in services.watches() if watched.resource == DEFINITIONS)
+    definition = {
+        "spec": {"group": "example.com", "versions": [{"name": name, "served": True} for name in ("v1", "v2")]},
+        "status": {"conditions": [{"type": "Established", "status": "True"}]},
+    }
+    await registry.create(RESOURCE, _service("v1.own.example.com", {}))
+    for version in ("v1", "v2"):
+        await registry.create(RESOURCE, _service(f"{version}.example.com", {MANAGED: "true"}))
+    del definition["spec"]["versions"][0]
+    keys = set(watch.keys(ObjectEvent("MODIFIED", definition)))
+    assert keys == {"v1.example.com", "v2.example.com"}
+    await services.sync("v1.example.com")
+    assert registry.find(RESOURCE, "", "v1.example.com") is None
 
 
 def _service(name: str, labels: dict[str, str]) -> dict[str, Any]:

@@ -73,7 +73,9 @@ def test_surplus(holders: str, members: str, expected: dict[str, list[int]]) -> 
 def test_what_nobody_else_took_is_kept() -> None:
     """A shard that was taken because it stayed free counts as none above the share, and drives out no other."""
     seen = view("aaab", "abc")
-    assert [shard_assignment.surplus(seen._replace(kept=kept), "a") for kept in (frozenset[int](), frozenset({2}))] == [
+    assert [
+        shard_assignment.surplus(seen._replace(kept_shards=kept), "a") for kept in (frozenset[int](), frozenset({2}))
+    ] == [
         [2],
         [],
     ]

@@ -1,6 +1,7 @@
 """Admission webhooks are called for writes, may change objects, and reject them in upstream's words."""
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -229,6 +230,30 @@ async def test_reviews_have_the_first_known_version(tmp_path: Path) -> None:
         stored = await registry.create("configmaps", CONFIG_MAP)
     assert [review["apiVersion"] for review in server.reviews] == ["admission.k8s.io/v1beta1"]
     assert not stored.get("data")
+
+
+async def test_a_rejection_counts_although_its_patch_is_no_patch(tmp_path: Path) -> None:
+    """The client sees the webhook's reason, not a fault of the patch."""
+    async with plane(tmp_path) as (registry, server):
+        server.respond = lambda _request: {
+            "allowed": False,
+            "status": {"message": "not today"},
+            "patch": base64.b64encode(b"{}").decode(),
+            "patchType": "JSONPatch",
+        }
+        await registry.create(MUTATING, configuration(server))
+        with pytest.raises(StatusError, match="not today"):
+            await registry.create("configmaps", CONFIG_MAP)
+
+
+@pytest.mark.parametrize("warnings", [pytest.param(5, id="a number"), pytest.param("abc", id="a text")])
+async def test_warnings_of_another_type_are_a_failed_call(tmp_path: Path, warnings: object) -> None:
+    """They are not taken apart into characters."""
+    async with plane(tmp_path) as (registry, server):
+        server.respond = lambda _request: {"allowed": True, "warnings": warnings}
+        await registry.create(VALIDATING, configuration(server))
+        with pytest.raises(StatusError, match=r"failed to call webhook: invalid response\.warnings"):
+            await registry.create("configmaps", CONFIG_MAP)
 
 
 async def test_warnings_are_collected_once(tmp_path: Path) -> None:

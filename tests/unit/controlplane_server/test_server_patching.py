@@ -130,7 +130,7 @@ def decoded(patch: Any, validation: Any = "Warn", warnings: list[str] | None = N
     """A Deployment with a merge patch applied."""
     stored = {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "d"}, "spec": {"replicas": 1}}
     made = Patcher(Patch("merge", patch), DEPLOYMENT, KINDS, validation, [] if warnings is None else warnings)
-    return made.decoded(stored)[0]
+    return made.patch_and_decode(stored)[0]
 
 
 def test_warnings() -> None:
@@ -169,5 +169,5 @@ def test_strategic_merges_tell_problems_in_their_order() -> None:
     stored = {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "d"}, "spec": {"replicas": 1}}
     patch = Patch("strategic", {"spec": {"x": 1, "strategy": {"b": 1, "a": 1}}})
     warnings: list[str] = []
-    Patcher(patch, DEPLOYMENT, KINDS, "Warn", warnings).decoded(stored)
+    Patcher(patch, DEPLOYMENT, KINDS, "Warn", warnings).patch_and_decode(stored)
     assert warnings == [f'unknown field "spec.{name}"' for name in ("strategy.a", "strategy.b", "x")]

@@ -191,6 +191,7 @@ async def test_a_redirect_stays_in_the_proxy(server: Running) -> None:
         ("http://other/a", "http://other/a"),
         ("a", "a"),
         ("/base/a", "/base/a"),
+        ("http://10.0.0.1:80/base/a", "https://api/base/a"),
     ],
 )
 def test_locations(location: str, rewritten: str) -> None:
@@ -216,6 +217,7 @@ def test_locations(location: str, rewritten: str) -> None:
         (f"{CORE}/services/none/proxy/", 503, 'no endpoints available for service "none"'),
         (f"{CORE}/services/a:b:c:d/proxy/", 400, 'invalid service request "a:b:c:d"'),
         (f"{CORE}/services/web:99/proxy/", 503, 'no service port 99 found for service "web"'),
+        (f"{CORE}/services/web:{'9' * 4400}/proxy/", 503, 'no endpoints available for service "web"'),
         (f"{CORE}/services/web:bare/proxy/", 503, 'no endpoints available for service "web"'),
         ("/api/v1/nodes/none/proxy/healthz", 404, 'nodes "none" not found'),
         ("/api/v1/nodes/here:22/proxy/healthz", 400, "address not allowed"),

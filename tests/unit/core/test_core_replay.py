@@ -3,6 +3,8 @@
 Source: the recording format, version 1 (docs/recordings.md).
 """
 
+import gzip
+import io
 import json
 import re
 from typing import Any
@@ -264,3 +266,11 @@ def test_caches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         line = sync(turn, pods=[own], hpa=hpa(maxReplicas=10 + turn))
         assert reader.read(json.dumps(line).encode()) is not None
     assert (len(reader._pods), len(reader._specs)) <= (3, 3)
+
+
+def test_a_damaged_compressed_recording() -> None:
+    """The error of the decompression names the last line that could be read."""
+    lines = gzip.compress(json.dumps(HEADER).encode() + b"\n" + b"\n" * 5000, mtime=0)
+    damaged = lines[:-20] + b"\xff" * 12 + lines[-8:]
+    with pytest.raises(RecordingError, match=r"^after line \d+: "):
+        list(replay.decisions(gzip.GzipFile(fileobj=io.BytesIO(damaged))))

@@ -48,7 +48,7 @@ def node(cpu: str = "2", memory: str = "64Gi", *, ready: str = "True", **spec: A
 def facts(**parts: Any) -> CapacityFacts:
     """Five of at most ten replicas; nothing else is known."""
     known: Json = {"workload": workload(), "quotas": None, "limit_ranges": None, "nodes": None}
-    return CapacityFacts(namespace="shop", kubectl_name="hpa web", replicas=5, most=10, **known | parts)
+    return CapacityFacts(namespace="shop", kubectl_name="hpa web", replicas=5, max_replicas=10, **known | parts)
 
 
 def finding(level: FindingLevel, message: str, fix: str) -> DoctorFinding:

@@ -35,7 +35,7 @@ def test_what_is_no_question(message: bytes) -> None:
 def test_answer() -> None:
     """An answer repeats number and question, says that it is one, and carries the records."""
     question = dns_messages.read_question(ASKED)
-    answer = dns_messages.encode_response(question, [dns_messages.address("127.2.224.1")], ttl_s=5)
+    answer = dns_messages.encode_response(question, [dns_messages.a_record("127.2.224.1")], ttl_s=5)
     assert answer.hex(" ", 4) == (
         dns_messages.HEAD.pack(7, 0x8580, 1, 1, 0, 0)
         + question.raw
@@ -47,19 +47,28 @@ def test_records_of_an_answer() -> None:
     """The records of one type are found behind those of others."""
     question = dns_messages.read_question(ASKED)
     records = [
-        dns_messages.canonical("other.example"),
+        dns_messages.cname_record("other.example"),
         ResourceRecord(dns_messages.A, b"\x01\x02\x03\x04", "other.example"),
     ]
     answer = dns_messages.encode_response(question, records, ttl_s=5)
     assert dns_messages.read_records(answer, dns_messages.A) == [b"\x01\x02\x03\x04"]
     with pytest.raises(Malformed):
         dns_messages.read_records(answer[:40], dns_messages.A)
+    with pytest.raises(Malformed):
+        dns_messages.read_records(answer[:-2], dns_messages.A)
+
+
+def test_labels_are_bounded() -> None:
+    """A label of 63 bytes is encoded, a longer one is refused."""
+    assert dns_messages.encode_name("a" * 63) == b"\x3f" + b"a" * 63 + b"\0"
+    with pytest.raises(Malformed):
+        dns_messages.encode_name("a" * 64)
 
 
 def test_answer_that_is_too_long() -> None:
     """What does not fit is told by its head alone, with the mark that makes clients ask over TCP."""
     question = dns_messages.read_question(ASKED)
     short = dns_messages.truncate(
-        dns_messages.encode_response(question, [dns_messages.address("127.0.0.1")] * 40, ttl_s=5)
+        dns_messages.encode_response(question, [dns_messages.a_record("127.0.0.1")] * 40, ttl_s=5)
     )
     assert short == dns_messages.HEAD.pack(7, 0x8780, 1, 0, 0, 0) + question.raw

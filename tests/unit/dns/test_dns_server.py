@@ -27,7 +27,7 @@ class Resolver(asyncio.DatagramProtocol):
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         """A question."""
         answer = dns_messages.encode_response(
-            dns_messages.read_question(data), [dns_messages.address("1.2.3.4")], ttl_s=60
+            dns_messages.read_question(data), [dns_messages.a_record("1.2.3.4")], ttl_s=60
         )
         self._transport.sendto(answer, addr)
 

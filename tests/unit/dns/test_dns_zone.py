@@ -53,16 +53,18 @@ def test_ports(zone: Zone) -> None:
     one = zone.find("_http._tcp.php-apache.default.svc.cluster.local", SRV)
     two = zone.find("_http._tcp.web.default.svc.cluster.local", SRV)
     base = "web.default.svc.cluster.local"
-    assert one == NameAnswer((dns_messages.service("php-apache.default.svc.cluster.local", 80),))
-    assert two == NameAnswer((dns_messages.service(f"web-0.{base}", 80), dns_messages.service(f"127-7-1-2.{base}", 80)))
+    assert one == NameAnswer((dns_messages.srv_record("php-apache.default.svc.cluster.local", 80),))
+    assert two == NameAnswer(
+        (dns_messages.srv_record(f"web-0.{base}", 80), dns_messages.srv_record(f"127-7-1-2.{base}", 80))
+    )
 
 
 def test_names_of_addresses(zone: Zone) -> None:
     """The address of a Service, and of an endpoint of a headless one, has a name."""
     names = [zone.find(f"{address}.in-addr.arpa", PTR) for address in ("1.224.7.127", "1.1.7.127")]
     assert names == [
-        NameAnswer((dns_messages.pointer("php-apache.default.svc.cluster.local"),)),
-        NameAnswer((dns_messages.pointer("web-0.web.default.svc.cluster.local"),)),
+        NameAnswer((dns_messages.ptr_record("php-apache.default.svc.cluster.local"),)),
+        NameAnswer((dns_messages.ptr_record("web-0.web.default.svc.cluster.local"),)),
     ]
 
 

@@ -124,7 +124,7 @@ def test_datagrams(command: str, response: str | None) -> None:
 
 def test_overriding_requests() -> None:
     """Every request has the response of one target."""
-    respond = netexec.overridden(Netexec(ServerState(80)), "/echo?msg=fixed&code=202")
+    respond = netexec.fixed_responder(Netexec(ServerState(80)), "/echo?msg=fixed&code=202")
     assert respond(get("/hostname")) == WebResponse("fixed", 202)
 
 

@@ -62,7 +62,7 @@ def source(**value_from: Any) -> dict[str, Any]:
 )
 def test_references_in_texts(text: str, expected: str) -> None:
     """$(NAME) is replaced where NAME is known, $$ is one dollar, everything else stays."""
-    assert environment.expanded(text, {"A": "1", "B": "2"}) == expected
+    assert environment.expand_references(text, {"A": "1", "B": "2"}) == expected
 
 
 def test_later_variables_see_earlier_ones() -> None:

@@ -7,7 +7,7 @@ from email.message import Message
 import pytest
 
 from podscaler.controlplane.kubelet.programs.guestbook import Guestbook, register_in_time
-from podscaler.controlplane.kubelet.programs.web_server import WebRequest, error
+from podscaler.controlplane.kubelet.programs.web_server import WebRequest, error_response
 
 
 class Pods:
@@ -63,7 +63,7 @@ def test_the_frontend_writes_and_reads(pods: Pods) -> None:
 )
 def test_refused_requests(pods: Pods, path: str, form: dict[str, str], status: int, text: str) -> None:
     """Upstream's texts."""
-    assert pods.books["frontend"].respond(get(path, **form)) == error(text, status)
+    assert pods.books["frontend"].respond(get(path, **form)) == error_response(text, status)
 
 
 def test_a_replica_that_is_gone(pods: Pods) -> None:
@@ -71,7 +71,7 @@ def test_a_replica_that_is_gone(pods: Pods) -> None:
     del pods.books["127.0.0.1"]
     response = pods.books["agnhost-primary"].respond(get("/set", key="a", value="b"))
     text = "encountered error while propagating to replica '127.0.0.1': [Errno 111] refused"
-    assert response == error(text, 417)
+    assert response == error_response(text, 417)
 
 
 def test_a_primary_that_is_not_reached(pods: Pods) -> None:

@@ -68,8 +68,8 @@ def test_a_folder_is_a_root_file_system(tmp_path: Path) -> None:
 def test_a_command_with_the_name_of_the_program_runs_it(program: Path) -> None:
     found = mapped(f"server={program}").resolve("server")
     assert found is not None
-    assert found.replaced(("/usr/bin/server", "--port=1")) == (str(program), "--port=1")
-    assert found.replaced(("/bin/sh", "-c", "true")) == ("/bin/sh", "-c", "true")
+    assert found.replace_program(("/usr/bin/server", "--port=1")) == (str(program), "--port=1")
+    assert found.replace_program(("/bin/sh", "-c", "true")) == ("/bin/sh", "-c", "true")
 
 
 @pytest.mark.parametrize(

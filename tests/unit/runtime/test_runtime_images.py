@@ -46,7 +46,7 @@ def test_the_shell_of_busybox_is_the_machines(bash: str | None, busybox: str | N
     """It runs for the image and for the path of the shell in it, as command and as arguments."""
     image = images.busybox_image(bash, busybox)
     script = ("/bin/sh", "-c", "a")
-    assert (image.argv, image.replaced(script), image.with_args(script)) == (
+    assert (image.argv, image.replace_program(script), image.with_args(script)) == (
         shell,
         (*shell, "-c", "a"),
         (*shell, "-c", "a"),
@@ -80,7 +80,7 @@ def test_other_names_are_not_known(image: str) -> None:
 def test_programs_of_an_image(command: tuple[str, ...], replaced: tuple[str, ...]) -> None:
     """The path of a program of the image stands for the program that is built in."""
     image = images.ImageCommand(("/agnhost",), programs={"/agnhost": ("python3", "a.py")})
-    assert image.replaced(command) == replaced
+    assert image.replace_program(command) == replaced
 
 
 @pytest.mark.parametrize(

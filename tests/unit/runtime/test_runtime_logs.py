@@ -42,7 +42,7 @@ def test_long_lines_are_cut_and_joined_again(size: int, step: int) -> None:
     stored = b"".join(splitter.feed(text[at : at + step], 1 * S) for at in range(0, len(text), step))
     lines = [log_format.parse(entry) for entry in stored.split(b"\n")[:-1]]
     assert all(line is not None and len(line.text) <= 16_384 for line in lines)
-    assert b"".join(log_format.shown(line, timestamps=False, at_start=True) for line in lines if line) == text
+    assert b"".join(log_format.kubectl_output(line, timestamps=False, at_start=True) for line in lines if line) == text
 
 
 @pytest.mark.parametrize("text", [b"", b"nonsense", b"a b X c", b"a b F"])
@@ -167,7 +167,7 @@ async def test_a_log_is_bounded(logs: Logs) -> None:
     for number in range(1000):
         log.feed("stdout", f"line {number}\n".encode())
         if number % 50 == 0:
-            await log.changed(log.version)
+            await log.wait_for_change(log.version)
     await logs.book.close(log)
     sizes = logs.files()
     assert set(sizes) == {"0.log", "0.log.1"}
@@ -184,7 +184,7 @@ async def test_the_tail(logs: Logs, lines: int) -> None:
     for number in range(300):
         log.feed("stdout", f"line {number}\n".encode())
         if number == 200:
-            await log.changed(log.version)
+            await log.wait_for_change(log.version)
     await logs.book.close(log)
     assert len(logs.files()) == 2
     shown = (await logs.read(tail_lines=lines)).decode().splitlines()
@@ -195,7 +195,7 @@ async def test_limits_and_times(logs: Logs) -> None:
     """limitBytes cuts, sinceTime leaves out what is older."""
     log = logs.open()
     log.feed("stdout", b"old\n")
-    await log.changed(0)
+    await log.wait_for_change(0)
     since_ns = SystemClock().now_ns()
     log.feed("stdout", b"new\n")
     await logs.book.close(log)
@@ -220,7 +220,7 @@ async def test_following(logs: Logs) -> None:
         log.feed("stdout", f"line {number}\n".encode())
         expected.append(f"line {number}")
         if number % 100 == 0:
-            await log.changed(log.version)
+            await log.wait_for_change(log.version)
             await asyncio.sleep(0.005)
     await logs.book.close(log)
     async with asyncio.timeout(WITHIN_S):
@@ -241,7 +241,7 @@ async def test_a_full_log_tells_its_reader(logs: Logs) -> None:
     assert not log.is_full
     log.feed("stdout", (b"x" * 1023 + b"\n") * 1100)
     assert log.is_full
-    await log.changed(log.version)
+    await log.wait_for_change(log.version)
     assert rooms
     assert not log.is_full
     await logs.book.close(log)
@@ -253,7 +253,7 @@ async def test_a_disk_that_refuses_costs_the_log_alone(logs: Logs, caplog: pytes
     log = logs.open()
     for _ in range(3):
         log.feed("stdout", b"lost\n")
-        await log.changed(log.version)
+        await log.wait_for_change(log.version)
     await logs.book.close(log)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 

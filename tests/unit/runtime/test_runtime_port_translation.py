@@ -57,7 +57,7 @@ def translator() -> PortTranslator:
 )
 def test_where_connections_go(translator: PortTranslator, address: tuple[str, int], expected: tuple[str, int]) -> None:
     """Low ports of Services lead to where the proxy listens, those of pods to port + 20000; no others are touched."""
-    assert translator.connected(address) == expected
+    assert translator.connect_address(address) == expected
 
 
 @pytest.mark.parametrize(
@@ -73,16 +73,16 @@ def test_where_connections_go(translator: PortTranslator, address: tuple[str, in
 )
 def test_where_pods_listen(translator: PortTranslator, address: tuple[str, int], expected: tuple[str, int]) -> None:
     """A low port of the pod's own address, or of all, is bound at port + 20000 of the pod's own address."""
-    assert translator.bound(address, POD) == expected
+    assert translator.bind_address(address, POD) == expected
 
 
 def test_services_that_go_are_forgotten(translator: PortTranslator) -> None:
     """The address may belong to nobody; a headless Service and one without a note change nothing."""
     translator.update_service(service(), is_gone=True)
     translator.update_service(service("None"), is_gone=False)
-    assert translator.connected((SERVICE, 80)) == (SERVICE, 20080)
+    assert translator.connect_address((SERVICE, 80)) == (SERVICE, 20080)
     translator.update_service(service(), is_gone=False)
-    assert translator.connected((SERVICE, 80)) == (SERVICE, 80)
+    assert translator.connect_address((SERVICE, 80)) == (SERVICE, 80)
 
 
 V4 = struct.pack("=H", socket.AF_INET) + struct.pack("!H", 80) + bytes([127, 9, 1, 1]) + bytes(8)
@@ -254,7 +254,7 @@ async def test_closing_lets_go_of_all_listeners(trapped: Trapped, threads: Threa
 
 def test_the_filter_traps_two_calls(tmp_path: Path) -> None:
     """A filter of seven instructions of eight bytes each, on the architectures that are known."""
-    plan = seccomp.plan()
+    plan = seccomp.filter_plan()
     if plan is None:
         prerequisites.PORT_TRANSLATION.skip()
     assert len(bytes.fromhex(plan["filter"])) == 7 * 8
@@ -263,7 +263,7 @@ def test_the_filter_traps_two_calls(tmp_path: Path) -> None:
 HAS_A_LISTENER = """
 import os, socket, sys
 from podscaler.controlplane.kubelet.launching import capabilities, launcher, seccomp
-plan = seccomp.plan()
+plan = seccomp.filter_plan()
 code = bytes.fromhex(plan["filter"])
 ours, theirs = socket.socketpair()
 launcher.install_trap(plan | {"filter": (code[:-8] + code[-16:-8]).hex()}, theirs.detach())

@@ -35,7 +35,7 @@ def test_counting(results: str, verdicts: list[bool | None]) -> None:
     """A verdict changes after enough equal results in a row."""
     spec, tally, seen = ProbeSpec("readiness", {}), Tally(), []
     for result in results:
-        tally = tally.counted(spec, ok=result == "+")
+        tally = tally.with_result(spec, ok=result == "+")
         seen.append(tally.verdict)
     assert seen == verdicts
 
@@ -43,8 +43,8 @@ def test_counting(results: str, verdicts: list[bool | None]) -> None:
 def test_more_successes_may_be_asked_for() -> None:
     """successThreshold 2: the first success does not make ready."""
     spec, tally = ProbeSpec("readiness", {}, success_threshold=2), Tally()
-    tally = tally.counted(spec, ok=True)
-    assert (tally.verdict, tally.counted(spec, ok=True).verdict) == (None, True)
+    tally = tally.with_result(spec, ok=True)
+    assert (tally.verdict, tally.with_result(spec, ok=True).verdict) == (None, True)
 
 
 async def test_the_times_of_a_probe() -> None:

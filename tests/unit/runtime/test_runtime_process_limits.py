@@ -51,7 +51,7 @@ async def threads() -> AsyncIterator[ThreadPool]:
 )
 def test_limits_of_users(limits: ProcessLimits, user: int | None, expected: int | None) -> None:
     """RLIMIT_NPROC of a container."""
-    assert limits.of_user(user) == expected
+    assert limits.limit_of_user(user) == expected
 
 
 @pytest.mark.parametrize(
@@ -124,6 +124,6 @@ async def test_the_limit_holds(threads: ThreadPool) -> None:
 
 def test_a_container_of_a_cgroup_is_limited(tmp_path: Path) -> None:
     """Where the pids controller is handed on, also root's containers are limited."""
-    cgroups.Cgroups(tmp_path).make("c1", {}, pids_max=AS_ROOT.of_container())
+    cgroups.Cgroups(tmp_path).make("c1", {}, pids_max=AS_ROOT.limit_of_container())
     cgroups.Cgroups(tmp_path, "no pids controller").make("c2", {}, pids_max=250)
     assert ((tmp_path / "c1" / "pids.max").read_text(), list((tmp_path / "c2").iterdir())) == ("250", [])

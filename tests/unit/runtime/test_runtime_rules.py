@@ -258,7 +258,7 @@ def hierarchy(root: Path, *, controllers: str = "cpu memory pids", inhabitants: 
 
 def test_a_delegated_cgroup_is_used(tmp_path: Path) -> None:
     """Controllers are handed on and each container gets a folder with its limits (on a played hierarchy)."""
-    found = cgroups.find(root=tmp_path, own=hierarchy(tmp_path))
+    found = cgroups.find(root=tmp_path, own_cgroup_file=hierarchy(tmp_path))
     assert isinstance(found, cgroups.Cgroups)
     folder = found.make("c1", {"limits": {"memory": "1Mi"}})
     assert (folder / "memory.max").read_text() == "1048576"
@@ -276,4 +276,4 @@ def test_a_delegated_cgroup_is_used(tmp_path: Path) -> None:
 )
 def test_a_cgroup_that_cannot_be_used(tmp_path: Path, played: dict[str, str], message: str) -> None:
     """Without a part of the hierarchy of its own the node says why limits are not enforced."""
-    assert cgroups.find(root=tmp_path, own=hierarchy(tmp_path, **played)) == message
+    assert cgroups.find(root=tmp_path, own_cgroup_file=hierarchy(tmp_path, **played)) == message

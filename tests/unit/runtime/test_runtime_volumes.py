@@ -55,7 +55,7 @@ NOTHING = VolumeSources(lambda *_: None)
 
 
 async def prepared(tmp_path: Path, threads: ThreadPool, *volumes_: dict[str, Any]) -> dict[str, str]:
-    return await volumes.prepare(pod(*volumes_), PLACE, contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
+    return await volumes.prepare(pod(*volumes_), PLACE, sources=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ async def test_an_empty_dir_keeps_what_is_in_it(tmp_path: Path, threads: ThreadP
 async def test_volumes_that_nobody_mounts_are_not_made(tmp_path: Path, threads: ThreadPool) -> None:
     """A missing ConfigMap that no container mounts does no harm."""
     found = pod({"name": "v", "configMap": {"name": "none"}}, mounts=[{"name": "other", "mountPath": "/x"}])
-    assert await volumes.prepare(found, PLACE, contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads) == {}
+    assert await volumes.prepare(found, PLACE, sources=CONTENTS, paths=NodePaths(tmp_path), threads=threads) == {}
 
 
 @pytest.mark.parametrize(
@@ -170,6 +170,26 @@ async def test_a_pipe_of_the_machine_is_not_opened(tmp_path: Path, threads: Thre
     made = {"path": str(tmp_path / "new"), "type": "FileOrCreate"}
     found = await prepared(tmp_path, threads, {"name": "v", "hostPath": made})
     assert (found, (tmp_path / "new").read_bytes()) == ({"v": str(tmp_path / "new")}, b"")
+
+
+async def test_a_file_in_the_place_of_a_directory_is_named(tmp_path: Path, threads: ThreadPool) -> None:
+    """DirectoryOrCreate does not end with an error of the operating system."""
+    (tmp_path / "file").touch()
+    source = {"path": str(tmp_path / "file"), "type": "DirectoryOrCreate"}
+    with pytest.raises(ContainerConfigError, match="file is not a directory"):
+        await prepared(tmp_path, threads, {"name": "v", "hostPath": source})
+
+
+def test_a_mount_of_the_root_comes_first(tmp_path: Path) -> None:
+    """The mounts below it would be hidden."""
+    mounts = [{"name": "data", "mountPath": path} for path in ("/a/b", "/a", "/")]
+    found = volumes.mounts(
+        pod({"name": "data", "emptyDir": {}}, mounts=mounts),
+        {"volumeMounts": mounts},
+        {"data": str(tmp_path)},
+        {},
+    )
+    assert [mount.target for mount in found] == ["/", "/a", "/a/b"]
 
 
 def test_mounts_of_a_container(tmp_path: Path) -> None:
@@ -284,7 +304,7 @@ async def test_a_changed_secret_reaches_the_volumes(
     objects: dict[tuple[str, str], Any] = {("secrets", "late"): versions[0]}
     tokens = iter(("token-1", "token-2"))
     known: Any = {
-        "contents": VolumeSources(
+        "sources": VolumeSources(
             lambda resource, _, name: objects.get((resource, name)), issue=lambda *_: next(tokens)
         ),
         "paths": NodePaths(tmp_path),
@@ -300,13 +320,13 @@ async def test_a_changed_secret_reaches_the_volumes(
 async def test_a_deleted_secret_leaves_the_volumes(tmp_path: Path, threads: ThreadPool) -> None:
     """The files stay, and the caller gets the error."""
     owner = pod({"name": "v", "secret": {"secretName": "sec"}})
-    sources = await volumes.prepare(owner, PLACE, contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
+    sources = await volumes.prepare(owner, PLACE, sources=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
     with pytest.raises(ContainerConfigError, match='secret "sec" not found'):
         await volumes.refresh(
             owner,
             PLACE,
             ("secrets", "sec"),
-            contents=NOTHING,
+            sources=NOTHING,
             paths=NodePaths(tmp_path),
             threads=threads,
         )
@@ -316,10 +336,10 @@ async def test_a_deleted_secret_leaves_the_volumes(tmp_path: Path, threads: Thre
 async def test_an_equal_file_is_not_written_again(tmp_path: Path, threads: ThreadPool) -> None:
     """A file keeps its inode, so that programs which watch it do not read it again."""
     owner = pod({"name": "v", "secret": {"secretName": "sec"}})
-    sources = await volumes.prepare(owner, PLACE, contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
+    sources = await volumes.prepare(owner, PLACE, sources=CONTENTS, paths=NodePaths(tmp_path), threads=threads)
     file = Path(sources["v"]) / "key"
     former = file.stat().st_ino
     await volumes.refresh(
-        owner, PLACE, ("secrets", "sec"), contents=CONTENTS, paths=NodePaths(tmp_path), threads=threads
+        owner, PLACE, ("secrets", "sec"), sources=CONTENTS, paths=NodePaths(tmp_path), threads=threads
     )
     assert file.stat().st_ino == former

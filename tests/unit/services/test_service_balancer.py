@@ -102,7 +102,7 @@ async def test_a_change_wakes_those_who_wait():
     """Other endpoints: try again."""
     made = balancer(ready=(A,))
     made.replace(Backends((A,)))
-    waiting = asyncio.create_task(made.changed())
+    waiting = asyncio.create_task(made.wait_for_change())
     await asyncio.sleep(0)
     assert not waiting.done()
     made.replace(Backends((B,)))

@@ -129,7 +129,7 @@ def many(count, first=1):
 
 def stored(name, found, ports=(HTTP,)):
     """A slice as the registry gives it."""
-    made = slices.writes(service(), [], {ports: found}).create[0]
+    made = slices.plan_writes(service(), [], {ports: found}).create[0]
     made["metadata"] |= {"name": name, "uid": f"uid-{name}", "resourceVersion": "7"}
     return made
 
@@ -146,7 +146,7 @@ def test_a_new_slice():
     """Labels, owner, ports."""
     headless = service(clusterIP="None")
     headless["metadata"]["labels"] = {"team": "a"}
-    assert slices.writes(headless, [], {(HTTP,): many(1)}).create == [
+    assert slices.plan_writes(headless, [], {(HTTP,): many(1)}).create == [
         {
             "apiVersion": "discovery.k8s.io/v1",
             "kind": "EndpointSlice",
@@ -198,14 +198,14 @@ def test_a_new_slice():
 def test_slices_change_as_little_as_possible(existing, groups, expected):
     """What is created, updated and deleted, in endpoints."""
     given = [stored(name, found) for name, found in existing]
-    assert sizes(slices.writes(service(), copy.deepcopy(given), groups)) == expected
+    assert sizes(slices.plan_writes(service(), copy.deepcopy(given), groups)) == expected
 
 
 def test_an_endpoint_that_changed_is_written():
     """It stays in its slice."""
     terminating = many(2)
     terminating[1]["conditions"] = {"ready": False, "serving": True, "terminating": True}
-    writes = slices.writes(service(), [stored("a", many(2))], {(HTTP,): terminating})
+    writes = slices.plan_writes(service(), [stored("a", many(2))], {(HTTP,): terminating})
     assert (writes.create, writes.delete) == ([], [])
     assert writes.update[0]["endpoints"] == terminating
     assert writes.update[0]["metadata"]["resourceVersion"] == "7"
@@ -215,5 +215,5 @@ def test_labels_of_the_service_are_followed():
     """A label that is added reaches the slices."""
     labelled = service()
     labelled["metadata"]["labels"] = {"team": "b"}
-    writes = slices.writes(labelled, [stored("a", many(1))], {(HTTP,): many(1)})
+    writes = slices.plan_writes(labelled, [stored("a", many(1))], {(HTTP,): many(1)})
     assert writes.update[0]["metadata"]["labels"]["team"] == "b"

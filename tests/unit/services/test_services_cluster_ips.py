@@ -130,6 +130,21 @@ async def test_ports_of_one_number_share_a_node_port(world):
     assert (code, "spec.ports[1].nodePort" in message) == (422, True)
 
 
+async def test_a_port_without_node_port_does_not_get_one_that_the_service_requests(world):
+    """Neither that of a later port nor that of the health check."""
+    ports = [{"name": "http", "port": 80}, {"name": "https", "port": 443, "nodePort": 30000}]
+    service = await create(world, **LOCAL, ports=ports, healthCheckNodePort=30001)
+    assert [port["nodePort"] for port in service["ports"]] == [30002, 30000]
+
+
+async def test_the_port_of_the_health_check_is_no_other_node_port(world):
+    """One number for both is refused."""
+    ports = [{"port": 80, "nodePort": 30000}]
+    code, message = await refusal(create(world, **LOCAL, ports=ports, healthCheckNodePort=30000))
+    expected = "failed to allocate requested HealthCheck NodePort 30000: provided port is already allocated"
+    assert (code, expected in message) == (500, True)
+
+
 async def test_a_load_balancer_may_do_without_node_ports(world):
     """allocateLoadBalancerNodePorts: false."""
     given = await create(world, type="LoadBalancer", allocateLoadBalancerNodePorts=False)

@@ -29,11 +29,10 @@ from podscaler.core.model.spec import Spec
 from podscaler.core.model.trace import Group, MetricStep, OfAverage, OfTotal, PerPod
 from podscaler.core.replay import RecordedSync, Replay
 from podscaler.core.settle import with_change
-from podscaler.simulation.batch import compilation, decision_kernel, metric_kernel, tables
-from podscaler.simulation.batch import layout as at
+from podscaler.simulation.batch import candidate_tables, compilation, decision_kernel, layout, metric_kernel
+from podscaler.simulation.batch.candidate_tables import MetricSources
 from podscaler.simulation.batch.layout import Array
 from podscaler.simulation.batch.metric_kernel import NO_PROPOSAL
-from podscaler.simulation.batch.tables import MetricSources
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors"
 NAMES = sorted(path.name.partition(".")[0] for path in VECTORS.glob("*.recording.jsonl.gz"))
@@ -93,17 +92,17 @@ class KernelLimits:
     def __init__(self, spec: Spec, stated: Settings, first: tuple[int, int]) -> None:
         self.of_spec = spec
         bare = msgspec.structs.replace(spec, metrics=(), failure_policy=simulated.cpu_spec().failure_policy)
-        self._tables = tables.of_specs([bare], NO_FEEDS, stated, 1000, 1)
+        self._tables = candidate_tables.of_specs([bare], NO_FEEDS, stated, 1000, 1)
         self._since = first[1]
-        world = np.zeros(at.WORLD_FIELDS, np.int64)
-        world[[at.SYNCS, at.SYNC_PERIOD_MS]] = 1000, 1
-        self._memory = at.memory_for(world, 1000)
+        world = np.zeros(layout.WORLD_FIELDS, np.int64)
+        world[[layout.SYNCS, layout.SYNC_PERIOD_MS]] = 1000, 1
+        self._memory = layout.memory_for(world, 1000)
         decision_kernel.recommend(self._memory, first[0], 0)
 
     def limited(self, wanted: int, current: int, now: int) -> int:
         """The replicas within the limits."""
         spec, policies = self._tables.specs[0], self._tables.policies
-        return decision_kernel.limited(spec, policies, self._memory, wanted, current, now - self._since)
+        return decision_kernel.limit_replicas(spec, policies, self._memory, wanted, current, now - self._since)
 
     def record(self, change: int, now: int) -> None:
         """Record a rescale."""
@@ -134,23 +133,23 @@ def test_limits_of_the_recorded_reference(name):
 
 def row(kind: int, target: int, request: int = 0) -> Array:
     """A metric for the compiled functions."""
-    metric = np.zeros(at.METRIC_FIELDS, np.int64)
-    metric[[at.KIND, at.TARGET, at.REQUEST, at.HAS_REQUEST]] = kind, target, request, 1
+    metric = np.zeros(layout.METRIC_FIELDS, np.int64)
+    metric[[layout.KIND, layout.TARGET, layout.REQUEST, layout.HAS_REQUEST]] = kind, target, request, 1
     return metric
 
 
 def of_kernel(step: MetricStep, tolerance: Array, current: int) -> int | None:
     """The proposal in machine code; None: pods with different requests, or samples of pods that are gone."""
-    state = np.zeros(at.STATE_FIELDS, np.int64)
-    state[at.REPLICAS] = current
+    state = np.zeros(layout.STATE_FIELDS, np.int64)
+    state[layout.REPLICAS] = current
     match step.calculation:
         case OfTotal(usage_milli=usage, ready_pods=ready):
-            state[at.READY], state[at.PODS] = ready or 0, 1
-            return metric_kernel.of_total(row(at.TOTAL, step.target), tolerance, state, usage)
+            state[layout.READY], state[layout.PODS] = ready or 0, 1
+            return metric_kernel.propose_total(row(layout.TOTAL, step.target), tolerance, state, usage)
         case OfAverage(usage_milli=usage, replicas=replicas):
-            state[at.PODS] = replicas
-            kind = at.OBJECT_AVERAGE if step.type == "Object" else at.EXTERNAL_AVERAGE
-            return metric_kernel.of_average(row(kind, step.target), tolerance, state, usage)
+            state[layout.PODS] = replicas
+            kind = layout.OBJECT_AVERAGE if step.type == "Object" else layout.EXTERNAL_AVERAGE
+            return metric_kernel.propose_average(row(kind, step.target), tolerance, state, usage)
         case PerPod(first=first) as calculation if first is not None and not calculation.unlisted:
             return _of_pods(step, calculation, tolerance, current)
     return None
@@ -160,12 +159,12 @@ def _of_pods(step: MetricStep, calculation: PerPod, tolerance: Array, current: i
     groups = [pod.group for pod in calculation.pods]
     usage = sum(pod.value_milli for pod in calculation.pods if pod.group is Group.COUNTED)
     requests = {pod.request_milli for pod in calculation.pods if pod.group is not Group.IGNORED}
-    kind = at.RESOURCE_AVERAGE if requests == {None} else at.UTILIZATION
+    kind = layout.RESOURCE_AVERAGE if requests == {None} else layout.UTILIZATION
     if len(requests) > 1:
         return None
     sizes = groups.count(Group.COUNTED), groups.count(Group.UNREADY), groups.count(Group.MISSING)
     metric = row(kind, step.target, requests.pop() or 0)
-    return metric_kernel.per_pod(metric, tolerance, current, numbers.wrap64(usage), sizes)
+    return metric_kernel.propose_per_pod(metric, tolerance, current, numbers.wrap64(usage), sizes)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -246,9 +245,9 @@ def test_proposals_for_pods_of_any_numbers(groups, value, target, request, toler
     metric = memory_metric(Utilization(target) if is_utilization else Average(target))
     samples = PodSamples({f"web-{index}": Sample(value) for index in range(groups[0])}, is_empty=not groups[0])
     facts = situation(groups, request, groups[0] + 1, tolerance)
-    kind = at.UTILIZATION if is_utilization else at.RESOURCE_AVERAGE
+    kind = layout.UTILIZATION if is_utilization else layout.RESOURCE_AVERAGE
     usage = numbers.wrap64(value * groups[0])
-    ours = metric_kernel.per_pod(row(kind, target, request), np.array(tolerance), groups[0] + 1, usage, groups)
+    ours = metric_kernel.propose_per_pod(row(kind, target, request), np.array(tolerance), groups[0] + 1, usage, groups)
     assert ours == proposed(lambda: per_pod.propose_resource(metric, samples, facts))
 
 
@@ -258,13 +257,13 @@ def test_proposals_of_totals_of_any_numbers(usage, target, current, ready, toler
     """Value and AverageValue targets of Object and External metrics."""
     pods = [Pod(f"web-{index}", ready="True") for index in range(ready)]
     facts = Situation(0, current, len(pods), pods, Tolerance(*tolerance), settings.DEFAULT)
-    state = np.zeros(at.STATE_FIELDS, np.int64)
-    state[[at.REPLICAS, at.PODS, at.READY]] = current, ready, ready
-    kind = at.OBJECT_AVERAGE if is_object else at.EXTERNAL_AVERAGE
+    state = np.zeros(layout.STATE_FIELDS, np.int64)
+    state[[layout.REPLICAS, layout.PODS, layout.READY]] = current, ready, ready
+    kind = layout.OBJECT_AVERAGE if is_object else layout.EXTERNAL_AVERAGE
     calculate = totals.propose_object if is_object else totals.propose_external
     ours = [
-        metric_kernel.of_total(row(at.TOTAL, target), np.array(tolerance), state, usage),
-        metric_kernel.of_average(row(kind, target), np.array(tolerance), state, usage),
+        metric_kernel.propose_total(row(layout.TOTAL, target), np.array(tolerance), state, usage),
+        metric_kernel.propose_average(row(kind, target), np.array(tolerance), state, usage),
     ]
     theirs = []
     for of_target in (Total(target), Average(target)):

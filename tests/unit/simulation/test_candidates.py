@@ -103,7 +103,7 @@ def test_batch_and_exact_engine_measure_the_same(monkeypatch: pytest.MonkeyPatch
     workload = simulated.web(requests=load, pod=simulated.pod(1000, limit=1000), replicas=2)
     stated = simulated.scenario(workload, simulated.cpu_spec(60), seconds=900)
     fast = results(stated, slo_ms=80).results[0]
-    monkeypatch.setattr(comparison, "_batch", lambda *_: ())
+    monkeypatch.setattr(comparison, "_run_in_batch", lambda *_: ())
     slow = results(stated, slo_ms=80).results[0]
     assert (fast.run.engine, slow.run.engine) == ("batch", "exact")
     fast.run.engine = "exact"
@@ -114,7 +114,7 @@ def test_batch_and_exact_engine_measure_the_same(monkeypatch: pytest.MonkeyPatch
 def test_a_workload_that_is_not_there():
     """A sentence names it."""
     with pytest.raises(ValueError, match="no workload default/other"):
-        scaler_runs.scale(surge(), "default/other", FixedCount(1))
+        scaler_runs.run_scaler(surge(), "default/other", FixedCount(1))
 
 
 # Knative

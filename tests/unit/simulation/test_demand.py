@@ -10,7 +10,7 @@ from podscaler.simulation.evaluation.demand import PodCapacity
 from podscaler.simulation.evaluation.surges import Reaction, ReactionSummary
 from podscaler.simulation.model.step_series import StepSeries, constant
 from podscaler.simulation.model.workloads import RequestLoad, ResourceLoad, WorkloadModel
-from podscaler.simulation.world import serving
+from podscaler.simulation.world import load_serving
 
 MINUTE_MS = 60_000
 
@@ -78,7 +78,7 @@ def test_the_utilization_meets_the_slo_and_hardly_less_than_it(cores: int, facto
     slo_ms = 3 + 20 * factor
     utilization = demand.utilization_at_slo(load, capacity_ucores, slo_ms)
     if utilization < 0.99:
-        latency_ms = serving._latency_ms(load, capacity_ucores, utilization * capacity_ucores, 0)
+        latency_ms = load_serving._latency_ms(load, capacity_ucores, utilization * capacity_ucores, 0)
         assert latency_ms == pytest.approx(slo_ms, rel=1e-6)
 
 

@@ -13,7 +13,7 @@ import made_recordings as recordings
 from podscaler.base.errors import UsageError
 from podscaler.simulation.evaluation import comparison
 from podscaler.simulation.evaluation.recording_scenario import RecordedSelection
-from podscaler.simulation.fleet import candidate_rows, partitions, results, splitting, summary, synthetic
+from podscaler.simulation.fleet import candidate_rows, recorded_partitions, result_files, splitting, summary, synthetic
 from podscaler.simulation.fleet.autoscalers import FleetAutoscaler, FleetRow, UnusableAutoscaler
 from podscaler.simulation.fleet.trials import FleetTrials
 
@@ -155,9 +155,9 @@ def test_a_division_that_was_interrupted_is_made_anew(recording: Path, tmp_path:
 
 def test_a_partition_is_read_an_autoscaler_at_a_time(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Also where the lines of fewer autoscalers than it has may be open at once."""
-    monkeypatch.setattr(partitions, "OPEN_FILES", 2)
+    monkeypatch.setattr(recorded_partitions, "OPEN_FILES", 2)
     manifest = splitting.split([recording], tmp_path, plain, partitions=1)
-    (partition,) = partitions.of_manifest(manifest, tmp_path, RecordedSelection())
+    (partition,) = recorded_partitions.of_manifest(manifest, tmp_path, RecordedSelection())
     found = [each for each in partition.autoscalers() if isinstance(each, FleetAutoscaler)]
     assert [each.key for each in found] == [f"default/web-{index}" for index in range(5)]
     demands = [each.scenario.workloads[0].demands[0].total.values for each in found]
@@ -171,7 +171,7 @@ def test_an_autoscaler_without_cpu_is_named(tmp_path: Path):
     lines.append(json.dumps(recordings.sync(0, [], None, autoscaler=recordings.hpa("bad"))).encode())
     path.write_bytes(b"\n".join(lines))
     manifest = splitting.split([path], tmp_path, plain, partitions=1)
-    (partition,) = partitions.of_manifest(manifest, tmp_path, RecordedSelection())
+    (partition,) = recorded_partitions.of_manifest(manifest, tmp_path, RecordedSelection())
     bad, good = partition.autoscalers()
     assert isinstance(bad, UnusableAutoscaler)
     assert isinstance(good, FleetAutoscaler)
@@ -241,12 +241,12 @@ def row(autoscaler: str, candidate: str, hours: float, under: float) -> FleetRow
 
 def test_results_know_what_they_were_computed_from(tmp_path: Path):
     """Another input, a broken file and no file are all computed."""
-    results.write(tmp_path, "part-1", "abc", [row("a/b", "present", 1.0, 0.0)])
-    assert results.is_present(tmp_path, "part-1", "abc")
-    assert not results.is_present(tmp_path, "part-1", "abd")
-    assert not results.is_present(tmp_path, "part-2", "abc")
-    results.path_of(tmp_path, "part-1").write_bytes(b"PAR1 half a file")
-    assert not results.is_present(tmp_path, "part-1", "abc")
+    result_files.write(tmp_path, "part-1", "abc", [row("a/b", "present", 1.0, 0.0)])
+    assert result_files.is_present(tmp_path, "part-1", "abc")
+    assert not result_files.is_present(tmp_path, "part-1", "abd")
+    assert not result_files.is_present(tmp_path, "part-2", "abc")
+    result_files.path_of(tmp_path, "part-1").write_bytes(b"PAR1 half a file")
+    assert not result_files.is_present(tmp_path, "part-1", "abc")
     assert list(tmp_path.glob("**/*.partial")) == []
 
 
@@ -255,8 +255,8 @@ def test_the_summary(tmp_path: Path):
     some = [row("a/1", "present", 10.0, 1.0), row("a/1", "less", 8.0, 1.0), row("a/1", "more", 12.0, 2.0)]
     others = [row("a/2", "present", 10.0, 1.0), row("a/2", "less", 8.0, 3.0), row("a/2", "more", 12.0, 1.0)]
     failed = FleetRow(autoscaler="a/3", candidate="", error="no load")
-    results.write(tmp_path, "part-1", "", some)
-    results.write(tmp_path, "part-2", "", [*others, failed])
+    result_files.write(tmp_path, "part-1", "", some)
+    result_files.write(tmp_path, "part-2", "", [*others, failed])
     found = summary.summarize(tmp_path, ["part-1", "part-2"], "present")
     shown = [(each.candidate, each.autoscalers, each.pod_hours, each.better, each.worse) for each in found.candidates]
     assert shown == [("present", 2, 20.0, 0, 0), ("less", 2, 16.0, 1, 0), ("more", 2, 24.0, 0, 1)]
@@ -266,7 +266,7 @@ def test_the_summary(tmp_path: Path):
 
 def test_a_summary_of_failures_alone(tmp_path: Path):
     """No candidate has a row."""
-    results.write(tmp_path, "part-1", "", [FleetRow(autoscaler="a/3", candidate="", error="no load")])
+    result_files.write(tmp_path, "part-1", "", [FleetRow(autoscaler="a/3", candidate="", error="no load")])
     assert summary.summarize(tmp_path, ["part-1"], "present") == summary.FleetSummary(
         candidates=(), errors=(("no load", 1),), failed=1
     )
@@ -274,4 +274,4 @@ def test_a_summary_of_failures_alone(tmp_path: Path):
 
 def test_every_field_of_a_row_is_a_column(tmp_path: Path):
     """With its type."""
-    assert list(results.SCHEMA) == [field.name for field in msgspec.structs.fields(FleetRow)]
+    assert list(result_files.SCHEMA) == [field.name for field in msgspec.structs.fields(FleetRow)]

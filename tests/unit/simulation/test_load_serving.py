@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from podscaler.simulation.model.step_series import constant
 from podscaler.simulation.model.workloads import RequestLoad
-from podscaler.simulation.world.serving import ServedLoad, erlang_c
+from podscaler.simulation.world.load_serving import ServedLoad, erlang_c
 
 CORE = simulated.CORE
 

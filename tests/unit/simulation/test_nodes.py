@@ -4,8 +4,8 @@ import pytest
 
 from podscaler.simulation.model.distributions import fixed
 from podscaler.simulation.model.scenario import ClusterModel
-from podscaler.simulation.world.agenda import Agenda
-from podscaler.simulation.world.nodes import Nodes
+from podscaler.simulation.world.event_queue import EventQueue
+from podscaler.simulation.world.nodes import NodeResources, Nodes
 from podscaler.simulation.world.pods import VirtualPod
 
 GIB = 1 << 30
@@ -15,11 +15,11 @@ MODEL = ClusterModel(
 
 
 class Cluster:
-    """Nodes with an agenda, and the instants at which pods got their node."""
+    """Nodes with an event queue, and the instants at which pods got their node."""
 
     def __init__(self) -> None:
-        self.agenda = Agenda()
-        self.nodes = Nodes(MODEL, self.agenda, "0")
+        self.event_queue = EventQueue()
+        self.nodes = Nodes(MODEL, self.event_queue, "0")
         self.scheduled: dict[str, int] = {}
         self.pods: list[VirtualPod] = []
 
@@ -27,12 +27,12 @@ class Cluster:
         """A pod with this request."""
         pod = VirtualPod(f"p{len(self.pods)}", len(self.pods), at_ms, 0)
         self.pods.append(pod)
-        self.nodes.schedule(pod, (cpu_milli, 0), self._on_scheduled, at_ms)
+        self.nodes.schedule(pod, NodeResources(cpu_milli, 0), self._on_scheduled, at_ms)
         return pod
 
     def run(self, until_ms: int) -> None:
         """All events up to that instant."""
-        while self.agenda.run_next(until_ms) is not None:
+        while self.event_queue.run_next(until_ms) is not None:
             pass
 
     def _on_scheduled(self, pod: VirtualPod, at_ms: int) -> None:
@@ -81,7 +81,7 @@ def test_room_of_a_removed_pod_is_used_again():
     cluster = Cluster()
     cluster.add(1000)
     cluster.add(1000)
-    cluster.nodes.release(0, (1000, 0), 20_000)
+    cluster.nodes.release(0, NodeResources(1000, 0), 20_000)
     assert cluster.scheduled == {"p0": 0, "p1": 20_000}
 
 
@@ -91,7 +91,7 @@ def test_an_idle_node_is_removed_down_to_the_first_ones():
     cluster.add(1000)
     cluster.add(1000)
     cluster.run(100_000)
-    cluster.nodes.release(1, (1000, 0), 200_000)
+    cluster.nodes.release(1, NodeResources(1000, 0), 200_000)
     cluster.run(799_999)
     assert cluster.nodes.count == 2
     cluster.run(800_000)

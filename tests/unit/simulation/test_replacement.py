@@ -3,7 +3,7 @@
 import pytest
 
 from podscaler.simulation.model.workloads import RolloutModel
-from podscaler.simulation.world import replacement
+from podscaler.simulation.world import pod_replacement
 from podscaler.simulation.world.pods import VirtualPod
 
 
@@ -20,7 +20,7 @@ def pods(states: str) -> list[VirtualPod]:
 def next_changes(states: str, replicas: int, *, surge: int | str = 0, unavailable: int | str = 0, is_ordered=False):
     """The number of pods to make, and the numbers of those to remove."""
     rollout = RolloutModel(max_surge=surge, max_unavailable=unavailable)
-    changes = replacement.changes(pods(states), replicas, 1, rollout, is_ordered=is_ordered)
+    changes = pod_replacement.next_changes(pods(states), replicas, 1, rollout, is_ordered=is_ordered)
     return changes.make, [pod.number for pod in changes.remove]
 
 

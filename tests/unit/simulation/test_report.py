@@ -126,7 +126,7 @@ def test_reduced_plots_keep_changes_and_peaks() -> None:
     load[6543] = 100.0
     series = (PlotSeries(label="pods", values=count, keeps_changes=True), PlotSeries(label="load", values=load))
     plot = TimePlot(title="both", unit="", at_s=[float(index) for index in range(size)], series=series)
-    reduced = decimation.drawn(plot, points_max=100)
+    reduced = decimation.reduce_plot(plot, points_max=100)
     assert {0, 5000, 6543, 9999} <= set(reduced.at_s)
     assert len(reduced.at_s) <= 100
     assert max(value for value in reduced.series[1].values if value is not None) == 100
@@ -138,7 +138,9 @@ def test_more_changes_than_points() -> None:
     """A count that changes always is reduced to its peaks, and the page says so."""
     count = [float(index % 2) for index in range(1000)]
     series = (PlotSeries(label="pods", values=count, keeps_changes=True),)
-    reduced = decimation.drawn(TimePlot(title="pods", unit="", at_s=list(range(1000)), series=series), points_max=100)
+    reduced = decimation.reduce_plot(
+        TimePlot(title="pods", unit="", at_s=list(range(1000)), series=series), points_max=100
+    )
     assert len(reduced.at_s) <= 100
     assert reduced.drawn is not None
     assert not reduced.drawn.every_change

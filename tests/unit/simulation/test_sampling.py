@@ -12,7 +12,7 @@ from podscaler.simulation import engine
 from podscaler.simulation.model.results import WorkloadState
 from podscaler.simulation.model.scenario import DEFAULT_START_NS, ManualScale, MetricsServerModel
 from podscaler.simulation.model.workloads import ContainerModel, PodModel
-from podscaler.simulation.world.pods import PodFacts, VirtualPod
+from podscaler.simulation.world.pods import PodObservations, VirtualPod
 from podscaler.simulation.world.sampling import ResourceSampling
 
 CPU, MEMORY = ("cpu", ""), ("memory", "")
@@ -29,7 +29,9 @@ POD = PodModel(
 
 def sampling(*resources, pod: PodModel = POD, **model) -> ResourceSampling:
     """The pipeline of a pod with two containers."""
-    return ResourceSampling(MetricsServerModel(**model), pod, PodFacts("web", pod, DEFAULT_START_NS), resources, "0")
+    return ResourceSampling(
+        MetricsServerModel(**model), pod, PodObservations("web", pod, DEFAULT_START_NS), resources, "0"
+    )
 
 
 def running(since_ms: int = 0) -> VirtualPod:

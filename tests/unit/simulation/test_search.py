@@ -244,7 +244,7 @@ def test_changes_are_named_by_their_paths():
         "behavior.scaleDown.stabilizationWindowSeconds: unset -> 60",
         'behavior.scaleDown.policies: unset -> [{"type":"Pods","value":2,"periodSeconds":60}]',
     ]
-    assert [group for group in recommendation.GROUPS if recommendation.undone(group, PRESENT, after)] == [
+    assert [group for group in recommendation.GROUPS if recommendation.undo_group(group, PRESENT, after)] == [
         "minReplicas",
         "metrics",
         "behavior.scaleDown.stabilizationWindowSeconds",

@@ -29,7 +29,7 @@ class World:
         self.clock = VirtualClock()
         self.transport = ScriptedTransport()
         self.transport.on("PATCH", PATH, json_answer({}))
-        self.writer = SourceStatusWriter(Client(self.transport, self.clock), self.clock, may_write=lambda: may_write)
+        self.writer = SourceStatusWriter(Client(self.transport, self.clock), may_write=lambda: may_write)
 
     async def note(
         self, *reads: tuple[float, int | None, SourceError | None], source: MetricSource | None = None
@@ -167,6 +167,15 @@ async def test_a_write_that_fails_is_not_repeated_at_once() -> None:
     world = World()
     world.transport.on("PATCH", PATH, json_answer({"kind": "Status", "message": "no", "code": 403}, 403))
     await world.note((0, 1000, None), (1, 1000, None), (59, 1000, None))
+    assert len(world.written) == 2
+
+
+async def test_a_read_that_ends_after_the_delete_leaves_nothing_behind() -> None:
+    """The API server does not know the object: its state is dropped, and the next read is a first one."""
+    world = World()
+    not_found = {"kind": "Status", "message": "not found", "code": 404, "reason": "NotFound"}
+    world.transport.on("PATCH", PATH, json_answer(not_found, 404))
+    await world.note((0, 1000, None), (1, 1000, None))
     assert len(world.written) == 2
 
 

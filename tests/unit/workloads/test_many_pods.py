@@ -378,7 +378,7 @@ async def test_the_order_of_those_that_all_go_is_not_worked_out(
 ) -> None:
     """A ReplicaSet of no pods deletes 500 in a sync, in any order."""
     monkeypatch.setattr(pod_control, "BURST_PODS", 3)
-    monkeypatch.setattr(ranking, "_ranked", None)
+    monkeypatch.setattr(ranking, "_rank", None)
     registry, key = opened.registry, ("default", "web")
     sets = ReplicaSets(registry, VirtualClock())
     await registry.create("replicasets.apps", replica_set(4))
@@ -443,7 +443,7 @@ def test_each_pod_is_looked_at_once_to_find_who_goes_first(monkeypatch: pytest.M
     asked: list[Object] = []
     is_ready = pods.is_ready
     monkeypatch.setattr(pods, "is_ready", lambda pod: asked.append(pod) or is_ready(pod))
-    ranking.first_to_go(candidates, 20, now_ns=10**12)
+    ranking.select_for_deletion(candidates, 20, now_ns=10**12)
     assert len(asked) == 40
 
 

@@ -255,5 +255,5 @@ async def test_pods_of_a_deleted_job_lose_the_finalizer(world):
     ],
 )
 def test_indexes_are_written_and_read(indexes, text):
-    assert completion_indexes.text(indexes) == text
+    assert completion_indexes.format_indexes(indexes) == text
     assert completion_indexes.parse_indexes(text, 10) == indexes

@@ -86,6 +86,7 @@ def test_the_first_replica_set_is_created_whole():
     assert plan.status == {
         "observedGeneration": 1,
         "terminatingReplicas": 0,
+        "unavailableReplicas": 3,
         "conditions": [
             {
                 "type": "Progressing",

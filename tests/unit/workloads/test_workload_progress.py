@@ -143,6 +143,12 @@ def test_available_means_enough_pods(available, expected):
     assert (found["status"], found["reason"]) == expected
 
 
+def test_pods_that_are_not_created_yet_are_unavailable():
+    """The count is that of the specs of the ReplicaSets, not that of their statuses."""
+    status = judged({}, [build.replica_set(size=4, pods=1, available=1)], replicas=4)
+    assert (status["replicas"], status["unavailableReplicas"]) == (1, 3)
+
+
 def test_the_counts():
     """Sums over all sets; updated are those of the new one."""
     old = build.replica_set("old", 3, pods=3, ready=2, available=1)

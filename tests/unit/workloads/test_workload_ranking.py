@@ -54,13 +54,13 @@ def cost(value):
 def test_the_order_of_deletion(first, second, swapped):
     """Each rule decides, whatever the order in which the pods are given."""
     given = [second, first] if swapped else [first, second]
-    going = ranking.first_to_go(given, 1, now_ns=NOW, related_on_node={"n": 1, "full": 4})
+    going = ranking.select_for_deletion(given, 1, now_ns=NOW, related_on_node={"n": 1, "full": 4})
     assert [pod["metadata"]["name"] for pod in going] == ["a"]
 
 
 def test_all_of_them_are_not_ordered():
     """Nothing is to be chosen when all go."""
-    assert ranking.first_to_go([running("b"), running("a")], 3, now_ns=NOW) == [running("b"), running("a")]
+    assert ranking.select_for_deletion([running("b"), running("a")], 3, now_ns=NOW) == [running("b"), running("a")]
 
 
 def test_restarts_of_sidecars_count_apart():

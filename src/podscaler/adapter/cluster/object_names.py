@@ -42,6 +42,8 @@ class ObjectMetadata(msgspec.Struct, rename="camel", gc=False):
 
 
 class _Status(msgspec.Struct, gc=False):
+    """The field of a pod's status that is read."""
+
     phase: str = ""
 
 
@@ -58,10 +60,14 @@ class LabeledObject(msgspec.Struct, gc=False):
 
 
 class _ListMetadata(msgspec.Struct):
+    """The field of a list's metadata that is read: the token of the next page, empty on the last one."""
+
     continue_: str = msgspec.field(default="", name="continue")
 
 
 class _ObjectList(msgspec.Struct):
+    """A page of a list of objects."""
+
     items: list[LabeledObject] | None = None
     metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
 
@@ -104,7 +110,7 @@ class ObjectNames:
 
     async def select(self, resource: MappedResource, namespace: str, selector: Selector) -> list[str]:
         """The names in a namespace (empty: of objects without one), in order. Raises StatusError."""
-        return [obj.metadata.name for obj in await self.objects(resource, namespace, selector)]
+        return [labeled.metadata.name for labeled in await self.objects(resource, namespace, selector)]
 
     async def objects(self, resource: MappedResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
         """The objects that a selector matches, in order; of all namespaces where none is given. Raises StatusError."""
@@ -112,10 +118,10 @@ class ObjectNames:
         if cache is not None and cache.synced:
             if namespace or not resource.is_namespaced:
                 return cache.select(namespace, selector)
-            matching = [obj for obj in cache if selector.matches(obj.metadata.labels or {})]
-            return sorted(matching, key=lambda obj: (obj.metadata.namespace, obj.metadata.name))
-        path, text = resource.path(namespace), str(selector)
-        return await self._lists.run((path, text), lambda: self._list(path, text))
+            matching = [labeled for labeled in cache if selector.matches(labeled.metadata.labels or {})]
+            return sorted(matching, key=lambda labeled: (labeled.metadata.namespace, labeled.metadata.name))
+        path, selector_text = resource.path(namespace), str(selector)
+        return await self._lists.run((path, selector_text), lambda: self._list(path, selector_text))
 
     async def stop(self) -> None:
         """End all watches."""
@@ -133,11 +139,12 @@ class ObjectNames:
             return None
         informer = self._informers.get(path)
         if informer is None:
-            informer = self._informers[path] = self._started(path, str(resource.resource), now_s)
+            informer = self._informers[path] = self._start_informer(path, str(resource.resource), now_s)
         informer.used_at_s = now_s
         return informer.cache
 
-    def _started(self, path: str, subject: str, now_s: float) -> _Informer:
+    def _start_informer(self, path: str, subject: str, now_s: float) -> _Informer:
+        """Begin to watch the objects at `path`; the watch counts as used at `now_s`."""
         cache: Cache[LabeledObject] = Cache()
         source = WatchSource(path, subject, _decoded)
         reflector = Reflector(self._client, source, cache=cache, clock=self._clock, rng=random.Random())
@@ -170,5 +177,5 @@ class ObjectNames:
                 return objects
 
 
-def _decoded(raw: msgspec.Raw) -> LabeledObject:
-    return _OBJECT.decode(raw)
+def _decoded(object_json: msgspec.Raw) -> LabeledObject:
+    return _OBJECT.decode(object_json)

@@ -74,21 +74,29 @@ class ServedResources(msgspec.Struct, frozen=True):
 
 
 class _GroupVersion(msgspec.Struct, rename="camel"):
+    """A version of a group: `apps/v1` and `v1`."""
+
     group_version: str = ""
     version: str = ""
 
 
 class _Group(msgspec.Struct, rename="camel"):
+    """An API group and its versions."""
+
     name: str = ""
     versions: list[_GroupVersion] = []
     preferred_version: _GroupVersion = msgspec.field(default_factory=_GroupVersion)
 
 
 class _GroupList(msgspec.Struct):
+    """The response to `/apis`."""
+
     groups: list[_Group] = []
 
 
 class _Resource(msgspec.Struct, rename="camel"):
+    """A resource of a version; `name` is its plural name."""
+
     name: str
     kind: str = ""
     singular_name: str = ""
@@ -96,6 +104,8 @@ class _Resource(msgspec.Struct, rename="camel"):
 
 
 class _ResourceList(msgspec.Struct):
+    """The response to `/apis/GROUP/VERSION`, or to `/api/v1`."""
+
     resources: list[_Resource] = []
 
 

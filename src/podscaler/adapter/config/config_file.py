@@ -40,19 +40,19 @@ _WINDOW = re.compile("".join(f"(?:([0-9]+){unit})?" for unit, _ in _UNITS_S))
 def load(path: Path) -> AdapterConfig:
     """The configuration of a file. The call blocks. Raises UsageError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        config_text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         cause = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise UsageError(f"--config {path}: {cause}") from error
-    return parse(text, str(path))
+    return parse(config_text, str(path))
 
 
-def parse(text: str, file: str) -> AdapterConfig:
-    """The configuration of a text; `file` is for messages. Raises UsageError."""
-    fields = yaml_nodes.root(text, file).fields("rules", "externalRules", "resourceRules")
+def parse(config_text: str, file: str) -> AdapterConfig:
+    """The configuration in the text of a file; `file` is its name for messages. Raises UsageError."""
+    fields = yaml_nodes.root(config_text, file).fields("rules", "externalRules", "resourceRules")
     return AdapterConfig(
-        rules=tuple(_rule(entry) for entry in fields["rules"].items()),
-        external_rules=tuple(_rule(entry) for entry in fields["externalRules"].items()),
+        rules=tuple(_rule(rule_node) for rule_node in fields["rules"].items()),
+        external_rules=tuple(_rule(rule_node) for rule_node in fields["externalRules"].items()),
         resource_rules=None if fields["resourceRules"].is_absent else _resource_rules(fields["resourceRules"]),
     )
 
@@ -64,7 +64,7 @@ def _rule(node: YamlNode) -> DiscoveryRule:
     return DiscoveryRule(
         place=node.place,
         series_query=fields["seriesQuery"].text(),
-        filters=tuple(_filter(each) for each in fields["seriesFilters"].items()),
+        filters=tuple(_filter(filter_node) for filter_node in fields["seriesFilters"].items()),
         resources=_mapping(fields["resources"]),
         name_matches=name["matches"].text(),
         name_as=name["as"].text(),
@@ -79,9 +79,10 @@ def _filter(node: YamlNode) -> SeriesFilter:
 
 
 def _mapping(node: YamlNode) -> ResourceMapping:
+    """The labels of resources that a rule's `resources` states; `namespaced` is true where it is absent."""
     fields = node.fields("template", "overrides", "namespaced")
     is_namespaced = fields["namespaced"].find_boolean()
-    overrides = {label: _group_resource(entry) for label, entry in fields["overrides"].entries().items()}
+    overrides = {label: _group_resource(resource) for label, resource in fields["overrides"].entries().items()}
     return ResourceMapping(fields["template"].text(), overrides, is_namespaced is not False)
 
 
@@ -91,6 +92,7 @@ def _group_resource(node: YamlNode) -> GroupResource:
 
 
 def _resource_rules(node: YamlNode) -> ResourceRules:
+    """The rules for CPU and memory of `resourceRules`."""
     fields = node.fields("cpu", "memory", "window")
     return ResourceRules(
         _resource_rule(fields["cpu"]), _resource_rule(fields["memory"]), window_ns=_window_ns(fields["window"])
@@ -111,9 +113,9 @@ def _resource_rule(node: YamlNode) -> ResourceRule:
 
 def _window_ns(node: YamlNode) -> int:
     """A duration as Prometheus writes it; 0 if it is absent. Raises UsageError."""
-    text = node.text()
-    match = _WINDOW.fullmatch(text)
-    if match is None or (not text and not node.is_absent):
-        raise UsageError(f'{node.place}: {quoted(text)} is not a duration such as "5m" or "1h30m"')
+    window_text = node.text()
+    match = _WINDOW.fullmatch(window_text)
+    if match is None or (not window_text and not node.is_absent):
+        raise UsageError(f'{node.place}: {quoted(window_text)} is not a duration such as "5m" or "1h30m"')
     pairs = zip(match.groups(), _UNITS_S, strict=True)
     return sum(round(int(number) * unit_s * NANOSECONDS) for number, (_, unit_s) in pairs if number)

@@ -37,13 +37,13 @@ class YamlNode:
         """Whether the field is absent or null."""
         return self._node is None
 
-    def fields(self, *known: str) -> "YamlFields":
+    def fields(self, *known_names: str) -> "YamlFields":
         """The fields of a mapping. Raises UsageError for another type, an unknown field or one that occurs twice."""
         nodes = self._mapping()
         for name, node in nodes.items():
-            if name not in known:
+            if name not in known_names:
                 place = Place(self.place.file, node.start_mark.line + 1, self.place.path)
-                raise UsageError(f"{place}: unknown field {quoted(name)}; known: {', '.join(known)}")
+                raise UsageError(f"{place}: unknown field {quoted(name)}; known: {', '.join(known_names)}")
         return YamlFields(nodes, self.place)
 
     def entries(self) -> dict[str, "YamlNode"]:
@@ -85,16 +85,16 @@ class YamlNode:
             raise UsageError(f"{self.place}: a mapping is expected")
         own_nodes: dict[str, yaml.Node] = {}
         merged_nodes: dict[str, yaml.Node] = {}
-        for key, value in self._node.value:
+        for key, value_node in self._node.value:
             if key.tag == _MERGE:
-                merged_nodes |= YamlNode(value, self.place)._mapping()
+                merged_nodes |= YamlNode(value_node, self.place)._mapping()
             elif not isinstance(key, yaml.ScalarNode):
                 raise UsageError(f"{self.place}: a key is not a text")
             elif key.value in own_nodes:
                 place = Place(self.place.file, key.start_mark.line + 1, self.place.path)
                 raise UsageError(f"{place}: the field {quoted(key.value)} stands twice")
             else:
-                own_nodes[key.value] = value
+                own_nodes[key.value] = value_node
         return merged_nodes | own_nodes
 
 
@@ -106,16 +106,17 @@ class YamlFields:
         self._place = place
 
     def __getitem__(self, name: str) -> YamlNode:
+        """The field of that name, with its position in the file."""
         node = self._nodes.get(name)
         line = self._place.line if node is None else node.start_mark.line + 1
         path = f"{self._place.path}.{name}" if self._place.path else name
         return YamlNode(node, Place(self._place.file, line, path))
 
 
-def root(text: str, file: str) -> YamlNode:
-    """The first document of a text. Raises UsageError if it is no YAML."""
+def root(yaml_text: str, file: str) -> YamlNode:
+    """The first document of a YAML text; `file` is for messages. Raises UsageError if it is no YAML."""
     try:
-        document = next(yaml.compose_all(text, Loader=yaml.SafeLoader), None)
+        document = next(yaml.compose_all(yaml_text, Loader=yaml.SafeLoader), None)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = Place(file, mark.line + 1 if mark is not None else 1, "")

@@ -54,12 +54,16 @@ def index(value: Any, *keys: Any) -> Any:
 
 def slice_of(value: Any, *bounds: Any) -> Any:
     """A part of a text or list. Raises TemplateError."""
-    limits = [*bounds, *([0, len(value)][len(bounds) :] if len(bounds) < 2 else [])]
+    default_bounds = [0, len(value)]
+    limits = [*bounds, *default_bounds[len(bounds) :]]
     if isinstance(value, Mapping) or not all(isinstance(limit, int) for limit in limits):
         raise TemplateError("error calling slice: cannot slice this value")
-    if len(limits) != 2 or not 0 <= limits[0] <= limits[1] <= len(value):
+    if len(limits) != len(default_bounds):
         raise TemplateError("error calling slice: index out of range")
-    return value[limits[0] : limits[1]]
+    start, end = limits
+    if not 0 <= start <= end <= len(value):
+        raise TemplateError("error calling slice: index out of range")
+    return value[start:end]
 
 
 def length(value: Any) -> int:
@@ -73,31 +77,32 @@ def length(value: Any) -> int:
 
 def printf(form: Any, *arguments: Any) -> str:
     """The arguments in a format. Raises TemplateError for a verb that is not supported, and for a missing argument."""
-    rest = list(arguments)
+    unused_arguments = list(arguments)
 
     def replace(verb: re.Match[str]) -> str:
-        if verb[1] == "%":
+        letter = verb[1]
+        if letter == "%":
             return "%"
-        if verb[1] not in ("s", "q", "v", "d"):
+        if letter not in ("s", "q", "v", "d"):
             raise TemplateError(f"error calling printf: the verb {verb[0]} is not supported")
-        if not rest:
+        if not unused_arguments:
             raise TemplateError(f"error calling printf: no argument for {verb[0]}")
-        text = shown(rest.pop(0))
-        return quoted(text) if verb[1] == "q" else text
+        argument_text = shown(unused_arguments.pop(0))
+        return quoted(argument_text) if letter == "q" else argument_text
 
-    text = _VERB.sub(replace, shown(form))
-    if rest:
+    output = _VERB.sub(replace, shown(form))
+    if unused_arguments:
         raise TemplateError("error calling printf: too many arguments")
-    return text
+    return output
 
 
 def print_values(*values: Any) -> str:
     """The texts of the values, with a space between two values of which neither is a text, as Go's `print`."""
-    text = ""
+    output = ""
     for number, value in enumerate(values):
-        separated = number and not isinstance(value, str) and not isinstance(values[number - 1], str)
-        text += (" " if separated else "") + shown(value)
-    return text
+        needs_space = number and not isinstance(value, str) and not isinstance(values[number - 1], str)
+        output += (" " if needs_space else "") + shown(value)
+    return output
 
 
 def _last_of(*values: Any, stops_at: bool) -> Any:
@@ -111,24 +116,30 @@ def _last_of(*values: Any, stops_at: bool) -> Any:
 def _compare(operation: Callable[[Any, Any], bool]) -> Callable[..., bool]:
     """A comparison of two values of the same type."""
 
-    def compare(first: Any, second: Any) -> bool:
-        if type(first) is not type(second):
+    def compare(left: Any, right: Any) -> bool:
+        if type(left) is not type(right):
             raise TemplateError("incompatible types for comparison")
-        return operation(first, second)
+        return operation(left, right)
 
     return compare
+
+
+def _equals_any(value: Any, *candidates: Any) -> bool:
+    """Whether a value equals one of the others. Raises TemplateError for one of another type."""
+    is_equal = _compare(lambda left, right: bool(left == right))
+    return any(is_equal(value, candidate) for candidate in candidates)
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "and": lambda *values: _last_of(*values, stops_at=False),
     "or": lambda *values: _last_of(*values, stops_at=True),
     "not": lambda value: not is_true(value),
-    "eq": lambda first, *others: any(_compare(lambda a, b: bool(a == b))(first, each) for each in others),
-    "ne": _compare(lambda a, b: bool(a != b)),
-    "lt": _compare(lambda a, b: bool(a < b)),
-    "le": _compare(lambda a, b: bool(a <= b)),
-    "gt": _compare(lambda a, b: bool(a > b)),
-    "ge": _compare(lambda a, b: bool(a >= b)),
+    "eq": _equals_any,
+    "ne": _compare(lambda left, right: bool(left != right)),
+    "lt": _compare(lambda left, right: bool(left < right)),
+    "le": _compare(lambda left, right: bool(left <= right)),
+    "gt": _compare(lambda left, right: bool(left > right)),
+    "ge": _compare(lambda left, right: bool(left >= right)),
     "html": lambda *values: html.escape(print_values(*values)).replace("&quot;", "&#34;").replace("&#x27;", "&#39;"),
     "index": index,
     "len": length,

@@ -48,34 +48,34 @@ Piece = str | tuple[TemplateToken, ...]
 """A text, or the tokens of an action."""
 
 
-def split(text: str) -> list[Piece]:
+def split(template_text: str) -> list[Piece]:
     """Text and actions in their order, without comments. Raises TemplateError."""
     pieces: list[Piece] = []
     position, is_trimmed = 0, False
     while True:
-        start = text.find(LEFT, position)
-        literal = text[position:] if start < 0 else text[position:start]
+        start = template_text.find(LEFT, position)
+        literal = template_text[position:] if start < 0 else template_text[position:start]
         literal = literal.lstrip(_SPACE) if is_trimmed else literal
         if start < 0:
             return [*pieces, literal] if literal else pieces
         start += len(LEFT)
-        if text[start : start + 1] == "-" and text[start + 1 : start + 2] in tuple(_SPACE):
+        if template_text[start : start + 1] == "-" and template_text[start + 1 : start + 2] in tuple(_SPACE):
             literal = literal.rstrip(_SPACE)
         if literal:
             pieces.append(literal)
-        if comment := _COMMENT.match(text, start):
+        if comment := _COMMENT.match(template_text, start):
             position, is_trimmed = comment.end(), comment[2] is not None
             continue
-        end = _end_of_action(text, start)
-        action = text[start:end]
+        end = _end_of_action(template_text, start)
+        action = template_text[start:end]
         is_trimmed = len(action) > 1 and action[-1] == "-" and action[-2] in _SPACE
         pieces.append(tuple(_tokens(_untrimmed(action))))
         position = end + len(RIGHT)
 
 
-def _end_of_action(text: str, start: int) -> int:
+def _end_of_action(template_text: str, start: int) -> int:
     """The offset of the right delimiter. Raises TemplateError."""
-    for match in _STRING_OR_END.finditer(text, start):
+    for match in _STRING_OR_END.finditer(template_text, start):
         if match[0] == RIGHT:
             return match.start()
     raise TemplateError("unclosed action")

@@ -85,9 +85,9 @@ class Block:
 Node = str | Pipeline | Block
 
 
-def parse(text: str) -> tuple[Node, ...]:
+def parse(template_text: str) -> tuple[Node, ...]:
     """The nodes of a template. Raises TemplateError."""
-    parser = _Parser(split(text))
+    parser = _Parser(split(template_text))
     nodes, end = parser.nodes()
     if end is not None:
         raise TemplateError(f"unexpected {end[0].text}")
@@ -127,11 +127,12 @@ class _Parser:
         if end[0].text == "end":
             return Block(keyword, pipeline, body, ())
         if len(end) > 1:
-            if end[1].text not in ("if", "with"):
-                raise TemplateError(f"unexpected {end[1].text} behind else")
-            return Block(keyword, pipeline, body, (self._block(end[1].text, end[2:]),))
-        otherwise, last = self.nodes()
-        if last is None or last[0].text != "end":
+            nested_keyword = end[1].text
+            if nested_keyword not in ("if", "with"):
+                raise TemplateError(f"unexpected {nested_keyword} behind else")
+            return Block(keyword, pipeline, body, (self._block(nested_keyword, end[2:]),))
+        otherwise, end_action = self.nodes()
+        if end_action is None or end_action[0].text != "end":
             raise TemplateError(f"{keyword} without end")
         return Block(keyword, pipeline, body, otherwise)
 
@@ -156,9 +157,9 @@ class _TokenReader:
         """The next token; None at the end."""
         return self._tokens[-1] if self._tokens else None
 
-    def _take_mark(self, text: str) -> bool:
+    def _take_mark(self, mark: str) -> bool:
         """Whether the next token is that mark, which is taken then."""
-        if self.next == TemplateToken("mark", text):
+        if self.next == TemplateToken("mark", mark):
             self._tokens.pop()
             return True
         return False
@@ -175,7 +176,7 @@ class _TokenReader:
 
     def _variables(self) -> tuple[tuple[str, ...], bool]:
         """The variables before `:=` or `=`, and whether it is `:=`; no token is taken where there is neither."""
-        before = list(self._tokens)
+        tokens_before = list(self._tokens)
         names: list[str] = []
         while self.next is not None and self.next.kind == "variable":
             names.append(self._tokens.pop().text)
@@ -185,20 +186,20 @@ class _TokenReader:
                 return tuple(names), False
             if not self._take_mark(","):
                 break
-        self._tokens = before
+        self._tokens = tokens_before
         return (), False
 
     def _command(self) -> Operand:
         """An operand, or a function with its arguments. Raises TemplateError."""
-        first = self._operand()
+        operand = self._operand()
         arguments: list[Operand] = []
         while self.next is not None and not (self.next.kind == "mark" and self.next.text in "|)"):
             arguments.append(self._operand())
-        if isinstance(first, FunctionCall):
-            return FunctionCall(first.name, tuple(arguments))
+        if isinstance(operand, FunctionCall):
+            return FunctionCall(operand.name, tuple(arguments))
         if arguments:
             raise TemplateError("a value that is not a function has arguments")
-        return first
+        return operand
 
     def _operand(self) -> Operand:
         """The next operand: a constant, a field, a variable, a function, or a pipeline in parentheses."""
@@ -226,6 +227,7 @@ class _TokenReader:
         return self._with_fields(inner)
 
     def _with_fields(self, start: TemplateVariable | Pipeline) -> Operand:
+        """The operand `start`, or, if field names follow (`.Labels.job`), the access to that field of it."""
         if self.next is not None and self.next.kind == "field":
             return FieldAccess(start, _names(self._tokens.pop()))
         return start

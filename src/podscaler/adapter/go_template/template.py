@@ -44,7 +44,7 @@ class Template:
         self.fields = frozenset(_mentioned(self._nodes))
 
     def execute(self, data: Mapping[str, Any]) -> str:
-        """The text for data by field. Raises TemplateError."""
+        """The text for `data`, the values by field (`.Series` is `data["Series"]`). Raises TemplateError."""
         return _Execution(data).run(self._nodes)
 
 
@@ -81,10 +81,11 @@ class _Execution:
         return self._render(nodes, self._data)
 
     def _render(self, nodes: Sequence[Node], cursor: Any) -> str:
-        text = "".join(self._node(node, cursor) for node in nodes)
-        if len(text) > OUTPUT_MAX_CHARACTERS:
+        """The text of nodes with that cursor. Raises TemplateError, also if it is too long."""
+        output = "".join(self._node(node, cursor) for node in nodes)
+        if len(output) > OUTPUT_MAX_CHARACTERS:
             raise TemplateError(f"the output is longer than {OUTPUT_MAX_CHARACTERS} characters")
-        return text
+        return output
 
     def _node(self, node: Node, cursor: Any) -> str:
         """The text of a node; an assignment has none."""
@@ -101,9 +102,9 @@ class _Execution:
         value = self._value(block.pipeline, cursor)
         inner = value if block.keyword == "with" else cursor
         is_true = functions.is_true(value)
-        text = self._render(block.body, inner) if is_true else self._render(block.otherwise, cursor)
+        output = self._render(block.body, inner) if is_true else self._render(block.otherwise, cursor)
         self._leave(outer)
-        return text
+        return output
 
     def _range(self, block: Block, cursor: Any) -> str:
         """The text of `range`, over the elements of a list or the values of a map by their keys."""
@@ -117,16 +118,17 @@ class _Execution:
         if not pairs:
             return self._render(block.otherwise, cursor)
         outer, parts = dict(self._variables), []
-        for pair in pairs:
-            names = block.pipeline.variables
-            self._variables.update(zip(names, pair if len(names) > 1 else pair[1:], strict=False))
-            parts.append(self._render(block.body, pair[1]))
+        names = block.pipeline.variables
+        for key, element in pairs:
+            variable_values = (key, element) if len(names) > 1 else (element,)
+            self._variables.update(zip(names, variable_values, strict=False))
+            parts.append(self._render(block.body, element))
         self._leave(outer)
         return "".join(parts)
 
     def _leave(self, outer: Mapping[str, Any]) -> None:
         """Drop the variables that are not of the outer block."""
-        self._variables = {name: value for name, value in self._variables.items() if name in outer}
+        self._variables = {name: variable for name, variable in self._variables.items() if name in outer}
 
     def _value(self, pipeline: Pipeline, cursor: Any) -> Any:
         """The value of a pipeline, which may declare or assign a variable."""
@@ -139,8 +141,8 @@ class _Execution:
 
     def _evaluate(self, commands: Sequence[Operand], cursor: Any) -> Any:
         """The value of commands, each of which gets that of the one before as its last argument."""
-        first, *later_commands = commands
-        value = self._operand(first, cursor)
+        first_command, *later_commands = commands
+        value = self._operand(first_command, cursor)
         for command in later_commands:
             assert isinstance(command, FunctionCall)
             value = self._call(command, cursor, value)
@@ -165,8 +167,12 @@ class _Execution:
                     value = _field(value, name)
                 return value
 
-    def _call(self, call: FunctionCall, cursor: Any, *last: Any) -> Any:
-        arguments = [*(self._operand(argument, cursor) for argument in call.arguments), *last]
+    def _call(self, call: FunctionCall, cursor: Any, *piped_value: Any) -> Any:
+        """The result of a function; `piped_value` is that of the command before, if there is one.
+
+        Raises TemplateError.
+        """
+        arguments = [*(self._operand(argument, cursor) for argument in call.arguments), *piped_value]
         try:
             return FUNCTIONS[call.name](*arguments)
         except (TypeError, IndexError) as error:

@@ -52,8 +52,8 @@ def _filter(number: int, series_filter: SeriesFilter) -> tuple[Pattern, bool]:
     field = f"seriesFilters[{number}]"
     if bool(series_filter.matching) == bool(series_filter.not_matching):
         raise RuleError(f"{field}: exactly one of `is` and `isNot` is needed")
-    text = series_filter.matching or series_filter.not_matching
+    pattern_text = series_filter.matching or series_filter.not_matching
     try:
-        return re2_patterns.compile_cached(text), bool(series_filter.matching)
+        return re2_patterns.compile_cached(pattern_text), bool(series_filter.matching)
     except PatternError as error:
-        raise RuleError(f"{field} {quoted(text)}: {error}") from error
+        raise RuleError(f"{field} {quoted(pattern_text)}: {error}") from error

@@ -91,31 +91,31 @@ class QueryTemplate:
         Raises RuleError if the template cannot be executed, or if it uses LabelValuesByName and a name is not the name
         of an object. Raises SelectorNotSupported for a selector that compares numbers.
         """
-        matchers = [_matcher(each) for each in _sorted_requirements(target.selector)]
-        values = {each.key: "|".join(sorted(each.values)) for each in _sorted_requirements(target.selector)}
+        matchers = [_matcher(requirement) for requirement in _sorted_requirements(target.selector)]
+        values_by_label = _values_by_label(target.selector)
         if target.namespace_label:
             matchers.append(f"{target.namespace_label}={quoted(namespace)}")
-            values[target.namespace_label] = namespace
+            values_by_label[target.namespace_label] = namespace
         names_pattern = "|".join(names)  # not escaped, as in prometheus-adapter: "." matches itself, too
         matchers.append(f"{target.resource_label}{'=~' if len(names) > 1 else '='}{quoted(names_pattern)}")
-        values[target.resource_label] = names_pattern
+        values_by_label[target.resource_label] = names_pattern
         if self._uses_values:
             _check_names([namespace, *names] if target.namespace_label else names)
-        return self._render(target.series, matchers, values, [target.resource_label, *target.extra_group_by])
+        return self._render(target.series, matchers, values_by_label, [target.resource_label, *target.extra_group_by])
 
     def external(self, series: str, namespace_label: str, namespace: str, selector: Selector) -> str:
         """The expression for an external metric; without a namespace where its label is empty.
 
         Raises the exceptions of `direct`.
         """
-        matchers = [_matcher(each) for each in _sorted_requirements(selector)]
-        values = {each.key: "|".join(sorted(each.values)) for each in _sorted_requirements(selector)}
+        matchers = [_matcher(requirement) for requirement in _sorted_requirements(selector)]
+        values_by_label = _values_by_label(selector)
         if namespace_label:
             matchers.append(f"{namespace_label}={quoted(namespace)}")
-            values[namespace_label] = namespace
+            values_by_label[namespace_label] = namespace
             if self._uses_values:
                 _check_names([namespace])
-        return self._render(series, matchers, values, [])
+        return self._render(series, matchers, values_by_label, [])
 
     def find_batch(self, target: QueryTarget, namespace: str) -> BatchQuery | None:
         """The widest batch that has the values of direct queries; None if there is none.
@@ -124,7 +124,8 @@ class QueryTemplate:
         """
         if self._uses_values:
             return None
-        label, matchers = target.resource_label, [_matcher(each) for each in _sorted_requirements(target.selector)]
+        label = target.resource_label
+        matchers = [_matcher(requirement) for requirement in _sorted_requirements(target.selector)]
         group_by = [label, *target.extra_group_by]
         if target.namespace_label:
             wider = [*group_by, target.namespace_label]
@@ -145,17 +146,19 @@ class QueryTemplate:
             self._partitioned[cache_key] = partition.is_partitioned(promql, frozenset(keys))
         return self._partitioned[cache_key]
 
-    def _render(self, series: str, matchers: Sequence[str], values: dict[str, str], group_by: Sequence[str]) -> str:
+    def _render(
+        self, series: str, matchers: Sequence[str], values_by_label: dict[str, str], group_by: Sequence[str]
+    ) -> str:
         """The PromQL of the template. Raises RuleError."""
-        data = {
+        template_data = {
             "Series": series,
             "LabelMatchers": ",".join(matchers),
-            "LabelValuesByName": values,
+            "LabelValuesByName": values_by_label,
             "GroupBy": ",".join(group_by),
             "GroupBySlice": list(group_by),
         }
         try:
-            promql = self._template.execute(data)
+            promql = self._template.execute(template_data)
         except TemplateError as error:
             raise RuleError(f"the template {quoted(self._template.text)}: {error}") from error
         if not promql:
@@ -172,6 +175,11 @@ def _check_names(names: Iterable[str]) -> None:
 
 def _sorted_requirements(selector: Selector) -> list[Requirement]:
     return sorted(selector.requirements, key=lambda requirement: requirement.key)
+
+
+def _values_by_label(selector: Selector) -> dict[str, str]:
+    """The values of each label that a selector requires, as a regular expression: `a|b`."""
+    return {requirement.key: "|".join(sorted(requirement.values)) for requirement in _sorted_requirements(selector)}
 
 
 def _matcher(requirement: Requirement) -> str:

@@ -82,9 +82,9 @@ class ResourceLabels:
         mapped_resource = self._served.find(GroupResource("", resource.resource))
         if mapped_resource is None:
             raise RuleError(f"resources: the API server does not serve {resource}")
-        data = {"Group": _NO_LABEL_CHARACTER.sub("_", resource.group), "Resource": mapped_resource.singular}
+        template_data = {"Group": _NO_LABEL_CHARACTER.sub("_", resource.group), "Resource": mapped_resource.singular}
         try:
-            label = self._template.execute(data)
+            label = self._template.execute(template_data)
         except TemplateError as error:
             raise RuleError(f"resources.template {quoted(self._template.text)}: {error}") from error
         if not label:
@@ -92,14 +92,14 @@ class ResourceLabels:
         return label
 
 
-def _parsed(text: str) -> tuple[Template, CapturingPattern]:
+def _parsed(template_text: str) -> tuple[Template, CapturingPattern]:
     """The template of labels, and the pattern of labels of its form: `^kube_(?P<resource>.+?)$`. Raises RuleError."""
     try:
-        template = Template(text)
+        template = Template(template_text)
         form = template.execute({"Group": "(?P<group>.+?)", "Resource": "(?P<resource>.+?)"})
         pattern = re2_patterns.compile_with_groups(f"^{form}$")
     except (TemplateError, PatternError) as error:
-        raise RuleError(f"resources.template {quoted(text)}: {error}") from error
+        raise RuleError(f"resources.template {quoted(template_text)}: {error}") from error
     if pattern.find_group_number("resource") is None:
-        raise RuleError(f"resources.template {quoted(text)} lacks .Resource")
+        raise RuleError(f"resources.template {quoted(template_text)} lacks .Resource")
     return template, pattern

@@ -75,6 +75,7 @@ class PrometheusClient:
         return f"{self._clock.now_ns() / NANOSECONDS - ago_s:.3f}"
 
     async def _data(self, path: str, parameters: list[tuple[str, str]]) -> msgspec.Raw:
+        """The data of a response to a request with these parameters. Raises PrometheusError."""
         encoded = urlencode(parameters)
         request = Request("GET", path, encoded, timeout_s=self._timeout_s)
         if self._uses_post:

@@ -71,6 +71,8 @@ class PromSeries(NamedTuple):
 
 
 class _Envelope(msgspec.Struct, rename="camel"):
+    """A response of Prometheus' HTTP API; `data` is not decoded yet, and null after an error."""
+
     status: str
     data: msgspec.Raw = msgspec.Raw(b"null")
     error_type: str = ""
@@ -78,16 +80,22 @@ class _Envelope(msgspec.Struct, rename="camel"):
 
 
 class _Sample(msgspec.Struct, gc=False):
+    """An element of an instant vector: the labels, and the instant in seconds with the value as text."""
+
     metric: dict[str, str]
     value: tuple[float, str] | None = None
 
 
 class _Matrix(msgspec.Struct, gc=False):
+    """A series of a range vector: the labels, and its points as in `_Sample`."""
+
     metric: dict[str, str]
     values: list[tuple[float, str]] = []
 
 
 class _Typed(msgspec.Struct, rename="camel"):
+    """The `data` of a query; `result` depends on the type (`vector`, `matrix`, `scalar`)."""
+
     result_type: str
     result: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -115,15 +123,15 @@ def data_of(status: int, body: bytes) -> msgspec.Raw:
     return envelope.data
 
 
-def query_result(data: msgspec.Raw) -> QueryResult:
+def query_result(response_data: msgspec.Raw) -> QueryResult:
     """The result of a query. Raises PrometheusError."""
     try:
-        typed = _TYPED.decode(data)
+        typed = _TYPED.decode(response_data)
         if typed.result_type == "vector":
             return QueryResult("vector", [_sample(wire_sample) for wire_sample in _VECTOR.decode(typed.result)])
         if typed.result_type == "scalar":
-            at_s, value = _SCALAR.decode(typed.result)
-            return QueryResult("scalar", [PromSample({}, float(value), at_s)])
+            at_s, number_text = _SCALAR.decode(typed.result)
+            return QueryResult("scalar", [PromSample({}, float(number_text), at_s)])
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         raise PrometheusError(BAD_RESPONSE, f"a result cannot be decoded: {error}") from error
     return QueryResult(typed.result_type, [])
@@ -131,14 +139,14 @@ def query_result(data: msgspec.Raw) -> QueryResult:
 
 def _sample(decoded: _Sample) -> PromSample:
     """A sample of a vector. Raises ValueError if its value is no number."""
-    at_s, value = decoded.value or (0.0, "0")
-    return PromSample(decoded.metric, float(value), at_s)
+    at_s, number_text = decoded.value or (0.0, "0")
+    return PromSample(decoded.metric, float(number_text), at_s)
 
 
-def range_result(data: msgspec.Raw) -> Sequence[PromSeries]:
+def range_result(response_data: msgspec.Raw) -> Sequence[PromSeries]:
     """The series of a range query. Raises PrometheusError."""
     try:
-        typed = _TYPED.decode(data)
+        typed = _TYPED.decode(response_data)
         if typed.result_type == "matrix":
             return [PromSeries(wire_series.metric, wire_series.values) for wire_series in _MATRIX.decode(typed.result)]
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -146,9 +154,9 @@ def range_result(data: msgspec.Raw) -> Sequence[PromSeries]:
     raise PrometheusError(BAD_RESPONSE, f"the result of a range query is a {typed.result_type}, not a matrix")
 
 
-def series(data: msgspec.Raw) -> list[dict[str, str]]:
+def series(response_data: msgspec.Raw) -> list[dict[str, str]]:
     """The labels of series. Raises PrometheusError."""
     try:
-        return _SERIES.decode(data)
+        return _SERIES.decode(response_data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise PrometheusError(BAD_RESPONSE, f"the list of series cannot be decoded: {error}") from error

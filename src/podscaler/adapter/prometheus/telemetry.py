@@ -73,14 +73,14 @@ class AdapterTelemetry:
 
     async def timed(self, endpoint: str, sending: Awaitable[T]) -> T:
         """The result of a request to Prometheus, counted. Raises PrometheusError."""
-        began_s, result = self._clock.monotonic_s(), "success"
+        began_s, outcome = self._clock.monotonic_s(), "success"
         try:
             return await sending
         except PrometheusError as error:
-            result = error.kind
+            outcome = error.kind
             raise
         finally:
-            self._queries.labels(endpoint, result).inc()
+            self._queries.labels(endpoint, outcome).inc()
             self._query_time.labels(endpoint).observe(self._clock.monotonic_s() - began_s)
 
 

@@ -42,25 +42,25 @@ class PromToken:
 END = PromToken("end", "")
 
 
-def tokens(text: str) -> list[PromToken]:
+def tokens(expression: str) -> list[PromToken]:
     """The tokens of an expression, END last. Raises PromQLError."""
-    result: list[PromToken] = []
+    found_tokens: list[PromToken] = []
     position, in_brackets = 0, False
-    while position < len(text):
-        match = _TOKEN.match(text, position)
+    while position < len(expression):
+        match = _TOKEN.match(expression, position)
         if match is None:
-            raise PromQLError(f"unexpected character {text[position]!r} at {position}")
-        kind, value = match.lastgroup or "", match[0]
-        if in_brackets and kind == "word" and value.startswith(":"):
-            value = ":"  # the separator of a subquery, directly before a word
+            raise PromQLError(f"unexpected character {expression[position]!r} at {position}")
+        kind, matched_text = match.lastgroup or "", match[0]
+        if in_brackets and kind == "word" and matched_text.startswith(":"):
+            matched_text = ":"  # the separator of a subquery, directly before a word
             kind = "mark"
-        position += len(value)
+        position += len(matched_text)
         if kind == "string":
-            result.append(PromToken(kind, _unquoted(match[0])))
+            found_tokens.append(PromToken(kind, _unquoted(match[0])))
         elif kind != "space":
-            result.append(PromToken(kind, value))
-        in_brackets = (in_brackets or value == "[") and value != "]"
-    return [*result, END]
+            found_tokens.append(PromToken(kind, matched_text))
+        in_brackets = (in_brackets or matched_text == "[") and matched_text != "]"
+    return [*found_tokens, END]
 
 
 def _unquoted(literal: str) -> str:

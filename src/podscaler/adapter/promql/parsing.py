@@ -126,9 +126,9 @@ class BinaryOperation:
 Expression = PromLiteral | VectorSelector | TimeShift | PromCall | PromAggregation | BinaryOperation
 
 
-def parse(text: str) -> Expression:
+def parse(promql: str) -> Expression:
     """The tree of an expression. Raises PromQLError."""
-    parser = _Parser(tokens(text))
+    parser = _Parser(tokens(promql))
     tree = parser.expression(0)
     if parser.next is not END:
         raise PromQLError(f"unexpected {parser.next.text!r}")
@@ -149,19 +149,21 @@ class _Parser:
         return self._tokens[self._position]
 
     def _take(self) -> PromToken:
+        """Read the next token; at the end it is END again."""
         token = self.next
         self._position += token is not END
         return token
 
-    def _takes(self, *texts: str) -> str:
+    def _takes(self, *token_texts: str) -> str:
         """The next token's text if it is one of these marks or words, and is taken; else empty."""
-        if self.next.kind in ("mark", "word") and self.next.text in texts:
+        if self.next.kind in ("mark", "word") and self.next.text in token_texts:
             return self._take().text
         return ""
 
-    def _expect(self, text: str) -> None:
-        if not self._takes(text):
-            raise PromQLError(f"expected {text!r}, found {self.next.text!r}")
+    def _expect(self, token_text: str) -> None:
+        """Take this mark or word. Raises PromQLError if the next token is another one."""
+        if not self._takes(token_text):
+            raise PromQLError(f"expected {token_text!r}, found {self.next.text!r}")
 
     def expression(self, level: int) -> Expression:
         """An expression whose operators bind at least as strong as those of a level. Raises PromQLError."""
@@ -196,19 +198,19 @@ class _Parser:
 
     def _postfix(self) -> Expression:
         """An operand with the ranges, offsets and instants behind it."""
-        result = self._primary()
+        operand = self._primary()
         while True:
             if self._takes("["):
-                result = self._range(result)
+                operand = self._range(operand)
                 continue
             if self._takes("offset"):
                 self._takes("-", "+")
                 self._take_kind("duration", "number")
             elif self._takes("@"):
-                self._instant()
+                self._skip_instant()
             else:
-                return result
-            result = TimeShift(result)
+                return operand
+            operand = TimeShift(operand)
 
     def _range(self, inner: Expression) -> TimeShift:
         """`[5m]`, or the subquery `[5m:1m]`, whose resolution does not matter here."""
@@ -219,7 +221,7 @@ class _Parser:
         self._expect("]")
         return TimeShift(inner, range_s, is_plain)
 
-    def _instant(self) -> None:
+    def _skip_instant(self) -> None:
         """What is behind `@`: `start()`, `end()` or a number; it does not matter here."""
         if self._takes("start", "end"):
             self._expect("(")
@@ -229,6 +231,7 @@ class _Parser:
             self._take_kind("number")
 
     def _take_kind(self, *kinds: str) -> PromToken:
+        """Read the next token, which must be of one of these kinds. Raises PromQLError."""
         if self.next.kind not in kinds:
             raise PromQLError(f"expected a {kinds[0]}, found {self.next.text!r}")
         return self._take()

@@ -48,6 +48,8 @@ _OF_SERIES = frozenset(" ".join((_MATHEMATICS, _TRIGONOMETRY, _DATES, _RANGES, _
 
 
 class _Kind(Enum):
+    """What the result of an expression is in the query for one object, compared with the query for all."""
+
     NUMBER = "a number that is the same in both queries"
     CONSTANT = "a vector that is the same in both queries"
     PARTITIONED = "partitioned"
@@ -111,6 +113,7 @@ class _Analysis:
         return _Kind.PARTITIONED if is_known and is_simple and self._keeps_keys(aggregation) else _Kind.OTHER
 
     def _keeps_keys(self, aggregation: PromAggregation) -> bool:
+        """Whether the result of an aggregation has the labels that the series are divided by."""
         if aggregation.modifier == "by":
             return self._keys <= aggregation.labels
         return aggregation.modifier == "without" and not self._keys & aggregation.labels
@@ -128,6 +131,7 @@ class _Analysis:
         return _Kind.PARTITIONED if is_matched else _Kind.OTHER
 
     def _matches_by_keys(self, operation: BinaryOperation) -> bool:
+        """Whether series of the two operands match by all key labels (rule 4)."""
         if operation.copied & self._keys:
             return False
         if operation.matching == "on":

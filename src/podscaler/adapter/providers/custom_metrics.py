@@ -73,7 +73,7 @@ class CustomMetrics:
     async def of_object(self, query: CustomMetricQuery, name: str) -> ObjectValue:
         """The value that describes an object. Raises StatusError: 404 where there is none, 500 without Prometheus."""
         mapped_resource, metric_series = self._find(query)
-        values = await self._read(query, mapped_resource, metric_series, [name])
+        values = await self._request_values(query, mapped_resource, metric_series, [name])
         if not values:
             raise protocols.not_found(query.metric, str(query.resource), name)
         return values[0]
@@ -87,9 +87,10 @@ class CustomMetrics:
         names = await self._names(query, mapped_resource, selector)
         if not names:
             raise protocols.not_found(query.metric, str(query.resource))
-        return await self._read(query, mapped_resource, metric_series, names)
+        return await self._request_values(query, mapped_resource, metric_series, names)
 
     async def _names(self, query: CustomMetricQuery, mapped_resource: MappedResource, selector: Selector) -> list[str]:
+        """The names of the objects that a selector matches. Raises StatusError 500 if they cannot be listed."""
         try:
             return await self._objects.select(mapped_resource, query.namespace, selector)
         except StatusError as error:
@@ -106,13 +107,14 @@ class CustomMetrics:
                 return mapped_resource, metric_series
         raise protocols.not_found(query.metric, str(query.resource))
 
-    async def _read(
+    async def _request_values(
         self,
         query: CustomMetricQuery,
         mapped_resource: MappedResource,
         metric_series: MetricSeries,
         names: Sequence[str],
     ) -> list[ObjectValue]:
+        """The values of these objects in the order of `names`, those that have one. Raises StatusError 404, 500."""
         try:
             target = metric_series.naming.target(metric_series.series, mapped_resource.resource, query.selector)
             samples = await self._values.samples(metric_series.naming.template, target, query.namespace, names)
@@ -125,7 +127,7 @@ class CustomMetrics:
             log.error("%s of %s cannot be read from Prometheus: %s", query.metric, query.resource, error)
             raise protocols.fetch_error() from error
         values = (_value(query, mapped_resource, name, samples[name][-1]) for name in names if name in samples)
-        return [value for value in values if value is not None]
+        return [object_value for object_value in values if object_value is not None]
 
 
 def _cannot_list(query: CustomMetricQuery, cause: str) -> StatusError:
@@ -136,6 +138,7 @@ def _cannot_list(query: CustomMetricQuery, cause: str) -> StatusError:
 def _value(
     query: CustomMetricQuery, mapped_resource: MappedResource, name: str, sample: PromSample
 ) -> ObjectValue | None:
+    """The sample as the value of an object, NaN as 0; None with a log line for a number that is no quantity."""
     quantity = Quantity(0) if math.isnan(sample.value) else protocols.find_quantity(sample.value)
     if quantity is None:
         log.warning("%s of %s %s is left out: %s is not a quantity", query.metric, query.resource, name, sample.value)

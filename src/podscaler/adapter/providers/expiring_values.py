@@ -15,6 +15,8 @@ V = TypeVar("V")
 
 
 class _Entry(NamedTuple, Generic[V]):
+    """A value, the instant of the monotonic clock until which it is kept, and its size."""
+
     value: V
     until_s: float
     size: int
@@ -55,6 +57,7 @@ class ExpiringValues(Generic[K, V]):
         self._size += size
 
     def _drop_expired(self, now_s: float) -> None:
+        """Drop expired entries, the oldest first, up to the first one that is not expired."""
         while self._entries:
             key, oldest = next(iter(self._entries.items()))
             if now_s < oldest.until_s:
@@ -62,6 +65,7 @@ class ExpiringValues(Generic[K, V]):
             self._drop(key)
 
     def _drop(self, key: K) -> None:
+        """Remove a value, if there is one."""
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._size -= entry.size

@@ -44,15 +44,15 @@ class ExternalMetrics:
         if metric is None:
             return None
         try:
-            result = await self._cache.query(metric.naming.external_query(metric.series, namespace, selector))
+            query_result = await self._cache.query(metric.naming.external_query(metric.series, namespace, selector))
         except (RuleError, SelectorNotSupported, PrometheusError) as error:
             log.error("%s: the external metric %s cannot be read: %s", metric.naming.rule.place, name, error)
             raise protocols.fetch_error() from error
-        if result.kind not in ("vector", "scalar"):
-            log.error("%s: the external metric %s gives a %s", metric.naming.rule.place, name, result.kind)
+        if query_result.kind not in ("vector", "scalar"):
+            log.error("%s: the external metric %s gives a %s", metric.naming.rule.place, name, query_result.kind)
             raise StatusError("encountered an unexpected query result type", code=500)
         values: list[ExternalValue] = []
-        for sample in result.samples:
+        for sample in query_result.samples:
             quantity = protocols.find_quantity(sample.value)
             if quantity is None:
                 log.warning("a value of %s is left out: %s is not a quantity", name, sample.value)

@@ -50,14 +50,18 @@ class MetricRegistry:
 def build(rules: RuleSeries, external_rules: RuleSeries) -> MetricRegistry:
     """The registry of these series."""
     custom: dict[CustomMetric, MetricSeries] = {}
-    for naming, series in rules:
-        for one_series in series:
-            name = naming.names.find_name(one_series.name)
+    for naming, series_kinds in rules:
+        for series_kind in series_kinds:
+            name = naming.names.find_name(series_kind.name)
             if name is not None:
-                metric_series = MetricSeries(naming, one_series.name)
-                custom |= {CustomMetric(resource, name): metric_series for resource in naming.resources(one_series)}
+                metric_series = MetricSeries(naming, series_kind.name)
+                custom |= {CustomMetric(resource, name): metric_series for resource in naming.resources(series_kind)}
     external: dict[str, MetricSeries] = {}
-    for naming, series in external_rules:
-        names_and_series = ((naming.names.find_name(one_series.name), one_series.name) for one_series in series)
-        external |= {name: MetricSeries(naming, text) for name, text in names_and_series if name is not None}
+    for naming, series_kinds in external_rules:
+        names_and_series = (
+            (naming.names.find_name(series_kind.name), series_kind.name) for series_kind in series_kinds
+        )
+        external |= {
+            name: MetricSeries(naming, series_name) for name, series_name in names_and_series if name is not None
+        }
     return MetricRegistry(custom, external)

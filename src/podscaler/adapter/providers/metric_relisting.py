@@ -98,8 +98,8 @@ class MetricRelisting:
         self.registry = metric_registry.build(self._with_series(self._rules), self._with_series(self._external_rules))
         is_complete = not discovery_errors and all(error.kind in REJECTED for error in failed.values())
         self.has_tried, self.has_listed = True, self.has_listed or is_complete
-        texts = [f"the series of {query} cannot be listed: {error}" for query, error in failed.items()]
-        self._report([*discovery_errors, *self._rule_errors, *texts])
+        list_errors = [f"the series of {query} cannot be listed: {error}" for query, error in failed.items()]
+        self._report([*discovery_errors, *self._rule_errors, *list_errors])
 
     async def _refresh_resources(self) -> list[str]:
         """The error of the discovery, if there is one."""
@@ -138,6 +138,7 @@ class MetricRelisting:
         return [(rule, self._listed.get(rule.rule.series_query, [])) for rule in rules]
 
     def _report(self, errors: list[str]) -> None:
+        """Log the errors of this list: new ones as ERROR, those of the list before as DEBUG."""
         for error in errors:
             log.log(logging.DEBUG if error in self.errors else logging.ERROR, "%s", error)
         if self.errors and not errors:

@@ -41,11 +41,16 @@ class MetricSourceMetrics:
         Raises StatusError 500 if it cannot be read, or its labels do not match; the text has no credentials.
         """
         try:
-            values = await self._direct.find_values(namespace, name, selector)
+            value_list = await self._direct.find_values(namespace, name, selector)
         except StatusError as error:
             raise protocols.internal_error(error.message) from error
-        return None if values is None else [_value(value) for value in values.items or ()]
+        return None if value_list is None else [_value(metric_value) for metric_value in value_list.items or ()]
 
 
-def _value(item: ExternalMetricValue) -> ExternalValue:
-    return ExternalValue(Quantity.parse(item.value), instants.parse(item.timestamp), labels=item.metric_labels or {})
+def _value(metric_value: ExternalMetricValue) -> ExternalValue:
+    """The value of an item of an ExternalMetricValueList. Raises ValueError."""
+    return ExternalValue(
+        Quantity.parse(metric_value.value),
+        instants.parse(metric_value.timestamp),
+        labels=metric_value.metric_labels or {},
+    )

@@ -130,11 +130,11 @@ class ObjectValues:
         if batch is not None:
             grouped = await self._find_batch(batch, len(names))
             if grouped is not None:
-                within = namespace if batch.namespace_label else ""
-                return {name: grouped[within, name] for name in names if (within, name) in grouped}
-        result = await self._query_directly(template.direct(target, namespace, names), batch)
+                namespace_key = namespace if batch.namespace_label else ""
+                return {name: grouped[namespace_key, name] for name in names if (namespace_key, name) in grouped}
+        direct_result = await self._query_directly(template.direct(target, namespace, names), batch)
         samples_by_name: dict[str, list[PromSample]] = {}
-        for sample in result.samples:
+        for sample in direct_result.samples:
             samples_by_name.setdefault(sample.labels.get(target.resource_label, ""), []).append(sample)
         return samples_by_name
 
@@ -148,28 +148,28 @@ class ObjectValues:
         if not is_cheaper and self._batching is not Batching.ALWAYS and not self._cache.has(batch.promql):
             return None
         try:
-            result = await self._vector(batch.promql)
+            batch_result = await self._vector(batch.promql)
         except PrometheusError as error:
             now_s = self._clock.monotonic_s()
             if now_s >= state.paused_until_s:
                 log.warning("direct queries replace a query for many objects, %s: %s", batch.promql, error)
                 state.pause(now_s, error)
             return None
-        grouped, state.objects = self._divided(batch, result), len(result.samples)
-        if not self._several and len(grouped) < len(result.samples):
+        grouped, state.objects = self._divided(batch, batch_result), len(batch_result.samples)
+        if not self._several and len(grouped) < len(batch_result.samples):
             state.pause(self._clock.monotonic_s())
             return None
         state.pause_s = FIRST_PAUSE_S
         return grouped
 
-    def _divided(self, batch: BatchQuery, result: QueryResult) -> Grouped:
+    def _divided(self, batch: BatchQuery, batch_result: QueryResult) -> Grouped:
         """The samples of a result by object, from one division for all requests of a tick."""
         now_s = self._clock.monotonic_s()
         divided_values = self._divisions.find(batch.promql, now_s)
-        if divided_values is not None and divided_values.result is result:
+        if divided_values is not None and divided_values.result is batch_result:
             return divided_values.grouped
-        grouped, size = _grouped(batch, result), len(result.samples) + 1
-        division, until_s = _Division(result, grouped), now_s + self._cache.tick_s
+        grouped, size = _grouped(batch, batch_result), len(batch_result.samples) + 1
+        division, until_s = _Division(batch_result, grouped), now_s + self._cache.tick_s
         self._divisions.put(batch.promql, division, size=size, now_s=now_s, until_s=until_s)
         return grouped
 
@@ -187,6 +187,7 @@ class ObjectValues:
             raise
 
     def _state(self, promql: str) -> _BatchState:
+        """The state of the batch with that expression; a new tick is begun where the last one is over."""
         now_s = self._clock.monotonic_s()
         state = self._states.find(promql)
         if state is None:
@@ -198,15 +199,16 @@ class ObjectValues:
 
     async def _vector(self, promql: str) -> QueryResult:
         """The result, which is a vector. Raises PrometheusError."""
-        result = await self._cache.query(promql)
-        if result.kind != "vector":
-            raise PrometheusError("unexpected_result", f"{promql} gives a {result.kind}, not a vector")
-        return result
+        query_result = await self._cache.query(promql)
+        if query_result.kind != "vector":
+            raise PrometheusError("unexpected_result", f"{promql} gives a {query_result.kind}, not a vector")
+        return query_result
 
 
-def _grouped(batch: BatchQuery, result: QueryResult) -> Grouped:
+def _grouped(batch: BatchQuery, batch_result: QueryResult) -> Grouped:
+    """The samples of a batch's result by the namespace and name of their objects."""
     grouped: dict[tuple[str, str], list[PromSample]] = {}
-    for sample in result.samples:
+    for sample in batch_result.samples:
         namespace = sample.labels.get(batch.namespace_label, "") if batch.namespace_label else ""
         grouped.setdefault((namespace, sample.labels.get(batch.resource_label, "")), []).append(sample)
     return grouped

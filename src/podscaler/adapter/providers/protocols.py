@@ -60,17 +60,17 @@ class ExternalMetricsProvider(Protocol):
         ...
 
 
-def find_quantity(value: float, form: Format = Format.DECIMAL_SI) -> Quantity | None:
+def find_quantity(number: float, form: Format = Format.DECIMAL_SI) -> Quantity | None:
     """A number as a quantity in thousandths, cut; None if it is NaN, infinite or over 2^63.
 
     Differs: prometheus-adapter returns -9223372036854775808m for these, and for numbers over 2^63/1000, which are whole
     numbers here.
     """
-    if math.isnan(value) or abs(value) >= _MILLI_MAX:
+    if math.isnan(number) or abs(number) >= _MILLI_MAX:
         return None
-    milli = value * 1000.0
+    milli = number * 1000.0
     if abs(milli) >= _MILLI_MAX:
-        return Quantity(int(value), 0, form)
+        return Quantity(int(number), 0, form)
     return Quantity.from_milli(int(milli), form)
 
 
@@ -79,14 +79,14 @@ def fetch_error() -> StatusError:
     return internal_error("unable to fetch metrics")
 
 
-def internal_error(text: str) -> StatusError:
+def internal_error(cause: str) -> StatusError:
     """500 with a cause in `details`, as API servers have it."""
-    message = f"Internal error occurred: {text}"
-    details = {"causes": [{"message": text}]}
+    message = f"Internal error occurred: {cause}"
+    details = {"causes": [{"message": cause}]}
     return StatusError(message, code=500, reason="InternalError", details=details)
 
 
 def not_found(metric: str, resource: str, name: str = "") -> StatusError:
     """404: there is no such metric of a resource, or of the object with that name."""
-    text = f"the server could not find the metric {metric} for {resource}"
-    return StatusError(f"{text} {name}" if name else text, code=404, reason="NotFound")
+    message = f"the server could not find the metric {metric} for {resource}"
+    return StatusError(f"{message} {name}" if name else message, code=404, reason="NotFound")

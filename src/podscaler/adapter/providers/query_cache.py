@@ -49,13 +49,14 @@ class QueryCache:
         return isinstance(self._results.find(promql, self._clock.monotonic_s()), QueryResult)
 
     async def _send(self, promql: str) -> QueryResult:
+        """Send a query; its result, or its failure, is used for equal queries of the tick. Raises PrometheusError."""
         sent_s = self._clock.monotonic_s()
         try:
-            result = await self._database.query(promql)
+            query_result = await self._database.query(promql)
         except PrometheusError as error:
             now_s, failure = self._clock.monotonic_s(), PrometheusError(error.kind, error.message)
             self._results.put(promql, failure, size=1, now_s=now_s, until_s=now_s + min(FAILURE_S, self.tick_s))
             raise
-        now_s, size = self._clock.monotonic_s(), len(result.samples) + 1
-        self._results.put(promql, result, size=size, now_s=now_s, until_s=sent_s + self.tick_s)
-        return result
+        now_s, size = self._clock.monotonic_s(), len(query_result.samples) + 1
+        self._results.put(promql, query_result, size=size, now_s=now_s, until_s=sent_s + self.tick_s)
+        return query_result

@@ -100,12 +100,14 @@ class ResourceMetrics:
 
     async def of_pods(self, namespace: str, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
         """The usage of running pods, of all namespaces where none is given, in order. Raises StatusError."""
-        pods = [each for each in await self._list(PODS, namespace, selector) if each.is_running]
+        pods = [pod for pod in await self._list(PODS, namespace, selector) if pod.is_running]
         pods_by_namespace: dict[str, list[LabeledObject]] = {}
         for pod in pods:
             pods_by_namespace.setdefault(pod.metadata.namespace, []).append(pod)
-        usages = await asyncio.gather(*(self._usages(PODS, within, each) for within, each in pods_by_namespace.items()))
-        return [usage for each in usages for usage in each]
+        usages_by_namespace = await asyncio.gather(
+            *(self._usages(PODS, pod_namespace, own_pods) for pod_namespace, own_pods in pods_by_namespace.items())
+        )
+        return [usage for usages in usages_by_namespace for usage in usages]
 
     async def of_nodes(self, selector: Selector = selectors.EVERYTHING) -> Sequence[Usage]:
         """The usage of nodes, in order. Raises StatusError."""
@@ -114,7 +116,7 @@ class ResourceMetrics:
     async def find_object(self, resource: GroupResource, namespace: str, name: str) -> LabeledObject | None:
         """The pod or node of that name; None if there is none. Raises StatusError."""
         objects = await self._list(resource, namespace, selectors.EVERYTHING)
-        return next((obj for obj in objects if obj.metadata.name == name), None)
+        return next((labeled for labeled in objects if labeled.metadata.name == name), None)
 
     async def of_object(self, resource: GroupResource, described: LabeledObject) -> Usage | None:
         """The usage of a pod or node; None if it is not known. Raises StatusError."""
@@ -122,6 +124,7 @@ class ResourceMetrics:
         return usages[0] if usages else None
 
     async def _list(self, resource: GroupResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
+        """The pods or nodes that a selector matches, in order. Raises StatusError."""
         mapped_resource = self._mapper.mapping.find(resource)
         if mapped_resource is None:
             raise protocols.internal_error(f"failed listing {resource}")
@@ -131,7 +134,7 @@ class ResourceMetrics:
         """The usage of objects of a namespace; none where Prometheus cannot be read."""
         if not objects:
             return []
-        names = [obj.metadata.name for obj in objects]
+        names = [labeled.metadata.name for labeled in objects]
         try:
             compiled = self._rules_for(self._mapper.mapping)
             cpu, memory = await asyncio.gather(
@@ -140,8 +143,11 @@ class ResourceMetrics:
         except (PrometheusError, RuleError) as error:
             log.error("the usage of %s in namespace %r is not known: %s", resource, namespace, error)
             return []
-        measured_objects = [obj for obj in objects if obj.metadata.name in cpu and obj.metadata.name in memory]
-        usages = (self._usage(compiled, resource, obj, {CPU: cpu, MEMORY: memory}) for obj in measured_objects)
+        measured_objects = [
+            labeled for labeled in objects if labeled.metadata.name in cpu and labeled.metadata.name in memory
+        ]
+        samples = {CPU: cpu, MEMORY: memory}
+        usages = (self._usage(compiled, resource, described, samples) for described in measured_objects)
         return [usage for usage in usages if usage is not None]
 
     def _rules_for(self, served_resources: ServedResources) -> Mapping[str, _Compiled]:
@@ -176,8 +182,8 @@ class ResourceMetrics:
         """The usage of a pod or node; None if a value is no quantity."""
         by_container: dict[str, dict[str, Quantity]] = {}
         samples = {name: samples_by_resource[name][described.metadata.name] for name in (CPU, MEMORY)}
-        for name, each in samples.items():
-            for sample in each if resource == PODS else each[:1]:
+        for name, own_samples in samples.items():
+            for sample in own_samples if resource == PODS else own_samples[:1]:
                 label = compiled[name].container_label
                 container = sample.labels.get(label, "") if resource == PODS else ""
                 quantity = _find_quantity(sample, _FORMATS[name])
@@ -190,14 +196,14 @@ class ResourceMetrics:
         for usage in by_container.values():
             for name in (CPU, MEMORY):
                 usage.setdefault(name, Quantity(0, 0, Format.BINARY_SI))
-        at_s = min(sample.at_s for each in samples.values() for sample in each)
+        at_s = min(sample.at_s for own_samples in samples.values() for sample in own_samples)
         ordered = {name: by_container[name] for name in sorted(by_container)}
         return Usage(described, round(at_s * NANOSECONDS), self._rules.window_ns, ordered)
 
 
 def _find_quantity(sample: PromSample, form: Format) -> Quantity | None:
-    value = sample.value if sample.value > 0 else 0.0
-    return protocols.find_quantity(value, form)
+    amount = sample.value if sample.value > 0 else 0.0
+    return protocols.find_quantity(amount, form)
 
 
 def _compile(rule: ResourceRule, served_resources: ServedResources) -> _Compiled:

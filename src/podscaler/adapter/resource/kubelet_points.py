@@ -24,6 +24,8 @@ from podscaler.base.clock import NANOSECONDS
 CONTAINERS_MAX: Final = 20_000
 """The number of containers that one node may report: forty times what a kubelet runs by default."""
 LINE_MAX_BYTES: Final = 8192
+LINE_SHOWN_BYTES: Final = 60
+"""How much of an invalid line an error message shows."""
 VALUE_MAX: Final = 2.0**53
 """Of seconds and of bytes: 8 PiB of memory, and CPU time of 285 million core years; larger floats lose whole units."""
 SKEW_MAX_S: Final = 3600
@@ -115,6 +117,7 @@ class NodePointsParser:
         return NodePoints(self._node if self._node.is_complete else None, complete)
 
     def _read(self, name: bytes, line: bytes, end: int) -> None:
+        """Take the sample of a line; its labels begin behind the metric's name, at `end`. Raises ValueError."""
         sample = _SAMPLE.fullmatch(line, end)
         if sample is None:
             raise ValueError(f"{_line_text(line)} is no sample")
@@ -134,7 +137,8 @@ class NodePointsParser:
             self._node = _with_value(self._node, is_cpu=name == _NODE_CPU, value=value, at_ns=at_ns)
 
     def _read_container(self, name: bytes, labels: bytes, value: float, at_ns: int) -> None:
-        values_by_label = {label.decode(): _unescaped(text) for label, text in _LABEL.findall(labels)}
+        """Take a sample of a container; one without namespace, pod or container name is skipped. Raises ValueError."""
+        values_by_label = {label.decode(): _unescaped(label_value) for label, label_value in _LABEL.findall(labels)}
         key = values_by_label.get("namespace", ""), values_by_label.get("pod", ""), values_by_label.get("container", "")
         if not all(key):
             return
@@ -148,15 +152,16 @@ class NodePointsParser:
 
 
 def _with_value(point: UsagePoint, *, is_cpu: bool, value: float, at_ns: int) -> UsagePoint:
+    """The point with a sample of the CPU time (seconds) or of the memory (bytes)."""
     if is_cpu:
         return replace(point, cpu_ns=int(value * NANOSECONDS), at_ns=at_ns)
     return replace(point, memory_bytes=int(value), at_ns=at_ns)
 
 
-def _unescaped(text: bytes) -> str:
-    return _ESCAPE.sub(lambda match: _ESCAPES[match[0]], text.decode("utf-8", "replace"))
+def _unescaped(label_value: bytes) -> str:
+    return _ESCAPE.sub(lambda match: _ESCAPES[match[0]], label_value.decode("utf-8", "replace"))
 
 
 def _line_text(line: bytes) -> str:
-    text = line[:60].decode("utf-8", "replace")
-    return repr(f"{text}..." if len(line) > 60 else text)
+    line_start = line[:LINE_SHOWN_BYTES].decode("utf-8", "replace")
+    return repr(f"{line_start}..." if len(line) > LINE_SHOWN_BYTES else line_start)

@@ -53,7 +53,7 @@ class KubeletUsage:
         Raises StatusError; for a node that does not exist it has the text of metrics-server.
         """
         objects = await self._list(resource, namespace, selectors.EVERYTHING)
-        described = next((obj for obj in objects if obj.metadata.name == name), None)
+        described = next((labeled for labeled in objects if labeled.metadata.name == name), None)
         if described is None and resource == NODES:
             details = {"name": name, "kind": "node"}
             raise StatusError(f'node "{name}" not found', code=404, reason="NotFound", details=details)
@@ -64,13 +64,15 @@ class KubeletUsage:
         return self._of_pod(described) if resource == PODS else self._of_node(described)
 
     async def _list(self, resource: GroupResource, namespace: str, selector: Selector) -> Sequence[LabeledObject]:
+        """The running pods, or the nodes, that a selector matches, in order. Raises StatusError."""
         mapped_resource = self._mapper.mapping.find(resource)
         if mapped_resource is None:
             raise protocols.internal_error(f"failed listing {resource}")
         objects = await self._objects.objects(mapped_resource, namespace, selector)
-        return [obj for obj in objects if obj.is_running] if resource == PODS else objects
+        return [labeled for labeled in objects if labeled.is_running] if resource == PODS else objects
 
     def _of_pod(self, pod: LabeledObject) -> Usage | None:
+        """The usage of a pod, with time and window of its container that was measured first; None if it has none."""
         containers = self._storage.find_pod(pod.metadata.namespace, pod.metadata.name)
         if not containers:
             return None

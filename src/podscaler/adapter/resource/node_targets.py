@@ -43,10 +43,14 @@ class NodeAddress(msgspec.Struct, gc=False):
 
 
 class _KubeletEndpoint(msgspec.Struct, gc=False):
+    """The port of the kubelet in a node's status; 0 if it is not stated."""
+
     port: int = msgspec.field(default=0, name="Port")
 
 
 class _DaemonEndpoints(msgspec.Struct, rename="camel", gc=False):
+    """The field daemonEndpoints of a node's status."""
+
     kubelet_endpoint: _KubeletEndpoint = msgspec.field(default_factory=_KubeletEndpoint)
 
 
@@ -93,9 +97,9 @@ class KubeletTarget:
     path: str
 
 
-def parse_address_types(text: str) -> tuple[str, ...]:
+def parse_address_types(types_text: str) -> tuple[str, ...]:
     """The types in a text like `InternalIP,Hostname`. Raises ValueError."""
-    types = tuple(part.strip() for part in text.split(",") if part.strip())
+    types = tuple(type_name.strip() for type_name in types_text.split(",") if type_name.strip())
     for type_ in types:
         if type_ not in ADDRESS_TYPES:
             raise ValueError(f'"{type_}" is none of {", ".join(ADDRESS_TYPES)}')

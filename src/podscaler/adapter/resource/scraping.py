@@ -93,7 +93,7 @@ class KubeletScraper:
         await self._client.keep(target.server for target in targets.values())
         names = {node.metadata.name for node in self._nodes()}
         self._storage.drop_stale(self._clock.now_ns(), names)
-        self._failures = {name: text for name, text in self._failures.items() if name in names}
+        self._failures = {name: failure for name, failure in self._failures.items() if name in names}
         self.rounds += 1
 
     def _targets(self) -> Iterable[tuple[str, KubeletTarget]]:
@@ -105,6 +105,7 @@ class KubeletScraper:
                 self._report(node.metadata.name, str(error))
 
     async def _scrape_node(self, name: str, target: KubeletTarget) -> None:
+        """Scrape one kubelet and store its points; a failure is reported and ends nothing else."""
         try:
             async with self._gate:
                 points = await self._client.read(target)
@@ -119,7 +120,8 @@ class KubeletScraper:
         if self._failures.pop(name, None) is not None:
             log.info("node %s is scraped again", name)
 
-    def _report(self, name: str, text: str, *, cause: Exception | None = None) -> None:
-        if self._failures.get(name) != text:
-            self._failures[name] = text
-            log.warning("node %s cannot be scraped: %s", name, text, exc_info=cause)
+    def _report(self, name: str, failure: str, *, cause: Exception | None = None) -> None:
+        """Log the failure of a node, unless the last log line about it says the same."""
+        if self._failures.get(name) != failure:
+            self._failures[name] = failure
+            log.warning("node %s cannot be scraped: %s", name, failure, exc_info=cause)

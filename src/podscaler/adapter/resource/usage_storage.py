@@ -65,10 +65,10 @@ class UsageStorage:
 
     def store(self, node: str, points: NodePoints, now_ns: int) -> None:
         """Add the points that a node's kubelet reported at this time."""
-        before = self._nodes.get(node, _Pair(0, NodePoints(), NodePoints()))
+        earlier = self._nodes.get(node, _Pair(0, NodePoints(), NodePoints()))
         previous = NodePoints(
-            _previous_of(points.node, before.last.node, before.previous.node),
-            {key: self._previous_of_pod(key, containers, before) for key, containers in points.pods.items()},
+            _previous_of(points.node, earlier.last.node, earlier.previous.node),
+            {key: self._previous_of_pod(key, containers, earlier) for key, containers in points.pods.items()},
         )
         self._forget(node, keep=points.pods.keys())
         self._nodes[node] = _Pair(now_ns, points, previous)
@@ -114,17 +114,17 @@ class UsageStorage:
             if key not in kept_names and self._node_of.get(key) == node:
                 del self._node_of[key]
 
-    def _previous_of_pod(self, key: PodKey, points: Points, before: _Pair) -> dict[str, UsagePoint]:
+    def _previous_of_pod(self, key: PodKey, points: Points, earlier: _Pair) -> dict[str, UsagePoint]:
         """The point of each container from which its usage is computed (rules 1 to 3); absent: it has no usage."""
-        last, previous = before.last.pods.get(key, {}), before.previous.pods.get(key, {})
+        last_points, previous_points = earlier.last.pods.get(key, {}), earlier.previous.pods.get(key, {})
         starts = {}
         for name, point in points.items():
             if FRESH_MIN_NS <= point.at_ns - point.started_ns < self._resolution_ns:
                 starts[name] = replace(point, at_ns=point.started_ns, cpu_ns=0)
                 continue
-            last_point = last.get(name)
+            last_point = last_points.get(name)
             is_same_run = last_point is not None and point.started_ns < last_point.at_ns
-            start = _previous_of(point, last_point, previous.get(name)) if is_same_run else None
+            start = _previous_of(point, last_point, previous_points.get(name)) if is_same_run else None
             if start is not None:
                 starts[name] = start
         return starts

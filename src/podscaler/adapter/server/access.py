@@ -21,7 +21,7 @@ ALWAYS_ALLOWED = frozenset({"/healthz", "/livez", "/readyz"})
 class RequestAccess(Protocol):
     """Authenticates and authorizes requests."""
 
-    async def check(self, request: web.BaseRequest, info: RequestInfo) -> AccessError | None:
+    async def check(self, request: web.BaseRequest, request_info: RequestInfo) -> AccessError | None:
         """The error of a request; None if it is allowed."""
         ...
 
@@ -42,17 +42,17 @@ class ExtensionAccess:
         self._tokens = tokens
         self._permissions = permissions
 
-    async def check(self, request: web.BaseRequest, info: RequestInfo) -> AccessError | None:
+    async def check(self, request: web.BaseRequest, request_info: RequestInfo) -> AccessError | None:
         """As in RequestAccess."""
-        if info.attributes.path in ALWAYS_ALLOWED:
+        if request_info.attributes.path in ALWAYS_ALLOWED:
             return None
         user = self._certificates.find_user(_peer_certificate(request), request.headers)
         if user is None:
-            reviewed = await self._tokens.authenticate(request.headers.get("Authorization", ""), info.path)
+            reviewed = await self._tokens.authenticate(request.headers.get("Authorization", ""), request_info.path)
             if reviewed is None or isinstance(reviewed, AccessError):
                 return reviewed or UNAUTHORIZED
             user = reviewed
-        return await self._permissions.authorize(user, info.attributes)
+        return await self._permissions.authorize(user, request_info.attributes)
 
 
 def _peer_certificate(request: web.BaseRequest) -> bytes | None:

@@ -12,6 +12,7 @@ from typing import Any
 from podscaler.adapter.config.rules import GroupResource
 from podscaler.adapter.naming.resource_labels import CLUSTER_SCOPED, NAMESPACES
 from podscaler.adapter.providers.custom_metrics import CustomMetricQuery, CustomMetrics
+from podscaler.adapter.providers.metric_registry import CustomMetric
 from podscaler.adapter.providers.protocols import ObjectValue
 from podscaler.adapter.server import responses
 from podscaler.adapter.server.request_info import RequestInfo
@@ -52,16 +53,7 @@ class CustomMetricsApi:
 
     def resources(self) -> list[Object]:
         """The metrics for discovery."""
-        return [
-            {
-                "name": f"{metric.resource}/{metric.name}",
-                "singularName": "",
-                "namespaced": metric.resource not in CLUSTER_SCOPED,
-                "kind": LIST_KIND,
-                "verbs": ["get"],
-            }
-            for metric in self._metrics.metrics()
-        ]
+        return [_api_resource(metric) for metric in self._metrics.metrics()]
 
     async def respond(self, request: RequestInfo) -> Object:
         """The MetricValueList of a request. Raises StatusError."""
@@ -83,18 +75,30 @@ class CustomMetricsApi:
         return self._list(attributes.version, metric, selector, values)
 
     def _list(self, version: str, metric: str, selector: Selector, values: Sequence[ObjectValue]) -> Object:
+        """The MetricValueList of these values in a version of the API; `selector` is that of the metric."""
         selector_object = label_selector(selector)
-        item = _item_v1beta1 if version == "v1beta1" else _item_v1beta2
-        items = [item(value, metric, selector_object) for value in values]
+        make_item = _item_v1beta1 if version == "v1beta1" else _item_v1beta2
+        items = [make_item(object_value, metric, selector_object) for object_value in values]
         return {"kind": LIST_KIND, "apiVersion": f"{GROUP}/{version}", "metadata": {}, "items": items}
 
 
-def parse_selector(text: str, error: Any) -> Selector:
-    """The selector in a parameter. Raises the StatusError that `error` makes from the cause."""
+def _api_resource(metric: CustomMetric) -> Object:
+    """The APIResource of a metric: `pods/requests`."""
+    return {
+        "name": f"{metric.resource}/{metric.name}",
+        "singularName": "",
+        "namespaced": metric.resource not in CLUSTER_SCOPED,
+        "kind": LIST_KIND,
+        "verbs": ["get"],
+    }
+
+
+def parse_selector(selector_text: str, make_error: Any) -> Selector:
+    """The selector in a parameter. Raises the StatusError that `make_error` returns for the cause."""
     try:
-        return selectors.parse(text)
+        return selectors.parse(selector_text)
     except SelectorError as cause:
-        raise error(str(cause)) from cause
+        raise make_error(str(cause)) from cause
 
 
 def bad_selector(cause: str) -> StatusError:
@@ -121,39 +125,40 @@ def label_selector(selector: Selector) -> Object | None:
 
 
 def _expression(requirement: Requirement) -> Object:
+    """A requirement as an element of `matchExpressions`. Raises StatusError 500 for an operator that it lacks."""
     if requirement.operator not in _EXPRESSIONS:
         raise _internal(f'"{requirement.operator}" is not supported in label selectors')
     values = {"values": sorted(requirement.values)} if requirement.values else {}
     return {"key": requirement.key, "operator": _EXPRESSIONS[requirement.operator], **values}
 
 
-def _described(value: ObjectValue) -> Mapping[str, str]:
+def _described(object_value: ObjectValue) -> Mapping[str, str]:
     """The reference to the object that a value describes."""
-    namespace_field = {"namespace": value.namespace} if value.namespace else {}
+    namespace_field = {"namespace": object_value.namespace} if object_value.namespace else {}
     return {
-        "kind": value.resource.kind,
+        "kind": object_value.resource.kind,
         **namespace_field,
-        "name": value.name,
-        "apiVersion": value.resource.api_version,
+        "name": object_value.name,
+        "apiVersion": object_value.resource.api_version,
     }
 
 
-def _item_v1beta1(value: ObjectValue, metric: str, selector: Object | None) -> Object:
+def _item_v1beta1(object_value: ObjectValue, metric: str, selector: Object | None) -> Object:
     """An item in v1beta1."""
     return {
-        "describedObject": _described(value),
+        "describedObject": _described(object_value),
         "metricName": metric,
-        "timestamp": rfc3339(value.at_ns),
-        "value": str(value.quantity),
+        "timestamp": rfc3339(object_value.at_ns),
+        "value": str(object_value.quantity),
         "selector": selector,
     }
 
 
-def _item_v1beta2(value: ObjectValue, metric: str, selector: Object | None) -> Object:
+def _item_v1beta2(object_value: ObjectValue, metric: str, selector: Object | None) -> Object:
     """An item in v1beta2."""
     return {
-        "describedObject": _described(value),
+        "describedObject": _described(object_value),
         "metric": {"name": metric, "selector": selector},
-        "timestamp": rfc3339(value.at_ns),
-        "value": str(value.quantity),
+        "timestamp": rfc3339(object_value.at_ns),
+        "value": str(object_value.quantity),
     }

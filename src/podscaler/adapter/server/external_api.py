@@ -50,17 +50,17 @@ class ExternalMetricsApi:
         for provider in self._providers:
             values = await provider.find_values(attributes.namespace, attributes.resource, selector)
             if values is not None:
-                items = [_item(attributes.resource, value) for value in values]
+                items = [_item(attributes.resource, external_value) for external_value in values]
                 return {"kind": LIST_KIND, "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items}
         raise protocols.not_found(attributes.resource, "namespaces" if attributes.namespace == "default" else "")
 
 
-def _item(metric: str, value: ExternalValue) -> Object:
+def _item(metric: str, external_value: ExternalValue) -> Object:
     """An item in v1beta1."""
     return {
         "metricName": metric,
-        "metricLabels": dict(value.labels) or None,
-        "timestamp": rfc3339(value.at_ns),
-        **({} if value.window_s is None else {"window": value.window_s}),
-        "value": str(value.quantity),
+        "metricLabels": dict(external_value.labels) or None,
+        "timestamp": rfc3339(external_value.at_ns),
+        **({} if external_value.window_s is None else {"window": external_value.window_s}),
+        "value": str(external_value.quantity),
     }

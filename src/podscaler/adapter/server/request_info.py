@@ -41,8 +41,8 @@ class RequestInfo:
 def parse(method: str, path: str, query: str) -> RequestInfo:
     """The request of a path (escaped) and a query. Raises StatusError 400 for a path that is no text."""
     parameters: dict[str, str] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        parameters.setdefault(name, value)
+    for name, argument in parse_qsl(query, keep_blank_values=True):
+        parameters.setdefault(name, argument)
     try:
         segments = [unquote(segment, errors="strict") for segment in path.strip("/").split("/")]
     except UnicodeDecodeError as error:
@@ -64,7 +64,6 @@ def _namespace(parts: list[str]) -> tuple[str, list[str]]:
     """The namespace of a resource, and the parts behind it."""
     if parts[0] != "namespaces" or len(parts) < 2:
         return "", parts
-    within = parts[2:]
-    if within and within[0] not in _NAMESPACE_SUBRESOURCES:
-        return parts[1], within
-    return parts[1], parts
+    _, namespace, *parts_within = parts
+    is_namespace_itself = not parts_within or parts_within[0] in _NAMESPACE_SUBRESOURCES
+    return namespace, parts if is_namespace_itself else parts_within

@@ -90,7 +90,7 @@ class ResourceMetricsApi:
         metadata = {"name": meta.name, **({"namespace": meta.namespace} if meta.namespace else {})}
         metadata["creationTimestamp"] = rfc3339(self._clock.now_ns())
         labels = {"labels": meta.labels} if meta.labels else {}
-        item = {
+        fields = {
             "metadata": {**metadata, **labels},
             "timestamp": rfc3339(usage.at_ns),
             "window": duration.text(usage.window_ns),
@@ -99,30 +99,33 @@ class ResourceMetricsApi:
             name: {key: str(amounts[key]) for key in sorted(amounts)} for name, amounts in usage.by_container.items()
         }
         if resource == NODES:
-            return {**item, "usage": next(iter(usage_by_container.values()))}
+            return {**fields, "usage": next(iter(usage_by_container.values()))}
         return {
-            **item,
+            **fields,
             "containers": [{"name": name, "usage": amounts} for name, amounts in usage_by_container.items()],
         }
 
 
-def _fields(text: str) -> Sequence[tuple[str, bool, str]]:
-    """Field, whether it must be equal, and value, of each term. Raises StatusError 400."""
+def _fields(selector_text: str) -> Sequence[tuple[str, bool, str]]:
+    """The terms of a field selector: field, whether it must be equal, and value. Raises StatusError 400."""
     terms: list[tuple[str, bool, str]] = []
-    for term in filter(None, text.split(",")):
+    for term in filter(None, selector_text.split(",")):
         match = _FIELD.fullmatch(term)
         if match is None:
             raise custom_api.bad_selector(f"the field selector {term!r} is not supported")
-        terms.append((match[1].removeprefix("metadata."), match[2] != "!=", match[3]))
+        field_path, operator, field_value = match.groups()
+        terms.append((field_path.removeprefix("metadata."), operator != "!=", field_value))
     return terms
 
 
 def _matches(usage: Usage, fields: Sequence[tuple[str, bool, str]]) -> bool:
+    """Whether a pod or node matches all terms of a field selector, as `_fields` returns them."""
     values = {"name": usage.described.metadata.name, "namespace": usage.described.metadata.namespace}
-    return all((values[name] == value) is is_equal for name, is_equal, value in fields)
+    return all((values[name] == compared) is is_equal for name, is_equal, compared in fields)
 
 
 def _not_found(resource: str, group: str, name: str) -> StatusError:
+    """The error 404 of a node or pod without metrics."""
     resource_text = f"{resource}.{group}" if group else resource
     details = {"name": name, **({"group": group} if group else {}), "kind": resource}
     return StatusError(f'{resource_text} "{name}" not found', code=404, reason="NotFound", details=details)

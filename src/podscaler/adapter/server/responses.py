@@ -21,18 +21,18 @@ _ACCEPTED = frozenset({JSON, "application/*", "*/*", ""})
 def check_accept(accept: str) -> None:
     """Check that a client accepts JSON. Raises StatusError 406."""
     if not any(_accepts_json(clause) for clause in accept.split(",")):
-        text = f"only the following media types are accepted: {JSON}"
-        raise StatusError(text, code=406, reason="NotAcceptable")
+        message = f"only the following media types are accepted: {JSON}"
+        raise StatusError(message, code=406, reason="NotAcceptable")
 
 
 def _accepts_json(media: str) -> bool:
-    name, *parameters = [part.strip() for part in media.split(";")]
-    return name.lower() in _ACCEPTED and not any(part.startswith("as=") for part in parameters)
+    name, *parameters = [parameter.strip() for parameter in media.split(";")]
+    return name.lower() in _ACCEPTED and not any(parameter.startswith("as=") for parameter in parameters)
 
 
-def of_object(value: Mapping[str, Any]) -> web.Response:
-    """200 with an object."""
-    return web.Response(body=msgspec.json.encode(value) + b"\n", content_type=JSON)
+def of_object(json_object: Mapping[str, Any]) -> web.Response:
+    """The response 200 with a JSON-ready object."""
+    return web.Response(body=msgspec.json.encode(json_object) + b"\n", content_type=JSON)
 
 
 def of_error(error: StatusError) -> web.Response:
@@ -53,5 +53,5 @@ def of_access_error(error: AccessError) -> web.Response:
 
 def no_such_path() -> StatusError:
     """404: nothing is served at the path."""
-    text = "the server could not find the requested resource"
-    return StatusError(text, code=404, reason="NotFound", details={})
+    message = "the server could not find the requested resource"
+    return StatusError(message, code=404, reason="NotFound", details={})

@@ -1,6 +1,6 @@
 """Checks single values of custom objects against one node of the schema: type, numbers, texts, lengths, enumerations.
 
-    of_number(5, parse({"type": "integer", "maximum": 3}), "spec.size")      should be less than or equal to 3
+    number_errors(5, parse({"type": "integer", "maximum": 3}), "spec.size")      should be less than or equal to 3
 
 Called by `validation` for every value. Each function returns the field errors about the value at `path`.
 
@@ -22,51 +22,52 @@ _INT64 = (-(2**63), 2**63 - 1)
 _MAX_WHOLE = 2**53 - 1
 """The largest float that counts as an integer."""
 
+_ROUNDING = 1e-9
+"""A quotient this close to a whole number counts as whole."""
 
-def type_of(value: Any) -> tuple[str, str]:
+_LEAST_WITH_EXPONENT = 1e21
+"""Go prints floats from this number on with an exponent."""
+
+
+def type_of(json_value: Any) -> tuple[str, str]:
     """The JSON type of a value, and the format of a number as Go stores it: ("integer", "int64"), ("string", "")."""
-    if value is None:
+    if json_value is None:
         return "null", ""
-    if isinstance(value, bool):
+    if isinstance(json_value, bool):
         return "boolean", ""
-    if isinstance(value, int) and _INT64[0] <= value <= _INT64[1]:
+    if isinstance(json_value, int) and _INT64[0] <= json_value <= _INT64[1]:
         return "integer", "int64"
-    if isinstance(value, int | float):
+    if isinstance(json_value, int | float):
         return "number", "float64"
-    if isinstance(value, str):
+    if isinstance(json_value, str):
         return "string", ""
-    return ("array" if isinstance(value, list) else "object"), ""
+    return ("array" if isinstance(json_value, list) else "object"), ""
 
 
-def of_type(value: Any, schema: Structural, path: str) -> SchemaFindings:
+def type_findings(value: Any, schema: Structural, path: str) -> SchemaFindings:
     """The error of a value that has none of the schema's types."""
-    kind, form = type_of(value)
+    kind, go_format = type_of(value)
     expected_types = ",".join(schema.types)
     if value is None:
-        is_fine = not schema.types or schema.nullable
-        return (
-            SchemaFindings(checks=1)
-            if is_fine
-            else SchemaFindings([schema_errors.wrong_type(path, "null", expected_types, "null")])
-        )
+        if not schema.types or schema.nullable:
+            return SchemaFindings(checks=1)
+        return SchemaFindings([schema_errors.wrong_type(path, "null", expected_types, "null")])
     if not schema.types:
         return SchemaFindings()
     is_whole = kind == "number" and abs(value) <= _MAX_WHOLE and value == int(value) and "integer" in schema.types
     is_number = kind == "integer" and "number" in schema.types
-    is_fine = kind in schema.types or is_whole or is_number
+    is_valid = kind in schema.types or is_whole or is_number
     if schema.format:
-        if kind not in ("string", "array") and not (is_fine or form == schema.format):
-            return SchemaFindings([schema_errors.wrong_type(path, form, schema.format, form)])
+        if kind not in ("string", "array") and not (is_valid or go_format == schema.format):
+            return SchemaFindings([schema_errors.wrong_type(path, go_format, schema.format, go_format)])
         if not {"number", "integer"} & set(schema.types) and kind in ("string", "array"):
             return SchemaFindings(checks=1)
-    return (
-        SchemaFindings(checks=1)
-        if is_fine
-        else SchemaFindings([schema_errors.wrong_type(path, kind, expected_types, kind)])
-    )
+    if is_valid:
+        return SchemaFindings(checks=1)
+    return SchemaFindings([schema_errors.wrong_type(path, kind, expected_types, kind)])
 
 
-def of_text(value: str, limits: ValueConstraints, path: str) -> list[FieldError]:
+def text_errors(value: str, limits: ValueConstraints, path: str) -> list[FieldError]:
     """The error of a text: too long, too short, or without match of the pattern; the first of these."""
     if limits.max_length is not None and len(value) > limits.max_length:
         return [schema_errors.too_long(path, limits.max_length)]
@@ -84,7 +85,7 @@ def _find_mismatch(pattern: str, value: str) -> str:
         return f"{pattern}, but pattern is invalid: {error}"
 
 
-def of_format(value: str, name: str, path: str) -> list[FieldError]:
+def format_errors(value: str, name: str, path: str) -> list[FieldError]:
     """The error of a text that does not have the format `name`."""
     check = string_formats.find_check(name) if name else None
     if check is None or check(value):
@@ -92,42 +93,46 @@ def of_format(value: str, name: str, path: str) -> list[FieldError]:
     return [schema_errors.wrong_type(path, value, name, json.dumps(value, ensure_ascii=False)[1:-1])]
 
 
-def of_number(value: float, schema: Structural, path: str) -> list[FieldError]:
+def number_errors(value: float, schema: Structural, path: str) -> list[FieldError]:
     """The errors of a number: beyond its integer type, no multiple of multipleOf, above maximum, below minimum."""
     limits = schema.limits
-    errors = _out_of_type(value, schema, path)
+    errors = _integer_range_errors(value, schema, path)
     if limits.multiple_of and not _is_multiple(value, limits.multiple_of):
         errors.append(schema_errors.invalid(path, value, f"should be a multiple of {number_text(limits.multiple_of)}"))
-    if limits.maximum is not None and _is_over(value, limits.maximum, exclusive=limits.exclusive_maximum):
-        words = "less than" if limits.exclusive_maximum else "less than or equal to"
-        errors.append(schema_errors.invalid(path, value, f"should be {words} {number_text(limits.maximum)}"))
-    if limits.minimum is not None and _is_over(-value, -limits.minimum, exclusive=limits.exclusive_minimum):
-        words = "greater than" if limits.exclusive_minimum else "greater than or equal to"
-        errors.append(schema_errors.invalid(path, value, f"should be {words} {number_text(limits.minimum)}"))
+    if limits.maximum is not None and _exceeds(value, limits.maximum, exclusive=limits.exclusive_maximum):
+        relation = "less than" if limits.exclusive_maximum else "less than or equal to"
+        errors.append(schema_errors.invalid(path, value, f"should be {relation} {number_text(limits.maximum)}"))
+    if limits.minimum is not None and _exceeds(-value, -limits.minimum, exclusive=limits.exclusive_minimum):
+        relation = "greater than" if limits.exclusive_minimum else "greater than or equal to"
+        errors.append(schema_errors.invalid(path, value, f"should be {relation} {number_text(limits.minimum)}"))
     return errors
 
 
-def of_enum(value: Any, limits: ValueConstraints, path: str) -> list[FieldError]:
+def enum_errors(value: Any, limits: ValueConstraints, path: str) -> list[FieldError]:
     """The error of a value that is not in the enumeration."""
-    if not limits.enum or any(_is_same(value, allowed_value) for allowed_value in limits.enum):
+    if not limits.enum or any(_is_json_equal(value, allowed_value) for allowed_value in limits.enum):
         return []
     return [schema_errors.not_in_enum(path, value, limits.enum)]
 
 
-def of_length(value: list[Any], limits: ValueConstraints, path: str) -> list[FieldError]:
+def length_errors(value: list[Any], limits: ValueConstraints, path: str) -> list[FieldError]:
     """The errors of a list: too few or too many elements, equal elements (uniqueItems)."""
     errors = []
     if limits.min_items is not None and len(value) < limits.min_items:
-        text = f"should have at least {limits.min_items} items"
-        errors.append(schema_errors.invalid(path, len(value), text))
+        message = f"should have at least {limits.min_items} items"
+        errors.append(schema_errors.invalid(path, len(value), message))
     if limits.max_items is not None and len(value) > limits.max_items:
         errors.append(schema_errors.too_many(path, len(value), limits.max_items))
-    if limits.unique_items and any(_is_same(element, other) for i, element in enumerate(value) for other in value[:i]):
+    if limits.unique_items and any(
+        _is_json_equal(element, earlier_element)
+        for index, element in enumerate(value)
+        for earlier_element in value[:index]
+    ):
         errors.append(schema_errors.invalid(path, None, "shouldn't contain duplicates"))
     return errors
 
 
-def of_members(value: dict[str, Any], limits: ValueConstraints, path: str) -> list[FieldError]:
+def member_count_errors(value: dict[str, Any], limits: ValueConstraints, path: str) -> list[FieldError]:
     """The error of an object with too few or too many members; the caller then checks nothing else about it."""
     if limits.min_properties is not None and len(value) < limits.min_properties:
         return [schema_errors.invalid(path, len(value), f"should have at least {limits.min_properties} properties")]
@@ -138,40 +143,41 @@ def of_members(value: dict[str, Any], limits: ValueConstraints, path: str) -> li
 
 def number_text(number: float) -> str:
     """A number as Go's `%v` prints a float64."""
-    if number == int(number) and abs(number) < 1e21:
+    if number == int(number) and abs(number) < _LEAST_WITH_EXPONENT:
         return str(int(number))
     mantissa, _, exponent = repr(float(number)).partition("e")
     return f"{mantissa.removesuffix('.0')}e{int(exponent):+03d}" if exponent else mantissa
 
 
-def _out_of_type(value: float, schema: Structural, path: str) -> list[FieldError]:
+def _integer_range_errors(value: float, schema: Structural, path: str) -> list[FieldError]:
     """An error of an integer beyond its format, as Go's JSON schema validator words it."""
     if schema.types != ("integer",):
         return []
     lowest, highest = _INTEGER_RANGES.get(schema.format, _INT64)
     if lowest <= value <= highest and value == int(value):
         return []
-    form = f"with format {schema.format}" if schema.format else "(default format)"
-    return [schema_errors.without_path(f"Checked value must be of type integer {form} in {path}")]
+    format_text = f"with format {schema.format}" if schema.format else "(default format)"
+    return [schema_errors.without_path(f"Checked value must be of type integer {format_text} in {path}")]
 
 
 def _is_multiple(value: float, factor: float) -> bool:
+    """Whether a value is a multiple of a factor above 0, but for the rounding of floats."""
     if factor <= 0:
         return False
     quotient = value / factor
-    return quotient == int(quotient) or abs(quotient - round(quotient)) < 1e-9
+    return quotient == int(quotient) or abs(quotient - round(quotient)) < _ROUNDING
 
 
-def _is_over(value: float, limit: float, *, exclusive: bool) -> bool:
+def _exceeds(value: float, limit: float, *, exclusive: bool) -> bool:
     return value >= limit if exclusive else value > limit
 
 
-def _is_same(left: Any, right: Any) -> bool:
+def _is_json_equal(left: Any, right: Any) -> bool:
     """Whether two values are equal as JSON: true is not 1."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_is_same(item, right[name]) for name, item in left.items())
+        return left.keys() == right.keys() and all(_is_json_equal(item, right[name]) for name, item in left.items())
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_is_same, left, right))
+        return len(left) == len(right) and all(map(_is_json_equal, left, right))
     return bool(left == right)

@@ -31,18 +31,18 @@ def decoded(value: Any, group: str, schemas: Mapping[str, Structural]) -> Decode
     """
     if not isinstance(value, dict):
         raise DecodeError("json: cannot unmarshal array into Go value of type map[string]interface {}")
-    problems = [f"duplicate field {quoting.quoted(path)}" for path in _repeated(value, "")]
+    problems = [f"duplicate field {quoting.quoted(path)}" for path in _repeated_paths(value, "")]
     plain: Object = json_text.plain(value)
-    metadata, unknown_fields = _metadata(plain.get("metadata") or {}, "metadata")
+    metadata, unknown_fields = _decode_metadata(plain.get("metadata") or {}, "metadata")
     problems += unknown_fields
     api_version = plain.get("apiVersion")
-    of_group = isinstance(api_version, str) and api_version.rpartition("/")[0] == group
-    schema = schemas.get(str(api_version), pruning.NOTHING) if of_group else ANYTHING
+    is_of_group = isinstance(api_version, str) and api_version.rpartition("/")[0] == group
+    schema = schemas.get(str(api_version), pruning.NOTHING) if is_of_group else ANYTHING
     problems += [f"unknown field {quoting.quoted(path)}" for path in pruning.prune(plain, schema)]
     defaulting.drop_nulls(plain, schema)
     problems += decode_embedded_metadata(plain, schema)
-    rest = {name: plain[name] for name in sorted(plain) if name not in META_FIELDS}
-    return Decoded({"metadata": metadata, **rest}, tuple(dict.fromkeys(problems)))
+    other_fields = {name: plain[name] for name in sorted(plain) if name not in META_FIELDS}
+    return Decoded({"metadata": metadata, **other_fields}, tuple(dict.fromkeys(problems)))
 
 
 def decode_embedded_metadata(obj: Object, schema: Structural) -> list[str]:
@@ -50,16 +50,16 @@ def decode_embedded_metadata(obj: Object, schema: Structural) -> list[str]:
     problems: list[str] = []
     for path, embedded in structural.embedded_resources(obj, schema):
         if "metadata" in embedded:
-            below = f"{path}.metadata"
+            metadata_path = f"{path}.metadata"
             try:
-                embedded["metadata"], messages = _metadata(embedded["metadata"], below)
+                embedded["metadata"], messages = _decode_metadata(embedded["metadata"], metadata_path)
             except DecodeError as error:
-                raise DecodeError(str(invalid(below, embedded["metadata"], str(error)))) from None
+                raise DecodeError(str(invalid(metadata_path, embedded["metadata"], str(error)))) from None
             problems += messages
     return problems
 
 
-def _metadata(value: Any, path: str) -> tuple[Object, list[str]]:
+def _decode_metadata(value: Any, path: str) -> tuple[Object, list[str]]:
     """Metadata without unknown fields, and the problems (`unknown field "metadata.x"`)."""
     decoded_metadata = decoding.decode_value(value, OBJECT_META)
     return decoded_metadata.obj, [
@@ -67,19 +67,21 @@ def _metadata(value: Any, path: str) -> tuple[Object, list[str]]:
     ]
 
 
-def _repeated(value: Any, path: str) -> list[str]:
+def _repeated_paths(value: Any, path: str) -> list[str]:
     """The paths of members whose key is repeated."""
     if isinstance(value, list):
         return [
-            repeated_path for index, item in enumerate(value) for repeated_path in _repeated(item, f"{path}[{index}]")
+            repeated_path
+            for index, item in enumerate(value)
+            for repeated_path in _repeated_paths(item, f"{path}[{index}]")
         ]
     if not isinstance(value, dict):
         return []
     repeated_path: list[str] = []
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for name, member in value.pairs if isinstance(value, Repeated) else value.items():
-        below = f"{path}.{name}" if path else name
-        repeated_path += [below] if name in seen else []
-        seen.add(name)
-        repeated_path += _repeated(member, below)
+        member_path = f"{path}.{name}" if path else name
+        repeated_path += [member_path] if name in seen_names else []
+        seen_names.add(name)
+        repeated_path += _repeated_paths(member, member_path)
     return repeated_path

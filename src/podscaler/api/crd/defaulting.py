@@ -39,12 +39,12 @@ def set_defaults(value: Any, schema: Structural) -> None:
         for name, item in value.items():
             member_schema = schema.member(name)
             if member_schema is not None:
-                value[name] = _filled(item, member_schema)
+                value[name] = _fill_defaults(item, member_schema)
     elif isinstance(value, list) and schema.items is not None:
-        value[:] = [_filled(item, schema.items) for item in value]
+        value[:] = [_fill_defaults(item, schema.items) for item in value]
 
 
-def _filled(value: Any, schema: Structural) -> Any:
+def _fill_defaults(value: Any, schema: Structural) -> Any:
     """The value, or the default in place of a null; with defaults below it."""
     if schema.default is not ABSENT and _is_unwanted_null(value, schema):
         value = semantics.copied(schema.default)

@@ -3,8 +3,8 @@
     values_at(obj, ".spec.replicas")                                        [3]
     values_at(obj, '.status.conditions[?(@.type=="Ready")].status')         ["True"]
 
-Called by `columns` and `records`. A path is parsed to steps, each a function from a value to the values that it
-selects.
+Called by `printer_columns` and `records`. A path is parsed to steps, each a function from a value to the values that it
+selects. A new form of step: its pattern, its function, and its case in `_parse_bracket` or `_parse_step`.
 
 Supported: names (with `\\.` for a dot), `['name']`, `[0]`, `[-1]`, `[1:3]`, `[*]`, `..name`, and filters that compare
 something below `@` with a literal. Source: the documentation of kubectl's JSONPath.
@@ -30,7 +30,7 @@ _NAME_STEP = re.compile(r"(?:\\.|[^.\[\]\\])+", re.DOTALL)
 _QUOTED_NAME = re.compile(r"\[\s*(?:'((?:\\.|[^'\\])*)'|\"((?:\\.|[^\"\\])*)\")\s*\]", re.DOTALL)
 _INDEX = re.compile(r"\[\s*(-?\d+)\s*\]")
 _SLICE = re.compile(r"\[\s*(-?\d*)\s*:\s*(-?\d*)\s*(?::\s*(-?\d+)\s*)?\]")
-_EVERY = re.compile(r"\[\s*\*\s*\]")
+_WILDCARD = re.compile(r"\[\s*\*\s*\]")
 _FILTER = re.compile(
     r"\[\s*\?\(\s*@(?P<path>[^=!<>\s]*?)\s*(?:(?P<operator>==|!=|<=|>=|<|>)\s*(?P<literal>.*?)\s*)?\)\s*\]"
 )
@@ -46,12 +46,12 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 @lru_cache(maxsize=4096)
-def parse(text: str) -> tuple[Step, ...]:
+def parse(path: str) -> tuple[Step, ...]:
     """The steps of a path, with or without its leading dot. Raises PathError."""
     steps: list[Step] = []
-    rest = text
-    while rest:
-        step, rest = _parse_step(rest, text)
+    remaining_path = path
+    while remaining_path:
+        step, remaining_path = _parse_step(remaining_path, path)
         steps.append(step)
     return tuple(steps)
 
@@ -62,50 +62,59 @@ def values_at(obj: Any, path: str) -> list[Any]:
 
 
 def _values_of_steps(value: Any, steps: tuple[Step, ...]) -> list[Any]:
+    """The values that remain after each step was applied to all values of the step before."""
     values = [value]
     for step in steps:
-        values = [below for each in values for below in step(each)]
+        values = [child_value for parent_value in values for child_value in step(parent_value)]
     return values
 
 
-def _parse_step(rest: str, text: str) -> tuple[Step, str]:
-    """The first step of `rest`, and what follows it: `.name`, `..name` or `[...]`."""
-    if rest.startswith("["):
-        return _parse_bracket(rest, text)
-    if rest.startswith(".."):
-        match = _NAME_STEP.match(rest, 2)
+def _parse_step(remaining_path: str, path: str) -> tuple[Step, str]:
+    """The first step of the remaining path (`.name`, `..name` or `[...]`), and the path after it.
+
+    Args:
+        path: the whole path, for messages.
+    """
+    if remaining_path.startswith("["):
+        return _parse_bracket(remaining_path, path)
+    if remaining_path.startswith(".."):
+        match = _NAME_STEP.match(remaining_path, 2)
         if match is None:
-            raise PathError(f"{text}: a name must follow ..")
-        return _recursive(_unescaped(match[0])), rest[match.end() :]
-    if rest.startswith(".["):
-        return _parse_bracket(rest[1:], text)
-    match = _NAME_STEP.match(rest, 1 if rest.startswith(".") else 0)
+            raise PathError(f"{path}: a name must follow ..")
+        return _recursive_step(_unescape(match[0])), remaining_path[match.end() :]
+    if remaining_path.startswith(".["):
+        return _parse_bracket(remaining_path[1:], path)
+    match = _NAME_STEP.match(remaining_path, 1 if remaining_path.startswith(".") else 0)
     if match is None:
-        raise PathError(f"{text}: a name must follow .")
-    name = _unescaped(match[0])
-    return (_every if name == "*" else _member(name)), rest[match.end() :]
+        raise PathError(f"{path}: a name must follow .")
+    name = _unescape(match[0])
+    return (_every_step if name == "*" else _member_step(name)), remaining_path[match.end() :]
 
 
-def _parse_bracket(rest: str, text: str) -> tuple[Step, str]:
-    """The first step of `rest`, `['name']`, `[0]`, `[*]`, `[1:3]` or `[?(...)]`, and what follows it."""
-    if match := _QUOTED_NAME.match(rest):
-        return _member(_unescaped(match[1] if match[1] is not None else match[2])), rest[match.end() :]
-    if match := _INDEX.match(rest):
-        return _element(int(match[1])), rest[match.end() :]
-    if match := _EVERY.match(rest):
-        return _every, rest[match.end() :]
-    if match := _SLICE.match(rest):
-        return _slice(*(int(part) if part else None for part in match.groups())), rest[match.end() :]
-    if match := _FILTER.match(rest):
-        return _filter(match["path"], match["operator"] or "", match["literal"] or ""), rest[match.end() :]
-    raise PathError(f"{text}: {rest} cannot be understood")
+def _parse_bracket(remaining_path: str, path: str) -> tuple[Step, str]:
+    """The first step of the remaining path (`['name']`, `[0]`, `[*]`, `[1:3]`, `[?(...)]`), and the path after it."""
+    if match := _QUOTED_NAME.match(remaining_path):
+        return _member_step(_unescape(match[1] if match[1] is not None else match[2])), remaining_path[match.end() :]
+    if match := _INDEX.match(remaining_path):
+        return _element_step(int(match[1])), remaining_path[match.end() :]
+    if match := _WILDCARD.match(remaining_path):
+        return _every_step, remaining_path[match.end() :]
+    if match := _SLICE.match(remaining_path):
+        return _slice_step(*(int(bound) if bound else None for bound in match.groups())), remaining_path[match.end() :]
+    if match := _FILTER.match(remaining_path):
+        return _filter_step(match["path"], match["operator"] or "", match["literal"] or ""), remaining_path[
+            match.end() :
+        ]
+    raise PathError(f"{path}: {remaining_path} cannot be understood")
 
 
-def _unescaped(name: str) -> str:
+def _unescape(name: str) -> str:
     return re.sub(r"\\(.)", r"\1", name)
 
 
-def _member(name: str) -> Step:
+def _member_step(name: str) -> Step:
+    """Selects the member of that name of an object."""
+
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, dict) and name in value:
             yield value[name]
@@ -113,14 +122,17 @@ def _member(name: str) -> Step:
     return step
 
 
-def _every(value: Any) -> Iterator[Any]:
+def _every_step(value: Any) -> Iterator[Any]:
+    """Selects all elements of a list, or all members of an object in the order of their names."""
     if isinstance(value, dict):
         yield from (value[name] for name in sorted(value))
     elif isinstance(value, list):
         yield from value
 
 
-def _element(index: int) -> Step:
+def _element_step(index: int) -> Step:
+    """Selects one element of a list; a negative index counts from the end."""
+
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, list) and -len(value) <= index < len(value):
             yield value[index]
@@ -128,15 +140,17 @@ def _element(index: int) -> Step:
     return step
 
 
-def _slice(first: int | None = None, end: int | None = None, every: int | None = None) -> Step:
+def _slice_step(start: int | None = None, end: int | None = None, stride: int | None = None) -> Step:
+    """Selects elements of a list, as Python's slices do; a stride of 0 selects none."""
+
     def step(value: Any) -> Iterator[Any]:
-        if isinstance(value, list) and every != 0:
-            yield from value[first:end:every]
+        if isinstance(value, list) and stride != 0:
+            yield from value[start:end:stride]
 
     return step
 
 
-def _recursive(name: str) -> Step:
+def _recursive_step(name: str) -> Step:
     """A step to all fields of a name, at any depth."""
 
     def step(value: Any) -> Iterator[Any]:
@@ -152,17 +166,18 @@ def _recursive(name: str) -> Step:
     return step
 
 
-def _filter(path: str, comparison: str, literal: str) -> Step:
+def _filter_step(path: str, comparison: str, literal: str) -> Step:
     """A step to the list elements that have a value at `path`, compared with the literal if there is one."""
-    below = parse(path)
-    expected = _literal(literal) if comparison else None
+    steps = parse(path)
+    literal_value = _parse_literal(literal) if comparison else None
 
     def is_met(item: Any) -> bool:
-        values = _values_of_steps(item, below)
+        """Whether a list element has a value at the path that fits the literal."""
+        values = _values_of_steps(item, steps)
         if not comparison:
             return bool(values)
         try:
-            return any(_COMPARISONS[comparison](value, expected) for value in values)
+            return any(_COMPARISONS[comparison](value, literal_value) for value in values)
         except TypeError:
             return False
 
@@ -173,10 +188,11 @@ def _filter(path: str, comparison: str, literal: str) -> Step:
     return step
 
 
-def _literal(text: str) -> Any:
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
-        return _unescaped(text[1:-1])
+def _parse_literal(literal: str) -> Any:
+    """The value of a literal of a filter: a quoted text, or JSON. Raises PathError."""
+    if len(literal) > 1 and literal[0] == literal[-1] and literal[0] in "'\"":
+        return _unescape(literal[1:-1])
     try:
-        return json.loads(text)
+        return json.loads(literal)
     except ValueError:
-        raise PathError(f"{text} is no literal") from None
+        raise PathError(f"{literal} is no literal") from None

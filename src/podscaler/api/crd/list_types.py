@@ -21,29 +21,30 @@ def field_errors(value: Any, schema: Structural | None, path: str = "") -> list[
         return []
     errors: list[FieldError] = []
     if isinstance(value, list):
-        errors = _repeated(value, schema, path)
+        errors = _repeated_element_errors(value, schema, path)
         for index, item in enumerate(value):
             errors += field_errors(item, schema.items, f"{path}[{index}]")
     elif isinstance(value, dict):
         for name, member in value.items():
             is_known = name in schema.properties
-            below = (f"{path}.{name}" if path else name) if is_known else f"{path}[{name}]"
-            errors += field_errors(member, schema.member(name), below)
+            dotted_path = f"{path}.{name}" if path else name
+            member_path = dotted_path if is_known else f"{path}[{name}]"
+            errors += field_errors(member, schema.member(name), member_path)
     return errors
 
 
-def _repeated(value: list[Any], schema: Structural, path: str) -> list[FieldError]:
+def _repeated_element_errors(value: list[Any], schema: Structural, path: str) -> list[FieldError]:
     """Errors of elements that are there more than once, one error for each."""
     if schema.list_type not in ("set", "map"):
         return []
     counts: dict[bytes, int] = {}
     errors = []
     for index, item in enumerate(value):
-        printed_key = key_of(item, schema) if schema.list_type == "map" else item
-        key = json_text.encode(msgspec.to_builtins(printed_key, order="sorted"))
+        shown_key = key_of(item, schema) if schema.list_type == "map" else item
+        key = json_text.encode(msgspec.to_builtins(shown_key, order="sorted"))
         counts[key] = counts.get(key, 0) + 1
         if counts[key] == 2:
-            errors.append(duplicate(f"{path}[{index}]", printed_key))
+            errors.append(duplicate(f"{path}[{index}]", shown_key))
     return errors
 
 
@@ -57,9 +58,9 @@ def is_same(new: Any, old: Any, schema: Structural | None) -> bool:
         if len(new) != len(old):
             return False
         if schema is None or schema.list_type != "map":
-            return all(is_same(item, before, None) for item, before in zip(new, old, strict=True))
-        known = {identity(item, schema): item for item in old}
-        return all(is_same(item, known.get(identity(item, schema), ABSENT), schema.items) for item in new)
+            return all(is_same(item, old_item, None) for item, old_item in zip(new, old, strict=True))
+        old_items = {identity(item, schema): item for item in old}
+        return all(is_same(item, old_items.get(identity(item, schema), ABSENT), schema.items) for item in new)
     return type(new) is type(old) and bool(new == old)
 
 
@@ -72,10 +73,10 @@ def key_of(item: Any, schema: Structural) -> dict[str, Any]:
     """The keys of an element of a `map` list with their values or defaults; keys without either are left out."""
     if not isinstance(item, dict):
         return {}
-    key = {}
+    key_values = {}
     for name in schema.list_map_keys:
         member = schema.items.properties.get(name) if schema.items else None
         key_value = item.get(name, member.default if member is not None else ABSENT)
         if key_value is not ABSENT:
-            key[name] = key_value
-    return key
+            key_values[name] = key_value
+    return key_values

@@ -33,60 +33,66 @@ def components(schema: Schema, gvk: Mapping[str, str], *, plural: str, list_kind
         plural: of the resource.
         list_kind: of its lists.
     """
-    schema_name = openapi_schemas.name(message(gvk["group"], gvk["version"], gvk["kind"]))
-    published = _published(schema)
+    schema_name, list_name = (
+        openapi_schemas.name(message(gvk["group"], gvk["version"], kind)) for kind in (gvk["kind"], list_kind)
+    )
+    published = _publish_schema(schema)
     properties = {**(published.get("properties") or {}), **_object_properties()}
     return {
-        schema_name: published | {"properties": _by_name(properties), "x-kubernetes-group-version-kind": [dict(gvk)]},
-        f"{schema_name}List": _list(schema_name, dict(gvk), plural=plural, list_kind=list_kind),
+        schema_name: published
+        | {"properties": _sort_by_name(properties), "x-kubernetes-group-version-kind": [dict(gvk)]},
+        list_name: _list_schema(schema_name, dict(gvk), plural=plural, list_kind=list_kind),
     }
 
 
-def _published(schema: Schema) -> Json:
+def _publish_schema(schema: Schema) -> Json:
     """A schema with what its extensions imply: the fields of embedded objects, the types of int-or-string."""
     published: Json = dict(schema)
     if isinstance(schema.get("properties"), dict):
-        published["properties"] = {name: _published(each) for name, each in schema["properties"].items()}
+        published["properties"] = {
+            name: _publish_schema(property_schema) for name, property_schema in schema["properties"].items()
+        }
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
-            published[key] = _published(schema[key])
+            published[key] = _publish_schema(schema[key])
     if schema.get("x-kubernetes-int-or-string") and not schema.get("anyOf"):
         published["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if schema.get("x-kubernetes-embedded-resource"):
-        published["properties"] = _by_name({**published.get("properties", {}), **_object_properties()})
+        published["properties"] = _sort_by_name({**published.get("properties", {}), **_object_properties()})
         required = schema.get("required") or []
         published["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
     return published
 
 
 def _object_properties() -> Json:
-    return _common("meta/v1.ObjectMeta", "Standard object's metadata.")
+    return _common_properties("meta/v1.ObjectMeta", "Standard object's metadata.")
 
 
-def _by_name(properties: Json) -> Json:
+def _sort_by_name(properties: Json) -> Json:
     return dict(sorted(properties.items()))
 
 
-def _common(metadata: str, described: str) -> Json:
+def _common_properties(metadata_message: str, metadata_description: str) -> Json:
+    """The properties apiVersion, kind and metadata, whose schema is that of a message."""
     return {
         "apiVersion": {"description": _API_VERSION, "type": "string"},
         "kind": {"description": _KIND, "type": "string"},
-        "metadata": {"description": described, "allOf": [openapi_schemas.reference(metadata)]},
+        "metadata": {"description": metadata_description, "allOf": [openapi_schemas.reference(metadata_message)]},
     }
 
 
-def _list(schema_name: str, gvk: Json, *, plural: str, list_kind: str) -> Json:
+def _list_schema(schema_name: str, gvk: Json, *, plural: str, list_kind: str) -> Json:
     """The schema of the list of a kind."""
     items = {
         "description": f"List of {plural}.",
         "type": "array",
         "items": {"$ref": f"#/components/schemas/{schema_name}"},
     }
-    properties = {"items": items, **_common("meta/v1.ListMeta", "Standard list metadata.")}
+    properties = {"items": items, **_common_properties("meta/v1.ListMeta", "Standard list metadata.")}
     return {
         "description": f"{list_kind} is a list of {gvk['kind']}",
         "type": "object",
         "required": ["items"],
-        "properties": _by_name(properties),
+        "properties": _sort_by_name(properties),
         "x-kubernetes-group-version-kind": [{**gvk, "kind": list_kind}],
     }

@@ -44,11 +44,11 @@ def _prune_members(value: Object, schema: Structural, path: str, pruned_paths: l
     for name in list(value):
         if schema.is_embedded and name in META_FIELDS:
             continue
-        below = f"{path}.{name}" if path else name
+        member_path = f"{path}.{name}" if path else name
         if name in schema.properties:
-            _prune_value(value[name], schema.properties[name], below, pruned_paths)
+            _prune_value(value[name], schema.properties[name], member_path, pruned_paths)
         elif schema.allows_additional:
-            _prune_value(value[name], schema.additional, below, pruned_paths)
+            _prune_value(value[name], schema.additional, member_path, pruned_paths)
         elif not schema.preserves_unknown:
-            pruned_paths.append(below)
+            pruned_paths.append(member_path)
             del value[name]

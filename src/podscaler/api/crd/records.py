@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from podscaler.api.crd import (
-    columns,
     decoding,
     defaulting,
     json_path,
     list_types,
     openapi,
+    printer_columns,
     pruning,
     scale,
     structural,
@@ -68,11 +68,11 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Definition:
-    """One version of a definition.
+class _DefinitionVersion:
+    """One version of a definition, with the schemas of all versions.
 
     Attributes:
-        crd: the definition.
+        crd: the CustomResourceDefinition as its JSON object.
         version: the entry of its `spec.versions`.
         schemas: the parsed schemas of all versions of the definition, by apiVersion.
         rules: the CEL rules of the version's schema; None without rules.
@@ -141,22 +141,25 @@ def of(crd: Object) -> Records:
     """The records of a definition whose names were accepted."""
     versions, group = crd["spec"]["versions"], crd["spec"]["group"]
     schemas = {f"{group}/{version['name']}": structural.parse(schema_of(version)) for version in versions}
-    stored_version = _definition(crd, next(version for version in versions if version.get("storage")), schemas)
-    storage_record = _record(stored_version, stored_version)
-    other_versions = [
+    stored_version = _definition_version(crd, next(version for version in versions if version.get("storage")), schemas)
+    storage_record = _make_resource(stored_version, stored_version)
+    other_served_versions = [
         version for version in versions if version.get("served") and version["name"] != stored_version.version["name"]
     ]
-    faces = tuple(_record(_definition(crd, version, schemas), stored_version) for version in other_versions)
+    faces = tuple(
+        _make_resource(_definition_version(crd, version, schemas), stored_version) for version in other_served_versions
+    )
     return Records(storage_record, faces, bool(stored_version.version.get("served")))
 
 
-def _definition(crd: Object, version: Object, schemas: Mapping[str, Structural]) -> _Definition:
+def _definition_version(crd: Object, version: Object, schemas: Mapping[str, Structural]) -> _DefinitionVersion:
+    """The version with its rules, which need CEL; without rules CEL is not imported."""
     schema = schemas[f"{crd['spec']['group']}/{version['name']}"]
     if not structural.has_rules(schema):
-        return _Definition(crd, version, schemas, None)
+        return _DefinitionVersion(crd, version, schemas, None)
     from podscaler.api.crd import rules
 
-    return _Definition(crd, version, schemas, rules.RuleSet(schema))
+    return _DefinitionVersion(crd, version, schemas, rules.RuleSet(schema))
 
 
 def schema_of(version: Object) -> Object:
@@ -166,28 +169,29 @@ def schema_of(version: Object) -> Object:
     return schema
 
 
-def _record(definition: _Definition, stored_version: _Definition) -> Resource:
-    """Resource definition of the version `definition`."""
-    names, name = definition.names, definition.version["name"]
-    is_face = name != stored_version.version["name"]
-    as_served = partial(_from_storage, definition)
+def _make_resource(definition: _DefinitionVersion, stored_version: _DefinitionVersion) -> Resource:
+    """The record of one version, whose objects are stored in the form of `stored_version`."""
+    names, version_name = definition.names, definition.version["name"]
+    is_face = version_name != stored_version.version["name"]
+    convert_from_storage = partial(_from_storage, definition)
     return Resource(
         group=definition.group,
         plural=names["plural"],
         singular=names.get("singular", ""),
         kind=names["kind"],
-        versions=(_version(definition),),
+        list_kind=names.get("listKind", ""),
+        versions=(_make_version(definition),),
         storage_version=stored_version.version["name"],
-        printer=columns.printer(definition.version.get("additionalPrinterColumns") or (), as_served),
+        printer=printer_columns.printer(definition.version.get("additionalPrinterColumns") or (), convert_from_storage),
         namespaced=definition.crd["spec"]["scope"] == "Namespaced",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        strategy=_strategy(definition, stored_version),
+        strategy=_make_strategy(definition, stored_version),
         has_status=definition.has_status,
         scale=scale.mapping(definition.scale) if definition.scale is not None else None,
         fields=selectable_fields(definition.version.get("selectableFields") or ()),
         stored_as=storage_key(definition.crd) if is_face else "",
-        face=name if is_face else "",
+        face=version_name if is_face else "",
         is_custom=True,
     )
 
@@ -201,19 +205,20 @@ def selectable_fields(definitions: Sequence[Object]) -> Callable[[Object], Mappi
     paths = {definition["jsonPath"].removeprefix("."): definition["jsonPath"] for definition in definitions}
 
     def read(obj: Object) -> Mapping[str, str]:
-        return {name: _field_text(json_path.values_at(obj, path)) for name, path in paths.items()}
+        return {name: _selectable_text(json_path.values_at(obj, path)) for name, path in paths.items()}
 
     return read
 
 
-def _field_text(values: list[Any]) -> str:
+def _selectable_text(values: list[Any]) -> str:
+    """The text of the first value of a field; empty if there is none, or it is null, an object or a list."""
     if not values or values[0] is None or isinstance(values[0], dict | list):
         return ""
-    first = values[0]
-    return str(first).lower() if isinstance(first, bool) else str(first)
+    first_value = values[0]
+    return str(first_value).lower() if isinstance(first_value, bool) else str(first_value)
 
 
-def _version(definition: _Definition) -> Version:
+def _make_version(definition: _DefinitionVersion) -> Version:
     """One version of a custom kind."""
     return Version(
         definition.version["name"],
@@ -223,13 +228,14 @@ def _version(definition: _Definition) -> Version:
         from_storage=partial(_from_storage, definition),
         deprecation=deprecation(definition.crd, definition.version),
         decode=lambda value: decoding.decoded(value, definition.group, definition.schemas),
-        openapi=partial(_components, definition),
+        openapi=partial(_openapi_components, definition),
         fields_type=structural_types.of_kind(definition.schema.source),
         find_missing=partial(_find_missing, definition) if definition.webhook else None,
     )
 
 
-def _components(definition: _Definition) -> dict[str, Object]:
+def _openapi_components(definition: _DefinitionVersion) -> dict[str, Object]:
+    """The OpenAPI schemas of the kind and of its list, by name."""
     gvk = {"group": definition.group, "version": definition.version["name"], "kind": definition.kind}
     list_kind = definition.names.get("listKind") or f"{definition.kind}List"
     return openapi.components(definition.schema.source, gvk, plural=definition.names["plural"], list_kind=list_kind)
@@ -243,37 +249,43 @@ def deprecation(crd: Object, version: Object) -> str:
     if stated_warning is not None:
         return stated_warning
     group, kind, name = crd["spec"]["group"], crd["spec"]["names"]["kind"], version["name"]
-    text = f"{group}/{name} {kind} is deprecated"
-    usable = [one["name"] for one in crd["spec"]["versions"] if one.get("served") and not one.get("deprecated")]
-    newer = sorted((one for one in usable if sort_key(one) < sort_key(name)), key=sort_key)
-    return f"{text}; use {group}/{newer[0]} {kind}" if newer else text
+    deprecation_text = f"{group}/{name} {kind} is deprecated"
+    usable_names = [
+        other_version["name"]
+        for other_version in crd["spec"]["versions"]
+        if other_version.get("served") and not other_version.get("deprecated")
+    ]
+    recommended_name = min(usable_names, key=sort_key, default=name)
+    if sort_key(recommended_name) >= sort_key(name):
+        return deprecation_text
+    return f"{deprecation_text}; use {group}/{recommended_name} {kind}"
 
 
-def _check_type(definition: _Definition, obj: Object) -> Object:
+def _check_type(definition: _DefinitionVersion, custom_object: Object) -> Object:
     """The object. Raises StatusError 422 unless it has the kind and apiVersion of the version."""
     errors = []
-    kind, api_version = obj.get("kind", ""), obj.get("apiVersion", "")
+    kind, api_version = custom_object.get("kind", ""), custom_object.get("apiVersion", "")
     if kind != definition.kind:
         errors.append(invalid("kind", kind, f"must be {definition.kind}"))
     if api_version != definition.api_version:
         errors.append(invalid("apiVersion", api_version, f"must be {definition.api_version}"))
     if errors:
-        name = (obj.get("metadata") or {}).get("name", "")
+        name = (custom_object.get("metadata") or {}).get("name", "")
         raise invalid_object(group=api_version.rpartition("/")[0], kind=kind, name=name, errors=errors)
-    return obj
+    return custom_object
 
 
-def _from_storage(definition: _Definition, obj: Object) -> Object:
+def _from_storage(definition: _DefinitionVersion, obj: Object) -> Object:
     """Convert an object of any version, in place. Raises ConversionNeeded."""
     if definition.webhook is None or obj.get("apiVersion", definition.api_version) == definition.api_version:
-        return _read(definition, obj)
-    _complete(definition, obj)
+        return _convert_by_version_name(definition, obj)
+    _prune_and_default(definition, obj)
     _convert(definition, obj)
     pruning.prune(obj, definition.schema)
     return obj
 
 
-def _convert(definition: _Definition, obj: Object) -> None:
+def _convert(definition: _DefinitionVersion, obj: Object) -> None:
     """Convert an object of any version, in place, by a webhook. Raises ConversionNeeded."""
     if not obj.keys() - {"apiVersion", "kind"}:  # kube-apiserver does not send empty objects
         obj["apiVersion"] = definition.api_version
@@ -286,14 +298,14 @@ def _convert(definition: _Definition, obj: Object) -> None:
     obj.setdefault("kind", definition.kind)
 
 
-def _find_missing(definition: _Definition, objects: Iterable[Object]) -> Exception | None:
+def _find_missing(definition: _DefinitionVersion, objects: Iterable[Object]) -> Exception | None:
     """The ConversionNeeded to raise before `_from_storage` can convert all objects, which are changed in place."""
     assert definition.webhook is not None, "only webhooks have to be called"
-    completed = [_complete(definition, obj) for obj in objects]
+    completed = [_prune_and_default(definition, obj) for obj in objects]
     return webhook_conversion.find_missing(definition.webhook, completed, definition.api_version)
 
 
-def _complete(definition: _Definition, obj: Object) -> Object:
+def _prune_and_default(definition: _DefinitionVersion, obj: Object) -> Object:
     """Prune and default an object, in place, by the present schema of its version."""
     schema_of_version = definition.schemas.get(obj.get("apiVersion", ""), definition.schema)
     pruning.prune(obj, schema_of_version)
@@ -302,17 +314,17 @@ def _complete(definition: _Definition, obj: Object) -> Object:
     return obj
 
 
-def _read(definition: _Definition, obj: Object) -> Object:
+def _convert_by_version_name(definition: _DefinitionVersion, obj: Object) -> Object:
     """Convert a stored object to the version, in place: the present schemas apply to objects of older ones, too."""
-    version = _complete(definition, obj).get("apiVersion", "")
+    version = _prune_and_default(definition, obj).get("apiVersion", "")
     if version in definition.schemas and version != definition.api_version:  # removes defaults of the stored version
         pruning.prune(obj, definition.schema)
     obj["apiVersion"] = definition.api_version
     return obj
 
 
-def _strategy(definition: _Definition, stored_version: _Definition) -> Strategy:
-    """The hooks of the writes of a custom kind."""
+def _make_strategy(definition: _DefinitionVersion, stored_version: _DefinitionVersion) -> Strategy:
+    """The hooks of the writes of a custom kind. A new hook: a field of `Strategy`, and its function here."""
     return Strategy(
         prepare_create=partial(_prepare_create, definition),
         prepare_update=partial(_prepare_update, definition),
@@ -320,7 +332,7 @@ def _strategy(definition: _Definition, stored_version: _Definition) -> Strategy:
         validate=partial(_field_errors, definition),
         validate_status=partial(_status_errors, definition),
         has_generation=True,
-        spec_of=partial(_content, definition),
+        spec_of=partial(_generation_content, definition),
         stored_form=partial(_stored_form, stored_version),
         convert=partial(_convert, definition) if definition.webhook else None,
         allows_bare_finalizers=True,
@@ -329,43 +341,44 @@ def _strategy(definition: _Definition, stored_version: _Definition) -> Strategy:
     )
 
 
-def _prepare_create(definition: _Definition, new: Object) -> None:
+def _prepare_create(definition: _DefinitionVersion, new: Object) -> None:
     """Raises StatusError 403 while the definition is being deleted."""
     if "deletionTimestamp" in definition.crd["metadata"]:
         name, group, plural = new["metadata"].get("name", ""), definition.group, definition.names["plural"]
-        why = "create not allowed while custom resource definition is terminating"
-        text = f'{plural}.{group} "{name}" is forbidden: {why}'
+        reason = "create not allowed while custom resource definition is terminating"
+        message = f'{plural}.{group} "{name}" is forbidden: {reason}'
         details = {"name": name, "group": group, "kind": plural}
-        raise StatusError(text, code=403, reason="Forbidden", details=details)
+        raise StatusError(message, code=403, reason="Forbidden", details=details)
     if definition.has_status:
         new.pop("status", None)
 
 
-def _prepare_update(definition: _Definition, new: Object, old: Object) -> None:
+def _prepare_update(definition: _DefinitionVersion, new: Object, old: Object) -> None:
     if definition.has_status:
         status_subresource.keep_status(new, old)
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
     """Everything but the status keeps its stored value, metadata included."""
-    status = {"status": new["status"]} if "status" in new else {}
-    version = new["metadata"].get("resourceVersion", "")
+    new_status = {"status": new["status"]} if "status" in new else {}
+    resource_version = new["metadata"].get("resourceVersion", "")
     new.clear()
     new.update(semantics.copied(old))
     new.pop("status", None)
-    new.update(status)
-    if version:
-        new["metadata"]["resourceVersion"] = version
+    new.update(new_status)
+    if resource_version:
+        new["metadata"]["resourceVersion"] = resource_version
 
 
-def _content(definition: _Definition, obj: Object) -> bytes:
+def _generation_content(definition: _DefinitionVersion, obj: Object) -> bytes:
     """The part of an object whose changes increase metadata.generation: all but metadata and a status subresource."""
-    content = _read(definition, semantics.copied({**obj, "metadata": {}}))
+    content = _convert_by_version_name(definition, semantics.copied({**obj, "metadata": {}}))
     other_fields = META_FIELDS | ({"status"} if definition.has_status else set())
     return msgspec.json.encode({name: content[name] for name in content if name not in other_fields}, order="sorted")
 
 
-def _field_errors(definition: _Definition, new: Object, old: Object | None) -> list[FieldError]:
+def _field_errors(definition: _DefinitionVersion, new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of a whole object; `old` is the stored one, None for a new object."""
     errors = _schema_errors(definition, new, old)
     if definition.scale is not None:
         errors += scale.spec_errors(new, definition.scale) + scale.status_errors(new, definition.scale)
@@ -373,21 +386,22 @@ def _field_errors(definition: _Definition, new: Object, old: Object | None) -> l
     return _with_rule_errors(definition, new, old, errors)
 
 
-def _status_errors(definition: _Definition, new: Object, old: Object | None) -> list[FieldError]:
+def _status_errors(definition: _DefinitionVersion, new: Object, old: Object | None) -> list[FieldError]:
+    """The field errors of an object whose status is written."""
     errors = _schema_errors(definition, new, old)
     if definition.scale is not None:
         errors += scale.status_errors(new, definition.scale)
     return _with_rule_errors(definition, new, old, errors)
 
 
-def _schema_errors(definition: _Definition, new: Object, old: Object | None) -> list[FieldError]:
+def _schema_errors(definition: _DefinitionVersion, new: Object, old: Object | None) -> list[FieldError]:
     return validation.field_errors(
-        _typed(definition, new), None if old is None else _typed(definition, old), definition.schema
+        _with_type(definition, new), None if old is None else _with_type(definition, old), definition.schema
     )
 
 
 def _with_rule_errors(
-    definition: _Definition, new: Object, old: Object | None, errors: list[FieldError]
+    definition: _DefinitionVersion, new: Object, old: Object | None, errors: list[FieldError]
 ) -> list[FieldError]:
     """`errors` with the errors of list types, and of CEL rules unless an error in `errors` blocks them."""
     if old is None or not list_types.field_errors(old, definition.schema):
@@ -396,8 +410,8 @@ def _with_rule_errors(
         return errors
     if any(error.reason in _BLOCKING_REASONS for error in errors):
         return [*errors, invalid("<nil>", None, _RULES_NOT_CHECKED)]
-    before = ABSENT if old is None else _typed(definition, old)
-    return errors + definition.rules.evaluate(_typed(definition, new), before).errors
+    old_object = ABSENT if old is None else _with_type(definition, old)
+    return errors + definition.rules.evaluate(_with_type(definition, new), old_object).errors
 
 
 _BLOCKING_REASONS = frozenset(
@@ -409,12 +423,12 @@ _RULES_NOT_CHECKED = (
 )
 
 
-def _typed(definition: _Definition, obj: Object) -> Object:
+def _with_type(definition: _DefinitionVersion, obj: Object) -> Object:
     """The object with its version's apiVersion and kind, which a schema may restrict."""
     return {**obj, "apiVersion": definition.api_version, "kind": definition.kind}
 
 
-def _stored_form(stored_version: _Definition, obj: Object) -> Object:
+def _stored_form(stored_version: _DefinitionVersion, obj: Object) -> Object:
     """The object as it is stored, changed in place: pruned by the storage version's schema, as in kube-apiserver.
 
     Raises ConversionNeeded.
@@ -426,20 +440,20 @@ def _stored_form(stored_version: _Definition, obj: Object) -> Object:
     return obj
 
 
-def _warnings(definition: _Definition, new: Object, old: Object | None) -> list[str]:
+def _warnings(definition: _DefinitionVersion, new: Object, old: Object | None) -> list[str]:
     """The warnings about rules that unchanged values violate, and about added finalizers without a domain."""
-    broken: list[str] = []
+    rule_warnings: list[str] = []
     is_converted = definition.webhook is not None and new["apiVersion"] != definition.api_version
     if definition.rules is not None and old is not None and not is_converted:
-        results = definition.rules.evaluate(_typed(definition, new), _typed(definition, old))
-        broken = [str(error) for error in results.warnings]
-    return broken + _finalizer_warnings(new, old)
+        results = definition.rules.evaluate(_with_type(definition, new), _with_type(definition, old))
+        rule_warnings = [str(error) for error in results.warnings]
+    return rule_warnings + _finalizer_warnings(new, old)
 
 
 def _finalizer_warnings(new: Object, old: Object | None) -> list[str]:
     """Warnings about new finalizers without a domain."""
-    before: list[str] = ((old or {}).get("metadata") or {}).get("finalizers") or []
-    added_names = {name for name in new["metadata"].get("finalizers") or [] if name not in before}
+    old_finalizers: list[str] = ((old or {}).get("metadata") or {}).get("finalizers") or []
+    added_names = {name for name in new["metadata"].get("finalizers") or [] if name not in old_finalizers}
     return [
         f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name to avoid '
         "accidental conflicts with other finalizer writers"

@@ -1,6 +1,6 @@
 """Resolves the `fieldPath` of CEL rules, the path of the field that the error of a rule names.
 
-    normalized(".labels['a/b']", schema)      "labels[a/b]"
+    normalize(".labels['a/b']", schema)      "labels[a/b]"
 
 Called by the validation of CustomResourceDefinitions and by `rules`.
 
@@ -15,29 +15,32 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\"}
 
 
-def normalized(path: str, schema: dict[str, Any]) -> str | None:
+def normalize(path: str, root_schema: dict[str, Any]) -> str | None:
     """The path in the form of field errors (`spec.ports`, `labels[a/b]`); None if the schema has no such field.
 
     Args:
         path: the fieldPath: `.spec.ports` or `['spec']['a.b']`.
-        schema: the JSON-ready schema that has the rule.
+        root_schema: the JSON-ready schema that has the rule.
     """
-    normalized_path, position, node = "", 0, schema
+    normalized_path, position, schema_node = "", 0, root_schema
     while position < len(path):
         match = _STEP.match(path, position)
         if match is None:
             return None
-        name = match.group(1) if match.group(1) is not None else _unescaped(match.group(2))
-        below = _child_schema(node, name)
-        if below is None:
+        name = match.group(1) if match.group(1) is not None else _unescape(match.group(2))
+        child = _child_schema(schema_node, name)
+        if child is None:
             return None
-        node, is_member = below
-        normalized_path += (f".{name}" if normalized_path else name) if is_member else f"[{name}]"
+        schema_node, is_member = child
+        if not is_member:
+            normalized_path += f"[{name}]"
+        else:
+            normalized_path += f".{name}" if normalized_path else name
         position = match.end()
     return normalized_path
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return _ESCAPE.sub(lambda match: _ESCAPES.get(match.group(1), match.group()), text)
 
 

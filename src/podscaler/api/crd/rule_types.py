@@ -1,7 +1,7 @@
 """Converts OpenAPI schemas to CEL types, with member names escaped for expressions.
 
-    declared(parse({"type": "array", "items": {"type": "string"}}), "t")      list(string)
-    escaped("my-name")                                                        "my__dash__name"
+    cel_type_of(parse({"type": "array", "items": {"type": "string"}}), "t")      list(string)
+    escape("my-name")                                                            "my__dash__name"
 
 Called by `rules` and by the validation of CustomResourceDefinitions.
 
@@ -29,7 +29,7 @@ _STRING_SCHEMA = Structural(types=("string",))
 _METADATA_NAMES = Structural(types=("object",), properties={"name": _STRING_SCHEMA, "generateName": _STRING_SCHEMA})
 
 
-def escaped(name: str) -> str:
+def escape(name: str) -> str:
     """The name of a member in expressions; empty if none is possible."""
     if name in _RESERVED:
         return f"__{name}__"
@@ -38,14 +38,14 @@ def escaped(name: str) -> str:
 
 def with_object_fields(schema: Structural) -> Structural:
     """The schema of a whole object as rules see it: with apiVersion and kind, and metadata reduced to names."""
-    names = schema.properties.get("metadata")
-    is_named = names is not None and {"name", "generateName"} <= names.properties.keys()
-    metadata = names if names is not None and is_named else _METADATA_NAMES
+    metadata_schema = schema.properties.get("metadata")
+    is_named = metadata_schema is not None and {"name", "generateName"} <= metadata_schema.properties.keys()
+    metadata = metadata_schema if metadata_schema is not None and is_named else _METADATA_NAMES
     properties = {**schema.properties, "apiVersion": _STRING_SCHEMA, "kind": _STRING_SCHEMA, "metadata": metadata}
     return replace(schema, properties=properties)
 
 
-def declared(schema: Structural, name: str, *, is_root: bool = False) -> Type | None:
+def cel_type_of(schema: Structural, name: str, *, is_root: bool = False) -> Type | None:
     """The CEL type of the values of a schema; None where rules cannot access them.
 
     Args:
@@ -57,30 +57,35 @@ def declared(schema: Structural, name: str, *, is_root: bool = False) -> Type | 
         return types.DYN
     kind = schema.types[0] if schema.types else ""
     if kind == "array":
-        return _list(schema, name)
+        return _list_type(schema, name)
     if kind == "object":
-        return _object(with_object_fields(schema) if is_root else schema, name)
+        return _object_type(with_object_fields(schema) if is_root else schema, name)
     if kind == "string":
         return _FORMATS.get(schema.format, types.STRING)
     return _SCALAR_TYPES.get(kind)
 
 
-def _list(schema: Structural, name: str) -> Type | None:
+def _list_type(schema: Structural, name: str) -> Type | None:
+    """The type of a list; None where rules cannot access its elements."""
     if schema.items is None:
         return None
-    element = declared(schema.items, f"{name}.@idx", is_root=schema.items.is_embedded)
-    return None if element is None else types.list_of(element)
+    element_type = cel_type_of(schema.items, f"{name}.@idx", is_root=schema.items.is_embedded)
+    return None if element_type is None else types.list_of(element_type)
 
 
-def _object(schema: Structural, name: str) -> Type | None:
+def _object_type(schema: Structural, name: str) -> Type | None:
     """The type of an object: a map, or its properties; those that CEL cannot name are left out."""
     if schema.additional is not None:
-        value = declared(schema.additional, f"{name}.@elem", is_root=schema.additional.is_embedded)
-        return None if value is None else types.map_of(types.STRING, value)
+        value_type = cel_type_of(schema.additional, f"{name}.@elem", is_root=schema.additional.is_embedded)
+        return None if value_type is None else types.map_of(types.STRING, value_type)
     fields = {}
-    for member, below in schema.properties.items():
-        escaped_name = escaped(member)
-        member_type = declared(below, f"{name}.{escaped_name}", is_root=below.is_embedded) if escaped_name else None
+    for member, member_schema in schema.properties.items():
+        escaped_name = escape(member)
+        member_type = (
+            cel_type_of(member_schema, f"{name}.{escaped_name}", is_root=member_schema.is_embedded)
+            if escaped_name
+            else None
+        )
         if member_type is not None:
             fields[escaped_name] = member_type
     return types.object_of(name, fields)

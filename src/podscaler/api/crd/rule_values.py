@@ -31,50 +31,54 @@ def to_cel(value: Any, schema: Structural, *, is_root: bool = False) -> Any:
     if value is None or schema.types == INT_OR_STRING:
         return value
     kind = schema.types[0] if schema.types else ""
-    reader = _READERS.get(kind)
-    if reader is None:
-        return _unknown(value)
+    convert = _CONVERTERS.get(kind)
+    if convert is None:
+        return _opaque_value(value)
     if is_root and kind == "object":
         schema = rule_types.with_object_fields(schema)
-    return reader(value, schema)
+    return convert(value, schema)
 
 
-def _unknown(value: Any) -> Opaque:
+def _opaque_value(value: Any) -> Opaque:
+    """A value that rules can only compare for equality: its JSON with sorted keys."""
     return Opaque("unknown", msgspec.json.encode(value, order="sorted"))
 
 
-def _object(value: Any, schema: Structural) -> dict[str, Any]:
+def _object_to_cel(value: Any, schema: Structural) -> dict[str, Any]:
     """The CEL value of an object; a key with `?` holds a member that rules cannot name."""
     if not isinstance(value, dict):
         raise EvaluationError("invalid data, expected a map for the provided schema with type=object")
     if schema.additional is not None:
-        below = schema.additional
-        return {name: to_cel(member, below, is_root=below.is_embedded) for name, member in value.items()}
+        additional_schema = schema.additional
+        return {
+            name: to_cel(member, additional_schema, is_root=additional_schema.is_embedded)
+            for name, member in value.items()
+        }
     members = {}
     for name, member in value.items():
         if member is None:
             continue
         member_schema = schema.properties.get(name)
-        escaped_name = rule_types.escaped(name)
+        escaped_name = rule_types.escape(name)
         if member_schema is None or not escaped_name:
-            members[f"?{name}"] = _unknown(member)
+            members[f"?{name}"] = _opaque_value(member)
         else:
             members[escaped_name] = to_cel(member, member_schema, is_root=member_schema.is_embedded)
     return members
 
 
-def _list(value: Any, schema: Structural) -> list[Any]:
+def _list_to_cel(value: Any, schema: Structural) -> list[Any]:
     """The CEL value of a list, as set or map where the schema says so."""
     if not isinstance(value, list) or schema.items is None:
         raise EvaluationError("invalid data, expected an array for the provided schema with type=array")
-    below = schema.items
-    items = [to_cel(item, below, is_root=below.is_embedded) for item in value]
+    item_schema = schema.items
+    items = [to_cel(item, item_schema, is_root=item_schema.is_embedded) for item in value]
     if schema.list_type == "map":
-        return MapList(items, tuple(rule_types.escaped(key) or key for key in schema.list_map_keys))
+        return MapList(items, tuple(rule_types.escape(key) or key for key in schema.list_map_keys))
     return SetList(items) if schema.list_type == "set" else items
 
 
-def _text(value: Any, schema: Structural) -> Any:
+def _text_to_cel(value: Any, schema: Structural) -> Any:
     """The CEL value of a text by its format. Raises EvaluationError if it does not have it."""
     if not isinstance(value, str):
         raise EvaluationError("invalid data, expected string")
@@ -84,24 +88,25 @@ def _text(value: Any, schema: Structural) -> Any:
         if schema.format == "date":
             return Timestamp(instants.parse(f"{value}T00:00:00Z"))
         if schema.format == "date-time":
-            return standard.instant(value)
+            return standard.parse_timestamp(value)
         return base64.b64decode(value, validate=True) if schema.format == "byte" else value
     except (ValueError, binascii.Error) as error:
         raise EvaluationError(f"Invalid {schema.format} formatted string {value}: {error}") from None
 
 
-def _float(value: Any, schema: Structural) -> float:
+def _number_to_cel(value: Any, schema: Structural) -> float:
+    """The CEL double of a JSON number. Raises EvaluationError for other values."""
     del schema
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise EvaluationError("invalid data, expected float")
     return float(value)
 
 
-_READERS: dict[str, Callable[[Any, Structural], Any]] = {
-    "object": _object,
-    "array": _list,
-    "string": _text,
-    "number": _float,
+_CONVERTERS: dict[str, Callable[[Any, Structural], Any]] = {
+    "object": _object_to_cel,
+    "array": _list_to_cel,
+    "string": _text_to_cel,
+    "number": _number_to_cel,
     "integer": lambda value, schema: value,
     "boolean": lambda value, schema: value,
 }

@@ -94,18 +94,18 @@ class _Node:
 
 @dataclass(slots=True, eq=False)
 class Pair:
-    """A value with its old value; `same` caches whether they are equal (None: not compared yet)."""
+    """A value with its old value; `is_equal` caches whether they are equal (None: not compared yet)."""
 
     new: Any
     old: Any
     schema: Structural
-    same: bool | None = None
+    is_equal: bool | None = None
 
     def is_same(self) -> bool:
         """Whether the values are equal."""
-        if self.same is None:
-            self.same = list_types.is_same(self.new, self.old, self.schema)
-        return self.same
+        if self.is_equal is None:
+            self.is_equal = list_types.is_same(self.new, self.old, self.schema)
+        return self.is_equal
 
 
 @dataclass(slots=True, eq=False)
@@ -136,17 +136,17 @@ class RuleSet:
             ratchets: whether violations in unchanged values are warnings.
         """
         if not self._is_compiled:
-            self._node = _build(self._schema, ROOT_TYPE, is_root=self._is_root)
+            self._node = _compile_node(self._schema, ROOT_TYPE, is_root=self._is_root)
             self._is_compiled = True
         results = RuleResults(Budget())
         pair = Pair(new, old, self._schema) if old is not ABSENT and ratchets else None
         if self._node is not None:
-            with suppress(_BudgetUsedUp):
+            with suppress(_BudgetExceeded):
                 _evaluate_node(self._node, path, (new, None if old is ABSENT else old), (pair, None), results)
         return results
 
 
-class _BudgetUsedUp(Exception):
+class _BudgetExceeded(Exception):
     """The cost budget is exceeded."""
 
 
@@ -155,45 +155,47 @@ def variables(self_type: Type, *, old_is_optional: bool) -> dict[str, Type]:
     return {"self": self_type, "oldSelf": types.optional_of(self_type) if old_is_optional else self_type}
 
 
-def _build(schema: Structural, name: str, *, is_root: bool) -> _Node | None:
+def _compile_node(schema: Structural, name: str, *, is_root: bool) -> _Node | None:
     """The rules of a schema and all below it; None if there are none."""
-    self_type = rule_types.declared(schema, name, is_root=is_root)
+    self_type = rule_types.cel_type_of(schema, name, is_root=is_root)
     if self_type is None:
         return None
-    compiled = tuple(
+    compiled_rules = tuple(
         _compile_rule(rule, self_type, schema) for rule in schema.source.get("x-kubernetes-validations") or ()
     )
     members = {
         key: node
         for key, member in schema.properties.items()
-        if (node := _member(member, f"{name}.{rule_types.escaped(key)}"))
+        if (node := _compile_member(member, f"{name}.{rule_types.escape(key)}"))
     }
-    items = _member(schema.items, f"{name}.@idx")
-    additional = _member(schema.additional, f"{name}.@elem")
-    if not (compiled or members or items or additional):
+    items = _compile_member(schema.items, f"{name}.@idx")
+    additional = _compile_member(schema.additional, f"{name}.@elem")
+    if not (compiled_rules or members or items or additional):
         return None
-    return _Node(schema, compiled, is_root, members, additional, items)
+    return _Node(schema, compiled_rules, is_root, members, additional, items)
 
 
-def _member(schema: Structural | None, name: str) -> _Node | None:
-    return _build(schema, name, is_root=schema.is_embedded) if schema is not None else None
+def _compile_member(schema: Structural | None, name: str) -> _Node | None:
+    """The rules of members or elements with that schema, in a type with that name; None without schema or rules."""
+    return _compile_node(schema, name, is_root=schema.is_embedded) if schema is not None else None
 
 
 def _compile_rule(rule: Object, self_type: Type, schema: Structural) -> ValidationRule:
     """A rule with its program; one that does not compile keeps its error for each evaluation."""
-    text = (rule.get("message") or rule.get("rule", "")).strip()
-    names = variables(self_type, old_is_optional=bool(rule.get("optionalOldSelf")))
+    rule_text = (rule.get("message") or rule.get("rule", "")).strip()
+    variable_types = variables(self_type, old_is_optional=bool(rule.get("optionalOldSelf")))
     try:
-        program = programs.compiled(rule.get("rule", ""), names)
+        program = programs.compiled(rule.get("rule", ""), variable_types)
     except CompileError as error:
-        return ValidationRule(text, None, None, rule, compile_error=f"compilation failed: {error}")
-    path = rule_paths.normalized(rule.get("fieldPath", ""), schema.source) or ""
-    return ValidationRule(text, program, _message_program(rule, names), rule, path)
+        return ValidationRule(rule_text, None, None, rule, compile_error=f"compilation failed: {error}")
+    path = rule_paths.normalize(rule.get("fieldPath", ""), schema.source) or ""
+    return ValidationRule(rule_text, program, _compile_message(rule, variable_types), rule, path)
 
 
-def _message_program(rule: Object, names: dict[str, Type]) -> Program | None:
+def _compile_message(rule: Object, variable_types: dict[str, Type]) -> Program | None:
+    """The program of messageExpression; None without one, and where it does not compile."""
     try:
-        return programs.compiled(rule["messageExpression"], names) if rule.get("messageExpression") else None
+        return programs.compiled(rule["messageExpression"], variable_types) if rule.get("messageExpression") else None
     except CompileError:
         return None
 
@@ -213,17 +215,18 @@ def _evaluate_node(node: _Node, path: str, values: Values, pairs: Pairs, results
     if node.rules:
         _evaluate_rules(node, path, values, pairs, results)
     if isinstance(new, list) and node.items is not None:
-        for index, (item, before) in enumerate(_elements(new, old, node.schema)):
-            below = _pairs_below(pairs, item, before, node.items.schema)
-            _evaluate_node(node.items, f"{path}[{index}]", (item, before), below, results)
+        for index, (item, old_value) in enumerate(_pair_elements(new, old, node.schema)):
+            child_pairs = _pairs_below(pairs, item, old_value, node.items.schema)
+            _evaluate_node(node.items, f"{path}[{index}]", (item, old_value), child_pairs, results)
     elif isinstance(new, dict):
-        for name, child, child_path in _children(node, new, path):
-            before = old.get(name) if isinstance(old, dict) else None
-            below = _member_pairs(pairs, name, (new[name], before), child.schema)
-            _evaluate_node(child, child_path, (new[name], before), below, results)
+        for name, child_node, child_path in _children_with_rules(node, new, path):
+            old_value = old.get(name) if isinstance(old, dict) else None
+            child_pairs = _member_pairs(pairs, name, (new[name], old_value), child_node.schema)
+            _evaluate_node(child_node, child_path, (new[name], old_value), child_pairs, results)
 
 
-def _elements(new: list[Any], old: Any, schema: Structural) -> Iterator[Values]:
+def _pair_elements(new: list[Any], old: Any, schema: Structural) -> Iterator[Values]:
+    """Each element with the old element of the same keys; None for lists that are no `map`."""
     old_by_key = {}
     if schema.list_type == "map" and isinstance(old, list):
         old_by_key = {list_types.identity(item, schema): item for item in reversed(old)}
@@ -231,7 +234,8 @@ def _elements(new: list[Any], old: Any, schema: Structural) -> Iterator[Values]:
         yield item, old_by_key.get(list_types.identity(item, schema)) if old_by_key else None
 
 
-def _children(node: _Node, new: Object, path: str) -> Iterator[tuple[str, _Node, str]]:
+def _children_with_rules(node: _Node, new: Object, path: str) -> Iterator[tuple[str, _Node, str]]:
+    """The name, the rules and the path of each member of an object that has rules."""
     for name in new:
         if node.additional is not None:
             yield name, node.additional, f"{path or ''}[{name}]"
@@ -240,67 +244,75 @@ def _children(node: _Node, new: Object, path: str) -> Iterator[tuple[str, _Node,
 
 
 def _pairs_below(pairs: Pairs, new: Any, old: Any, schema: Structural) -> Pairs:
-    if pairs[0] is None:
+    """The pairs of a value within the value of `pairs`."""
+    parent_pair, _ = pairs
+    if parent_pair is None:
         return pairs
-    return (Pair(new, old, schema) if old is not None else None, pairs[0])
+    return (Pair(new, old, schema) if old is not None else None, parent_pair)
 
 
 def _member_pairs(pairs: Pairs, name: str, values: Values, schema: Structural) -> Pairs:
-    if pairs[0] is not None and pairs[1] is None and name in ("apiVersion", "kind"):
+    """The pairs of a member; apiVersion and kind of the whole object have none, so that their rules never ratchet."""
+    object_pair, ancestor_pair = pairs
+    is_whole_object = object_pair is not None and ancestor_pair is None
+    if is_whole_object and name in ("apiVersion", "kind"):
         return (None, None)
     return _pairs_below(pairs, *values, schema)
 
 
 def _evaluate_rules(node: _Node, path: str, values: Values, pairs: Pairs, results: RuleResults) -> None:
-    """Run the rules of one node."""
+    """Run the rules of one node, and add what they violate to the results."""
+    new_json, old_or_none = values
     kind = node.schema.types[0] if len(node.schema.types) == 1 else ""
     try:
-        self_value = rule_values.to_cel(values[0], node.schema, is_root=node.is_root)
-        before = values[1] if any(rule.uses_old_self for rule in node.rules) else None
-        old = rule_values.to_cel(before, node.schema, is_root=node.is_root)
+        self_value = rule_values.to_cel(new_json, node.schema, is_root=node.is_root)
+        old_json = old_or_none if any(rule.uses_old_self for rule in node.rules) else None
+        old_value = rule_values.to_cel(old_json, node.schema, is_root=node.is_root)
     except EvaluationError as error:
-        results.errors.append(_invalid(path, kind, f"{error} evaluating rule: {node.rules[0].text}"))
+        results.errors.append(_invalid_error(path, kind, f"{error} evaluating rule: {node.rules[0].text}"))
         return
     for rule in node.rules:
         if rule.program is None:
-            results.errors.append(_invalid(path, kind, f"rule compile error: {rule.compile_error}"))
-        elif values[1] is not None or rule.is_old_self_optional or not rule.uses_old_self:
-            names = {"self": self_value, "oldSelf": _old_self(rule, old, has_old=values[1] is not None)}
-            violation = _run_rule(rule, names, (path, kind, values[0]), results)
+            results.errors.append(_invalid_error(path, kind, f"rule compile error: {rule.compile_error}"))
+        elif old_or_none is not None or rule.is_old_self_optional or not rule.uses_old_self:
+            old_self = _old_self_value(rule, old_value, has_old=old_or_none is not None)
+            variable_values = {"self": self_value, "oldSelf": old_self}
+            violation = _run_rule(rule, variable_values, (path, kind, new_json), results)
             if violation is not None:
                 _add_violation(rule, violation, pairs, results)
 
 
-def _old_self(rule: ValidationRule, old: Any, *, has_old: bool) -> Any:
+def _old_self_value(rule: ValidationRule, old: Any, *, has_old: bool) -> Any:
     if not rule.is_old_self_optional:
         return old
     return Optional(old) if has_old else NONE
 
 
 def _run_rule(
-    rule: ValidationRule, names: dict[str, Any], location: tuple[str, str, Any], results: RuleResults
+    rule: ValidationRule, variable_values: dict[str, Any], location: tuple[str, str, Any], results: RuleResults
 ) -> FieldError | None:
     """The error of a violated rule, else None. Errors of the evaluation are added to `results`."""
     path, kind, _ = location
     if rule.program is None:
         return None
     try:
-        if rule.program.run(names, results.budget) is True:
+        if rule.program.run(variable_values, results.budget) is True:
             return None
-        text = _message(rule, names, results.budget)
+        message = _violation_message(rule, variable_values, results.budget)
     except BudgetError as error:
-        text = (
+        message = (
             f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule.text}"
         )
-        results.errors.append(_invalid(path, kind, text))
-        raise _BudgetUsedUp from None
+        results.errors.append(_invalid_error(path, kind, message))
+        raise _BudgetExceeded from None
     except EvaluationError as error:
-        results.errors.append(_invalid(path, kind, _evaluation_message(error, rule)))
+        results.errors.append(_invalid_error(path, kind, _evaluation_message(error, rule)))
         return None
-    return _violation(rule, location, text)
+    return _violation_error(rule, location, message)
 
 
 def _evaluation_message(error: EvaluationError, rule: ValidationRule) -> str:
+    """kube-apiserver's message about a rule whose evaluation failed."""
     if str(error).startswith("no such overload"):
         return (
             f"'{error}': call arguments did not match a supported operator, function or macro signature "
@@ -309,41 +321,46 @@ def _evaluation_message(error: EvaluationError, rule: ValidationRule) -> str:
     return f"{error} evaluating rule: {rule.text}"
 
 
-def _message(rule: ValidationRule, names: dict[str, Any], budget: Budget) -> str:
+def _violation_message(rule: ValidationRule, variable_values: dict[str, Any], budget: Budget) -> str:
     """The message of a violated rule: by messageExpression, else by `message`, else by the expression of the rule."""
     fallback = str(rule.source.get("message") or "").strip() or f"failed rule: {rule.text}"
     if rule.message is None:
         return fallback
     try:
-        text_value = rule.message.run(names, budget)
+        text_value = rule.message.run(variable_values, budget)
     except EvaluationError:
         return fallback
-    text = text_value.strip() if isinstance(text_value, str) else ""
-    return text if text and "\n" not in text and len(text.encode()) <= MESSAGE_MAX_BYTES else fallback
+    message_text = text_value.strip() if isinstance(text_value, str) else ""
+    is_usable = message_text and "\n" not in message_text and len(message_text.encode()) <= MESSAGE_MAX_BYTES
+    return message_text if is_usable else fallback
 
 
-def _violation(rule: ValidationRule, location: tuple[str, str, Any], text: str) -> FieldError:
+def _violation_error(rule: ValidationRule, location: tuple[str, str, Any], message: str) -> FieldError:
     """The error of a violated rule; `location` is its path, its JSON type and its value."""
     path, kind, value = location
     error_path = f"{path}.{rule.path}" if path and rule.path else path or rule.path or ROOT_PATH
     reason = rule.source.get("reason") or "FieldValueInvalid"
-    head = _MESSAGE_PREFIXES[reason]
+    message_start = _MESSAGE_PREFIXES[reason]
     if kind not in ("object", "array") and reason in ("FieldValueInvalid", "FieldValueDuplicate"):
-        head += f": {_printed_value(value)}"
-    return FieldError(reason, error_path, head if reason == "FieldValueDuplicate" else f"{head}: {text}")
+        message_start += f": {_print_value(value)}"
+    return FieldError(
+        reason, error_path, message_start if reason == "FieldValueDuplicate" else f"{message_start}: {message}"
+    )
 
 
-def _printed_value(value: Any) -> str:
+def _print_value(value: Any) -> str:
     return quoting.quoted(value) if isinstance(value, str) else json_text.encode(value).decode()
 
 
-def _invalid(path: str, kind: str, text: str) -> FieldError:
-    return FieldError("FieldValueInvalid", path or ROOT_PATH, f'Invalid value: "{kind}": {text}')
+def _invalid_error(path: str, kind: str, message: str) -> FieldError:
+    return FieldError("FieldValueInvalid", path or ROOT_PATH, f'Invalid value: "{kind}": {message}')
 
 
 def _add_violation(rule: ValidationRule, violation: FieldError, pairs: Pairs, results: RuleResults) -> None:
-    pair = pairs[0] if pairs[0] is not None else pairs[1]
-    if not rule.uses_old_self and pair is not None and pair.is_same():
+    """Add a violation as a warning if the value, or its nearest ancestor with an old value, is unchanged."""
+    own_pair, ancestor_pair = pairs
+    nearest_pair = own_pair if own_pair is not None else ancestor_pair
+    if not rule.uses_old_self and nearest_pair is not None and nearest_pair.is_same():
         results.warnings.append(violation)
     else:
         results.errors.append(violation)

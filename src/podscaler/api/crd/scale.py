@@ -32,20 +32,21 @@ def mapping(scale: Object) -> ScaleMapping:
     selector_path = scale.get("labelSelectorPath") or ""
 
     def replicas(obj: Object) -> int | None:
-        replicas_value = _read(obj, spec_path, "int64")
+        replicas_value = _read_value(obj, spec_path, "int64")
         return None if replicas_value is None else numbers.wrap32(replicas_value)
 
     def status_replicas(obj: Object) -> int:
-        return numbers.wrap32(_read(obj, status_path, "int64") or 0)
+        return numbers.wrap32(_read_value(obj, status_path, "int64") or 0)
 
     def selector(obj: Object) -> str:
-        return (_read(obj, selector_path, "string") or "") if selector_path else ""
+        return (_read_value(obj, selector_path, "string") or "") if selector_path else ""
 
     def set_replicas(obj: Object, count: int) -> None:
-        *path_names, last = _names(spec_path)
-        for name in path_names:
+        """Set the count at the path of the replicas, and make the objects above it if they are absent."""
+        *parent_names, last_name = _path_names(spec_path)
+        for name in parent_names:
             obj = obj.setdefault(name, {})
-        obj[last] = count
+        obj[last_name] = count
 
     return ScaleMapping(replicas, status_replicas, selector, set_replicas, custom_path=spec_path)
 
@@ -70,21 +71,21 @@ def status_errors(obj: Object, scale: Object) -> list[FieldError]:
 def _replica_errors(obj: Object, path: str) -> list[FieldError]:
     """Errors of the count at a path of the scale subresource."""
     try:
-        count = _typed_value(obj, path, "int64") or 0
+        replica_count = _typed_value(obj, path, "int64") or 0
     except _AccessError as error:
         return [field.invalid(path, 0, str(error))]
-    if count < 0:
-        return [field.invalid(path, count, "should be a non-negative integer")]
-    if count > numbers.INT32_MAX:
-        return [field.invalid(path, count, f"should be less than or equal to {numbers.INT32_MAX}")]
+    if replica_count < 0:
+        return [field.invalid(path, replica_count, "should be a non-negative integer")]
+    if replica_count > numbers.INT32_MAX:
+        return [field.invalid(path, replica_count, f"should be less than or equal to {numbers.INT32_MAX}")]
     return []
 
 
-def _names(path: str) -> list[str]:
+def _path_names(path: str) -> list[str]:
     return path.removeprefix(".").split(".")
 
 
-def _read(obj: Object, path: str, expected_type: str) -> Any:
+def _read_value(obj: Object, path: str, expected_type: str) -> Any:
     """The value at `path`, None without one. Raises StatusError 500 if it is not of the Go type `expected_type`."""
     try:
         return _typed_value(obj, path, expected_type)
@@ -94,25 +95,25 @@ def _read(obj: Object, path: str, expected_type: str) -> Any:
 
 def _typed_value(obj: Any, path: str, expected_type: str) -> Any:
     """The value at a path, None if there is none. Raises for another type, with upstream's message."""
-    names = _names(path)
+    path_names = _path_names(path)
     value = obj
-    for index, name in enumerate(names):
+    for index, name in enumerate(path_names):
         if not isinstance(value, dict):
-            raise _AccessError(_access_message(names[: index + 1], value, "map[string]interface{}"))
+            raise _AccessError(_access_message(path_names[: index + 1], value, "map[string]interface{}"))
         if name not in value:
             return None
         value = value[name]
-        if value is None and index < len(names) - 1:
+        if value is None and index < len(path_names) - 1:
             return None
     if _go_type(value) != expected_type:
-        raise _AccessError(_access_message(names, value, expected_type))
+        raise _AccessError(_access_message(path_names, value, expected_type))
     return value
 
 
-def _access_message(names: list[str], value: Any, expected_type: str) -> str:
-    path_names = "." + ".".join(names)
+def _access_message(path_names: list[str], value: Any, expected_type: str) -> str:
+    dotted_path = "." + ".".join(path_names)
     printed_value = value if isinstance(value, str) else json_text.encode(value).decode()
-    return f"{path_names} accessor error: {printed_value} is of the type {_go_type(value)}, expected {expected_type}"
+    return f"{dotted_path} accessor error: {printed_value} is of the type {_go_type(value)}, expected {expected_type}"
 
 
 def _go_type(value: Any) -> str:

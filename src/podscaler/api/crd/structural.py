@@ -97,7 +97,7 @@ def parse(schema: Schema) -> Structural:
     """The tree of a valid schema."""
     additional = schema.get("additionalProperties")
     return Structural(
-        types=_types(schema),
+        types=_json_types(schema),
         format=schema.get("format", ""),
         nullable=bool(schema.get("nullable")),
         default=schema.get("default", ABSENT),
@@ -110,10 +110,10 @@ def parse(schema: Schema) -> Structural:
         list_type=schema.get("x-kubernetes-list-type") or "",
         list_map_keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
         map_type=schema.get("x-kubernetes-map-type") or "",
-        limits=_limits(schema),
-        all_of=_each(schema, "allOf"),
-        any_of=_each(schema, "anyOf"),
-        one_of=_each(schema, "oneOf"),
+        limits=_parse_constraints(schema),
+        all_of=_parse_subschemas(schema, "allOf"),
+        any_of=_parse_subschemas(schema, "anyOf"),
+        one_of=_parse_subschemas(schema, "oneOf"),
         none_of=parse(schema["not"]) if isinstance(schema.get("not"), dict) else None,
         source=schema,
     )
@@ -123,8 +123,8 @@ def has_rules(schema: Structural) -> bool:
     """Whether any node has rules (x-kubernetes-validations)."""
     if schema.source.get("x-kubernetes-validations"):
         return True
-    below = (*schema.properties.values(), schema.items, schema.additional)
-    return any(subschema is not None and has_rules(subschema) for subschema in below)
+    subschemas = (*schema.properties.values(), schema.items, schema.additional)
+    return any(subschema is not None and has_rules(subschema) for subschema in subschemas)
 
 
 def embedded_resources(value: Any, schema: Structural | None, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -132,28 +132,28 @@ def embedded_resources(value: Any, schema: Structural | None, path: str = "") ->
     if schema is None:
         return
     if isinstance(value, list):
-        for index, item in enumerate(value):
-            if isinstance(item, dict | list):
-                yield from embedded_resources(item, schema.items, f"{path}[{index}]")
+        for index, member in enumerate(value):
+            if isinstance(member, dict | list):
+                yield from embedded_resources(member, schema.items, f"{path}[{index}]")
     elif isinstance(value, dict):
         if schema.is_embedded and path:
             yield path, value
-        for name, item in value.items():
-            if isinstance(item, dict | list):
-                yield from embedded_resources(item, schema.member(name), f"{path}.{name}" if path else name)
+        for name, member in value.items():
+            if isinstance(member, dict | list):
+                yield from embedded_resources(member, schema.member(name), f"{path}.{name}" if path else name)
 
 
-def _types(schema: Schema) -> tuple[str, ...]:
+def _json_types(schema: Schema) -> tuple[str, ...]:
     if schema.get("x-kubernetes-int-or-string"):
         return INT_OR_STRING
     return (schema["type"],) if schema.get("type") else ()
 
 
-def _each(schema: Schema, name: str) -> tuple[Structural, ...]:
+def _parse_subschemas(schema: Schema, name: str) -> tuple[Structural, ...]:
     return tuple(parse(subschema) for subschema in schema.get(name) or ())
 
 
-def _limits(schema: Schema) -> ValueConstraints:
+def _parse_constraints(schema: Schema) -> ValueConstraints:
     """The constraints of single values."""
     return ValueConstraints(
         maximum=schema.get("maximum"),

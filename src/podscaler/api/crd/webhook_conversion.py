@@ -59,19 +59,19 @@ def scope(*, is_new: bool = False) -> Iterator[None]:
 
 def convert(webhook: Object, obj: Object, api_version: str) -> Object:
     """A converted copy of an object. Raises ConversionNeeded."""
-    cached = (_SCOPE.get() or {}).get(_key(obj, api_version))
-    if cached is None:
+    converted_json = (_SCOPE.get() or {}).get(_scope_key(obj, api_version))
+    if converted_json is None:
         raise ConversionNeeded(webhook, [obj], api_version)
-    converted: Object = msgspec.json.decode(cached)
-    changed = converted["metadata"]
-    kept = {name: value for name, value in obj["metadata"].items() if name not in CHANGED_METADATA}
-    return {**converted, "metadata": {**kept, **changed}}
+    converted: Object = msgspec.json.decode(converted_json)
+    converted_metadata = converted["metadata"]
+    kept_metadata = {name: value for name, value in obj["metadata"].items() if name not in CHANGED_METADATA}
+    return {**converted, "metadata": {**kept_metadata, **converted_metadata}}
 
 
 def find_missing(webhook: Object, objects: Iterable[Object], api_version: str) -> ConversionNeeded | None:
     """What the scope lacks to convert all objects; None if nothing is missing."""
     scope = _SCOPE.get() or {}
-    missing = [obj for obj in objects if obj["apiVersion"] != api_version and _key(obj, api_version) not in scope]
+    missing = [obj for obj in objects if obj["apiVersion"] != api_version and _scope_key(obj, api_version) not in scope]
     return ConversionNeeded(webhook, missing, api_version) if missing else None
 
 
@@ -79,11 +79,18 @@ def keep_converted(needed: ConversionNeeded, converted: Iterable[Object]) -> Non
     """Store the converted objects, in the order of `needed.objects`, in the scope of the current task."""
     scope = _SCOPE.get()
     assert scope is not None, "conversions happen in a scope"
-    for obj, result in zip(needed.objects, converted, strict=True):
-        changed = {name: result["metadata"][name] for name in CHANGED_METADATA if result["metadata"].get(name)}
-        scope[_key(obj, needed.api_version)] = msgspec.json.encode({**result, "metadata": changed})
+    for obj, converted_object in zip(needed.objects, converted, strict=True):
+        changed_metadata = {
+            name: converted_object["metadata"][name]
+            for name in CHANGED_METADATA
+            if converted_object["metadata"].get(name)
+        }
+        scope[_scope_key(obj, needed.api_version)] = msgspec.json.encode(
+            {**converted_object, "metadata": changed_metadata}
+        )
 
 
-def _key(obj: Object, api_version: str) -> tuple[str, bytes]:
+def _scope_key(obj: Object, api_version: str) -> tuple[str, bytes]:
+    """The key of a result: the version, and the object with the only metadata that its webhook may depend on."""
     metadata = {name: obj["metadata"][name] for name in _KEY_METADATA if obj["metadata"].get(name)}
     return api_version, msgspec.json.encode({**obj, "metadata": metadata}, order="sorted")

@@ -16,7 +16,7 @@ from podscaler.api.managed_fields import extracting, field_sets, merging, type_c
 from podscaler.api.managed_fields.conflicts import ConflictsError
 from podscaler.api.managed_fields.field_sets import Set
 from podscaler.api.managed_fields.managers import Managed, Managers
-from podscaler.api.managed_fields.pruning import Pruning
+from podscaler.api.managed_fields.pruning import Pruner
 from podscaler.api.managed_fields.updating import (
     SERVERS_OWN,
     Changes,
@@ -44,7 +44,7 @@ class Applied:
     managers: Managers
 
 
-def applied(
+def apply(
     managers: Managers, live_object: Object, config: Object, writer: FieldWriter, versions: Versions, *, force: bool
 ) -> Applied:
     """The outcome of applying `config`.
@@ -63,45 +63,52 @@ def applied(
         ConversionError: the merged object cannot be converted to the version of another manager.
         KeyError: the writer's version is not served.
     """
-    kind = versions.type_of(writer.version)
-    type_errors = type_checking.errors(config, kind)
+    field_type = versions.type_of(writer.version)
+    type_errors = type_checking.errors(config, field_type)
     if type_errors:
         raise ConfigurationError(type_checking.summary(type_errors))
-    last = managers.get(writer.manager)
-    fields = field_sets.without_trees(extracting.field_set(config, kind), versions.ignored)
-    applied_fields = Managed(fields, writer.version, last.time if last else "")
-    claimed = {**managers, writer.manager: applied_fields}
-    new = Pruning(claimed, writer.version, versions).pruned(merging.merged(live_object, config, kind), last)
-    changes = Changes(live_object, new, writer.version, versions)
+    last_applied = managers.get(writer.manager)
+    fields = field_sets.without_trees(extracting.field_set(config, field_type), versions.ignored)
+    applied_fields = Managed(fields, writer.version, last_applied.time if last_applied else "")
+    claimed_managers = {**managers, writer.manager: applied_fields}
+    merged_object = Pruner(claimed_managers, writer.version, versions).prune(
+        merging.merge(live_object, config, field_type), last_applied
+    )
+    changes = Changes(live_object, merged_object, writer.version, versions)
     if not force:
-        _refuse_conflicts(claimed, changes, writer)
-    after = without_changed_fields(claimed, changes, but=writer.manager)
-    is_changed = live_object != new
-    _finish_entry(after, writer, last, is_changed=is_changed)
-    return Applied(new if is_changed else None, after)
+        _refuse_conflicts(claimed_managers, changes, writer)
+    managers_after = without_changed_fields(claimed_managers, changes, but=writer.manager)
+    is_changed = live_object != merged_object
+    _finish_entry(managers_after, writer, last_applied, is_changed=is_changed)
+    return Applied(merged_object if is_changed else None, managers_after)
 
 
-def _finish_entry(after: Managers, writer: FieldWriter, last: Managed | None, *, is_changed: bool) -> None:
+def _finish_entry(managers: Managers, writer: FieldWriter, last_applied: Managed | None, *, is_changed: bool) -> None:
     """Remove the server's own fields from the applier's, in place, and set the time of its last change."""
-    applied_fields = after.pop(writer.manager, None)
+    applied_fields = managers.pop(writer.manager, None)
     fields = field_sets.difference(applied_fields.fields, SERVERS_OWN) if applied_fields else {}
     if not fields:
         return
-    time = writer.now if is_changed else (last.time if last else "")
-    if last is not None and (last.fields, last.version, last.time) == (fields, writer.version, time):
-        after[writer.manager] = last
+    last_time = last_applied.time if last_applied else ""
+    time = writer.now if is_changed else last_time
+    if last_applied is not None and (last_applied.fields, last_applied.version, last_applied.time) == (
+        fields,
+        writer.version,
+        time,
+    ):
+        managers[writer.manager] = last_applied
     else:
-        after[writer.manager] = Managed(fields, writer.version, time)
+        managers[writer.manager] = Managed(fields, writer.version, time)
 
 
 def _refuse_conflicts(managers: Managers, changes: Changes, writer: FieldWriter) -> None:
     """Raise ConflictsError if the writer changes fields that others own."""
-    sets: dict[Any, Set] = {}
+    conflicting_fields: dict[Any, Set] = {}
     for manager, managed in managers.items():
         field_changes = changes.of(managed.version)
         if manager != writer.manager and field_changes is not None:
             fields = field_sets.intersection(managed.fields, field_changes.written)
             if fields:
-                sets[manager] = fields
-    if sets:
-        raise ConflictsError(sets)
+                conflicting_fields[manager] = fields
+    if conflicting_fields:
+        raise ConflictsError(conflicting_fields)

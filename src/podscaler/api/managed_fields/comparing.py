@@ -1,6 +1,6 @@
 """Compares two states of an object: which fields a write set or changed, and which it removed.
 
-    compare({"spec": {"a": 1}}, {"spec": {"b": 2}}, kind)
+    compare({"spec": {"a": 1}}, {"spec": {"b": 2}}, field_type)
 
     FieldChanges(written={"f:spec": {"f:b": {}}}, removed={"f:spec": {"f:a": {}}})
 
@@ -47,118 +47,125 @@ class FieldChanges:
         return FieldChanges(written, field_sets.without_trees(self.removed, ignored))
 
 
-def compare(old: Any, new: Any, kind: FieldType) -> FieldChanges:
+def compare(old: Any, new: Any, field_type: FieldType) -> FieldChanges:
     """The changes from `old` to `new`, two values of a type."""
     if old == new:
         return FieldChanges({}, {})
-    written, removed = _compare_values(old, new, kind)
+    written, removed = _compare_values(old, new, field_type)
     return FieldChanges(written or {}, removed or {})
 
 
-def _compare_values(old: Any, new: Any, kind: FieldType) -> _Nodes:
+def _compare_values(old: Any, new: Any, field_type: FieldType) -> _Nodes:
     """The changes between values that differ; a value that was a list, say, and is a map is compared as both."""
     if old is ABSENT:
-        return _all_below(new, kind), None
+        return _all_fields(new, field_type), None
     if new is ABSENT:
-        return None, _all_below(old, kind)
-    if kind.has_one_shape:
-        return _compare_in_shape(old, new, kind)
-    before, after = field_types.shape_of(kind, old), field_types.shape_of(kind, new)
-    if before == after:
-        return _compare_in_shape(old, new, before)
-    old_nodes, new_nodes = _compare_in_shape(old, new, before), _compare_in_shape(old, new, after)
-    return _union(old_nodes[0], new_nodes[0]), _union(old_nodes[1], new_nodes[1])
+        return None, _all_fields(old, field_type)
+    if field_type.has_one_shape:
+        return _compare_in_shape(old, new, field_type)
+    old_shape, new_shape = field_types.shape_of(field_type, old), field_types.shape_of(field_type, new)
+    if old_shape == new_shape:
+        return _compare_in_shape(old, new, old_shape)
+    written_in_old, removed_in_old = _compare_in_shape(old, new, old_shape)
+    written_in_new, removed_in_new = _compare_in_shape(old, new, new_shape)
+    return _union_of_nodes(written_in_old, written_in_new), _union_of_nodes(removed_in_old, removed_in_new)
 
 
-def _all_below(value: Any, kind: FieldType) -> Set:
+def _all_fields(value: Any, field_type: FieldType) -> Set:
     """The node of an added or removed value, with all fields below it."""
     if not value:
         return LEAF
-    if isinstance(value, dict) and kind.map is not None and not kind.map.atomic:
-        return {SELF: LEAF, **_all_below_map(value, kind.map)}
-    if isinstance(value, list) and kind.list is not None and not kind.list.atomic:
-        items = field_types.indexed(kind.list, value)
-        element = kind.list.element()
+    if isinstance(value, dict) and field_type.map is not None and not field_type.map.atomic:
+        return {SELF: LEAF, **_all_fields_of_map(value, field_type.map)}
+    if isinstance(value, list) and field_type.list is not None and not field_type.list.atomic:
+        items_by_element = field_types.index_items(field_type.list, value)
+        element_type = field_type.list.element()
         nodes = {
-            step: _all_below(elements[0], element) if len(elements) == 1 else LEAF for step, elements in items.items()
+            element: _all_fields(same_items[0], element_type) if len(same_items) == 1 else LEAF
+            for element, same_items in items_by_element.items()
         }
         return {SELF: LEAF, **nodes}
     return LEAF
 
 
-def _all_below_map(value: dict[str, Any], kind: MapType) -> Set:
+def _all_fields_of_map(value: dict[str, Any], map_type: MapType) -> Set:
+    """The nodes of all fields of a map that its type allows."""
     nodes: Set = {}
     for name, item in value.items():
-        child = kind.child(name)
-        if child is not None:
-            nodes[f"f:{name}"] = _all_below(item, child)
+        field_type = map_type.child(name)
+        if field_type is not None:
+            nodes[f"f:{name}"] = _all_fields(item, field_type)
     return nodes
 
 
-def _union(left: Set | None, right: Set | None) -> Set | None:
+def _union_of_nodes(left: Set | None, right: Set | None) -> Set | None:
     if left is None or right is None:
         return right if left is None else left
-    return field_sets.joined(left, right)
+    return field_sets.join_nodes(left, right)
 
 
-def _compare_in_shape(old: Any, new: Any, kind: FieldType) -> _Nodes:
-    if kind.map is not None:
-        return _maps(old, new, kind.map)
-    if kind.scalar or kind.list is None:
-        return _leaf(old, new)
-    return _lists(old, new, kind.list)
+def _compare_in_shape(old: Any, new: Any, shape: FieldType) -> _Nodes:
+    """The changes between values in one shape; a value of another shape counts as an empty one."""
+    if shape.map is not None:
+        return _compare_maps(old, new, shape.map)
+    if shape.scalar or shape.list is None:
+        return _compare_leaves(old, new)
+    return _compare_lists(old, new, shape.list)
 
 
-def _leaf(old: Any, new: Any) -> _Nodes:
+def _compare_leaves(old: Any, new: Any) -> _Nodes:
     return _NOTHING if old == new else _WRITTEN
 
 
-def _maps(old: Any, new: Any, kind: MapType) -> _Nodes:
+def _compare_maps(old: Any, new: Any, map_type: MapType) -> _Nodes:
     """The fields of a map that a write set or changed, and those that it removed."""
-    before = old if isinstance(old, dict) else {}
-    after = new if isinstance(new, dict) else {}
-    if kind.atomic or not (before or after):
-        return _leaf(old, new)
+    old_map = old if isinstance(old, dict) else {}
+    new_map = new if isinstance(new, dict) else {}
+    if map_type.atomic or not (old_map or new_map):
+        return _compare_leaves(old, new)
     written: Set = {}
     removed: Set = {}
-    for name in before.keys() | after.keys():
-        old_value, new_value = before.get(name, ABSENT), after.get(name, ABSENT)
-        child = None if old_value == new_value else kind.child(name)
-        if child is not None:
-            _add(f"f:{name}", _compare_values(old_value, new_value, child), written, removed)
+    for name in old_map.keys() | new_map.keys():
+        old_value, new_value = old_map.get(name, ABSENT), new_map.get(name, ABSENT)
+        field_type = None if old_value == new_value else map_type.child(name)
+        if field_type is not None:
+            _add_nodes(f"f:{name}", _compare_values(old_value, new_value, field_type), written, removed)
     return written or None, removed or None
 
 
-def _lists(old: Any, new: Any, kind: ListType) -> _Nodes:
+def _compare_lists(old: Any, new: Any, list_type: ListType) -> _Nodes:
     """The elements of a list that a write set or changed, and those that it removed."""
-    before = old if isinstance(old, list) else []
-    after = new if isinstance(new, list) else []
-    if kind.atomic or not (before or after):
-        return _leaf(old, new)
-    old_items, new_items = field_types.indexed(kind, before), field_types.indexed(kind, after)
+    old_list = old if isinstance(old, list) else []
+    new_list = new if isinstance(new, list) else []
+    if list_type.atomic or not (old_list or new_list):
+        return _compare_leaves(old, new)
+    old_items, new_items = field_types.index_items(list_type, old_list), field_types.index_items(list_type, new_list)
     written: Set = {}
     removed: Set = {}
     for element in dict.fromkeys((*old_items, *new_items)):
-        item_changes = _items(old_items.get(element, []), new_items.get(element, []), kind.element())
-        _add(element, item_changes, written, removed)
+        item_changes = _compare_items(old_items.get(element, []), new_items.get(element, []), list_type.element())
+        _add_nodes(element, item_changes, written, removed)
     return written or None, removed or None
 
 
-def _items(old_items: list[Any], new_items: list[Any], kind: FieldType) -> _Nodes:
+def _compare_items(old_items: list[Any], new_items: list[Any], element_type: FieldType) -> _Nodes:
     """The changes of the items with one path element; duplicates are owned together."""
     if old_items == new_items:
         return _NOTHING
     if len(old_items) > 1 and len(new_items) > 1:
         return _WRITTEN
     if len(old_items) > 1:
-        return (_compare_values(ABSENT, new_items[0], kind)[0] if new_items else None), LEAF
+        return (_all_fields(new_items[0], element_type) if new_items else None), LEAF
     if len(new_items) > 1:
-        return LEAF, (_compare_values(old_items[0], ABSENT, kind)[1] if old_items else None)
-    return _compare_values(old_items[0] if old_items else ABSENT, new_items[0] if new_items else ABSENT, kind)
+        return LEAF, (_all_fields(old_items[0], element_type) if old_items else None)
+    old_item, new_item = old_items[0] if old_items else ABSENT, new_items[0] if new_items else ABSENT
+    return _compare_values(old_item, new_item, element_type)
 
 
-def _add(element: str, nodes: _Nodes, written: Set, removed: Set) -> None:
-    if nodes[0] is not None:
-        written[element] = nodes[0]
-    if nodes[1] is not None:
-        removed[element] = nodes[1]
+def _add_nodes(element: str, nodes: _Nodes, written: Set, removed: Set) -> None:
+    """Add the nodes of a field or item, if it has any, to the written and the removed fields, in place."""
+    written_node, removed_node = nodes
+    if written_node is not None:
+        written[element] = written_node
+    if removed_node is not None:
+        removed[element] = removed_node

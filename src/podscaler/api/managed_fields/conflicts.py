@@ -30,23 +30,25 @@ class ConflictsError(Exception):
 
     def without(self, allowed_fields: Set) -> "ConflictsError | None":
         """The conflicts without the fields `allowed_fields`; None if no conflict remains."""
-        rest = {manager: field_sets.difference(fields, allowed_fields) for manager, fields in self.sets.items()}
-        rest = {manager: fields for manager, fields in rest.items() if fields}
-        return ConflictsError(rest) if rest else None
+        remaining_sets = {
+            manager: field_sets.difference(fields, allowed_fields) for manager, fields in self.sets.items()
+        }
+        remaining_sets = {manager: fields for manager, fields in remaining_sets.items() if fields}
+        return ConflictsError(remaining_sets) if remaining_sets else None
 
 
 def status_error(conflicts: ConflictsError) -> StatusError:
     """The API error 409, with a cause for each field."""
     conflicting_fields = [
-        (_manager_text(manager), path_elements.shown(path))
+        (_manager_text(manager), path_elements.path_text(path))
         for manager in sorted(conflicts.sets, key=lambda manager: manager.identifier)
         for path in field_sets.paths(conflicts.sets[manager])
     ]
     causes = [Cause("FieldManagerConflict", f"conflict with {manager}", path) for manager, path in conflicting_fields]
-    return StatusError(_message(conflicting_fields), code=409, reason="Conflict", details={}, causes=causes)
+    return StatusError(_conflicts_message(conflicting_fields), code=409, reason="Conflict", details={}, causes=causes)
 
 
-def _message(conflicting_fields: list[tuple[str, str]]) -> str:
+def _conflicts_message(conflicting_fields: list[tuple[str, str]]) -> str:
     """The message of all conflicts: in one line, or by manager."""
     if len(conflicting_fields) == 1:
         manager, path = conflicting_fields[0]
@@ -59,7 +61,8 @@ def _message(conflicting_fields: list[tuple[str, str]]) -> str:
 
 
 def _manager_text(manager: Manager) -> str:
-    text = quoting.quoted(manager.name)
+    """A manager in messages, such as `"kubectl-edit" with subresource "scale" using apps/v1`."""
+    manager_text = quoting.quoted(manager.name)
     if manager.subresource:
-        text += f" with subresource {quoting.quoted(manager.subresource)}"
-    return f"{text} using {manager.version}" if manager.operation == managers.UPDATE else text
+        manager_text += f" with subresource {quoting.quoted(manager.subresource)}"
+    return f"{manager_text} using {manager.version}" if manager.operation == managers.UPDATE else manager_text

@@ -17,73 +17,75 @@ from podscaler.api.managed_fields.field_sets import LEAF, SELF, Set
 from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType
 
 
-def field_set(value: Any, kind: FieldType) -> Set:
-    """The set of all paths of `value`, an object of type `kind`."""
-    return _below(value, kind) or {}
+def field_set(value: Any, field_type: FieldType) -> Set:
+    """The set of all paths of `value`, an object of that type."""
+    return _fields_below(value, field_type) or {}
 
 
-def _below(value: Any, kind: FieldType) -> Set | None:
+def _fields_below(value: Any, field_type: FieldType) -> Set | None:
     """The node of a value: LEAF for a scalar or an atomic value, None for an empty map or list."""
-    shape = field_types.shape_of(kind, value)
+    shape = field_types.shape_of(field_type, value)
     if shape.map is not None:
-        return LEAF if shape.map.atomic else _map(value, shape.map)
+        return LEAF if shape.map.atomic else _map_fields(value, shape.map)
     if shape.scalar or shape.list is None:
         return LEAF
-    return LEAF if shape.list.atomic else _list(value, shape.list)
+    return LEAF if shape.list.atomic else _list_fields(value, shape.list)
 
 
-def _map(value: Any, kind: MapType) -> Set | None:
+def _map_fields(value: Any, map_type: MapType) -> Set | None:
     """The set of the fields of a map; an empty member is owned itself, as nothing below it could be."""
     if not isinstance(value, dict):
         return None
     nodes: Set = {}
     for name, item in value.items():
-        child = kind.child(name)
-        if child is None:
+        member_type = map_type.child(name)
+        if member_type is None:
             continue
-        node = _below(item, child)
-        if item is None or item == {} or kind.declared(name) is None:
+        node = _fields_below(item, member_type)
+        if item is None or item == {} or map_type.declared(name) is None:
             node = _as_member(node)
         if node is not None:
             nodes[f"f:{name}"] = node
     return nodes or None
 
 
-def _list(value: Any, kind: ListType) -> Set | None:
+def _list_fields(value: Any, list_type: ListType) -> Set | None:
+    """The set of the items of an associative list; duplicates are owned as a whole. None for no items."""
     if not isinstance(value, list):
         return None
     nodes: Set = {}
-    for element, items in field_types.indexed(kind, value).items():
-        nodes[element] = LEAF if len(items) > 1 else _as_member(_below(items[0], kind.element()))
+    for element, items in field_types.index_items(list_type, value).items():
+        nodes[element] = LEAF if len(items) > 1 else _as_member(_fields_below(items[0], list_type.element()))
     return nodes or None
 
 
 def _as_member(node: Set | None) -> Set:
+    """The node, itself as a path of its set."""
     if node is None or field_sets.is_member(node):
         return node or LEAF
     return {SELF: LEAF, **node}
 
 
-def with_named_fields(fields: Set, kind: FieldType) -> Set:
+def with_named_fields(fields: Set, field_type: FieldType) -> Set:
     """The set, with those ancestors of its paths as further members that are declared fields of the type.
 
     A path `.spec.template.spec` makes `.spec` a member. Where fields are removed, emptied ancestors are removed, too.
 
     Source: structured-merge-diff's EnsureNamedFieldsAreMembers.
     """
-    return {element: _with_named_node(element, node, kind) for element, node in fields.items()}
+    return {element: _with_named_node(element, node, field_type) for element, node in fields.items()}
 
 
-def _with_named_node(element: str, node: Set, kind: FieldType) -> Set:
-    """The set below an element, with the element itself if its schema names it."""
+def _with_named_node(element: str, node: Set, field_type: FieldType) -> Set:
+    """The node of an element with named fields, with the element itself as a member if its type declares it."""
     if not node or element == SELF:
         return node
-    name = element[2:] if element.startswith("f:") else ""
-    if element.startswith("f:"):
-        child = kind.map.child(name) if kind.map else None
-        declared = kind.map is not None and kind.map.declared(name) is not None
-    else:
-        child = kind.list.element() if kind.list and element.startswith("k:") else None
-        declared = False
-    below = with_named_fields(node, child or FieldType())
-    return {SELF: LEAF, **below} if declared else below
+    child_type, is_declared = None, False
+    if element.startswith("f:") and field_type.map is not None:
+        name = element.removeprefix("f:")
+        child_type = field_type.map.child(name)
+        is_declared = field_type.map.declared(name) is not None
+    elif element.startswith("k:") and field_type.list is not None:
+        child_type = field_type.list.element()
+    fields_below = with_named_fields(node, child_type or FieldType())
+    return {SELF: LEAF, **fields_below} if is_declared else fields_below

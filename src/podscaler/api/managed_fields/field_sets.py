@@ -41,7 +41,7 @@ def of(*paths: Sequence[str]) -> Set:
     """The set of the given paths."""
     fields: Set = {}
     for path in paths:
-        fields = union(fields, _single(path))
+        fields = union(fields, _set_of_path(path))
     return fields
 
 
@@ -57,49 +57,49 @@ def union(left: Set, right: Set) -> Set:
     """The paths of either set; the object `left` itself where it has all of them."""
     if not left:
         return right
-    return left if _covers(left, right) else joined(left, right)
+    return left if _has_all_paths(left, right) else join_nodes(left, right)
 
 
-def joined(left: Set, right: Set) -> Set:
+def join_nodes(left: Set, right: Set) -> Set:
     """The union of two nodes, or of two sets that are not empty."""
     if left is right:
         return left
     if not left or not right:
-        rest = left or right
-        return rest if is_member(rest) else {SELF: LEAF, **rest}
-    result = dict(left)
+        other_node = left or right
+        return other_node if is_member(other_node) else {SELF: LEAF, **other_node}
+    joined = dict(left)
     for element, node in right.items():
-        existing = result.get(element)
-        result[element] = node if existing is None else joined(existing, node)
-    return result
+        existing = joined.get(element)
+        joined[element] = node if existing is None else join_nodes(existing, node)
+    return joined
 
 
 def difference(left: Set, right: Set) -> Set:
     """The paths of `left` that are not in `right`; the object `left` itself where that is all of them."""
     if not left or not right:
         return left
-    return _without(left, right) or {}
+    return _remove_paths(left, right) or {}
 
 
 def intersection(left: Set, right: Set) -> Set:
     """The paths of both sets."""
     if not left or not right:
         return {}
-    return _shared(left, right)
+    return _common_paths(left, right)
 
 
 def without_trees(left: Set, right: Set) -> Set:
     """The paths of `left` that are neither in `right` nor below one of its paths."""
-    kept: Set = {}
+    kept_nodes: Set = {}
     for element, node in left.items():
-        cut = right.get(element)
-        if cut is None:
-            kept[element] = node
-        elif not is_member(cut):
-            rest = _node(without_trees(below(left, element), cut), node, drops=False)
-            if rest is not None:
-                kept[element] = rest
-    return kept
+        removed_node = right.get(element)
+        if removed_node is None:
+            kept_nodes[element] = node
+        elif not is_member(removed_node):
+            remaining_node = _make_node(without_trees(below(left, element), removed_node), node, drops=False)
+            if remaining_node is not None:
+                kept_nodes[element] = remaining_node
+    return kept_nodes
 
 
 def paths(fields: Set) -> Iterator[tuple[str, ...]]:
@@ -107,66 +107,68 @@ def paths(fields: Set) -> Iterator[tuple[str, ...]]:
     yield from _paths_below(fields, ())
 
 
-def ordered(fields: Set) -> Set:
+def sort_elements(fields: Set) -> Set:
     """The same set with its elements in order, for writing."""
-    return {element: ordered(fields[element]) for element in sorted(fields)}
+    return {element: sort_elements(fields[element]) for element in sorted(fields)}
 
 
-def _single(path: Sequence[str]) -> Set:
+def _set_of_path(path: Sequence[str]) -> Set:
+    """The set of one path, given by its elements."""
     node: Set = {}
     for element in reversed(path):
         node = {element: node}
     return node
 
 
-def _covers(left: Set, right: Set) -> bool:
+def _has_all_paths(left: Set, right: Set) -> bool:
     """Whether `left` has all paths below a node (or in a set) `right`."""
     for element, node in right.items():
-        subset = left.get(element)
-        if subset is None or (is_member(node) and not is_member(subset)) or not _covers(subset, node):
+        own_node = left.get(element)
+        if own_node is None or (is_member(node) and not is_member(own_node)) or not _has_all_paths(own_node, node):
             return False
     return True
 
 
-def _without(left: Set, right: Set) -> Set | None:
+def _remove_paths(left: Set, right: Set) -> Set | None:
     """A node without the paths of another; None if no path is left, `left` itself if all are."""
     changed_nodes: dict[str, Set | None] = {}
-    for element, cut in right.items():
+    for element, removed_node in right.items():
         node = left.get(element)
         if node is not None and element != SELF:
-            rest = _without(node, cut)
-            if rest is not node:
-                changed_nodes[element] = rest
+            remaining_node = _remove_paths(node, removed_node)
+            if remaining_node is not node:
+                changed_nodes[element] = remaining_node
     drops = is_member(left) and is_member(right)
     if not (changed_nodes or drops):
         return left
     kept_elements = {element: changed_nodes.get(element, node) for element, node in left.items() if element != SELF}
-    return _node({element: node for element, node in kept_elements.items() if node is not None}, left, drops=drops)
+    return _make_node({element: node for element, node in kept_elements.items() if node is not None}, left, drops=drops)
 
 
-def _node(kept: Set, one: Set, *, drops: bool) -> Set | None:
-    """The node with the elements `kept` of `one`; itself a member as `one` is, unless `drops`."""
-    if drops or not is_member(one):
-        return kept or None
-    return {SELF: LEAF, **kept} if kept else LEAF
+def _make_node(kept_nodes: Set, original: Set, *, drops: bool) -> Set | None:
+    """The node with those elements of an original node; a member as the original is, unless `drops`. None: no path."""
+    if drops or not is_member(original):
+        return kept_nodes or None
+    return {SELF: LEAF, **kept_nodes} if kept_nodes else LEAF
 
 
-def _shared(left: Set, right: Set) -> Set:
+def _common_paths(left: Set, right: Set) -> Set:
     """The set of the paths below both nodes."""
-    result: Set = {}
+    common: Set = {}
     for element, node in left.items():
-        match = right.get(element)
-        if match is None or element == SELF:
+        other_node = right.get(element)
+        if other_node is None or element == SELF:
             continue
-        both = _shared(node, match)
-        if is_member(node) and is_member(match):
-            result[element] = {SELF: LEAF, **both} if both else LEAF
-        elif both:
-            result[element] = both
-    return result
+        common_below = _common_paths(node, other_node)
+        if is_member(node) and is_member(other_node):
+            common[element] = {SELF: LEAF, **common_below} if common_below else LEAF
+        elif common_below:
+            common[element] = common_below
+    return common
 
 
 def _paths_below(fields: Set, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """As `paths`, each after the elements of `prefix`."""
     elements = sorted(element for element in fields if element != SELF)
     for element in elements:
         if is_member(fields[element]):

@@ -41,8 +41,8 @@ class FieldType:
     has_one_shape: bool = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        shapes = (self.scalar != "") + (self.list is not None) + (self.map is not None)
-        object.__setattr__(self, "has_one_shape", shapes < 2)
+        shape_count = (self.scalar != "") + (self.list is not None) + (self.map is not None)
+        object.__setattr__(self, "has_one_shape", shape_count < 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,37 +113,39 @@ WHOLE_OBJECT = map_of(_deduced, atomic=True)
 """An object with one owner."""
 
 
-def shape_of(kind: FieldType, value: Any) -> FieldType:
-    """The one shape of `kind` that a value has; `kind` itself for null and for a wrong shape."""
-    if kind.has_one_shape or value is None:
-        return kind
+def shape_of(field_type: FieldType, value: Any) -> FieldType:
+    """The one shape of a type that a value has; the type itself for null and for a wrong shape."""
+    if field_type.has_one_shape or value is None:
+        return field_type
     if isinstance(value, dict):
-        return FieldType(map=kind.map) if kind.map else kind
+        return FieldType(map=field_type.map) if field_type.map else field_type
     if isinstance(value, list):
-        return FieldType(list=kind.list) if kind.list else kind
-    return FieldType(scalar=kind.scalar) if kind.scalar else kind
+        return FieldType(list=field_type.list) if field_type.list else field_type
+    return FieldType(scalar=field_type.scalar) if field_type.scalar else field_type
 
 
-def item_element(kind: ListType, item: Any) -> str:
+def item_element(list_type: ListType, item: Any) -> str:
     """The path element of an item of an associative list. Raises AtomError for one without valid keys."""
-    return _keyed_element(kind, item) if kind.keys else _set_element(item)
+    return _keyed_element(list_type, item) if list_type.keys else _set_element(item)
 
 
-def _keyed_element(kind: ListType, item: Any) -> str:
+def _keyed_element(list_type: ListType, item: Any) -> str:
     """The path element of an item of a list with keys; defaults stand for missing keys. Raises AtomError."""
     if item is None:
         raise AtomError("associative list with keys may not have a null element")
     if not isinstance(item, dict):
         raise AtomError("associative list with keys may not have non-map elements")
-    if len(kind.keys) == 1 and kind.keys[0] in item:
-        return path_elements.keyed_by(kind.keys[0], item[kind.keys[0]])
-    defaults = dict(kind.defaults)
-    keys = {name: item.get(name, defaults.get(name)) for name in kind.keys if name in item or name in defaults}
-    if not keys:
-        names = " ".join(f'"{name}"' for name in kind.keys)
-        text = f"associative list with keys has an element that omits all key fields [{names}]"
-        raise AtomError(f"{text} (and doesn't have default values for any key fields)")
-    return path_elements.keyed(keys)
+    if len(list_type.keys) == 1 and list_type.keys[0] in item:
+        return path_elements.keyed_by(list_type.keys[0], item[list_type.keys[0]])
+    defaults = dict(list_type.defaults)
+    key_values = {
+        name: item.get(name, defaults.get(name)) for name in list_type.keys if name in item or name in defaults
+    }
+    if not key_values:
+        names = " ".join(f'"{name}"' for name in list_type.keys)
+        message_start = f"associative list with keys has an element that omits all key fields [{names}]"
+        raise AtomError(f"{message_start} (and doesn't have default values for any key fields)")
+    return path_elements.keyed(key_values)
 
 
 def _set_element(item: Any) -> str:
@@ -157,7 +159,7 @@ def _set_element(item: Any) -> str:
     return path_elements.value(item)
 
 
-def indexed(kind: ListType, items: Sequence[Any]) -> dict[str, list[Any]]:
+def index_items(list_type: ListType, items: Sequence[Any]) -> dict[str, list[Any]]:
     """The items of an associative list by path element, in order of first appearance, without items that have none.
 
     Each element has one item, unless the stored list has duplicates.
@@ -165,7 +167,7 @@ def indexed(kind: ListType, items: Sequence[Any]) -> dict[str, list[Any]]:
     items_by_element: dict[str, list[Any]] = {}
     for item in items:
         try:
-            element = item_element(kind, item)
+            element = item_element(list_type, item)
         except AtomError:
             continue
         items_by_element.setdefault(element, []).append(item)

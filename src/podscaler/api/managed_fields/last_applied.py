@@ -22,19 +22,19 @@ ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 ANNOTATIONS_MAX_BYTES = 256 * 1024
 
 
-def allowed(live_object: Object, version: str, kind: FieldType) -> Set:
+def unchanged_fields(live_object: Object, version: str, field_type: FieldType) -> Set:
     """The fields that client-side apply wrote and that are unchanged since; empty without a valid annotation.
 
     Args:
         live_object: the stored object in `version`.
         version: the apiVersion of the configuration that is applied now; an annotation in another one is ignored.
-        kind: the type of objects in `version`.
+        field_type: the type of objects in `version`.
     """
     config = _last_configuration(live_object)
-    if config is None or config.get("apiVersion") != version or type_checking.errors(config, kind):
+    if config is None or config.get("apiVersion") != version or type_checking.errors(config, field_type):
         return {}
-    changes = comparing.compare(config, live_object, kind)
-    fields = field_sets.difference(extracting.field_set(config, kind), changes.written)
+    changes = comparing.compare(config, live_object, field_type)
+    fields = field_sets.difference(extracting.field_set(config, field_type), changes.written)
     return field_sets.difference(fields, changes.removed)
 
 
@@ -43,29 +43,29 @@ def update_annotation(obj: Object, config: Object) -> None:
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
     if not annotations.get(ANNOTATION):
         return
-    new_annotations = {**annotations, ANNOTATION: _text(config)}
+    new_annotations = {**annotations, ANNOTATION: _configuration_text(config)}
     if sum(len(name.encode()) + len(value.encode()) for name, value in new_annotations.items()) > ANNOTATIONS_MAX_BYTES:
         del new_annotations[ANNOTATION]
     obj["metadata"] = {**obj["metadata"], "annotations": new_annotations}
 
 
 def _last_configuration(live_object: Object) -> Object | None:
-    """What `kubectl apply` noted in its annotation; None if it cannot be read."""
-    text = ((live_object.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION)
-    if not text:
+    """The configuration in kubectl's annotation; None without one, and if it is not a JSON object."""
+    config_json = ((live_object.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION)
+    if not config_json:
         return None
     try:
-        config = msgspec.json.decode(text)
+        config = msgspec.json.decode(config_json)
     except msgspec.DecodeError:
         return None
     return config if isinstance(config, dict) else None
 
 
-def _text(config: Object) -> str:
+def _configuration_text(config: Object) -> str:
     """A configuration without its own annotation, as JSON with sorted members and a newline."""
     metadata = dict(config.get("metadata") or {})
     if metadata.get("annotations") is not None:
-        rest = {name: value for name, value in metadata["annotations"].items() if name != ANNOTATION}
-        metadata["annotations"] = rest
-    whole = {**config, "metadata": metadata} if "metadata" in config else config
-    return msgspec.json.encode(whole, order="sorted").decode() + "\n"
+        other_annotations = {name: value for name, value in metadata["annotations"].items() if name != ANNOTATION}
+        metadata["annotations"] = other_annotations
+    config_without_annotation = {**config, "metadata": metadata} if "metadata" in config else config
+    return msgspec.json.encode(config_without_annotation, order="sorted").decode() + "\n"

@@ -1,8 +1,8 @@
 """Computes metadata.managedFields after a create, an update or an apply: the entry point of the package.
 
-The registry calls `created`, `updated` or `applied` for each write. Around `updating` and `applying` they handle
-entries that the client sent, objects without entries, and the migration of `kubectl apply` from client-side to
-server-side apply.
+The registry calls `entries_after_create`, `entries_after_update` or `apply` for each write. Around `updating` and
+`applying` they handle entries that the client sent, objects without entries, and the migration of `kubectl apply` from
+client-side to server-side apply.
 
 Source: apimachinery's managedfields package.
 """
@@ -39,7 +39,9 @@ class ManagedKind:
         return FieldWriter(managers.updater(name, version, self.subresource), version, now)
 
 
-def created(kind: ManagedKind, obj: Object, sent_entries: Sequence[Any] | None, writer: FieldWriter) -> Entries:
+def entries_after_create(
+    kind: ManagedKind, obj: Object, sent_entries: Sequence[Any] | None, writer: FieldWriter
+) -> Entries:
     """The entries of a new object.
 
     Args:
@@ -48,12 +50,12 @@ def created(kind: ManagedKind, obj: Object, sent_entries: Sequence[Any] | None, 
         sent_entries: the entries that the client sent; None without any.
         writer: the creating manager.
     """
-    before = _parse_sent(sent_entries) or {}
-    after = updating.updated(before, kind.empty(writer.version), obj, writer, kind.versions)
-    return managers.to_entries(after.items())
+    sent_managers = _parse_sent(sent_entries) or {}
+    managers_after = updating.update_managers(sent_managers, kind.empty(writer.version), obj, writer, kind.versions)
+    return managers.to_entries(managers_after.items())
 
 
-def base(live_entries: Sequence[Any], sent_entries: Sequence[Any] | None) -> Sequence[Any] | None:
+def entries_before_update(live_entries: Sequence[Any], sent_entries: Sequence[Any] | None) -> Sequence[Any] | None:
     """The entries before an update: the stored ones (`live_entries`), unless the client sent other valid ones.
 
     None without entries, and where the client reset them: then fields are not tracked.
@@ -66,10 +68,12 @@ def base(live_entries: Sequence[Any], sent_entries: Sequence[Any] | None) -> Seq
     return managers.to_entries(sent_managers.items()) if sent_managers else (live_entries or None)
 
 
-def updated(kind: ManagedKind, old: Object, new: Object, before: Sequence[Any], writer: FieldWriter) -> Entries:
+def entries_after_update(
+    kind: ManagedKind, old: Object, new: Object, entries_before: Sequence[Any], writer: FieldWriter
+) -> Entries:
     """The entries after `writer` changed `old` to `new`, both stored forms in its version."""
-    after = updating.updated(managers.parse(before), old, new, writer, kind.versions)
-    return managers.to_entries(after.items())
+    managers_after = updating.update_managers(managers.parse(entries_before), old, new, writer, kind.versions)
+    return managers.to_entries(managers_after.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +95,15 @@ class Application:
     force: bool = False
 
 
-def applied(kind: ManagedKind, live_object: Object | None, before: Sequence[Any], application: Application) -> Object:
+def apply(
+    kind: ManagedKind, live_object: Object | None, live_entries: Sequence[Any], application: Application
+) -> Object:
     """The merged object with its entries, before defaulting; members may be null.
 
     Args:
         kind: the kind of the object.
         live_object: the stored object in the application's version; None if none exists.
-        before: the entries of the live object.
+        live_entries: the entries of the live object.
         application: the request.
 
     Raises:
@@ -105,13 +111,15 @@ def applied(kind: ManagedKind, live_object: Object | None, before: Sequence[Any]
         ConfigurationError: the configuration does not match the kind.
         ConversionError: an object cannot be converted to the version of another manager.
     """
-    empty = kind.empty(application.version)
-    earlier_managers = managers.parse(before) or _before_first_apply(kind, live_object, application)
-    result = _apply_unless_conflicts(kind, empty if live_object is None else live_object, earlier_managers, application)
-    obj = dict((empty if live_object is None else live_object) if result.obj is None else result.obj)
+    empty_object = kind.empty(application.version)
+    earlier_managers = managers.parse(live_entries) or _managers_before_first_apply(kind, live_object, application)
+    base_object = empty_object if live_object is None else live_object
+    outcome = _apply_unless_conflicts(kind, base_object, earlier_managers, application)
+    merged_object = base_object if outcome.obj is None else outcome.obj
+    obj = dict(merged_object)
     if application.manager == last_applied.MANAGER:
         last_applied.update_annotation(obj, application.config)
-    obj["metadata"] = {**(obj.get("metadata") or {}), "managedFields": managers.to_entries(result.managers.items())}
+    obj["metadata"] = {**(obj.get("metadata") or {}), "managedFields": managers.to_entries(outcome.managers.items())}
     return obj
 
 
@@ -122,30 +130,30 @@ def _apply_unless_conflicts(
     writer = FieldWriter(managers.applier(application.manager, kind.subresource), application.version, application.now)
     config = application.config
     try:
-        return applying.applied(earlier_managers, live_object, config, writer, kind.versions, force=application.force)
+        return applying.apply(earlier_managers, live_object, config, writer, kind.versions, force=application.force)
     except ConflictsError as error:
-        remaining = _remaining(error, kind, live_object, application)
+        remaining = _remaining_conflicts(error, kind, live_object, application)
     if remaining is not None:
         raise conflicts.status_error(remaining) from None
-    return applying.applied(earlier_managers, live_object, config, writer, kind.versions, force=True)
+    return applying.apply(earlier_managers, live_object, config, writer, kind.versions, force=True)
 
 
-def _remaining(
+def _remaining_conflicts(
     error: ConflictsError, kind: ManagedKind, live_object: Object, application: Application
 ) -> ConflictsError | None:
     """The conflicts without those of kubectl about fields that it applied on the client side; None if none remain."""
     if application.manager != last_applied.MANAGER:
         return error
     version = application.version
-    return error.without(last_applied.allowed(live_object, version, kind.versions.type_of(version)))
+    return error.without(last_applied.unchanged_fields(live_object, version, kind.versions.type_of(version)))
 
 
-def _before_first_apply(kind: ManagedKind, live_object: Object | None, application: Application) -> Managers:
+def _managers_before_first_apply(kind: ManagedKind, live_object: Object | None, application: Application) -> Managers:
     """One manager for all fields of an object without entries; none for a new object."""
     if live_object is None:
         return {}
     writer = kind.writer(BEFORE_FIRST_APPLY, application.version, application.now)
-    return updating.updated({}, kind.empty(application.version), live_object, writer, kind.versions)
+    return updating.update_managers({}, kind.empty(application.version), live_object, writer, kind.versions)
 
 
 def _parse_sent(sent_entries: Sequence[Any] | None) -> Managers | None:

@@ -48,13 +48,13 @@ class Manager:
     @property
     def identifier(self) -> str:
         """The text by which kube-apiserver sorts managers."""
-        parts = {
+        identity = {
             "manager": self.name,
             "operation": self.operation,
             "apiVersion": self.version,
             "subresource": self.subresource,
         }
-        return path_elements.shown_value({name: value for name, value in parts.items() if value})
+        return path_elements.value_text({name: value for name, value in identity.items() if value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ def parse(entries: Iterable[Any]) -> Managers:
     managers: Managers = {}
     for entry in entries:
         operation, version = entry.get("operation", ""), entry.get("apiVersion", "")
-        known_as = "" if operation == APPLY else version
-        manager = Manager(entry.get("manager", ""), operation, known_as, entry.get("subresource", ""))
+        manager_version = "" if operation == APPLY else version
+        manager = Manager(entry.get("manager", ""), operation, manager_version, entry.get("subresource", ""))
         managers[manager] = Managed(entry.get("fieldsV1") or {}, version, entry.get("time") or "", entry)
     return managers
 
@@ -109,9 +109,10 @@ def parse(entries: Iterable[Any]) -> Managers:
 def parse_sent(entries: Sequence[Any]) -> Managers:
     """The managers of a client's entries, with their sets in canonical form. Raises EntriesError."""
     for entry in entries:
-        _check(entry)
+        _check_entry(entry)
     return {
-        manager: replace(record, fields=_read(record.fields), entry=None) for manager, record in parse(entries).items()
+        manager: replace(managed, fields=_canonical_set(managed.fields), entry=None)
+        for manager, managed in parse(entries).items()
     }
 
 
@@ -122,8 +123,8 @@ def is_reset(entries: Sequence[Any] | None) -> bool:
 
 def to_entries(managers: Iterable[tuple[Manager, Managed]]) -> Entries:
     """The entries of managers: those that apply first, then by time, name, version, subresource."""
-    pairs = sorted(managers, key=lambda pair: _order(*pair))
-    return [_entry(manager, managed) for manager, managed in pairs]
+    sorted_managers = sorted(managers, key=lambda manager_with_fields: _sort_key(*manager_with_fields))
+    return [_to_entry(manager, managed) for manager, managed in sorted_managers]
 
 
 def without_times(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -131,11 +132,11 @@ def without_times(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in entry.items() if name != "time"} for entry in entries]
 
 
-def _order(manager: Manager, managed: Managed) -> tuple[str, str, str, str, str]:
+def _sort_key(manager: Manager, managed: Managed) -> tuple[str, str, str, str, str]:
     return manager.operation, managed.time, manager.name, managed.version, manager.subresource
 
 
-def _entry(manager: Manager, managed: Managed) -> dict[str, Any]:
+def _to_entry(manager: Manager, managed: Managed) -> dict[str, Any]:
     """The entry of managedFields; one that did not change is written as it was read, but for the time."""
     if managed.entry is not None:
         return {**managed.entry, "time": managed.time} if managed.time else dict(managed.entry)
@@ -145,13 +146,14 @@ def _entry(manager: Manager, managed: Managed) -> dict[str, Any]:
         "apiVersion": managed.version,
         "time": managed.time,
         "fieldsType": "FieldsV1",
-        "fieldsV1": field_sets.ordered(managed.fields),
+        "fieldsV1": field_sets.sort_elements(managed.fields),
         "subresource": manager.subresource,
     }
     return {name: value for name, value in entry.items() if value or name == "fieldsV1"}
 
 
-def _check(entry: Any) -> None:
+def _check_entry(entry: Any) -> None:
+    """Raises EntriesError, with kube-apiserver's message, for an entry that is not valid."""
     if entry.get("operation") not in (APPLY, UPDATE):
         raise EntriesError("operation must be `Apply` or `Update`")
     if not entry.get("apiVersion"):
@@ -160,20 +162,21 @@ def _check(entry: Any) -> None:
         raise EntriesError(f'invalid fieldsType "{entry.get("fieldsType", "")}"')
 
 
-def _read(fields: Any) -> Set:
+def _canonical_set(fields_v1: Any) -> Set:
+    """The set of a client's `fieldsV1`. Raises EntriesError."""
     try:
-        return _read_set(fields)
+        return _canonical_node(fields_v1)
     except path_elements.ElementError as error:
         raise EntriesError(str(error)) from None
 
 
-def _read_set(fields: Any) -> Set:
-    """The set of the nested objects of `fieldsV1`. Raises EntriesError; elements of unknown form are dropped."""
-    if not isinstance(fields, dict):
+def _canonical_node(fields_v1: Any) -> Set:
+    """The node of a member of `fieldsV1`. Raises EntriesError, ElementError; elements of unknown form are dropped."""
+    if not isinstance(fields_v1, dict):
         raise EntriesError("a set is no object")
     field_set: Set = {}
-    for text, node in fields.items():
-        element = text if text == field_sets.SELF else path_elements.parsed(text)
+    for element_text, node in fields_v1.items():
+        element = element_text if element_text == field_sets.SELF else path_elements.parse(element_text)
         if element:
-            field_set[element] = _read_set(node)
+            field_set[element] = _canonical_node(node)
     return field_set

@@ -45,41 +45,42 @@ _OPAQUE_TYPES = {
 def of_message(name: str) -> FieldType:
     """The type of a message (`apps/v1.Deployment`). Raises KeyError for an unknown one."""
     message = schema.get_message(name)
-    return FieldType(map=MapType(_fields(message).get, atomic=message.map_type == "atomic"))
+    return FieldType(map=MapType(_types_of_fields(message).get, atomic=message.map_type == "atomic"))
 
 
-def _fields(message: Message) -> dict[str, FieldType]:
-    fields = {field.name: _of_field(field) for field in message.json_fields()}
+def _types_of_fields(message: Message) -> dict[str, FieldType]:
+    """The types of the fields of a message, by their JSON names."""
+    fields = {field.name: _type_of_field(field) for field in message.json_fields()}
     if message.type_meta:
         fields |= {"apiVersion": field_types.STRING, "kind": field_types.STRING}
     return fields
 
 
-def _of_field(field: Field) -> FieldType:
+def _type_of_field(field: Field) -> FieldType:
     """The type of a field: a list, a map, a scalar or an object."""
-    element = partial(_value, field.type)
+    element = partial(_value_type, field.type)
     if field.repeated:
-        return FieldType(list=_list(field, element))
+        return FieldType(list=_list_type(field, element))
     if field.map:
         return field_types.map_of(element, atomic=field.map_type == "atomic")
     if field.is_scalar or field.type in schema.OPAQUE or schema.get_message(field.type).list:
         return element()
-    return _object(field)
+    return _object_type(field)
 
 
-def _object(field: Field) -> FieldType:
+def _object_type(field: Field) -> FieldType:
     """The type of an object: the map type of its field overrides that of its message."""
     message = schema.get_message(field.type)
     atomic = (field.map_type or message.map_type) == "atomic"
-    return FieldType(map=MapType(partial(_field, field.type), atomic=atomic))
+    return FieldType(map=MapType(partial(_find_declared, field.type), atomic=atomic))
 
 
-def _field(message: str, name: str) -> FieldType | None:
-    kind = of_message(message).map
-    return kind.declared(name) if kind else None
+def _find_declared(message: str, name: str) -> FieldType | None:
+    message_type = of_message(message).map
+    return message_type.declared(name) if message_type else None
 
 
-def _value(name: str) -> FieldType:
+def _value_type(name: str) -> FieldType:
     """The type of a value, or of one element of a list or map."""
     scalar = _SCALARS.get(name)
     if scalar:
@@ -92,14 +93,15 @@ def _value(name: str) -> FieldType:
     return of_message(name)
 
 
-def _list(field: Field, element: "partial[FieldType]") -> ListType:
-    keys = _keys(field)
+def _list_type(field: Field, element: "partial[FieldType]") -> ListType:
+    """The type of a list: atomic, or with the keys of its items."""
+    keys = _list_keys(field)
     if keys is None:
         return ListType(element)
-    return ListType(element, atomic=False, keys=keys, defaults=_defaults(field, keys))
+    return ListType(element, atomic=False, keys=keys, defaults=_key_defaults(field, keys))
 
 
-def _keys(field: Field) -> tuple[str, ...] | None:
+def _list_keys(field: Field) -> tuple[str, ...] | None:
     """The keys of an associative list; empty for a set; None for an atomic list."""
     match field.list_type:
         case "map":
@@ -114,15 +116,16 @@ def _keys(field: Field) -> tuple[str, ...] | None:
             return None
 
 
-def _defaults(field: Field, keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+def _key_defaults(field: Field, keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+    """The keys that have a default or a zero value, with it."""
     if field.is_scalar:
         return ()
     key_fields = ((key, schema.find_field(field.type, key)) for key in keys)
-    defaults = ((key, _default(key_field)) for key, key_field in key_fields if key_field is not None)
+    defaults = ((key, _key_default(key_field)) for key, key_field in key_fields if key_field is not None)
     return tuple((key, default) for key, default in defaults if default is not None)
 
 
-def _default(field: Field) -> Any:
+def _key_default(field: Field) -> Any:
     """The value of an absent field: its default, or zero if it is always present in JSON; None without either."""
     if field.default is not None or field.omitempty or field.pointer:
         return field.default

@@ -51,48 +51,48 @@ def value(item: Any) -> str:
     return "v:" + _encode(item).decode()
 
 
-def parsed(text: str) -> str:
+def parse(element_text: str) -> str:
     """The canonical form of an element that a client sent; empty for one of an unknown kind. Raises ElementError."""
-    kind, rest = text[:2], text[2:]
-    if kind == "f:":
-        return text
-    if kind not in ("k:", "v:", "i:"):
-        if kind[1:] != ":":
-            raise ElementError(f"no step of a path: {text}")
+    prefix, value_json = element_text[:2], element_text[2:]
+    if prefix == "f:":
+        return element_text
+    if prefix not in ("k:", "v:", "i:"):
+        if prefix[1:] != ":":
+            raise ElementError(f"no step of a path: {element_text}")
         return ""
     try:
-        item = _decode(rest)
+        element_value = _decode(value_json)
     except msgspec.DecodeError:
-        raise ElementError(f"no step of a path: {text}") from None
-    if kind == "k:" and isinstance(item, dict) and item:
-        return keyed(item)
-    if kind == "v:":
-        return value(item)
-    if kind == "i:" and isinstance(item, int) and not isinstance(item, bool):
-        return f"i:{item}"
-    raise ElementError(f"no step of a path: {text}")
+        raise ElementError(f"no step of a path: {element_text}") from None
+    if prefix == "k:" and isinstance(element_value, dict) and element_value:
+        return keyed(element_value)
+    if prefix == "v:":
+        return value(element_value)
+    if prefix == "i:" and isinstance(element_value, int) and not isinstance(element_value, bool):
+        return f"i:{element_value}"
+    raise ElementError(f"no step of a path: {element_text}")
 
 
-def shown(path: Iterable[str]) -> str:
+def path_text(path: Iterable[str]) -> str:
     """A path as messages show it: `.spec.ports[port=80,protocol="TCP"].name`."""
     return "".join(_element_text(element) for element in path)
 
 
 def _element_text(element: str) -> str:
     """An element as messages show it: `.name`, `[name="web"]`, `[="x"]` or `[0]`."""
-    kind, rest = element[:2], element[2:]
-    match kind:
+    prefix, content = element[:2], element[2:]
+    match prefix:
         case "f:":
-            return f".{rest}"
+            return f".{content}"
         case "k:":
-            return f"[{','.join(f'{name}={shown_value(item)}' for name, item in _decode(rest).items())}]"
+            return f"[{','.join(f'{name}={value_text(item)}' for name, item in _decode(content).items())}]"
         case "v:":
-            return f"[={shown_value(_decode(rest))}]"
+            return f"[={value_text(_decode(content))}]"
         case _:
-            return f"[{rest}]"
+            return f"[{content}]"
 
 
-def shown_value(item: Any) -> str:
+def value_text(item: Any) -> str:
     """A value in a path: texts quoted as Go does, other values as JSON."""
     if isinstance(item, str):
         return quoting.quoted(item)

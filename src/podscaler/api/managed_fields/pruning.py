@@ -14,7 +14,7 @@ from podscaler.api.managed_fields.managers import Managed, Managers
 from podscaler.api.managed_fields.updating import ConversionError, Object, Versions
 
 
-class Pruning:
+class Pruner:
     """Prunes the object of one apply.
 
     Args:
@@ -26,110 +26,136 @@ class Pruning:
     def __init__(self, managers: Managers, version: str, versions: Versions) -> None:
         self._version = version
         self._versions = versions
-        self._owned: dict[str, Set] = {}
+        self._owned_fields: dict[str, Set] = {}
         for managed in managers.values():
-            self._owned[managed.version] = field_sets.union(self._owned.get(managed.version, {}), managed.fields)
+            self._owned_fields[managed.version] = field_sets.union(
+                self._owned_fields.get(managed.version, {}), managed.fields
+            )
 
-    def pruned(self, merged_object: Object, last: Managed | None) -> Object:
-        """`merged_object` without the fields of `last` that nobody owns now. Raises ConversionError.
+    def prune(self, merged_object: Object, last_applied: Managed | None) -> Object:
+        """`merged_object` without the fields of `last_applied` that nobody owns now. Raises ConversionError.
 
         Args:
             merged_object: the merged object, in the version of the configuration.
-            last: the fields of the last configuration; None at the first apply of the manager.
+            last_applied: the fields of the last configuration; None at the first apply of the manager.
         """
-        kind = self._versions.types(last.version) if last and last.fields else None
-        if last is None or kind is None:
+        field_type = self._versions.types(last_applied.version) if last_applied and last_applied.fields else None
+        if last_applied is None or field_type is None:
             return merged_object
-        whole = self._converted(
-            merged_object, self._version, last.version, "failed to convert merged object to last applied version"
+        whole_object = self._convert_object(
+            merged_object,
+            self._version,
+            last_applied.version,
+            "failed to convert merged object to last applied version",
         )
-        rest = without(whole, extracting.with_named_fields(last.fields, kind), kind) or {}
-        rest = self._with_owned(whole, rest, last.version)
-        rest = _with_dangling(whole, rest, last.fields, kind)
-        return self._converted(rest, last.version, self._version)
+        pruned_object = (
+            without(whole_object, extracting.with_named_fields(last_applied.fields, field_type), field_type) or {}
+        )
+        pruned_object = self._add_back_owned(whole_object, pruned_object, last_applied.version)
+        pruned_object = _remove_dangling(whole_object, pruned_object, last_applied.fields, field_type)
+        return self._convert_object(pruned_object, last_applied.version, self._version)
 
-    def _with_owned(self, whole: Object, rest: Object, version: str) -> Object:
-        """`rest` with those fields of `whole` that any manager owns, version by version, beginning with `version`."""
-        at = version
-        for owned_version in sorted(self._owned, key=lambda owned: (owned != version, owned)):
-            kind = self._versions.types(owned_version)
-            if kind is None:
+    def _add_back_owned(self, whole_object: Object, pruned_object: Object, version: str) -> Object:
+        """The pruned object with those fields of the whole one that any manager owns.
+
+        Managers are added back version by version, beginning with `version`, which both objects have before and after.
+        """
+        current_version = version
+        for owned_version in sorted(
+            self._owned_fields, key=lambda version_of_fields: (version_of_fields != version, version_of_fields)
+        ):
+            field_type = self._versions.types(owned_version)
+            if field_type is None:
                 continue
-            failed = "failed add back owned items: failed to convert {} object at version " + owned_version
-            whole = self._converted(whole, at, owned_version, failed.format("merged"))
-            rest = self._converted(rest, at, owned_version, failed.format("pruned"))
-            rest = _with_fields(whole, rest, self._owned[owned_version], kind)
-            at = owned_version
-        return self._converted(rest, at, version)
+            error_context = "failed add back owned items: failed to convert {} object at version " + owned_version
+            whole_object = self._convert_object(
+                whole_object, current_version, owned_version, error_context.format("merged")
+            )
+            pruned_object = self._convert_object(
+                pruned_object, current_version, owned_version, error_context.format("pruned")
+            )
+            pruned_object = _add_back_fields(whole_object, pruned_object, self._owned_fields[owned_version], field_type)
+            current_version = owned_version
+        return self._convert_object(pruned_object, current_version, version)
 
-    def _converted(self, obj: Object, version: str, target_version: str, failed: str = "") -> Object:
-        """An object in another version. Raises ConversionError, with `failed` before its text."""
+    def _convert_object(self, obj: Object, version: str, target_version: str, error_context: str = "") -> Object:
+        """An object in another version. Raises ConversionError, with the context before its text."""
         if version == target_version:
             return obj
         try:
             return self._versions.convert(obj, version, target_version)
         except ConversionError as error:
-            described = error.within(failed) if failed else error
-            raise described.within("failed to prune fields") from None
+            described_error = error.within(error_context) if error_context else error
+            raise described_error.within("failed to prune fields") from None
 
 
-def _with_fields(whole: Object, rest: Object, fields: Set, kind: FieldType) -> Object:
-    """`whole` reduced to the fields of `rest` and `fields`."""
-    kept_fields = field_sets.union(_named_fields(rest, kind), extracting.with_named_fields(fields, kind))
-    return without(whole, field_sets.difference(_named_fields(whole, kind), kept_fields), kind) or {}
+def _add_back_fields(whole_object: Object, pruned_object: Object, fields: Set, field_type: FieldType) -> Object:
+    """The whole object reduced to the fields of the pruned one and to `fields`."""
+    kept_fields = field_sets.union(
+        _named_fields(pruned_object, field_type), extracting.with_named_fields(fields, field_type)
+    )
+    return (
+        without(whole_object, field_sets.difference(_named_fields(whole_object, field_type), kept_fields), field_type)
+        or {}
+    )
 
 
-def _with_dangling(whole: Object, rest: Object, last: Set, kind: FieldType) -> Object:
-    """`whole` without the fields that the last configuration had and `rest` lacks."""
-    removed_fields = field_sets.difference(_named_fields(whole, kind), _named_fields(rest, kind))
-    removed_fields = field_sets.intersection(removed_fields, extracting.with_named_fields(last, kind))
-    return without(whole, removed_fields, kind) or {}
+def _remove_dangling(whole_object: Object, pruned_object: Object, last_fields: Set, field_type: FieldType) -> Object:
+    """The whole object without the fields that the last configuration had and the pruned object lacks."""
+    removed_fields = field_sets.difference(
+        _named_fields(whole_object, field_type), _named_fields(pruned_object, field_type)
+    )
+    removed_fields = field_sets.intersection(removed_fields, extracting.with_named_fields(last_fields, field_type))
+    return without(whole_object, removed_fields, field_type) or {}
 
 
-def _named_fields(obj: Object, kind: FieldType) -> Set:
-    return extracting.with_named_fields(extracting.field_set(obj, kind), kind)
+def _named_fields(obj: Object, field_type: FieldType) -> Set:
+    """All fields of an object, with their declared ancestors."""
+    return extracting.with_named_fields(extracting.field_set(obj, field_type), field_type)
 
 
-def without(value: Any, fields: Set, kind: FieldType) -> Any:
+def without(value: Any, fields: Set, field_type: FieldType) -> Any:
     """A copy of `value`, which shares parts with it, without the paths of `fields`; an emptied map or list is None.
 
     Source: structured-merge-diff's RemoveItems.
     """
     if not fields:
         return value
-    shape = field_types.shape_of(kind, value)
+    shape = field_types.shape_of(field_type, value)
     if shape.map is not None:
-        return _map(value, fields, shape.map)
+        return _map_without(value, fields, shape.map)
     if shape.scalar or shape.list is None:
         return value
-    return _list(value, fields, shape.list)
+    return _list_without(value, fields, shape.list)
 
 
-def _map(value: Any, fields: Set, kind: MapType) -> dict[str, Any] | None:
+def _map_without(value: Any, fields: Set, map_type: MapType) -> dict[str, Any] | None:
     """A map without the members in `fields`; None if it stays as it is, or nothing is left."""
-    if not isinstance(value, dict) or not value or kind.atomic:
+    if not isinstance(value, dict) or not value or map_type.atomic:
         return None
-    result: dict[str, Any] = {}
+    remaining: dict[str, Any] = {}
     for name, item in value.items():
         element = f"f:{name}"
         if element in fields and field_sets.is_member(fields[element]):
             continue
-        result[name] = without(item, field_sets.below(fields, element), kind.child(name) or FieldType(scalar="untyped"))
-    return result or None
+        remaining[name] = without(
+            item, field_sets.below(fields, element), map_type.child(name) or FieldType(scalar="untyped")
+        )
+    return remaining or None
 
 
-def _list(value: Any, fields: Set, kind: ListType) -> list[Any] | None:
+def _list_without(value: Any, fields: Set, list_type: ListType) -> list[Any] | None:
     """A list without the elements in `fields`; None if it stays as it is, or nothing is left."""
-    if not isinstance(value, list) or not value or kind.atomic:
+    if not isinstance(value, list) or not value or list_type.atomic:
         return None
-    result: list[Any] = []
+    remaining: list[Any] = []
     for item in value:
         try:
-            element = field_types.item_element(kind, item)
+            element = field_types.item_element(list_type, item)
         except field_types.AtomError:
-            result.append(item)
+            remaining.append(item)
             continue
         if element in fields and field_sets.is_member(fields[element]):
             continue
-        result.append(without(item, field_sets.below(fields, element), kind.element()))
-    return result or None
+        remaining.append(without(item, field_sets.below(fields, element), list_type.element()))
+    return remaining or None

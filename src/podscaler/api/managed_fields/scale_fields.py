@@ -17,7 +17,7 @@ from podscaler.api.managed_fields import field_sets, managers
 from podscaler.api.managed_fields.managers import Entries, Managed, Managers
 
 SCALE_VERSION = "autoscaling/v1"
-_IN_SCALE = ("f:spec", "f:replicas")
+_REPLICAS_OF_SCALE = ("f:spec", "f:replicas")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +39,26 @@ class ScaleFields:
         scale_managers: Managers = {}
         for manager, managed in managers.parse(parent).items():
             if managed.version in self.versions and field_sets.has(managed.fields, self.path):
-                scale_managers[manager] = Managed(field_sets.of(_IN_SCALE), SCALE_VERSION, managed.time)
+                scale_managers[manager] = Managed(field_sets.of(_REPLICAS_OF_SCALE), SCALE_VERSION, managed.time)
         return managers.to_entries(scale_managers.items())
 
     def of_parent(self, parent: Iterable[Any], scale: Iterable[Any]) -> Entries:
         """The entries of the object, which were `parent`, after a write changed those of its Scale to `scale`."""
-        before = managers.parse(parent)
-        claims = {name for name, managed in managers.parse(scale).items() if field_sets.has(managed.fields, _IN_SCALE)}
-        replicas = field_sets.of(self.path)
+        parent_managers = managers.parse(parent)
+        owners_in_scale = {
+            manager
+            for manager, managed in managers.parse(scale).items()
+            if field_sets.has(managed.fields, _REPLICAS_OF_SCALE)
+        }
+        replicas_field = field_sets.of(self.path)
         kept_managers: Managers = {}
-        for manager, managed in before.items():
+        for manager, managed in parent_managers.items():
             fields = managed.fields
-            if manager not in claims:
-                fields = field_sets.difference(fields, replicas)
+            if manager not in owners_in_scale:
+                fields = field_sets.difference(fields, replicas_field)
             if fields and managed.version in self.versions:
                 kept_managers[manager] = managed.with_fields(fields)
-        claimed = [(name, Managed(replicas, self.version)) for name in claims - before.keys()]
-        return managers.to_entries([*kept_managers.items(), *claimed])
+        new_owners = [
+            (manager, Managed(replicas_field, self.version)) for manager in owners_in_scale - parent_managers.keys()
+        ]
+        return managers.to_entries([*kept_managers.items(), *new_owners])

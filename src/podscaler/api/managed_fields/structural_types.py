@@ -21,75 +21,76 @@ _SCALARS: dict[str, Scalar] = {"string": "string", "integer": "numeric", "number
 
 def of_kind(schema: Mapping[str, Any]) -> FieldType:
     """The type of the objects with a schema; apiVersion, kind and metadata have the types of built-in kinds."""
-    members = _members(schema)
-    common = {
+    members_type = _members_type(schema)
+    common_types = {
         "apiVersion": field_types.STRING,
         "kind": field_types.STRING,
         "metadata": message_types.of_message("meta/v1.ObjectMeta"),
     }
-    element = members.element if members is not None else None
-    declared = members.declared if members is not None else {}.get
+    element = members_type.element if members_type is not None else None
+    find_declared = members_type.declared if members_type is not None else {}.get
 
-    def find(name: str) -> FieldType | None:
-        return common.get(name) or declared(name)
+    def find_type(name: str) -> FieldType | None:
+        return common_types.get(name) or find_declared(name)
 
-    return FieldType(map=MapType(find, element))
+    return FieldType(map=MapType(find_type, element))
 
 
 def of_schema(schema: Mapping[str, Any]) -> FieldType:
     """The type of the values of a schema."""
     if schema.get("x-kubernetes-int-or-string"):
         return field_types.UNTYPED
-    kind = schema.get("type")
-    if kind in _SCALARS:
-        return FieldType(scalar=_SCALARS[kind])
-    if kind == "array":
-        return FieldType(list=_list(schema))
-    if kind == "object" or "properties" in schema:
-        return FieldType(map=_members(schema))
+    json_type = schema.get("type")
+    if json_type in _SCALARS:
+        return FieldType(scalar=_SCALARS[json_type])
+    if json_type == "array":
+        return FieldType(list=_list_type(schema))
+    if json_type == "object" or "properties" in schema:
+        return FieldType(map=_members_type(schema))
     return field_types.DEDUCED
 
 
-def _list(schema: Mapping[str, Any]) -> ListType:
+def _list_type(schema: Mapping[str, Any]) -> ListType:
     """The type of a list: atomic, unless the schema calls it a map or a set."""
     items = schema.get("items") or {}
-    element = _made_on_demand(items)
+    element = _type_on_demand(items)
     match schema.get("x-kubernetes-list-type"):
         case "map":
             keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
-            return ListType(element, atomic=False, keys=keys, defaults=_defaults(items, keys))
+            return ListType(element, atomic=False, keys=keys, defaults=_key_defaults(items, keys))
         case "set":
             return ListType(element, atomic=False)
         case _:
             return ListType(element)
 
 
-def _defaults(items: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+def _key_defaults(items: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
     properties = items.get("properties") or {}
     return tuple((key, properties[key]["default"]) for key in keys if "default" in (properties.get(key) or {}))
 
 
-def _members(schema: Mapping[str, Any]) -> MapType:
+def _members_type(schema: Mapping[str, Any]) -> MapType:
     """The type of an object's members; an embedded object has apiVersion, kind and metadata too."""
-    atomic = schema.get("x-kubernetes-map-type") == "atomic"
+    is_atomic = schema.get("x-kubernetes-map-type") == "atomic"
     properties = schema.get("properties") or {}
 
     @cache
-    def known(name: str) -> FieldType:
-        if schema_of_embedded and name in ("apiVersion", "kind", "metadata"):
+    def make_type(name: str) -> FieldType:
+        """The type of a declared member."""
+        if is_embedded and name in ("apiVersion", "kind", "metadata"):
             return field_types.STRING if name != "metadata" else message_types.of_message("meta/v1.ObjectMeta")
         return of_schema(properties[name])
 
-    schema_of_embedded = bool(schema.get("x-kubernetes-embedded-resource"))
-    names = {*properties, *(("apiVersion", "kind", "metadata") if schema_of_embedded else ())}
-    return MapType(lambda name: known(name) if name in names else None, _element(schema), atomic)
+    is_embedded = bool(schema.get("x-kubernetes-embedded-resource"))
+    names = {*properties, *(("apiVersion", "kind", "metadata") if is_embedded else ())}
+    return MapType(lambda name: make_type(name) if name in names else None, _additional_type(schema), is_atomic)
 
 
-def _element(schema: Mapping[str, Any]) -> "partial[FieldType] | None":
+def _additional_type(schema: Mapping[str, Any]) -> "partial[FieldType] | None":
     """The type of members that are not declared; None if they are not allowed."""
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping) and additional:
-        return _made_on_demand(additional)
+        return _type_on_demand(additional)
     if additional or schema.get("x-kubernetes-preserve-unknown-fields") or not schema.get("properties"):
         return partial(_deduced)
     return None
@@ -99,5 +100,5 @@ def _deduced() -> FieldType:
     return field_types.DEDUCED
 
 
-def _made_on_demand(schema: Mapping[str, Any]) -> "partial[FieldType]":
+def _type_on_demand(schema: Mapping[str, Any]) -> "partial[FieldType]":
     return partial(of_schema, schema)

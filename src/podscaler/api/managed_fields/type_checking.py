@@ -14,64 +14,64 @@ from podscaler.api.managed_fields import field_types, path_elements
 from podscaler.api.managed_fields.field_types import FieldType, ListType, MapType, Scalar
 
 
-def errors(value: Any, kind: FieldType) -> list[str]:
+def errors(value: Any, field_type: FieldType) -> list[str]:
     """The errors of `value`, each like `.spec.replicas: expected numeric (int or float), got string`."""
-    return [f"{path}: {text}" if path else text for path, text in _value_errors(value, kind, "")]
+    return [f"{path}: {message}" if path else message for path, message in _value_errors(value, field_type, "")]
 
 
-def summary(errors_found: list[str]) -> str:
+def summary(type_errors: list[str]) -> str:
     """At least one error, as one text."""
-    return errors_found[0] if len(errors_found) == 1 else "\n  ".join(["errors:", *errors_found])
+    return type_errors[0] if len(type_errors) == 1 else "\n  ".join(["errors:", *type_errors])
 
 
-def _value_errors(value: Any, kind: FieldType, path: str) -> Iterator[tuple[str, str]]:
+def _value_errors(value: Any, field_type: FieldType, path: str) -> Iterator[tuple[str, str]]:
     """The (path, message) of each value below that does not have its type."""
-    shape = field_types.shape_of(kind, value)
+    shape = field_types.shape_of(field_type, value)
     if shape.map is not None:
         yield from _map_errors(value, shape.map, path)
     elif shape.scalar:
-        text = _scalar_error(value, shape.scalar)
-        if text:
-            yield path, text
+        message = _scalar_error(value, shape.scalar)
+        if message:
+            yield path, message
     elif shape.list is not None:
         yield from _list_errors(value, shape.list, path)
 
 
-def _map_errors(value: Any, kind: MapType, path: str) -> Iterator[tuple[str, str]]:
-    """The errors of a map; after a field that the schema does not have, the others are not looked at."""
+def _map_errors(value: Any, map_type: MapType, path: str) -> Iterator[tuple[str, str]]:
+    """The errors of a map, up to the first field that the schema does not have."""
     if value is None:
         return
     if not isinstance(value, dict):
         yield path, f"expected map, got {_go_pointer(value)}"
         return
     for name in sorted(value):
-        child = kind.child(name)
-        below = f"{path}.{name}"
-        if child is None:
-            yield below, "field not declared in schema"
+        member_type = map_type.child(name)
+        member_path = f"{path}.{name}"
+        if member_type is None:
+            yield member_path, "field not declared in schema"
             return
-        yield from _value_errors(value[name], child, below)
+        yield from _value_errors(value[name], member_type, member_path)
 
 
-def _list_errors(value: Any, kind: ListType, path: str) -> Iterator[tuple[str, str]]:
-    """The errors of a list: elements that are there twice, and errors of the elements."""
+def _list_errors(value: Any, list_type: ListType, path: str) -> Iterator[tuple[str, str]]:
+    """The errors of a list: repeated elements, and errors of the elements, up to the first without valid keys."""
     if value is None:
         return
     if not isinstance(value, list):
         yield path, f"expected list, got {_go_pointer(value)}"
         return
-    seen: set[str] = set()
+    seen_elements: set[str] = set()
     for index, item in enumerate(value):
         try:
-            element = f"i:{index}" if kind.atomic else field_types.item_element(kind, item)
+            element = f"i:{index}" if list_type.atomic else field_types.item_element(list_type, item)
         except field_types.AtomError as error:
             yield path, f"element {index}: {error}"
             return
-        element_text = path_elements.shown((element,))
-        if element in seen:
+        element_text = path_elements.path_text((element,))
+        if element in seen_elements:
             yield path, f"duplicate entries for key {element_text}"
-        seen.add(element)
-        yield from _value_errors(item, kind.element(), path + element_text)
+        seen_elements.add(element)
+        yield from _value_errors(item, list_type.element(), path + element_text)
 
 
 def _scalar_error(value: Any, scalar: Scalar) -> str:
@@ -83,17 +83,14 @@ def _scalar_error(value: Any, scalar: Scalar) -> str:
         case "numeric":
             return "" if is_number else f"expected numeric (int or float), got {_go_type(value)}"
         case "string":
-            return (
-                ""
-                if isinstance(value, str)
-                else f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
-            )
+            if isinstance(value, str):
+                return ""
+            return f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
         case "boolean":
             return "" if isinstance(value, bool) else f"expected boolean, got {_go_pointer(value)}"
         case _:
-            return (
-                "" if isinstance(value, bool | int | float | str) else f"expected any scalar, got {_go_pointer(value)}"
-            )
+            is_scalar = isinstance(value, bool | int | float | str)
+            return "" if is_scalar else f"expected any scalar, got {_go_pointer(value)}"
 
 
 def _go_type(value: Any) -> str:
@@ -126,9 +123,9 @@ def _go_syntax(value: Any) -> str:
     if value is None:
         return "interface {}(nil)"
     if isinstance(value, str):
-        return path_elements.shown_value(value)
+        return path_elements.value_text(value)
     if isinstance(value, dict):
-        members = ", ".join(f"{path_elements.shown_value(name)}:{_go_syntax(value[name])}" for name in sorted(value))
+        members = ", ".join(f"{path_elements.value_text(name)}:{_go_syntax(value[name])}" for name in sorted(value))
         return f"map[string]interface {{}}{{{members}}}"
     if isinstance(value, list):
         return f"[]interface {{}}{{{', '.join(map(_go_syntax, value))}}}"

@@ -4,7 +4,7 @@ Called by `managed_kinds`, with the object before and after.
 
 Rules: the writer becomes the only owner of the fields that it changed; removed fields have no owner; the owners of
 other fields stay. The sets of a manager are compared in the version that it wrote; managers of versions that are no
-longer served are dropped. The number of updaters is limited (`capped`).
+longer served are dropped. The number of updaters is limited (`cap_updaters`).
 
 Source: structured-merge-diff's Updater; apimachinery's field managers.
 """
@@ -48,9 +48,9 @@ SERVERS_OWN: Set = {
 class ConversionError(ValueError):
     """An object cannot be converted to another version; str() is kube-apiserver's message."""
 
-    def within(self, doing: str) -> "ConversionError":
-        """The same error with `doing` before its text."""
-        return ConversionError(f"{doing}: {self}")
+    def within(self, context: str) -> "ConversionError":
+        """The same error with a context before its text, such as `failed to convert old object`."""
+        return ConversionError(f"{context}: {self}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class FieldWriter:
     now: str
 
 
-def updated(managers: Managers, old: Object, new: Object, writer: FieldWriter, versions: Versions) -> Managers:
+def update_managers(managers: Managers, old: Object, new: Object, writer: FieldWriter, versions: Versions) -> Managers:
     """The managers after a write.
 
     Args:
@@ -103,20 +103,20 @@ def updated(managers: Managers, old: Object, new: Object, writer: FieldWriter, v
         ConversionError: an object cannot be converted to the version of another manager.
     """
     changes = Changes(old, new, writer.version, versions)
-    after = without_changed_fields(managers, changes, but=writer.manager)
-    written_fields = _writers_fields(after.pop(writer.manager, None), changes, writer)
+    managers_after = without_changed_fields(managers, changes, but=writer.manager)
+    written_fields = _fields_of_writer(managers_after.pop(writer.manager, None), changes, writer)
     if written_fields is not None:
-        after[writer.manager] = written_fields
-    return capped(after)
+        managers_after[writer.manager] = written_fields
+    return cap_updaters(managers_after)
 
 
-def _writers_fields(before: Managed | None, changes: "Changes", writer: FieldWriter) -> Managed | None:
+def _fields_of_writer(fields_before: Managed | None, changes: "Changes", writer: FieldWriter) -> Managed | None:
     """The writer's fields after the write (None without fields), with the time of the write if it changed fields."""
     field_changes = changes.of(writer.version)
     if field_changes is None:
-        return before
+        return fields_before
     written_fields = field_sets.difference(field_changes.written, SERVERS_OWN)
-    earlier_fields = before or Managed({}, writer.version)
+    earlier_fields = fields_before or Managed({}, writer.version)
     fields = field_sets.union(field_sets.difference(earlier_fields.fields, field_changes.removed), written_fields)
     if not fields:
         return None
@@ -132,35 +132,36 @@ class Changes:
         self._new = new
         self._version = version
         self._versions = versions
-        self._known: dict[str, FieldChanges | None] = {}
+        self._changes_by_version: dict[str, FieldChanges | None] = {}
 
     def of(self, version: str) -> FieldChanges | None:
         """The changed fields in a version; None if it is not served."""
-        if version not in self._known:
-            self._known[version] = self._compare(version)
-        return self._known[version]
+        if version not in self._changes_by_version:
+            self._changes_by_version[version] = self._compare(version)
+        return self._changes_by_version[version]
 
     def _compare(self, version: str) -> FieldChanges | None:
         """What the write changed, seen in another API version; None if that version is not served any more."""
-        kind = self._versions.types(version)
-        if kind is None:
+        field_type = self._versions.types(version)
+        if field_type is None:
             return None
         old, new = self._old, self._new
         if version != self._version:
-            old = self._converted(old, version, "old")
-            new = self._converted(new, version, "new")
-        return comparing.compare(old, new, kind).without(self._versions.ignored)
+            old = self._convert_object(old, version, "old")
+            new = self._convert_object(new, version, "new")
+        return comparing.compare(old, new, field_type).without(self._versions.ignored)
 
-    def _converted(self, obj: Object, version: str, which: str) -> Object:
+    def _convert_object(self, obj: Object, version: str, object_name: str) -> Object:
+        """The object in another version. Raises ConversionError, which calls it the `old` or `new` object."""
         try:
             return self._versions.convert(obj, self._version, version)
         except ConversionError as error:
-            raise error.within(f"failed to convert {which} object") from None
+            raise error.within(f"failed to convert {object_name} object") from None
 
 
 def without_changed_fields(managers: Managers, changes: Changes, *, but: Manager | None = None) -> Managers:
     """The managers without the fields that a write changed or removed; `but` keeps all of its fields."""
-    after: Managers = {}
+    managers_after: Managers = {}
     for manager, managed in managers.items():
         field_changes = changes.of(managed.version)
         if field_changes is None:
@@ -169,11 +170,11 @@ def without_changed_fields(managers: Managers, changes: Changes, *, but: Manager
         if manager != but:
             fields = field_sets.difference(field_sets.difference(fields, field_changes.written), field_changes.removed)
         if fields:
-            after[manager] = managed.with_fields(fields)
-    return after
+            managers_after[manager] = managed.with_fields(fields)
+    return managers_after
 
 
-def capped(managers: Managers) -> Managers:
+def cap_updaters(managers: Managers) -> Managers:
     """The managers, changed in place, with at most UPDATERS_MAX updaters, or one for each version if these are more.
 
     Source: apimachinery's cap on managers.
@@ -183,26 +184,26 @@ def capped(managers: Managers) -> Managers:
     if excess <= 0:
         return managers
     updaters.sort(key=lambda manager: (managers[manager].time, manager.identifier))
-    first: dict[str, Manager] = {}
+    oldest_by_version: dict[str, Manager] = {}
     for manager in updaters:
         if excess <= 0:
             break
         version = managers[manager].version
-        if version in first:
-            _merge(managers, manager, first[version])
+        if version in oldest_by_version:
+            _merge_into_ancient(managers, manager, oldest_by_version[version])
             excess -= 1
         else:
-            first[version] = manager
+            oldest_by_version[version] = manager
     return managers
 
 
-def _merge(managers: Managers, manager: Manager, first: Manager) -> None:
-    """Merge an updater into the entry ANCIENT of its version, which begins with the fields of the older `first`."""
+def _merge_into_ancient(managers: Managers, manager: Manager, oldest: Manager) -> None:
+    """Merge an updater into the entry ANCIENT of its version, which begins with the fields of the `oldest` updater."""
     managed = managers[manager]
-    bucket = Manager(ANCIENT, UPDATE, managed.version)
-    before = managers.get(bucket)
-    if before is None:
-        before = managers.pop(first)
+    ancient_manager = Manager(ANCIENT, UPDATE, managed.version)
+    ancient = managers.get(ancient_manager)
+    if ancient is None:
+        ancient = managers.pop(oldest)
     managers.pop(manager, None)
-    fields = field_sets.union(managed.fields, before.fields)
-    managers[bucket] = Managed(fields, managed.version, managed.time)
+    fields = field_sets.union(managed.fields, ancient.fields)
+    managers[ancient_manager] = Managed(fields, managed.version, managed.time)

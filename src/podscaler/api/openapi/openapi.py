@@ -30,11 +30,16 @@ API_VERSION = "1.37"
 
 _GROUP_MESSAGES = {"api": "meta/v1.APIVersions", "apis": "meta/v1.APIGroupList"}
 """Path of a discovery document -> the message with which it responds."""
-_ALWAYS = (openapi_schemas.PATCH, "meta/v1.APIResourceList", openapi_paths.DELETE_OPTIONS, openapi_paths.STATUS)
+_COMMON_MESSAGES = (
+    openapi_schemas.PATCH,
+    "meta/v1.APIResourceList",
+    openapi_paths.DELETE_OPTIONS,
+    openapi_paths.STATUS,
+)
 """The messages in every document of a group version."""
-_IN_EVERY_GROUP = (openapi_paths.DELETE_OPTIONS, openapi_paths.WATCH_EVENT)
+_KINDS_OF_EVERY_GROUP = (openapi_paths.DELETE_OPTIONS, openapi_paths.WATCH_EVENT)
 """The messages that are kinds of every group."""
-_REFERRED = ("meta/v1.ObjectMeta", "meta/v1.ListMeta")
+_REFERENCED_BY_CUSTOM = ("meta/v1.ObjectMeta", "meta/v1.ListMeta")
 """The messages to which the schemas of custom resources refer."""
 _METRIC_PATHS = {
     "custom.metrics.k8s.io": {
@@ -80,7 +85,7 @@ def documents(resources: Sequence[Resource], reviews: Sequence[CreateOnly] = ())
         if group:
             documents_by_path[f"apis/{group}"] = of_group(group)
         name = f"{group}/{version}" if group else version
-        documents_by_path[_root(group, version)] = partial(document, name, resources, reviews)
+        documents_by_path[_root_path(group, version)] = partial(document, name, resources, reviews)
     documents_by_path["version"] = _version_document
     return dict(sorted(documents_by_path.items()))
 
@@ -106,8 +111,8 @@ def metric_documents(
     for group, served_versions in versions.items():
         documents_by_path[f"apis/{group}"] = of_group(group)
         for version in served_versions:
-            make = partial(_metric_document, group, version, _METRIC_PATHS[group], list_kinds[group])
-            documents_by_path[f"apis/{group}/{version}"] = make
+            make_document = partial(_metric_document, group, version, _METRIC_PATHS[group], list_kinds[group])
+            documents_by_path[f"apis/{group}/{version}"] = make_document
     return documents_by_path
 
 
@@ -117,25 +122,31 @@ def _metric_document(group: str, version: str, paths: Mapping[str, tuple[str, st
     if message is None:
         raise KeyError(list_kind)
     target = _subject(CreateOnly(group, version, "", list_kind, message, namespaced=True), version, message)
-    document_paths = openapi_paths.discovery(target.root, target.id, target.tag) | openapi_paths.metrics(target, paths)
+    document_paths = openapi_paths.discovery_path(target.root, target.id, target.tag) | openapi_paths.metric_paths(
+        target, paths
+    )
     kinds = _common_kinds(group, version) | {message: [target.gvk]}
-    return _document_of(dict(sorted(document_paths.items())), openapi_schemas.schemas_of((*_ALWAYS, message), kinds))
+    return _make_document(
+        dict(sorted(document_paths.items())), openapi_schemas.schemas_of((*_COMMON_MESSAGES, message), kinds)
+    )
 
 
 def document(group_version: str, resources: Iterable[Resource], reviews: Iterable[CreateOnly] = ()) -> Json:
     """The document of a group version (`autoscaling/v2`, `v1`), without paths of resources if it is not served."""
     group, _, version = group_version.rpartition("/")
-    paths = openapi_paths.discovery(f"/{_root(group, version)}", _id(group, version), _tag(group, version))
-    messages = [*_ALWAYS]
+    paths = openapi_paths.discovery_path(
+        f"/{_root_path(group, version)}", _operation_id(group, version), _tag(group, version)
+    )
+    messages = [*_COMMON_MESSAGES]
     kinds = _common_kinds(group, version)
     schemas: Json = {}
-    for part in _paths_of_resources(group, version, resources, reviews):
-        paths |= part.paths
-        messages += part.messages
-        kinds |= _kinds(part.target)
-        schemas |= part.schemas
-    schemas |= openapi_schemas.schemas_of([*messages, *_REFERRED] if schemas else messages, kinds)
-    return _document_of(dict(sorted(paths.items())), dict(sorted(schemas.items())))
+    for resource_paths in _paths_of_resources(group, version, resources, reviews):
+        paths |= resource_paths.paths
+        messages += resource_paths.messages
+        kinds |= _kinds_of_subject(resource_paths.target)
+        schemas |= resource_paths.schemas
+    schemas |= openapi_schemas.schemas_of([*messages, *_REFERENCED_BY_CUSTOM] if schemas else messages, kinds)
+    return _make_document(dict(sorted(paths.items())), dict(sorted(schemas.items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,82 +168,98 @@ def _paths_of_resources(
             if (resource.group, version_of_resource.version) == (group, version):
                 schemas = version_of_resource.openapi() if version_of_resource.openapi is not None else {}
                 message = version_of_resource.message or custom_openapi.message(group, version, resource.kind)
-                yield replace(_of_resource(resource, _subject(resource, version, message)), schemas=schemas)
+                yield replace(_paths_of_resource(resource, _subject(resource, version, message)), schemas=schemas)
     for review in reviews:
         if (review.group, review.version) == (group, version):
             target = _subject(review, version, review.message)
-            yield _ResourcePaths(target, openapi_paths.create_only(target), [target.message])
+            yield _ResourcePaths(target, openapi_paths.create_only_path(target), [target.message])
 
 
-def _of_resource(resource: Resource, target: OperationSubject) -> _ResourcePaths:
-    paths = _paths(resource, target)
+def _paths_of_resource(resource: Resource, target: OperationSubject) -> _ResourcePaths:
+    """The paths of a resource and its subresources, and the messages to which they refer."""
+    paths = _main_paths(resource, target)
     messages = [target.message, target.list_message, openapi_paths.WATCH_EVENT]
-    for part in _parts(resource, target):
-        paths |= part.paths
-        messages += part.messages
+    for subresource_paths in _subresource_paths(resource, target):
+        paths |= subresource_paths.paths
+        messages += subresource_paths.messages
     return _ResourcePaths(target, paths, messages)
 
 
-def _paths(resource: Resource, target: OperationSubject) -> Json:
+def _main_paths(resource: Resource, target: OperationSubject) -> Json:
+    """The paths of the collections, of one object and of watches."""
     readonly = not resource.stored
-    paths = openapi_paths.collection(target, readonly=readonly)
-    paths |= openapi_paths.item(target, readonly=readonly, responds_with_object=resource.returns_deleted_object)
+    paths = openapi_paths.collection_paths(target, readonly=readonly)
+    paths |= openapi_paths.object_path(target, readonly=readonly, responds_with_object=resource.returns_deleted_object)
     if resource.key == "namespaces":
         del paths[target.collection]["delete"]
-    return paths if readonly else paths | openapi_paths.watches(target)
+    return paths if readonly else paths | openapi_paths.watch_paths(target)
 
 
-def _parts(resource: Resource, target: OperationSubject) -> Iterator[_ResourcePaths]:
-    """The paths of the subresources."""
+def _subresource_paths(resource: Resource, target: OperationSubject) -> Iterator[_ResourcePaths]:
+    """The paths of the subresources. A new subresource: its subject and its paths here."""
     if resource.has_status:
-        yield _ResourcePaths(target, openapi_paths.subresource(target, target, "status", "Status"), [])
+        yield _ResourcePaths(target, openapi_paths.subresource_path(target, target, "status", "Status"), [])
     if "approval" in resource.strategy.prepare_subresource_update:
-        yield _ResourcePaths(target, openapi_paths.subresource(target, target, "approval", "Approval"), [])
+        yield _ResourcePaths(target, openapi_paths.subresource_path(target, target, "approval", "Approval"), [])
     if resource.scale is not None:
-        scale = _subresource_subject(target, "autoscaling/v1.Scale", _SCALE)
-        yield _ResourcePaths(scale, openapi_paths.subresource(scale, target, "scale", "Scale"), [scale.message])
-    if resource.key == "pods":
-        binding = _subresource_subject(target, "core/v1.Binding", _BINDING)
-        yield _ResourcePaths(target, openapi_paths.log(target) | openapi_paths.connections(target), [])
-        yield _ResourcePaths(binding, openapi_paths.action(binding, target, "binding", "Binding"), [binding.message])
-        eviction = _subresource_subject(target, "policy/v1.Eviction", _EVICTION)
+        scale_subject = _subresource_subject(target, "autoscaling/v1.Scale", _SCALE)
         yield _ResourcePaths(
-            eviction, openapi_paths.action(eviction, target, "eviction", "Eviction"), [eviction.message]
+            scale_subject,
+            openapi_paths.subresource_path(scale_subject, target, "scale", "Scale"),
+            [scale_subject.message],
+        )
+    if resource.key == "pods":
+        binding_subject = _subresource_subject(target, "core/v1.Binding", _BINDING)
+        yield _ResourcePaths(target, openapi_paths.log_path(target) | openapi_paths.connection_paths(target), [])
+        yield _ResourcePaths(
+            binding_subject,
+            openapi_paths.write_only_subresource_path(binding_subject, target, "binding", "Binding"),
+            [binding_subject.message],
+        )
+        eviction_subject = _subresource_subject(target, "policy/v1.Eviction", _EVICTION)
+        yield _ResourcePaths(
+            eviction_subject,
+            openapi_paths.write_only_subresource_path(eviction_subject, target, "eviction", "Eviction"),
+            [eviction_subject.message],
         )
     if resource.key == "namespaces":
-        yield _ResourcePaths(target, openapi_paths.action(target, target, "finalize", "Finalize", method="put"), [])
+        yield _ResourcePaths(
+            target, openapi_paths.write_only_subresource_path(target, target, "finalize", "Finalize", method="put"), []
+        )
 
 
 def _subject(kind: Resource | CreateOnly, version: str, message: str) -> OperationSubject:
-    """What the operations of a kind are about, for their paths, ids and descriptions."""
+    """The names of a kind in the paths, ids and descriptions of its operations."""
     is_custom = isinstance(kind, Resource) and kind.is_custom
     return OperationSubject(
-        root=f"/{_root(kind.group, version)}",
+        root=f"/{_root_path(kind.group, version)}",
         tag=_tag(kind.group, version),
-        id=_id(kind.group, version),
+        id=_operation_id(kind.group, version),
         plural=kind.plural,
         kind=kind.kind,
         message=message,
         gvk=_gvk(kind.group, version, kind.kind),
         namespaced=kind.namespaced,
         patch_types=openapi_paths.CUSTOM_PATCH_TYPES if is_custom else openapi_paths.PATCH_TYPES,
+        list_kind=kind.list_kind if isinstance(kind, Resource) else "",
     )
 
 
 def _subresource_subject(owner: OperationSubject, message: str, gvk: Json) -> OperationSubject:
     """The subject of a subresource that has another kind than its owner."""
-    return replace(owner, kind=gvk["kind"], message=message, gvk=gvk)
+    return replace(owner, kind=gvk["kind"], message=message, gvk=gvk, list_kind="")
 
 
-def _kinds(target: OperationSubject) -> dict[str, list[Json]]:
-    of_list = target.gvk | {"kind": f"{target.kind}List"}
-    return {target.message: [target.gvk], target.list_message: [of_list]}
+def _kinds_of_subject(target: OperationSubject) -> dict[str, list[Json]]:
+    list_gvk = target.gvk | {"kind": target.list_kind or f"{target.kind}List"}
+    return {target.message: [target.gvk], target.list_message: [list_gvk]}
 
 
 def _common_kinds(group: str, version: str) -> dict[str, list[Json]]:
+    """The kinds (group, version, kind) of the messages that documents of all group versions may have, by message."""
     kinds = {message: [_gvk("", "v1", message.rpartition(".")[2])] for message in _COMMON_KINDS}
     if group:
-        for message in _IN_EVERY_GROUP:
+        for message in _KINDS_OF_EVERY_GROUP:
             kinds[message].append(_gvk(group, version, message.rpartition(".")[2]))
     return kinds | {"autoscaling/v1.Scale": [_SCALE], "core/v1.Binding": [_BINDING], "policy/v1.Eviction": [_EVICTION]}
 
@@ -244,10 +271,11 @@ def _gvk(group: str, version: str, kind: str) -> Json:
 _SCALE = _gvk("autoscaling", "v1", "Scale")
 _BINDING = _gvk("", "v1", "Binding")
 _EVICTION = _gvk("policy", "v1", "Eviction")
-_COMMON_KINDS = ("meta/v1.APIResourceList", openapi_paths.STATUS, *_IN_EVERY_GROUP)
+_COMMON_KINDS = ("meta/v1.APIResourceList", openapi_paths.STATUS, *_KINDS_OF_EVERY_GROUP)
 
 
 def _group_versions(resources: Iterable[Resource], reviews: Iterable[CreateOnly]) -> Iterator[tuple[str, str]]:
+    """The group and version of each version of a resource and of each review, with repetitions."""
     for resource in resources:
         for version in resource.versions:
             yield resource.group, version.version
@@ -255,18 +283,18 @@ def _group_versions(resources: Iterable[Resource], reviews: Iterable[CreateOnly]
         yield review.group, review.version
 
 
-def _root(group: str, version: str) -> str:
+def _root_path(group: str, version: str) -> str:
     return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
-def _id(group: str, version: str) -> str:
+def _operation_id(group: str, version: str) -> str:
     """The group version in the names of operations: `AutoscalingV2`, `CoreV1`, `RbacAuthorizationV1`."""
-    words = group.removesuffix(".k8s.io").replace("-", ".").split(".") if group else ["core"]
-    return "".join(word[:1].upper() + word[1:] for word in (*words, version))
+    segments = group.removesuffix(".k8s.io").replace("-", ".").split(".") if group else ["core"]
+    return "".join(segment[:1].upper() + segment[1:] for segment in (*segments, version))
 
 
 def _tag(group: str, version: str) -> str:
-    group_id = _id(group, "")
+    group_id = _operation_id(group, "")
     return f"{group_id[:1].lower()}{group_id[1:]}_{version}"
 
 
@@ -277,11 +305,11 @@ def _discovery_document(path: str, message: str) -> Json:
     operation = {
         "tags": [tag],
         "description": "get information of a group" if group else "get available API versions",
-        "operationId": f"get{_id(group, '') if group else tag.capitalize()}API{'Group' if group else 'Versions'}",
-        "responses": openapi_paths.responses(message),
+        "operationId": f"get{_operation_id(group, '')}APIGroup" if group else f"get{tag.capitalize()}APIVersions",
+        "responses": openapi_paths.ok_responses(message),
     }
     kinds = {message: [_gvk("", "v1", message.rpartition(".")[2])]}
-    return _document_of({f"/{path}/": {"get": operation}}, openapi_schemas.schemas_of([message], kinds))
+    return _make_document({f"/{path}/": {"get": operation}}, openapi_schemas.schemas_of([message], kinds))
 
 
 def _version_document() -> Json:
@@ -297,10 +325,11 @@ def _version_document() -> Json:
         "operationId": "getCodeVersion",
         "responses": {"200": response, "401": {"description": "Unauthorized"}},
     }
-    return _document_of({"/version/": {"get": operation}}, {})
+    return _make_document({"/version/": {"get": operation}}, {})
 
 
-def _document_of(paths: Json, schemas: Json) -> Json:
+def _make_document(paths: Json, schemas: Json) -> Json:
+    """A whole document of these paths and schemas (`components.schemas`)."""
     bearer = {"type": "apiKey", "in": "header", "name": "authorization", "description": "Bearer token authentication"}
     return {
         "openapi": "3.0.0",

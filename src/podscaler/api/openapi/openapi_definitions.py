@@ -17,13 +17,13 @@ FLAGS = ("exclusiveMaximum", "exclusiveMinimum", "uniqueItems")
 PRESERVE_UNKNOWN_FIELDS = "x-kubernetes-preserve-unknown-fields"
 GVK_EXTENSION = "x-kubernetes-group-version-kind"
 
-_KEPT = frozenset({
+_KEPT_MEMBERS = frozenset({
     *("description", "type", "format", "required", "enum", "pattern", "properties", "items", "additionalProperties"),
     *NUMBER_LIMITS,
     *COUNT_LIMITS,
     *FLAGS,
 })  # fmt: skip
-_EXTENSION = "x-"
+_EXTENSION_PREFIX = "x-"
 _TYPE_META = ("kind", "apiVersion")
 
 
@@ -37,54 +37,56 @@ def definition(schema: Json) -> Json:
 
     A kind whose unknown fields are preserved has no properties: kubectl refuses what they do not name.
     """
-    described = {"description": schema["description"]} if schema.get("description") else {}
-    target = _target(schema)
-    if target:
-        extensions = {key: value for key, value in schema.items() if key.startswith(_EXTENSION)}
-        return {"$ref": f"#/definitions/{target}"} | described | extensions
+    description_members = {"description": schema["description"]} if schema.get("description") else {}
+    referenced_name = _referenced_name(schema)
+    if referenced_name:
+        extensions = {key: value for key, value in schema.items() if key.startswith(_EXTENSION_PREFIX)}
+        return {"$ref": f"#/definitions/{referenced_name}"} | description_members | extensions
     if schema.get(PRESERVE_UNKNOWN_FIELDS) and GVK_EXTENSION in schema:
         return {"type": "object", GVK_EXTENSION: schema[GVK_EXTENSION]}
-    kept_members = {key: value for key, value in schema.items() if key in _KEPT or key.startswith(_EXTENSION)}
+    kept_members = {
+        key: value for key, value in schema.items() if key in _KEPT_MEMBERS or key.startswith(_EXTENSION_PREFIX)
+    }
     if any("type" in alternative for alternative in schema.get("oneOf", ())) and "type" not in schema:
         kept_members["type"] = "string"
-    return _parts(_readable_by_kubectl(kept_members, is_nullable=bool(schema.get("nullable"))))
+    return _convert_children(_drop_misread_members(kept_members, is_nullable=bool(schema.get("nullable"))))
 
 
-def _readable_by_kubectl(kept: Json, *, is_nullable: bool) -> Json:
+def _drop_misread_members(members: Json, *, is_nullable: bool) -> Json:
     """A definition without what kubectl misreads: members of a value that may be null or have unknown fields."""
-    is_open = bool(kept.get(PRESERVE_UNKNOWN_FIELDS))
-    dropped: set[str] = set()
+    is_open = bool(members.get(PRESERVE_UNKNOWN_FIELDS))
+    dropped_keys: set[str] = set()
     if is_nullable or is_open:
-        dropped = {"items", "properties"}
-    if is_nullable or (is_open and kept.get("type") in ("object", "array")):
-        dropped.add("type")
-    readable = {key: value for key, value in kept.items() if key not in dropped}
-    optional = {
+        dropped_keys = {"items", "properties"}
+    if is_nullable or (is_open and members.get("type") in ("object", "array")):
+        dropped_keys.add("type")
+    readable = {key: value for key, value in members.items() if key not in dropped_keys}
+    optional_names = {
         name for name, property_schema in readable.get("properties", {}).items() if property_schema.get("nullable")
     }
     if is_open and readable.get("x-kubernetes-embedded-resource"):
-        optional.update(_TYPE_META)
-    required = [name for name in readable.pop("required", ()) if name not in optional]
+        optional_names.update(_TYPE_META)
+    required = [name for name in readable.pop("required", ()) if name not in optional_names]
     return readable | ({"required": required} if required else {})
 
 
-def _target(schema: Json) -> str:
+def _referenced_name(schema: Json) -> str:
     """The name of the schema to which this one refers, directly or as the only one of `allOf`; else empty."""
     alternatives = schema.get("allOf") or [schema]
     reference: str = alternatives[0].get("$ref", "") if len(alternatives) == 1 else ""
     return reference.rpartition("/")[2]
 
 
-def _parts(kept: Json) -> Json:
+def _convert_children(members: Json) -> Json:
     """A definition with the definitions of its properties, items and additional properties."""
     own_fields = {
-        key: value for key, value in kept.items() if key not in ("properties", "items", "additionalProperties")
+        key: value for key, value in members.items() if key not in ("properties", "items", "additionalProperties")
     }
-    if kept.get("properties"):
+    if members.get("properties"):
         own_fields["properties"] = {
-            name: definition(property_schema) for name, property_schema in kept["properties"].items()
+            name: definition(property_schema) for name, property_schema in members["properties"].items()
         }
     for key in ("items", "additionalProperties"):
-        if isinstance(kept.get(key), dict):
-            own_fields[key] = definition(kept[key])
+        if isinstance(members.get(key), dict):
+            own_fields[key] = definition(members[key])
     return own_fields

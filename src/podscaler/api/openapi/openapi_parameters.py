@@ -1,4 +1,4 @@
-"""The query parameters of the API in OpenAPI form: `query(("pretty",))` is a list with one Parameter object.
+"""The query parameters of the API in OpenAPI form: `query_parameters(("pretty",))` has one Parameter object.
 
 Called by `openapi_paths`. A parameter that the server begins to read: add it to `_PARAMETERS` and to the tuples of the
 operations that have it.
@@ -75,7 +75,7 @@ WRITE = ("dryRun", "fieldManager", "fieldValidation")
 DELETE_COLLECTION = tuple(sorted({*LIST, *DELETE} - {"allowWatchBookmarks", "watch"}))
 ATTACH = ("container", "stderr", "stdin", "stdout", "tty")
 EXEC = ("command", *ATTACH)
-VALUES = ("labelSelector", "metricLabelSelector", "pretty")
+METRIC_VALUES = ("labelSelector", "metricLabelSelector", "pretty")
 PORT_FORWARD = ("ports",)
 LOG = (
     "container",
@@ -90,11 +90,11 @@ LOG = (
 )
 
 
-def query(names: Iterable[str]) -> list[Json]:
+def query_parameters(names: Iterable[str]) -> list[Json]:
     """The parameters of those names, in that order. Raises KeyError for a name without an entry."""
     return [_parameter(name) for name in names]
 
 
 def _parameter(name: str) -> Json:
-    kind, description = _PARAMETERS[name]
-    return {"name": name, "in": "query", "description": description, "schema": {"type": kind, "uniqueItems": True}}
+    json_type, description = _PARAMETERS[name]
+    return {"name": name, "in": "query", "description": description, "schema": {"type": json_type, "uniqueItems": True}}

@@ -1,8 +1,8 @@
 """Makes the `paths` of OpenAPI v3 documents: the operations (list, create, patch, watch, ...) of a resource.
 
-    collection(subject)      {"/apis/apps/v1/namespaces/{namespace}/deployments": {"get": ..., "post": ...}, ...}
+    collection_paths(subject)      {"/apis/apps/v1/namespaces/{namespace}/deployments": {"get": ..., "post": ...}, ...}
 
-Called by `openapi`.
+Called by `openapi`. A new kind of path: a public function here, and its call in `openapi`.
 
 Theory of operation: a resource in one version has up to three kinds of paths (collection, object, subresource),
 namespaced or not; a path is a dict of operations, each made by one small function. Clients read the kind of the `patch`
@@ -54,6 +54,7 @@ class OperationSubject:
         gvk: {group, kind, version} of the objects that the operations read and write.
         namespaced: whether the objects live in a namespace.
         patch_types: the content types of patches.
+        list_kind: the kind of lists; by default the kind with the ending List.
     """
 
     root: str
@@ -65,11 +66,12 @@ class OperationSubject:
     gvk: Json
     namespaced: bool
     patch_types: tuple[str, ...] = PATCH_TYPES
+    list_kind: str = ""
 
     @property
     def list_message(self) -> str:
         """The message of its lists."""
-        return f"{self.message}List"
+        return self.message.removesuffix(self.kind) + (self.list_kind or f"{self.kind}List")
 
     @property
     def scope(self) -> str:
@@ -89,7 +91,7 @@ class OperationSubject:
         return f"{self.collection}/{{name}}"
 
 
-def discovery(root: str, id: str, tag: str) -> Json:
+def discovery_path(root: str, id: str, tag: str) -> Json:
     """The path that lists a group version's resources."""
     return {
         f"{root}/": {
@@ -97,164 +99,195 @@ def discovery(root: str, id: str, tag: str) -> Json:
                 "tags": [tag],
                 "description": "get available resources",
                 "operationId": f"get{id}APIResources",
-                "responses": _with_unauthorized("meta/v1.APIResourceList", ("200",)),
+                "responses": _responses("meta/v1.APIResourceList", ("200",)),
             }
         }
     }
 
 
-def collection(target: OperationSubject, *, readonly: bool = False) -> Json:
+def collection_paths(target: OperationSubject, *, readonly: bool = False) -> Json:
     """The paths of a resource's collections, in one namespace and over all."""
-    name = f"{target.id}{target.scope}{target.kind}"
-    path: Json = {"get": _list(target, f"list{name}", openapi_parameters.LIST)}
+    operation_name = f"{target.id}{target.scope}{target.kind}"
+    path_item: Json = {"get": _list_operation(target, f"list{operation_name}", openapi_parameters.LIST)}
     if not readonly:
-        path["post"] = _write(target, "post", f"create{name}", f"create a {target.kind}", ("200", "201", "202"))
-        path["delete"] = _delete_collection(target)
-    path["parameters"] = _path_parameters(target, "namespace") + openapi_parameters.query(("pretty",))
+        path_item["post"] = _write_operation(
+            target, "post", f"create{operation_name}", f"create a {target.kind}", ("200", "201", "202")
+        )
+        path_item["delete"] = _delete_collection_operation(target)
+    path_item["parameters"] = _path_parameters(target, "namespace") + openapi_parameters.query_parameters(("pretty",))
     if not target.namespaced:
-        return {target.collection: path}
-    everywhere = {
-        "get": _list(target, f"list{target.id}{target.kind}ForAllNamespaces", ()),
-        "parameters": openapi_parameters.query(sorted((*openapi_parameters.LIST, "pretty"))),
+        return {target.collection: path_item}
+    all_namespaces_item = {
+        "get": _list_operation(target, f"list{target.id}{target.kind}ForAllNamespaces", ()),
+        "parameters": openapi_parameters.query_parameters(sorted((*openapi_parameters.LIST, "pretty"))),
     }
-    return {f"{target.root}/{target.plural}": everywhere, target.collection: path}
+    return {f"{target.root}/{target.plural}": all_namespaces_item, target.collection: path_item}
 
 
-def item(target: OperationSubject, *, readonly: bool = False, responds_with_object: bool = False) -> Json:
+def object_path(target: OperationSubject, *, readonly: bool = False, responds_with_object: bool = False) -> Json:
     """The path of one object. `responds_with_object`: whether a delete responds with the object, not with a Status."""
-    name = f"{target.id}{target.scope}{target.kind}"
-    path: Json = {"get": _read(target, f"read{name}", f"read the specified {target.kind}")}
+    operation_name = f"{target.id}{target.scope}{target.kind}"
+    path_item: Json = {"get": _read_operation(target, f"read{operation_name}", f"read the specified {target.kind}")}
     if not readonly:
-        path["put"] = _write(target, "put", f"replace{name}", f"replace the specified {target.kind}")
-        path["patch"] = _patch(target, f"patch{name}", f"partially update the specified {target.kind}")
-        path["delete"] = _delete(target, f"delete{name}", target.message if responds_with_object else STATUS)
-    path["parameters"] = _path_parameters(target, "name", "namespace") + openapi_parameters.query(("pretty",))
-    return {target.object: path}
+        path_item["put"] = _write_operation(
+            target, "put", f"replace{operation_name}", f"replace the specified {target.kind}"
+        )
+        path_item["patch"] = _patch_operation(
+            target, f"patch{operation_name}", f"partially update the specified {target.kind}"
+        )
+        path_item["delete"] = _delete_operation(
+            target, f"delete{operation_name}", target.message if responds_with_object else STATUS
+        )
+    path_item["parameters"] = _path_parameters(target, "name", "namespace") + openapi_parameters.query_parameters(
+        ("pretty",)
+    )
+    return {target.object: path_item}
 
 
-def subresource(target: OperationSubject, owner: OperationSubject, subresource: str, title: str) -> Json:
-    """The path of a subresource that is read, replaced and patched: `target` is its kind, `owner` the resource."""
-    name = f"{owner.id}{owner.scope}{owner.kind}{title}"
-    described = f"{subresource} of the specified {owner.kind}"
-    path = {
-        "get": _read(target, f"read{name}", f"read {described}"),
-        "put": _write(target, "put", f"replace{name}", f"replace {described}"),
-        "patch": _patch(target, f"patch{name}", f"partially update {described}"),
-        "parameters": _path_parameters(owner, "name", "namespace") + openapi_parameters.query(("pretty",)),
+def subresource_path(target: OperationSubject, owner: OperationSubject, subresource: str, title: str) -> Json:
+    """The path of a subresource that is read, replaced and patched.
+
+    Args:
+        target: the kind of the subresource.
+        owner: the resource that has it.
+        subresource: its name in paths (`status`).
+        title: its name in operationIds (`Status`).
+    """
+    operation_name = f"{owner.id}{owner.scope}{owner.kind}{title}"
+    description = f"{subresource} of the specified {owner.kind}"
+    path_item = {
+        "get": _read_operation(target, f"read{operation_name}", f"read {description}"),
+        "put": _write_operation(target, "put", f"replace{operation_name}", f"replace {description}"),
+        "patch": _patch_operation(target, f"patch{operation_name}", f"partially update {description}"),
+        "parameters": _path_parameters(owner, "name", "namespace") + openapi_parameters.query_parameters(("pretty",)),
     }
-    return {f"{owner.object}/{subresource}": path}
+    return {f"{owner.object}/{subresource}": path_item}
 
 
-def action(
+def write_only_subresource_path(
     target: OperationSubject, owner: OperationSubject, subresource: str, title: str, *, method: str = "post"
 ) -> Json:
     """The path of a write-only subresource: `pods/binding`, `namespaces/finalize`."""
     verb = {"post": "create", "put": "replace"}[method]
-    name = f"{verb}{owner.id}{owner.scope}{owner.kind}{title}"
-    codes = ("200", "201", "202") if method == "post" else ("200", "201")
-    operation = _write(target, method, name, f"{verb} {subresource} of a {owner.kind}", codes)
-    parameters = _path_parameters(owner, "name", "namespace") + openapi_parameters.query(("pretty",))
+    operation_name = f"{verb}{owner.id}{owner.scope}{owner.kind}{title}"
+    status_codes = ("200", "201", "202") if method == "post" else ("200", "201")
+    operation = _write_operation(
+        target, method, operation_name, f"{verb} {subresource} of a {owner.kind}", status_codes
+    )
+    parameters = _path_parameters(owner, "name", "namespace") + openapi_parameters.query_parameters(("pretty",))
     return {f"{owner.object}/{subresource}": {method: operation, "parameters": parameters}}
 
 
-def log(owner: OperationSubject) -> Json:
+def log_path(owner: OperationSubject) -> Json:
     """The path of a pod's log."""
-    text = {"description": "OK", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    text_response = {"description": "OK", "content": {"text/plain": {"schema": {"type": "string"}}}}
     operation = {
         "tags": [owner.tag],
         "description": f"read log of the specified {owner.kind}",
         "operationId": f"read{owner.id}{owner.scope}{owner.kind}Log",
-        "parameters": openapi_parameters.query(openapi_parameters.LOG),
-        "responses": {"200": text, "401": {"description": "Unauthorized"}},
+        "parameters": openapi_parameters.query_parameters(openapi_parameters.LOG),
+        "responses": {"200": text_response, "401": {"description": "Unauthorized"}},
         "x-kubernetes-action": "get",
         "x-kubernetes-group-version-kind": owner.gvk,
     }
     return {f"{owner.object}/log": {"get": operation, "parameters": _path_parameters(owner, "name", "namespace")}}
 
 
-def connections(owner: OperationSubject) -> Json:
+def connection_paths(owner: OperationSubject) -> Json:
     """The paths of a pod's sessions, which upgrade to another protocol."""
-    parts = {
+    sessions = {
         "attach": ("Attach", openapi_parameters.ATTACH),
         "exec": ("Exec", openapi_parameters.EXEC),
         "portforward": ("PortForward", openapi_parameters.PORT_FORWARD),
     }
     return {
-        f"{owner.object}/{subresource}": _connection(owner, subresource, f"Pod{title}Options", query)
-        for subresource, (title, query) in parts.items()
+        f"{owner.object}/{subresource}": _connection_path(owner, subresource, f"Pod{title}Options", query_names)
+        for subresource, (title, query_names) in sessions.items()
     }
 
 
-def _connection(owner: OperationSubject, subresource: str, kind: str, query: tuple[str, ...]) -> Json:
-    options = replace(owner, gvk=owner.gvk | {"kind": kind})
-    stream = {"description": "OK", "content": {"*/*": {"schema": {"type": "string"}}}}
+def _connection_path(owner: OperationSubject, subresource: str, kind: str, query_names: tuple[str, ...]) -> Json:
+    """The path of one kind of sessions, with an operation for GET and POST each."""
+    options_subject = replace(owner, gvk=owner.gvk | {"kind": kind})
+    stream_response = {"description": "OK", "content": {"*/*": {"schema": {"type": "string"}}}}
     operations = {}
     for method in ("get", "post"):
-        name = f"connect{owner.id}{method.capitalize()}{owner.scope}{owner.kind}{subresource.capitalize()}"
-        operation = _operation(options, "connect", name, f"connect {method.upper()} requests to {subresource} of Pod")
-        operations[method] = operation | {"responses": {"200": stream, "401": {"description": "Unauthorized"}}}
-    parameters = _path_parameters(owner, "name", "namespace") + openapi_parameters.query(query)
+        operation_name = f"connect{owner.id}{method.capitalize()}{owner.scope}{owner.kind}{subresource.capitalize()}"
+        operation = _base_operation(
+            options_subject, "connect", operation_name, f"connect {method.upper()} requests to {subresource} of Pod"
+        )
+        operations[method] = operation | {"responses": {"200": stream_response, "401": {"description": "Unauthorized"}}}
+    parameters = _path_parameters(owner, "name", "namespace") + openapi_parameters.query_parameters(query_names)
     return {**operations, "parameters": sorted(parameters, key=lambda parameter: str(parameter["name"]))}
 
 
-def metrics(target: OperationSubject, paths: Mapping[str, tuple[str, str]]) -> Json:
-    """The paths of a metrics API: `paths` has name and description of each operation."""
+def metric_paths(target: OperationSubject, paths: Mapping[str, tuple[str, str]]) -> Json:
+    """The paths of a metrics API.
+
+    Args:
+        paths: path below that of the group version -> (name of the operation, description).
+    """
     return {f"{target.root}/{path}": _metric_path(target, path, *arguments) for path, arguments in paths.items()}
 
 
-def _metric_path(target: OperationSubject, path: str, title: str, description: str) -> Json:
-    operation = _operation(target, "list", f"list{target.id}{title}", description)
-    names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+def _metric_path(target: OperationSubject, path: str, operation_name: str, description: str) -> Json:
+    """The path of one operation of a metrics API; names in braces in the path are its path parameters."""
+    operation = _base_operation(target, "list", f"list{target.id}{operation_name}", description)
+    parameter_names = [segment[1:-1] for segment in path.split("/") if segment.startswith("{")]
     return {
-        "get": operation | {"responses": _with_unauthorized(target.message, ("200",))},
-        "parameters": _path_parameters(target, *names) + openapi_parameters.query(openapi_parameters.VALUES),
+        "get": operation | {"responses": _responses(target.message, ("200",))},
+        "parameters": _path_parameters(target, *parameter_names)
+        + openapi_parameters.query_parameters(openapi_parameters.METRIC_VALUES),
     }
 
 
-def create_only(target: OperationSubject) -> Json:
+def create_only_path(target: OperationSubject) -> Json:
     """The path of a kind that is created and never stored: reviews."""
     name = f"create{target.id}{target.scope}{target.kind}"
-    operation = _write(target, "post", name, f"create a {target.kind}", ("200", "201", "202"))
+    operation = _write_operation(target, "post", name, f"create a {target.kind}", ("200", "201", "202"))
     return {
         target.collection: {
             "post": operation,
-            "parameters": _path_parameters(target, "namespace") + openapi_parameters.query(("pretty",)),
+            "parameters": _path_parameters(target, "namespace") + openapi_parameters.query_parameters(("pretty",)),
         }
     }
 
 
-def watches(target: OperationSubject) -> Json:
+def watch_paths(target: OperationSubject) -> Json:
     """The deprecated watch paths."""
     list_action, object_action = f"watch changes of {target.plural}", f"watch changes of one {target.kind}"
-    outdated = "; outdated: use `watch` with the list"
+    outdated_note = "; outdated: use `watch` with the list"
     prefix = f"{target.root}/watch"
-    name = f"watch{target.id}{target.scope}{target.kind}"
-    inside = target.collection.replace(target.root, prefix, 1)
-    paths = {
-        inside: _watch(target, f"{name}List", "watchlist", list_action + outdated),
-        f"{inside}/{{name}}": _watch(target, name, "watch", object_action + outdated),
+    operation_name = f"watch{target.id}{target.scope}{target.kind}"
+    collection_path = target.collection.replace(target.root, prefix, 1)
+    path_items = {
+        collection_path: _watch_operation(target, f"{operation_name}List", "watchlist", list_action + outdated_note),
+        f"{collection_path}/{{name}}": _watch_operation(target, operation_name, "watch", object_action + outdated_note),
     }
-    paths[inside]["parameters"] = _watch_parameters(target, "namespace")
-    paths[f"{inside}/{{name}}"]["parameters"] = _watch_parameters(target, "name", "namespace")
+    path_items[collection_path]["parameters"] = _watch_parameters(target, "namespace")
+    path_items[f"{collection_path}/{{name}}"]["parameters"] = _watch_parameters(target, "name", "namespace")
     if target.namespaced:
-        everywhere = f"watch{target.id}{target.kind}ListForAllNamespaces"
-        path = _watch(target, everywhere, "watchlist", list_action + outdated)
-        paths = {f"{prefix}/{target.plural}": path | {"parameters": _watch_parameters(target)}} | paths
-    return paths
+        operation_of_all = f"watch{target.id}{target.kind}ListForAllNamespaces"
+        all_namespaces_item = _watch_operation(target, operation_of_all, "watchlist", list_action + outdated_note)
+        path_items = {
+            f"{prefix}/{target.plural}": all_namespaces_item | {"parameters": _watch_parameters(target)}
+        } | path_items
+    return path_items
 
 
-def _watch(target: OperationSubject, operation_id: str, kind_of_action: str, description: str) -> Json:
-    responses = _with_unauthorized(WATCH_EVENT, ("200",), WATCH_TYPES)
-    operation = _operation(target, kind_of_action, operation_id, description)
+def _watch_operation(target: OperationSubject, operation_id: str, kind_of_action: str, description: str) -> Json:
+    responses = _responses(WATCH_EVENT, ("200",), WATCH_TYPES)
+    operation = _base_operation(target, kind_of_action, operation_id, description)
     return {"get": operation | {"responses": responses}}
 
 
 def _watch_parameters(target: OperationSubject, *names: str) -> list[Json]:
-    query = openapi_parameters.query((*openapi_parameters.LIST, "pretty"))
+    query = openapi_parameters.query_parameters((*openapi_parameters.LIST, "pretty"))
     return sorted(_path_parameters(target, *names) + query, key=lambda parameter: str(parameter["name"]))
 
 
-def _operation(target: OperationSubject, kind_of_action: str, operation_id: str, description: str) -> Json:
+def _base_operation(target: OperationSubject, kind_of_action: str, operation_id: str, description: str) -> Json:
+    """The members that all operations have; `kind_of_action` is the verb of x-kubernetes-action, such as `list`."""
     return {
         "tags": [target.tag],
         "description": description,
@@ -264,79 +297,89 @@ def _operation(target: OperationSubject, kind_of_action: str, operation_id: str,
     }
 
 
-def _list(target: OperationSubject, operation_id: str, parameters: tuple[str, ...]) -> Json:
-    operation = _operation(target, "list", operation_id, f"list or watch objects of kind {target.kind}")
+def _list_operation(target: OperationSubject, operation_id: str, parameters: tuple[str, ...]) -> Json:
+    """Lists or watches the objects of a collection."""
+    operation = _base_operation(target, "list", operation_id, f"list or watch objects of kind {target.kind}")
     if parameters:
-        operation["parameters"] = openapi_parameters.query(parameters)
-    return operation | {"responses": _with_unauthorized(target.list_message, ("200",), WATCH_TYPES)}
+        operation["parameters"] = openapi_parameters.query_parameters(parameters)
+    return operation | {"responses": _responses(target.list_message, ("200",), WATCH_TYPES)}
 
 
-def _read(target: OperationSubject, operation_id: str, description: str) -> Json:
-    operation = _operation(target, "get", operation_id, description)
-    return operation | {"responses": _with_unauthorized(target.message, ("200",))}
+def _read_operation(target: OperationSubject, operation_id: str, description: str) -> Json:
+    operation = _base_operation(target, "get", operation_id, description)
+    return operation | {"responses": _responses(target.message, ("200",))}
 
 
-def _write(
+def _write_operation(
     target: OperationSubject,
     kind_of_action: str,
     operation_id: str,
     description: str,
-    codes: tuple[str, ...] = ("200", "201"),
+    status_codes: tuple[str, ...] = ("200", "201"),
 ) -> Json:
-    return _operation(target, kind_of_action, operation_id, description) | {
-        "parameters": openapi_parameters.query(openapi_parameters.WRITE),
-        "requestBody": _body(target.message, ("*/*",), is_required=True),
-        "responses": _with_unauthorized(target.message, codes),
+    """Creates or replaces an object, or writes a subresource."""
+    return _base_operation(target, kind_of_action, operation_id, description) | {
+        "parameters": openapi_parameters.query_parameters(openapi_parameters.WRITE),
+        "requestBody": _request_body(target.message, ("*/*",), is_required=True),
+        "responses": _responses(target.message, status_codes),
     }
 
 
-def _patch(target: OperationSubject, operation_id: str, description: str) -> Json:
-    return _operation(target, "patch", operation_id, description) | {
-        "parameters": openapi_parameters.query((*openapi_parameters.WRITE, "force")),
-        "requestBody": _body(PATCH, target.patch_types, is_required=True),
-        "responses": _with_unauthorized(target.message, ("200", "201")),
+def _patch_operation(target: OperationSubject, operation_id: str, description: str) -> Json:
+    """Patches an object or a subresource, with the content types of its kind."""
+    return _base_operation(target, "patch", operation_id, description) | {
+        "parameters": openapi_parameters.query_parameters((*openapi_parameters.WRITE, "force")),
+        "requestBody": _request_body(PATCH, target.patch_types, is_required=True),
+        "responses": _responses(target.message, ("200", "201")),
     }
 
 
-def _delete(target: OperationSubject, operation_id: str, message: str) -> Json:
-    return _operation(target, "delete", operation_id, f"delete a {target.kind}") | {
-        "parameters": openapi_parameters.query(openapi_parameters.DELETE),
-        "requestBody": _body(DELETE_OPTIONS, ("*/*",)),
-        "responses": _with_unauthorized(message, ("200", "202")),
+def _delete_operation(target: OperationSubject, operation_id: str, message: str) -> Json:
+    """Deletes one object, and responds with that message (a Status, or the object)."""
+    return _base_operation(target, "delete", operation_id, f"delete a {target.kind}") | {
+        "parameters": openapi_parameters.query_parameters(openapi_parameters.DELETE),
+        "requestBody": _request_body(DELETE_OPTIONS, ("*/*",)),
+        "responses": _responses(message, ("200", "202")),
     }
 
 
-def _delete_collection(target: OperationSubject) -> Json:
+def _delete_collection_operation(target: OperationSubject) -> Json:
+    """Deletes the objects of a collection."""
     operation_id = f"delete{target.id}Collection{target.scope}{target.kind}"
-    return _operation(target, "deletecollection", operation_id, f"delete collection of {target.kind}") | {
-        "parameters": openapi_parameters.query(openapi_parameters.DELETE_COLLECTION),
-        "requestBody": _body(DELETE_OPTIONS, ("*/*",)),
-        "responses": _with_unauthorized(STATUS, ("200",)),
+    return _base_operation(target, "deletecollection", operation_id, f"delete collection of {target.kind}") | {
+        "parameters": openapi_parameters.query_parameters(openapi_parameters.DELETE_COLLECTION),
+        "requestBody": _request_body(DELETE_OPTIONS, ("*/*",)),
+        "responses": _responses(STATUS, ("200",)),
     }
 
 
-def _body(message: str, media_types: tuple[str, ...], *, is_required: bool = False) -> Json:
-    body: Json = {"content": _content(message, media_types)}
+def _request_body(message: str, media_types: tuple[str, ...], *, is_required: bool = False) -> Json:
+    body: Json = {"content": _media_types(message, media_types)}
     return body | {"required": True} if is_required else body
 
 
-def responses(message: str) -> Json:
+def ok_responses(message: str) -> Json:
     """The responses of an operation: 200 with a message, or 401."""
-    return _with_unauthorized(message, ("200",))
+    return _responses(message, ("200",))
 
 
-def _with_unauthorized(message: str, codes: tuple[str, ...], media_types: tuple[str, ...] = JSON_TYPES) -> Json:
-    names = {"200": "OK", "201": "Created", "202": "Accepted"}
-    responses: Json = {code: {"description": names[code], "content": _content(message, media_types)} for code in codes}
+def _responses(message: str, status_codes: tuple[str, ...], media_types: tuple[str, ...] = JSON_TYPES) -> Json:
+    """The responses of an operation by status code, all with the same message, and 401 without one."""
+    descriptions = {"200": "OK", "201": "Created", "202": "Accepted"}
+    responses: Json = {
+        code: {"description": descriptions[code], "content": _media_types(message, media_types)}
+        for code in status_codes
+    }
     return responses | {"401": {"description": "Unauthorized"}}
 
 
-def _content(message: str, media_types: tuple[str, ...]) -> Json:
+def _media_types(message: str, media_types: tuple[str, ...]) -> Json:
     return {media_type: {"schema": openapi_schemas.reference(message)} for media_type in media_types}
 
 
 def _path_parameters(target: OperationSubject, *names: str) -> list[Json]:
-    described = {
+    """The path parameters of those names; `namespace` only for objects that live in one."""
+    descriptions = {
         "name": f"name of the {target.kind}",
         "namespace": "the namespace of the objects",
         "resource": "what is measured: a resource as discovery lists it; of external metrics the metric",
@@ -346,7 +389,7 @@ def _path_parameters(target: OperationSubject, *names: str) -> list[Json]:
         {
             "name": name,
             "in": "path",
-            "description": described[name],
+            "description": descriptions[name],
             "required": True,
             "schema": {"type": "string", "uniqueItems": True},
         }

@@ -47,16 +47,16 @@ class Body:
 
 def decode(body: bytes, message: str = "") -> Body:
     """The object of a body, of type `message` where the envelope has no kind. Raises DecodeError."""
-    api_version, kind, raw = _opened(body)
-    message_name = (schema.find_kind(api_version, kind) if kind else None) or ("" if kind else message)
-    return Body(decode_raw(raw, message_name) if message_name else {}, api_version, kind)
+    api_version, kind, raw_object = _open_envelope(body)
+    message_name = (schema.find_kind(api_version, kind) or "") if kind else message
+    return Body(decode_raw(raw_object, message_name) if message_name else {}, api_version, kind)
 
 
 def decode_raw(raw: bytes, message: str) -> dict[str, Any]:
     """The JSON-ready object of a bare message, without envelope. Raises DecodeError; KeyError (unknown message)."""
     from podscaler.api.protobuf import protobuf_json
 
-    value: dict[str, Any] = protobuf_json.to_value(_parsed(raw, message), message)
+    value: dict[str, Any] = protobuf_json.to_value(_parse_message(raw, message), message)
     return value
 
 
@@ -92,10 +92,10 @@ def envelope(raw: bytes, api_version: str, kind: str) -> bytes:
 
 def raw_list(metadata: dict[str, Any], items: Iterable[bytes]) -> bytes:
     """The bare message of a list (of any kind: all lists have the same two fields), from bare messages of its items."""
-    pieces = [encode_raw({"metadata": metadata}, _LIST)]
+    parts = [encode_raw({"metadata": metadata}, _LIST)]
     for item in items:
-        pieces += (_ITEM_TAG, _varint(len(item)), item)
-    return b"".join(pieces)
+        parts += (_ITEM_TAG, _varint(len(item)), item)
+    return b"".join(parts)
 
 
 def raw_watch_event(event_type: str, body: bytes) -> bytes:
@@ -108,27 +108,27 @@ def raw_watch_event(event_type: str, body: bytes) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """A length as base-128 varint."""
-    out = bytearray()
+    """A length as base-128 varint: seven bits in each byte, the lowest first; the high bit marks that more follow."""
+    encoded = bytearray()
     while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    out.append(number)
-    return bytes(out)
+    encoded.append(number)
+    return bytes(encoded)
 
 
-def _opened(body: bytes) -> tuple[str, str, bytes]:
+def _open_envelope(body: bytes) -> tuple[str, str, bytes]:
     """The apiVersion, the kind and the encoded object of a body. Raises DecodeError."""
     if not body.startswith(MAGIC):
         expected = " ".join(str(byte) for byte in MAGIC)
         raise DecodeError(f"provided data does not appear to be a protobuf message, expected prefix [{expected}]")
     from podscaler.api.protobuf import protobuf_json
 
-    envelope = _parsed(body[len(MAGIC) :], _UNKNOWN)
+    envelope = _parse_message(body[len(MAGIC) :], _UNKNOWN)
     return protobuf_json.text(envelope.f1.f1), protobuf_json.text(envelope.f1.f2), envelope.f2
 
 
-def _parsed(raw: bytes, message: str) -> Any:
+def _parse_message(raw: bytes, message: str) -> Any:
     """The message of the bytes. Raises DecodeError."""
     from google.protobuf.message import DecodeError as WireError
 

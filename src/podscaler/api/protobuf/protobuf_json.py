@@ -28,50 +28,53 @@ _INT, _STRING = 0, 1
 
 def to_value(proto: Any, message: str) -> Any:
     """The JSON-ready form of a message, not yet canonical. Raises DecodeError if parts of it cannot be read."""
-    own_form = _OWN_FORMS.get(message)
-    if own_form is not None:
-        return own_form[0](proto)
+    special_form = _SPECIAL_FORMS.get(message)
+    if special_form is not None:
+        read, _ = special_form
+        return read(proto)
     if schema.get_message(message).list:
         return [text(item) for item in proto.f1]
-    out: dict[str, Any] = {}
-    fields = _by_number(message)
+    members: dict[str, Any] = {}
+    fields = _fields_by_number(message)
     for descriptor, value in proto.ListFields():
         field = fields.get(descriptor.number)
         if field is None:
             continue
         if field.inline:
-            out |= to_value(value, field.type)
+            members |= to_value(value, field.type)
         else:
-            out[field.name] = _field_value(value, field)
-    return out
+            members[field.name] = _field_value(value, field)
+    return members
 
 
 def from_value(value: Any, message: str) -> Proto:
     """The message of JSON-ready data in canonical form (unknown fields are left out)."""
     proto = protobuf_types.for_message(message)()
-    _fill(proto, value, message)
+    _fill_message(proto, value, message)
     return proto
 
 
 @cache
-def _by_number(message: str) -> dict[int, Field]:
+def _fields_by_number(message: str) -> dict[int, Field]:
     return {field.number: field for field in schema.get_message(message).fields if field.number}
 
 
 def _field_value(value: Any, field: Field) -> Any:
+    """The JSON-ready value of a field: a list, a map, a scalar or an object."""
     if field.repeated:
-        return [_element(item, field.type) for item in value]
+        return [_to_json_value(item, field.type) for item in value]
     if field.map:
-        return {text(entry.f1): _element(entry.f2, field.type) for entry in value}
-    return _element(value, field.type)
+        return {text(map_entry.f1): _to_json_value(map_entry.f2, field.type) for map_entry in value}
+    return _to_json_value(value, field.type)
 
 
-def _element(value: Any, kind: str) -> Any:
-    if kind == "bytes":
+def _to_json_value(value: Any, type_name: str) -> Any:
+    """The JSON-ready form of a scalar or message of that type."""
+    if type_name == "bytes":
         return base64.b64encode(value).decode()
-    if kind == "string":
+    if type_name == "string":
         return text(value)
-    return value if kind in schema.SCALARS else to_value(value, kind)
+    return value if type_name in schema.SCALARS else to_value(value, type_name)
 
 
 def text(value: str | bytes) -> str:
@@ -79,11 +82,12 @@ def text(value: str | bytes) -> str:
     return json_text.decode_utf8(value) if isinstance(value, bytes) else value
 
 
-def _fill(proto: Any, value: Any, message: str) -> None:
+def _fill_message(proto: Any, value: Any, message: str) -> None:
     """Set the fields of a protobuf message from a JSON-ready value."""
-    own_form = _OWN_FORMS.get(message)
-    if own_form is not None:
-        own_form[1](proto, value)
+    special_form = _SPECIAL_FORMS.get(message)
+    if special_form is not None:
+        _, fill = special_form
+        fill(proto, value)
         return
     message_type = schema.get_message(message)
     if message_type.list:
@@ -91,43 +95,44 @@ def _fill(proto: Any, value: Any, message: str) -> None:
         return
     for field in message_type.fields:
         if field.inline and field.number:
-            part = getattr(proto, protobuf_types.field_name(field.number))
-            part.SetInParent()
-            _fill(part, value, field.type)
+            inline_message = getattr(proto, protobuf_types.field_name(field.number))
+            inline_message.SetInParent()
+            _fill_message(inline_message, value, field.type)
         elif field.number and value.get(field.name) is not None:
-            _set(proto, protobuf_types.field_name(field.number), value[field.name], field)
+            _set_field(proto, protobuf_types.field_name(field.number), value[field.name], field)
 
 
-def _set(proto: Any, name: str, value: Any, field: Field) -> None:
+def _set_field(proto: Any, name: str, value: Any, field: Field) -> None:
     """Set one field: a list, a map, a scalar or a message."""
-    part = getattr(proto, name)
+    container = getattr(proto, name)
     if field.repeated and field.is_scalar:
-        part.extend(_scalar(item, field.type) for item in value)
+        container.extend(_to_proto_scalar(item, field.type) for item in value)
     elif field.repeated:
         for item in value:
-            _fill(part.add(), item, field.type)
+            _fill_message(container.add(), item, field.type)
     elif field.map:
-        _set_entries(part, value, field)
+        _set_entries(container, value, field)
     elif field.is_scalar:
-        setattr(proto, name, _scalar(value, field.type))
+        setattr(proto, name, _to_proto_scalar(value, field.type))
     else:
-        part.SetInParent()
-        _fill(part, value, field.type)
+        container.SetInParent()
+        _fill_message(container, value, field.type)
 
 
-def _set_entries(part: Any, value: dict[str, Any], field: Field) -> None:
+def _set_entries(entries: Any, map_value: dict[str, Any], field: Field) -> None:
     """The entries of a map, in the order of their keys, as Go writes them."""
-    for key in sorted(value):
+    for key in sorted(map_value):
         if field.is_scalar:
-            part.add(f1=key, f2=_scalar(value[key], field.type))
+            entries.add(f1=key, f2=_to_proto_scalar(map_value[key], field.type))
         else:
-            item = part.add(f1=key).f2
-            item.SetInParent()
-            _fill(item, value[key], field.type)
+            message_value = entries.add(f1=key).f2
+            message_value.SetInParent()
+            _fill_message(message_value, map_value[key], field.type)
 
 
-def _scalar(value: Any, kind: str) -> Any:
-    if kind != "bytes":
+def _to_proto_scalar(value: Any, type_name: str) -> Any:
+    """A scalar as protobuf has it: bytes, which are base64 in JSON, are decoded."""
+    if type_name != "bytes":
         return value
     return value if isinstance(value, bytes) else base64.b64decode(value)
 
@@ -140,18 +145,18 @@ def _fill_quantity(proto: Any, value: Any) -> None:
     proto.f1 = value
 
 
-def _time_value(text_of: Callable[[int], str]) -> Callable[[Any], Any]:
+def _time_value(format_instant: Callable[[int], str]) -> Callable[[Any], Any]:
     """Makes the conversion of a time to text; None for an unset one. It raises DecodeError."""
 
-    def value(proto: Any) -> Any:
+    def convert(proto: Any) -> Any:
         if not proto.ListFields():
             return None
         try:
-            return text_of(proto.f1 * clock.NANOSECONDS + proto.f2)
+            return format_instant(proto.f1 * clock.NANOSECONDS + proto.f2)
         except (OverflowError, ValueError, OSError):
             raise DecodeError("proto: a time is out of range") from None
 
-    return value
+    return convert
 
 
 def _fill_time(proto: Any, value: Any) -> None:
@@ -172,6 +177,7 @@ def _int_or_string_value(proto: Any) -> Any:
 
 
 def _fill_int_or_string(proto: Any, value: Any) -> None:
+    """Set the kind of value (`_INT` or `_STRING`), and the field of that kind."""
     proto.f1 = _STRING if isinstance(value, str) else _INT
     if isinstance(value, str):
         proto.f3 = value
@@ -206,13 +212,13 @@ def _fill_schema_or_list(proto: Any, value: Any) -> None:
     """A schema, or a list of schemas or of strings."""
     if not isinstance(value, list):
         proto.f1.SetInParent()
-        _fill(proto.f1, value, _SCHEMA)
+        _fill_message(proto.f1, value, _SCHEMA)
         return
     for item in value:
         if isinstance(item, str):
             proto.f2.append(item)
         else:
-            _fill(proto.f2.add(), item, _SCHEMA)
+            _fill_message(proto.f2.add(), item, _SCHEMA)
 
 
 def _schema_or_bool_value(proto: Any) -> Any:
@@ -220,13 +226,14 @@ def _schema_or_bool_value(proto: Any) -> Any:
 
 
 def _fill_schema_or_bool(proto: Any, value: Any) -> None:
+    """Set a boolean, or a schema, which counts as true."""
     proto.f1 = value is not False
     if isinstance(value, dict):
         proto.f2.SetInParent()
-        _fill(proto.f2, value, _SCHEMA)
+        _fill_message(proto.f2, value, _SCHEMA)
 
 
-_OWN_FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] = {
+_SPECIAL_FORMS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] = {
     schema.QUANTITY: (_quantity_value, _fill_quantity),
     schema.TIME: (_time_value(clock.rfc3339), _fill_time),
     schema.MICRO_TIME: (_time_value(clock.rfc3339_micro), _fill_time),

@@ -49,46 +49,48 @@ def field_name(number: int) -> str:
 def _add_file(package: str) -> str:
     """Add the file descriptor of a package, after those of the packages that it uses; returns the package."""
     messages = schema.messages_of(package)
-    other_files = {
+    referenced_packages = {
         schema.get_message(field.type).package
         for message in messages
         for field in message.fields
         if field.number and not field.is_scalar
     }
     file = descriptor_pb2.FileDescriptorProto(name=package, package=_proto_package(package), syntax="proto2")
-    file.dependency.extend(sorted(_add_file(other) for other in other_files - {package}))
+    file.dependency.extend(sorted(_add_file(other_package) for other_package in referenced_packages - {package}))
     for message in messages:
-        _describe(file.message_type.add(), message)
+        _describe_message(file.message_type.add(), message)
     _pool.Add(file)
     return package
 
 
-def _describe(out: descriptor_pb2.DescriptorProto, message: Message) -> None:
-    out.name = message.short_name
+def _describe_message(message_descriptor: descriptor_pb2.DescriptorProto, message: Message) -> None:
+    """Fill the descriptor of a message, with its fields that have a number."""
+    message_descriptor.name = message.short_name
     for field in message.fields:
         if field.number:
-            _describe_field(out, field, f"{_full_name(message.name)}.E{field.number}")
+            _describe_field(message_descriptor, field, f"{_full_name(message.name)}.E{field.number}")
 
 
-def _describe_field(out: descriptor_pb2.DescriptorProto, field: Field, entry_name: str) -> None:
+def _describe_field(message_descriptor: descriptor_pb2.DescriptorProto, field: Field, entry_name: str) -> None:
     """Describe a field; a map is, as protobuf has it, a list of messages with key and value."""
-    described = out.field.add(name=field_name(field.number), number=field.number)
+    field_descriptor = message_descriptor.field.add(name=field_name(field.number), number=field.number)
     is_repeated = field.repeated or field.map
-    described.label = _FIELD.LABEL_REPEATED if is_repeated else _FIELD.LABEL_OPTIONAL
+    field_descriptor.label = _FIELD.LABEL_REPEATED if is_repeated else _FIELD.LABEL_OPTIONAL
     if field.map:
-        entry = out.nested_type.add(name=f"E{field.number}")
-        entry.field.add(name=field_name(1), number=1, type=_FIELD.TYPE_STRING, label=_FIELD.LABEL_OPTIONAL)
-        _set_type(entry.field.add(name=field_name(2), number=2, label=_FIELD.LABEL_OPTIONAL), field.type)
-        described.type, described.type_name = _FIELD.TYPE_MESSAGE, f".{entry_name}"
+        entry_descriptor = message_descriptor.nested_type.add(name=f"E{field.number}")
+        entry_descriptor.field.add(name=field_name(1), number=1, type=_FIELD.TYPE_STRING, label=_FIELD.LABEL_OPTIONAL)
+        _set_type(entry_descriptor.field.add(name=field_name(2), number=2, label=_FIELD.LABEL_OPTIONAL), field.type)
+        field_descriptor.type, field_descriptor.type_name = _FIELD.TYPE_MESSAGE, f".{entry_name}"
     else:
-        _set_type(described, field.type)
+        _set_type(field_descriptor, field.type)
 
 
-def _set_type(described: descriptor_pb2.FieldDescriptorProto, kind: str) -> None:
-    if kind in _SCALARS:
-        described.type = _SCALARS[kind]
+def _set_type(field_descriptor: descriptor_pb2.FieldDescriptorProto, type_name: str) -> None:
+    """Set the type of a field: a scalar of _SCALARS, or a message by its name (`core/v1.Pod`)."""
+    if type_name in _SCALARS:
+        field_descriptor.type = _SCALARS[type_name]
     else:
-        described.type, described.type_name = _FIELD.TYPE_MESSAGE, f".{_full_name(kind)}"
+        field_descriptor.type, field_descriptor.type_name = _FIELD.TYPE_MESSAGE, f".{_full_name(type_name)}"
 
 
 def _proto_package(package: str) -> str:

@@ -222,6 +222,7 @@ class Resource:
         is_custom: whether the record was made from a CustomResourceDefinition.
         returns_deleted_object: whether a DELETE responds with the deleted object, not with a Status.
         hidden_annotations: annotations that replace a removed field; PartialObjectMetadata does not show them.
+        list_kind: the kind of lists; by default the kind with the ending List.
     """
 
     group: str
@@ -244,8 +245,10 @@ class Resource:
     is_custom: bool = False
     returns_deleted_object: bool = False
     hidden_annotations: frozenset[str] = frozenset()
+    list_kind: str = ""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "list_kind", self.list_kind or f"{self.kind}List")
         object.__setattr__(self, "singular", self.singular or self.kind.lower())
         object.__setattr__(self, "storage_version", self.storage_version or self.versions[0].version)
 

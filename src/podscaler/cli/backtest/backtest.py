@@ -115,7 +115,7 @@ def _fleet(sources: Sequence[str], flags: Mapping[str, Any], given_flags: Set[st
 
 
 def _compare(source: str, flags: Mapping[str, Any]) -> None:
-    """Compare the candidates for one autoscaler, and print. Raises UsageError."""
+    """Compare the candidates for one autoscaler, and print; `flags` are values by click's names. Raises UsageError."""
     if flags["report"] is not None:
         report.ensure_writable(Path(flags["report"]))
     request = CandidateRequest(

@@ -64,9 +64,11 @@ def needs(source: LoadSource, request: CandidateRequest) -> Needs:
         pods = demand.needed_series(demand.cpu_demand(workload), capacity)
     except ValueError as error:
         raise UsageError(f"{error} (--capacity, --slo)") from None
-    most = max(pods.values)
-    if most > MOST_PODS:
-        raise UsageError(f"the load needs up to {most:,} pods of {capacity.ucores / 1e6:g} CPU; state their --capacity")
+    peak_pods = max(pods.values)
+    if peak_pods > MOST_PODS:
+        raise UsageError(
+            f"the load needs up to {peak_pods:,} pods of {capacity.ucores / 1e6:g} CPU; state their --capacity"
+        )
     return Needs(capacity=capacity, pods=pods, slo_ms=request.slo_ms, from_ms=source.from_ms)
 
 
@@ -123,10 +125,10 @@ def _renamed(read: Spec, present: Spec) -> Spec:
     return msgspec.structs.replace(read, key=present.key, namespace=present.namespace, name=present.name)
 
 
-def _assigned(texts: Sequence[str], source: LoadSource) -> Candidate:
+def _assigned(set_values: Sequence[str], source: LoadSource) -> Candidate:
     """The candidate of `--set` assignments to the present spec. Raises UsageError."""
     present, settings = source.scenario.autoscalers[0].spec, source.scenario.settings
-    assignments = [assignment for text in texts for assignment in what_if.parse(text)]
+    assignments = [assignment for set_value in set_values for assignment in what_if.parse(set_value)]
     try:
         wire, changed = what_if.apply(assignments, source.wire, settings)
         read = _read(present, wire, source)
@@ -143,6 +145,7 @@ def _label(assignment: Assignment) -> str:
 
 
 def _read(present: Spec, wire: HorizontalPodAutoscalerSpec, source: LoadSource) -> Spec:
+    """The spec that the changed autoscaler states. Raises UsageError if it cannot be evaluated."""
     try:
         return core_spec.parse(present.namespace, present.name, wire, source.scenario.settings.emulation)
     except ValueError as error:
@@ -179,6 +182,7 @@ def _knative_config(source: LoadSource, needed: Needs, request: CandidateRequest
 
 
 def _hindsight(source: LoadSource, needed: Needs) -> Candidate:
+    """The candidate that knows the whole load in advance, as a lower bound; no autoscaler attains it."""
     lead_ms = scalers.lead_ms(_workload(source), source.scenario)
     tick_ms = source.scenario.sync_period_ms
     return Candidate(name="hindsight", policy=lambda: Hindsight(needed.pods, lead_ms, tick_ms), is_attainable=False)

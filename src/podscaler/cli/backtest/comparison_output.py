@@ -5,7 +5,7 @@ Called by `backtest`.
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -59,47 +59,44 @@ def text(comparison_text: ComparisonText, form: str) -> str:
 
 
 def rows(comparison: CandidateComparison) -> list[dict[str, Any]]:
-    """The measures of each candidate; None if one is undefined."""
-    return [_row(result) for result in comparison.results]
+    """The measures of each candidate by column; None for one that is undefined."""
+    return [_row(candidate_result) for candidate_result in comparison.results]
 
 
-def _row(result: CandidateResult) -> dict[str, Any]:
+def _row(candidate_result: CandidateResult) -> dict[str, Any]:
     """The scores of one candidate, for JSON and for the table."""
-    metrics, reactions = result.elasticity, result.reactions
+    metrics, reactions = candidate_result.elasticity, candidate_result.reactions
     return {
-        "candidate": result.name,
-        "pod_hours": result.pod_hours,
+        "candidate": candidate_result.name,
+        "pod_hours": candidate_result.pod_hours,
         "under_timeshare_pct": metrics.under_timeshare_pct,
         "under_accuracy_pct": metrics.under_accuracy_pct,
         "over_timeshare_pct": metrics.over_timeshare_pct,
         "over_accuracy_pct": metrics.over_accuracy_pct,
         "instability_pct": metrics.instability_pct,
         "jitter": metrics.jitter,
-        "slo_missed_pct": result.slo_missed_pct,
-        "lost_pct": result.lost_pct,
-        "scale_changes": result.scale_changes,
+        "slo_missed_pct": candidate_result.slo_missed_pct,
+        "lost_pct": candidate_result.lost_pct,
+        "scale_changes": candidate_result.scale_changes,
         "surges": reactions.surges,
         "surges_without_reaction": reactions.unfinished,
         "median_reaction_s": None if reactions.median_ms is None else reactions.median_ms / 1000,
         "worst_reaction_s": None if reactions.worst_ms is None else reactions.worst_ms / 1000,
-        "elastic_speedup": result.speedup,
-        "engine": result.run.engine,
-        "engine_reason": result.run.reason,
+        "elastic_speedup": candidate_result.speedup,
+        "engine": candidate_result.run.engine,
+        "engine_reason": candidate_result.run.reason,
     }
 
 
 def report_table(comparison_text: ComparisonText) -> ReportTable:
     """The table as a part of a report."""
-    cells = [
-        (row["candidate"], *(_cell(row[field], form) for _, field, form in _COLUMNS))
-        for row in rows(comparison_text.comparison)
-    ]
     columns = ("Candidate", *(heading for heading, _, _ in _COLUMNS))
-    return ReportTable(title="Candidates", columns=columns, rows=tuple(cells))
+    cells = tuple(tuple(_cells(row)) for row in rows(comparison_text.comparison))
+    return ReportTable(title="Candidates", columns=columns, rows=cells)
 
 
 def _data(comparison_text: ComparisonText) -> dict[str, Any]:
-    """The comparison as JSON."""
+    """The comparison as JSON-ready data."""
     return {
         "verdict": verdict.sentence(comparison_text.comparison),
         "needed_pods": {
@@ -114,6 +111,7 @@ def _data(comparison_text: ComparisonText) -> dict[str, Any]:
 
 
 def _csv(comparison: CandidateComparison) -> str:
+    """The measures of each candidate as CSV, with a line of headings."""
     stream = io.StringIO()
     result_rows = rows(comparison)
     writer = csv.DictWriter(stream, list(result_rows[0]), lineterminator="\n")
@@ -123,22 +121,29 @@ def _csv(comparison: CandidateComparison) -> str:
 
 
 def _table(comparison_text: ComparisonText) -> str:
+    """The table in aligned columns, with the sentences about the comparison above and the verdict below."""
     lines = [["", *(heading for heading, _, _ in _COLUMNS)]]
     for row in rows(comparison_text.comparison):
-        lines.append([row["candidate"], *(_cell(row[field], form) for _, field, form in _COLUMNS)])
+        lines.append(_cells(row))
     widths = [max(len(line[index]) for line in lines) for index in range(len(lines[0]))]
     body = "".join(f"{_line(line, widths)}\n" for line in lines)
     return f"{_heading(comparison_text)}\n{body}\n{verdict.sentence(comparison_text.comparison)}\n"
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """A line of the table: the first cell aligned to the left, the others to the right."""
     name, *numbers = cells
     aligned = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
     return "  ".join([name.ljust(widths[0]), *aligned])
 
 
-def _cell(value: Any, form: str) -> str:
-    return "-" if value is None else form.format(value)
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    """The cells of one candidate, an element of `rows`: its name, and one cell for each column."""
+    return [row["candidate"], *(_cell(row[field], form) for _, field, form in _COLUMNS)]
+
+
+def _cell(measure: Any, form: str) -> str:
+    return "-" if measure is None else form.format(measure)
 
 
 def _heading(comparison_text: ComparisonText) -> str:

@@ -15,6 +15,8 @@ from podscaler.simulation.model.scenario import SimulationScenario
 from podscaler.simulation.report import COLORS, PlotSeries, ReportData, ReportTable, SyncCollector, TimePlot
 
 SURGES_MAX = 8
+MICROCORES_PER_CORE = 1e6
+"""CPU demand is in millionths of a core."""
 
 
 def data(title: str, comparison_text: ComparisonText, scenario: SimulationScenario) -> ReportData:
@@ -43,44 +45,45 @@ def _pods(compared: CandidateComparison) -> TimePlot:
     at_s = [instant_ms / 1000 for instant_ms in compared.at_ms]
     needed = PlotSeries(label="needed", values=compared.needed, color="gray", is_filled=True, keeps_changes=True)
     colors = [color for color in COLORS if color != "gray"]
-    lines = [
-        PlotSeries(label=result.name, values=result.run.ready, color=colors[index % len(colors)], keeps_changes=True)
-        for index, result in enumerate(compared.results)
-    ]
+    lines = []
+    for index, candidate in enumerate(compared.results):
+        color = colors[index % len(colors)]
+        lines.append(PlotSeries(label=candidate.name, values=candidate.run.ready, color=color, keeps_changes=True))
     return TimePlot(title="Ready pods of each candidate", unit="", at_s=at_s, series=(needed, *lines))
 
 
 def _load(scenario: SimulationScenario, at_ms: Sequence[int]) -> TimePlot:
+    """The plot of the CPU that the workload needs, in cores."""
     series = demand.cpu_demand(scenario.workloads[0])
-    values = [series.value_at(instant_ms) / 1e6 for instant_ms in at_ms]
-    line = PlotSeries(label="demand", values=values, color="orange", is_filled=True)
+    cores = [series.value_at(instant_ms) / MICROCORES_PER_CORE for instant_ms in at_ms]
+    line = PlotSeries(label="demand", values=cores, color="orange", is_filled=True)
     return TimePlot(title="CPU demand", unit="cores", at_s=[instant_ms / 1000 for instant_ms in at_ms], series=(line,))
 
 
 def _surges(compared: CandidateComparison) -> ReportTable:
     """The reaction of each candidate to each surge, the largest surges first."""
     candidate_reactions = [
-        surges.reactions(compared.at_ms, compared.needed, result.run.ready) for result in compared.results
+        surges.reactions(compared.at_ms, compared.needed, candidate.run.ready) for candidate in compared.results
     ]
+    first_reactions = candidate_reactions[0]  # the surges are the same for every candidate
     largest = sorted(
-        range(len(candidate_reactions[0])),
-        key=lambda index: candidate_reactions[0][index].before - candidate_reactions[0][index].needed,
+        range(len(first_reactions)), key=lambda index: first_reactions[index].before - first_reactions[index].needed
     )
     rows = []
     for index in sorted(largest[:SURGES_MAX]):
-        surge = candidate_reactions[0][index]
+        surge = first_reactions[index]
         reactions = [_seconds(candidate_reaction[index].reaction_ms) for candidate_reaction in candidate_reactions]
         rows.append((clock(surge.at_ms), f"{surge.before} to {surge.needed} pods", *reactions))
     columns = ("Surge", "Needed", *_names(compared.results))
     return ReportTable(
-        title=f"Time until the pods sufficed: the largest surges of {len(candidate_reactions[0])}",
+        title=f"Time until the pods sufficed: the largest surges of {len(first_reactions)}",
         columns=columns,
         rows=tuple(rows),
     )
 
 
 def _names(results: Sequence[CandidateResult]) -> Iterator[str]:
-    return (result.name for result in results)
+    return (candidate.name for candidate in results)
 
 
 def _seconds(reaction_ms: int | None) -> str:

@@ -107,12 +107,12 @@ def _recording(request: SourceRequest) -> LoadSource:
     )
 
 
-def instant_ns(text: str, flag: str) -> int:
+def instant_ns(flag_value: str, flag: str) -> int:
     """The instant of a flag, since the epoch. Raises UsageError."""
     try:
-        return instants.parse(text)
+        return instants.parse(flag_value)
     except ValueError:
-        raise UsageError(f"{flag} {text} is not an instant such as 2026-01-31T12:00:00Z") from None
+        raise UsageError(f"{flag} {flag_value} is not an instant such as 2026-01-31T12:00:00Z") from None
 
 
 def _prometheus(request: SourceRequest) -> LoadSource:
@@ -155,12 +155,13 @@ def _scenario(request: SourceRequest) -> LoadSource:
     return LoadSource(scenario=cut, wire=wire, from_ms=from_ms)
 
 
-def _duration_ms(text: str, flag: str) -> int:
+def _duration_ms(flag_value: str, flag: str) -> int:
+    """The duration of a flag in ms. Raises UsageError."""
     try:
-        return file_fields.parse_duration_ms(text)
+        return file_fields.parse_duration_ms(flag_value)
     except ValueError:
         raise UsageError(
-            f"{flag} {text} is not a duration since the start of the scenario, such as 90m or 2d"
+            f"{flag} {flag_value} is not a duration since the start of the scenario, such as 90m or 2d"
         ) from None
 
 
@@ -172,7 +173,9 @@ def autoscalers(path: Path) -> list[ManifestObject]:
             for name in document.value.get("manifests") or ():
                 manifest_objects += autoscalers(path.parent / str(name))
         else:
-            manifest_objects += [obj for obj in documents.objects(document) if obj.kind == conversion.KIND]
+            manifest_objects += [
+                manifest for manifest in documents.objects(document) if manifest.kind == conversion.KIND
+            ]
     return manifest_objects
 
 

@@ -52,7 +52,7 @@ def read(
     begin_s, end_s = _instant_s(request.begin, "--from"), _instant_s(request.end, "--to")
     if end_s <= begin_s:
         raise UsageError(f"--to {request.end} is not after --from {request.begin}")
-    first = RangeRequest(
+    base_request = RangeRequest(
         url=request.url,
         query="",
         start_s=begin_s,
@@ -64,7 +64,7 @@ def read(
     series_by_name: dict[str, Series] = {}
     for name, query in _queries(request.queries, spec).items():
         try:
-            series_by_name[name] = _numbers(range_query(_with_query(first, query)), name)
+            series_by_name[name] = _numbers(range_query(_with_query(base_request, query)), name)
         except UsageError as error:
             if name not in OPTIONAL_QUERIES or "has no series" not in str(error):
                 raise UsageError(f"{error} (change it with --query {name}=PROMQL)") from None
@@ -86,8 +86,9 @@ def _with_query(request: RangeRequest, query: str) -> RangeRequest:
 
 
 def _numbers(points: Sequence[tuple[float, str]], name: str) -> Series:
+    """The points of a series with their values as numbers; times in seconds. Raises UsageError."""
     try:
-        return [(at_s, float(value)) for at_s, value in points]
+        return [(at_s, float(sample)) for at_s, sample in points]
     except ValueError as error:
         raise UsageError(f"the query of {name} has a value that is no number: {error}") from None
 
@@ -95,10 +96,12 @@ def _numbers(points: Sequence[tuple[float, str]], name: str) -> Series:
 def _queries(changed_queries: Sequence[str], spec: Spec) -> Mapping[str, str]:
     """All queries with the names of the workload. Raises UsageError."""
     queries = dict(DEFAULT_QUERIES)
-    for text in changed_queries:
-        name, equals, query = text.partition("=")
+    for changed_query in changed_queries:
+        name, equals, query = changed_query.partition("=")
         if name not in DEFAULT_QUERIES or not equals or not query:
-            raise UsageError(f"--query {text} is not NAME=PROMQL with one of the names {', '.join(DEFAULT_QUERIES)}")
+            raise UsageError(
+                f"--query {changed_query} is not NAME=PROMQL with one of the names {', '.join(DEFAULT_QUERIES)}"
+            )
         queries[name] = query
     workload = spec.reference.rpartition("/")[2]
     return {
@@ -106,10 +109,11 @@ def _queries(changed_queries: Sequence[str], spec: Spec) -> Mapping[str, str]:
     }
 
 
-def _instant_s(text: str, flag: str) -> float:
-    if not text:
+def _instant_s(flag_value: str, flag: str) -> float:
+    """The instant of a flag in seconds since the epoch. Raises UsageError."""
+    if not flag_value:
         raise UsageError(f"{flag} is needed for Prometheus: an instant such as 2026-01-31T12:00:00Z")
     try:
-        return instants.parse(text) / _SECOND_NS
+        return instants.parse(flag_value) / _SECOND_NS
     except ValueError:
-        raise UsageError(f"{flag} {text} is not an instant such as 2026-01-31T12:00:00Z") from None
+        raise UsageError(f"{flag} {flag_value} is not an instant such as 2026-01-31T12:00:00Z") from None

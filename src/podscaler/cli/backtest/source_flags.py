@@ -69,37 +69,37 @@ _LARGE_UNITS = "ikMGTPE"
 """The last letters of units of memory, which are no amounts of CPU."""
 
 
-def find_milli(text: str | None, flag: str) -> int | None:
+def find_milli(flag_value: str | None, flag: str) -> int | None:
     """An amount of CPU in thousandths of a core; None if the flag is not given. Raises UsageError."""
-    if text is None:
+    if flag_value is None:
         return None
     try:
-        milli = quantity.parse(text).milli_value()
+        milli = quantity.parse(flag_value).milli_value()
     except ValueError:
         milli = 0
-    if milli <= 0 or text[-1] in _LARGE_UNITS:
-        raise UsageError(f"{flag} {text} is not an amount of CPU such as 500m")
+    if milli <= 0 or flag_value[-1] in _LARGE_UNITS:
+        raise UsageError(f"{flag} {flag_value} is not an amount of CPU such as 500m")
     return milli
 
 
-def find_duration_ms(text: str | None, flag: str, example: str) -> float | None:
+def find_duration_ms(flag_value: str | None, flag: str, example: str) -> float | None:
     """A duration above 0; None if the flag is not given. Raises UsageError."""
-    return None if text is None else duration_ms(text, flag, example)
+    return None if flag_value is None else duration_ms(flag_value, flag, example)
 
 
-def duration_ms(text: str, flag: str, example: str) -> float:
+def duration_ms(flag_value: str, flag: str, example: str) -> float:
     """A duration above 0. Raises UsageError."""
     try:
-        found_ms = file_fields.parse_duration_ms(text)
+        parsed_ms = file_fields.parse_duration_ms(flag_value)
     except ValueError:
-        found_ms = 0
-    if found_ms <= 0:
-        raise UsageError(f"{flag} {text} is not a duration such as {example}")
-    return float(found_ms)
+        parsed_ms = 0
+    if parsed_ms <= 0:
+        raise UsageError(f"{flag} {flag_value} is not a duration such as {example}")
+    return float(parsed_ms)
 
 
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text)
+def _path(flag_value: str | None) -> Path | None:
+    return None if flag_value is None else Path(flag_value)
 
 
 def _range_query(request: RangeRequest) -> Sequence[tuple[float, str]]:

@@ -20,9 +20,8 @@ T = TypeVar("T", bound=Cached)
 async def read(client: Client, source: WatchSource[T]) -> list[T]:
     """The objects of a source, page by page. Raises StatusError."""
     try:
-        return [
-            source.read(item) async for item in raw(client, source.path, subject=source.subject, query=source.query)
-        ]
+        raw_objects = raw(client, source.path, subject=source.subject, query=source.query)
+        return [source.read(object_json) async for object_json in raw_objects]
     except ValueError as error:
         raise StatusError(f"a list of {source.subject} cannot be read: {error}", code=0) from None
 
@@ -33,8 +32,8 @@ async def raw(client: Client, path: str, *, subject: str, query: Query = ()) -> 
     while True:
         parameters = [*query, ("limit", str(PAGE_OBJECTS)), ("continue", continue_token)]
         page = watch_events.page(await client.get(path, subject=subject, query=parameters))
-        for item in page.items or ():
-            yield item
+        for object_json in page.items or ():
+            yield object_json
         continue_token = page.metadata.continue_
         if not continue_token:
             return

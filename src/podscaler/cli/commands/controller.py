@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 
 YOUNG_OBJECTS = 20_000
 """After how many allocations `gc` collects the youngest generation: as many as the syncs of one busy tick make."""
+COLLECTIONS_PER_OLDER = (20, 50)
+"""After how many collections of the youngest generation `gc` collects the second, and of that one the oldest."""
 
 coexistence_options = flag_group(
     click.option("--dry-run", is_flag=True, help="decide and report, and write nothing at all"),
@@ -94,7 +96,7 @@ def command(*, log_format: str, verbose: int, **options: Any) -> None:
 
 
 def _with_coexistence(settings: ControllerSettings, options: Mapping[str, Any]) -> ControllerSettings:
-    """The settings with the values of `coexistence_options`."""
+    """The settings with the values of `coexistence_options`, which `options` has by click's names."""
     return replace(
         settings,
         dry_run=options["dry_run"] or options["compare"],
@@ -153,7 +155,7 @@ async def run(
         own_endpoints = Endpoints(controller.telemetry, controller.unready, work.fault, access)
         await stack.enter_async_context(endpoints.serve(serving, own_endpoints, clock))
         needed = (*permissions.needed(settings), *(permissions.of_metrics_access() if is_delegated else ()))
-        working = asyncio.ensure_future(_work(work, connection.config, needed))
+        working = asyncio.ensure_future(_run_controller(work, connection.config, needed))
         loop = asyncio.get_running_loop()
         freezing = loop.create_task(_freeze_when_listed(controller))
         stack.callback(freezing.cancel)
@@ -162,20 +164,20 @@ async def run(
         await working
 
 
-async def _work(work: Working, config: Config, needed: Sequence[Permission]) -> None:
+async def _run_controller(work: Working, config: Config, needed: Sequence[Permission]) -> None:
     """Wait for the API server, log missing permissions, and run the controller; a signal ends each step."""
     clock = SystemClock()
-    ready = asyncio.ensure_future(api_server_wait.wait_for_server(work.client, config, clock))
+    server_ready = asyncio.ensure_future(api_server_wait.wait_for_server(work.client, config, clock))
     stopped = asyncio.ensure_future(work.stopped())
     try:
-        await asyncio.wait((ready, stopped), return_when=asyncio.FIRST_COMPLETED)
-        if not ready.done():
+        await asyncio.wait((server_ready, stopped), return_when=asyncio.FIRST_COMPLETED)
+        if not server_ready.done():
             return
-        ready.result()
+        server_ready.result()
     finally:
-        ready.cancel()
+        server_ready.cancel()
         stopped.cancel()
-        await asyncio.gather(ready, stopped, return_exceptions=True)
+        await asyncio.gather(server_ready, stopped, return_exceptions=True)
     all_permissions = (*needed, *work.permissions)
     warning = asyncio.ensure_future(permissions.warn(work.client, all_permissions))
     try:
@@ -194,4 +196,4 @@ async def _freeze_when_listed(controller: Controller) -> None:
     await controller.wait_listed()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS, 20, 50)
+    gc.set_threshold(YOUNG_OBJECTS, *COLLECTIONS_PER_OLDER)

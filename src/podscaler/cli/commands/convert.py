@@ -54,21 +54,22 @@ def command(file: str, to: str, output: Format | None) -> None:
         converted_documents = [
             _written(document, version, _reporter(name, document)) for document in manifests.parse_documents(content)
         ]
-        text = _join_documents(converted_documents, manifests.format_of(content), output_format)
+        output_bytes = _join_documents(converted_documents, manifests.format_of(content), output_format)
     except UsageError as error:
         raise UsageError(f"{name}: {error}") from None
-    sys.stdout.buffer.write(text)
+    sys.stdout.buffer.write(output_bytes)
 
 
-def _version(text: str) -> str:
+def _version(version_name: str) -> str:
     """The version that `autoscaling/v2` or `v2` names. Raises UsageError."""
-    matching = [version for version in VERSIONS if text in (version, version.partition("/")[2])]
+    matching = [version for version in VERSIONS if version_name in (version, version.partition("/")[2])]
     if not matching:
-        raise UsageError(f"unknown version {text!r}; known versions: {', '.join(VERSIONS)}")
+        raise UsageError(f"unknown version {version_name!r}; known versions: {', '.join(VERSIONS)}")
     return matching[0]
 
 
 def _read(file: str) -> tuple[str, bytes]:
+    """The name of FILE for messages, and its content. Raises UsageError."""
     if file == STANDARD:
         return "standard input", sys.stdin.buffer.read()
     try:
@@ -78,7 +79,8 @@ def _read(file: str) -> tuple[str, bytes]:
 
 
 def _reporter(name: str, document: ManifestDocument) -> Report:
-    return lambda text: click.echo(f"{name}: document {document.number}: {text}", err=True)
+    """A function that writes a loss to standard error, after the file's name and the document's number."""
+    return lambda loss: click.echo(f"{name}: document {document.number}: {loss}", err=True)
 
 
 def _written(document: ManifestDocument, version: str, report: Report) -> tuple[ManifestDocument, Any]:
@@ -91,15 +93,15 @@ def _written(document: ManifestDocument, version: str, report: Report) -> tuple[
         raise UsageError(f"document {document.number}: {error}") from None
 
 
-def _is_autoscaler(value: Any) -> bool:
-    """Whether a value is an autoscaler in a known version.
+def _is_autoscaler(json_object: Any) -> bool:
+    """Whether a JSON value is an autoscaler in a known version.
 
     Raises:
         UsageError: it is an autoscaler in an unknown version.
     """
-    if not isinstance(value, dict) or value.get("kind") != KIND:
+    if not isinstance(json_object, dict) or json_object.get("kind") != KIND:
         return False
-    api_version = value.get("apiVersion")
+    api_version = json_object.get("apiVersion")
     if not isinstance(api_version, str) or api_version.partition("/")[0] not in GROUPS:
         return False
     if api_version not in VERSIONS:
@@ -107,56 +109,61 @@ def _is_autoscaler(value: Any) -> bool:
     return True
 
 
-def _converted(value: Any, version: str, report: Report) -> Any:
-    """The value with the autoscalers in it converted, None if nothing changes."""
-    if _is_autoscaler(value):
-        return None if value["apiVersion"] == version else _converted_autoscaler(value, version, report)
-    if not isinstance(value, dict) or not isinstance(value.get("items"), list):
+def _converted(json_object: Any, version: str, report: Report) -> Any:
+    """The JSON value with the autoscalers in it converted; None if nothing changes."""
+    if _is_autoscaler(json_object):
+        return None if json_object["apiVersion"] == version else _converted_autoscaler(json_object, version, report)
+    if not isinstance(json_object, dict) or not isinstance(json_object.get("items"), list):
         return None
-    if (value.get("apiVersion"), value.get("kind")) == ("v1", "List"):
-        return _converted_list(value, version, report)
-    if value.get("kind") == f"{KIND}List" and value.get("apiVersion") in VERSIONS:
-        return _converted_autoscalers(value, version, report)
+    if (json_object.get("apiVersion"), json_object.get("kind")) == ("v1", "List"):
+        return _converted_list(json_object, version, report)
+    if json_object.get("kind") == f"{KIND}List" and json_object.get("apiVersion") in VERSIONS:
+        return _converted_autoscalers(json_object, version, report)
     return None
 
 
-def _converted_autoscaler(value: Value, version: str, report: Report) -> Value:
+def _converted_autoscaler(autoscaler: Value, version: str, report: Report) -> Value:
     """The autoscaler in another version, with its fields in the order of the manifest; losses are reported."""
-    decoded = decoding.decode_value(value, VERSIONS[value["apiVersion"]].message)
+    decoded = decoding.decode_value(autoscaler, VERSIONS[autoscaler["apiVersion"]].message)
     if decoded.problems:
         raise UsageError(", ".join(decoded.problems))
     converted = conversion.convert(decoded.obj, version)
     subject = f'{KIND} "{(decoded.obj.get("metadata") or {}).get("name", "")}"'
     for loss in converted.losses:
         report(f"{subject}: {loss}")
-    ordered: Value = _ordered_like(converted.obj, value)
+    ordered: Value = _ordered_like(converted.obj, autoscaler)
     return ordered
 
 
-def _converted_list(value: Value, version: str, report: Report) -> Value | None:
-    items = [_converted_item(index, item, version, report) for index, item in enumerate(value["items"])]
-    if all(item is None for item in items):
+def _converted_list(list_object: Value, version: str, report: Report) -> Value | None:
+    """A list of any kinds (`kind: List`) with its autoscalers converted; None if nothing changes."""
+    old_items = list_object["items"]
+    converted_items = [_converted_item(index, old, version, report) for index, old in enumerate(old_items)]
+    if all(converted is None for converted in converted_items):
         return None
-    return {**value, "items": [old if new is None else new for old, new in zip(value["items"], items, strict=True)]}
+    pairs = zip(old_items, converted_items, strict=True)
+    return {**list_object, "items": [old if converted is None else converted for old, converted in pairs]}
 
 
-def _converted_autoscalers(value: Value, version: str, report: Report) -> Value | None:
+def _converted_autoscalers(list_object: Value, version: str, report: Report) -> Value | None:
     """A list of one kind, whose items may omit apiVersion and kind."""
-    if value["apiVersion"] == version:
+    if list_object["apiVersion"] == version:
         return None
-    items = []
-    for index, item in enumerate(value["items"]):
-        if not isinstance(item, dict):
+    converted_items = []
+    for index, autoscaler in enumerate(list_object["items"]):
+        if not isinstance(autoscaler, dict):
             raise UsageError(f"items[{index}] is no object")
-        typed = {"apiVersion": value["apiVersion"], "kind": KIND, **item}
-        new = _converted_item(index, typed, version, report) or typed
-        items.append({key: part for key, part in new.items() if key in item or key not in ("apiVersion", "kind")})
-    return {**value, "apiVersion": version, "items": items}
+        typed = {"apiVersion": list_object["apiVersion"], "kind": KIND, **autoscaler}
+        converted = _converted_item(index, typed, version, report) or typed
+        added_names = {"apiVersion", "kind"} - autoscaler.keys()
+        converted_items.append({name: field for name, field in converted.items() if name not in added_names})
+    return {**list_object, "apiVersion": version, "items": converted_items}
 
 
-def _converted_item(index: int, item: Any, version: str, report: Report) -> Any:
+def _converted_item(index: int, list_item: Any, version: str, report: Report) -> Any:
+    """As `_converted`, for one item of a list; its index precedes the messages. Raises UsageError."""
     try:
-        return _converted(item, version, lambda text: report(f"items[{index}]: {text}"))
+        return _converted(list_item, version, lambda loss: report(f"items[{index}]: {loss}"))
     except (UsageError, DecodeError) as error:
         raise UsageError(f"items[{index}]: {error}") from None
 
@@ -167,25 +174,31 @@ def _join_documents(
     """The output; documents that were not converted keep their bytes, unless the format (YAML or JSON) changes."""
     if input_format == output_format:
         return b"".join(
-            document.text if new is None else _text(document, new, output_format)
-            for document, new in converted_documents
+            document.text if converted is None else _text(document, converted, output_format)
+            for document, converted in converted_documents
         )
-    values = [document.value if new is None else new for document, new in converted_documents if document.number]
-    texts = [_encoded(json_text.plain(value), output_format) for value in values]
-    return (b"---\n" if output_format == "yaml" else b"").join(texts)
+    encoded_documents = []
+    for document, converted in converted_documents:
+        if document.number:
+            json_value = document.value if converted is None else converted
+            encoded_documents.append(_encoded(json_text.plain(json_value), output_format))
+    separator = b"---\n" if output_format == "yaml" else b""
+    return separator.join(encoded_documents)
 
 
-def _text(document: ManifestDocument, new: Any, output_format: Format) -> bytes:
-    encoded = _encoded(json_text.plain(new), output_format)
+def _text(document: ManifestDocument, converted: Any, output_format: Format) -> bytes:
+    """A converted document, encoded, with the document markers or the white space around the former text."""
+    encoded = _encoded(json_text.plain(converted), output_format)
     if output_format == "yaml":
         return document.head + encoded + document.tail
     return document.text[: len(document.text) - len(document.text.lstrip())] + encoded.rstrip(b"\n")
 
 
-def _encoded(value: Any, output_format: Format) -> bytes:
+def _encoded(json_value: Any, output_format: Format) -> bytes:
+    """JSON-ready data in the requested format."""
     if output_format == "yaml":
-        return yaml_output.write(value, sort_keys=False)
-    return json.dumps(value, indent=JSON_INDENT, ensure_ascii=False).encode() + b"\n"
+        return yaml_output.write(json_value, sort_keys=False)
+    return json.dumps(json_value, indent=JSON_INDENT, ensure_ascii=False).encode() + b"\n"
 
 
 def _ordered_like(value: Any, model: Any) -> Any:
@@ -194,7 +207,7 @@ def _ordered_like(value: Any, model: Any) -> Any:
     A field that the model lacks follows the field that it followed in `value`. Items of lists are compared by index.
     """
     if isinstance(value, dict) and isinstance(model, dict):
-        return {key: _ordered_like(value[key], model.get(key)) for key in _order(list(value), model)}
+        return {name: _ordered_like(value[name], model.get(name)) for name in _order(list(value), model)}
     if isinstance(value, list) and isinstance(model, list):
         models = model + [None] * (len(value) - len(model))
         return [_ordered_like(item, models[index]) for index, item in enumerate(value)]

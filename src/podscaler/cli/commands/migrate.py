@@ -78,13 +78,13 @@ async def _run(connection: ConnectionOptions, terms: MigrationTerms, namespace: 
         if name is not None:
             await migrator.migrate(namespace, name)
         else:
-            await _all(migrator, namespace)
+            await _migrate_all(migrator, namespace)
         await migrator.remove_annotations()
     finally:
         await client.close()
 
 
-async def _all(migrator: Migrator, namespace: str) -> None:
+async def _migrate_all(migrator: Migrator, namespace: str) -> None:
     """Migrate all autoscalers. Raises UsageError at the end if some could not be migrated."""
     keys = await migrator.names(namespace)
     failures = 0

@@ -137,19 +137,19 @@ def _writing(output: str) -> Iterator[IO[bytes]]:
 
 def read_lines(source: BufferedReader) -> Iterable[bytes]:
     """The lines of plain or gzip text, told apart by the first bytes. Raises OSError or EOFError for broken gzip."""
-    first = source.read(len(GZIP_MAGIC))
-    chunks = chain([first], iter(partial(source.read1, CHUNK_BYTES), b""))
-    return _split(_unpacked(chunks) if first == GZIP_MAGIC else chunks)
+    magic = source.read(len(GZIP_MAGIC))
+    chunks = chain([magic], iter(partial(source.read1, CHUNK_BYTES), b""))
+    return _split(_unpacked(chunks) if magic == GZIP_MAGIC else chunks)
 
 
 def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The lines, without their ends, of text in chunks that may end within a line."""
-    rest = b""
+    unfinished_line = b""
     for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, unfinished_line = (unfinished_line + chunk).split(b"\n")
         yield from lines
-    if rest:
-        yield rest
+    if unfinished_line:
+        yield unfinished_line
 
 
 def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:

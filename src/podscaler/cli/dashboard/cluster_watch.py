@@ -39,13 +39,13 @@ class WatchOptions:
         connection: the cluster.
         history_bytes: the memory for decisions.
         options: the values of the controller's flags and of `--record`, by click's names.
-        given: the names of the controller's flags that are on the command line.
+        given_flags: the names of the controller's flags that are on the command line.
     """
 
     connection: ConnectionOptions
     history_bytes: int
     options: Mapping[str, Any]
-    given: frozenset[str]
+    given_flags: frozenset[str]
 
 
 def given_flags(ctx: click.Context) -> frozenset[str]:
@@ -103,10 +103,10 @@ class ClusterWatch:
             log.info("the settings of the cluster's controller are not visible: defaults are assumed")
             return self._assumed
         log.info("decides with the settings of %s", published_settings.origin)
-        values = dict(self._options.options)
+        flag_values = dict(self._options.options)
         for option in flags.DECISION_OPTIONS:
-            text = published_settings.flags.get(option.name)
-            if option.name not in self._options.given and text not in (None, ""):
-                value = option.kind.convert(str(text), None, None)
-                values[option.name.replace("-", "_")] = (value,) if option.is_list else value
-        return flags.parse_settings(values)
+            published_value = published_settings.flags.get(option.name)
+            if option.name not in self._options.given_flags and published_value not in (None, ""):
+                flag_value = option.kind.convert(str(published_value), None, None)
+                flag_values[option.name.replace("-", "_")] = (flag_value,) if option.is_list else flag_value
+        return flags.parse_settings(flag_values)

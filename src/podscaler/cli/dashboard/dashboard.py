@@ -96,7 +96,7 @@ def command(ctx: click.Context, /, *, port: int, bind: str, **options: Any) -> N
             connection=parse_connection(kubeconfig=options["kubeconfig"], context=options["context"]),
             history_bytes=options["history_size"],
             options=options,
-            given=given_flags(ctx),
+            given_flags=given_flags(ctx),
         ),
         namespace=options["namespace"] or "",
         host=bind,

@@ -120,6 +120,7 @@ class DashboardRun:
         )
 
     def _print(self, server: DashboardServer) -> None:
+        """Print where the dashboard is; a dashboard for this machine alone gets a link that logs in."""
         if self._settings.is_open:
             click.echo(f"the dashboard is at {server.url}; log in with a token of the cluster")
         else:

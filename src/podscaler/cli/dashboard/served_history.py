@@ -36,12 +36,12 @@ def load(history: DecisionHistory, recordings: Sequence[str]) -> None:
 
 def _header(lines: Iterator[bytes], name: str) -> bytes:
     """The first line. Raises UsageError if it is not the header of a recording."""
-    first = next(lines, b"")
+    first_line = next(lines, b"")
     try:
-        recording.read_header(first)
+        recording.read_header(first_line)
     except RecordingError as error:
         raise UsageError(f"{name}: {error}") from None
-    return first
+    return first_line
 
 
 def load_own(history: DecisionHistory, file: RecordFile) -> None:
@@ -50,6 +50,7 @@ def load_own(history: DecisionHistory, file: RecordFile) -> None:
 
 
 def _has_content(path: Path) -> bool:
+    """Whether the file exists and is not empty."""
     try:
         return path.stat().st_size > 0
     except OSError:

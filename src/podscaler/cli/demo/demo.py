@@ -35,6 +35,7 @@ from podscaler.kube.transport import http_transport
 T = TypeVar("T")
 
 START_LIMIT_S = 120.0
+READY_POLL_PERIOD_S = 0.2
 LINE_EVERY_S = 2.0
 """Seconds between two printed lines."""
 SCENARIOS: Mapping[str, Callable[[float], DemoScenario]] = {
@@ -147,11 +148,12 @@ async def _control_plane(data_dir: Path, *, quiet: bool) -> AsyncIterator[Client
 
 
 async def _wait_until_ready(stage: DemoStage) -> None:
+    """Wait until a pod of the demo is ready. Raises UsageError after START_LIMIT_S."""
     deadline_s = time.monotonic() + START_LIMIT_S
     while not await stage.is_ready():
         if time.monotonic() > deadline_s:
             raise UsageError(f"the demo's pod was not ready within {START_LIMIT_S:.0f} s")
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(READY_POLL_PERIOD_S)
 
 
 async def _watch(stage: DemoStage, scenario: DemoScenario, seconds: float, *, quiet: bool) -> Story:
@@ -177,6 +179,6 @@ async def _watch(stage: DemoStage, scenario: DemoScenario, seconds: float, *, qu
     return story
 
 
-def _print(text: str, *, quiet: bool) -> None:
+def _print(output_line: str, *, quiet: bool) -> None:
     if not quiet:
-        click.echo(text)
+        click.echo(output_line)

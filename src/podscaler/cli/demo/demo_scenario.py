@@ -125,7 +125,7 @@ class DemoScenario:
         return story.scaled_up and story.scaled_down
 
     def facts(self) -> Mapping[str, Any]:
-        """Further entries of the summary."""
+        """Further entries of the summary, JSON-ready by name."""
         return {}
 
     def fact_line(self) -> str:

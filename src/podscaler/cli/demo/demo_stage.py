@@ -44,9 +44,9 @@ class DemoStage:
 
     async def set_up(self) -> None:
         """Create the objects of the scenario. Raises StatusError."""
-        for obj in self._scenario.objects():
-            kind, name = obj["kind"], obj["metadata"]["name"]
-            await self._client.post(COLLECTIONS[kind], msgspec.json.encode(obj), subject=f"{kind} {name}")
+        for manifest in self._scenario.objects():
+            kind, name = manifest["kind"], manifest["metadata"]["name"]
+            await self._client.post(COLLECTIONS[kind], msgspec.json.encode(manifest), subject=f"{kind} {name}")
             self._kinds.append(kind)
 
     def created(self) -> str:
@@ -99,7 +99,10 @@ class DemoStage:
 
 
 def _holding(status: dict[str, Any], replicas: int) -> str:
-    """Why the autoscaler does not scale, from its conditions; empty without a reason, or with a single pod."""
+    """Why the autoscaler does not scale, from the conditions of its status (a JSON object).
+
+    Empty without a reason, or with a single pod.
+    """
     for condition in status.get("conditions") or []:
         if condition["type"] == "ScalingActive" and condition["status"] == "False":
             return str(condition.get("message", ""))

@@ -50,12 +50,12 @@ class Story:
     @property
     def scaled_up(self) -> bool:
         """Whether a change made more pods."""
-        return any(after > before for before, after in self._steps())
+        return any(new > old for old, new in self._steps())
 
     @property
     def scaled_down(self) -> bool:
         """Whether a change made fewer pods."""
-        return any(after < before for before, after in self._steps())
+        return any(new < old for old, new in self._steps())
 
     @property
     def is_at_zero(self) -> bool:
@@ -65,20 +65,25 @@ class Story:
     @property
     def woke_from_zero(self) -> bool:
         """Whether a change went from zero pods to some."""
-        return any(before == 0 and after > 0 for before, after in self._steps())
+        return any(old == 0 and new > 0 for old, new in self._steps())
 
     def is_over(self) -> bool:
         """Whether the load has ended, and the autoscaler scaled up and down again to the first number of replicas."""
         if not (self.scaled_up and self.scaled_down) or not self.views:
             return False
-        last = self.views[-1]
-        return not last.is_loaded and last.replicas == self.views[0].replicas and last.ready <= last.replicas
+        last_view = self.views[-1]
+        return (
+            not last_view.is_loaded
+            and last_view.replicas == self.views[0].replicas
+            and last_view.ready <= last_view.replicas
+        )
 
     def _steps(self) -> Iterator[tuple[int, int]]:
-        before = self.views[0].replicas if self.views else 1
+        """The replicas before and after each rescale, in the order of time."""
+        replicas = self.views[0].replicas if self.views else 1
         for rescale in self.rescales:
-            yield before, rescale.replicas
-            before = rescale.replicas
+            yield replicas, rescale.replicas
+            replicas = rescale.replicas
 
 
 def line(view: DemoView) -> str:
@@ -93,7 +98,7 @@ def rescale_line(rescale: DemoRescale) -> str:
 
 
 def summary(story: Story, facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The summary as data: the facts of the scenario, and the timeline of replicas."""
+    """The summary as JSON-ready data: the facts of the scenario, and the timeline of replicas."""
     return {
         "scaledUp": story.scaled_up,
         "scaledDown": story.scaled_down,
@@ -105,6 +110,15 @@ def summary(story: Story, facts: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
+VERDICTS_BY_DIRECTIONS = {
+    (True, True): "It scaled up and down, but not all was seen.",
+    (True, False): "It scaled up, but not down again.",
+    (False, True): "It scaled down, but never up.",
+    (False, False): "It did not scale.",
+}
+"""The first sentence of a demo that failed, by whether it scaled up and whether it scaled down."""
+
+
 def summary_lines(facts: Mapping[str, Any], *, fact_line: str, goal: str) -> Sequence[str]:
     """The summary as lines of text.
 
@@ -113,20 +127,8 @@ def summary_lines(facts: Mapping[str, Any], *, fact_line: str, goal: str) -> Seq
         fact_line: the facts of the scenario; empty if there are none.
         goal: the first sentence of a demo that succeeded; empty if it did not.
     """
-    verdict = (
-        goal
-        or {
-            (True, True): "It scaled up and down, but not all was seen.",
-            (True, False): "It scaled up, but not down again.",
-            (False, True): "It scaled down, but never up.",
-            (False, False): "It did not scale.",
-        }[facts["scaledUp"], facts["scaledDown"]]
-    )
-    return [
-        verdict,
-        *([fact_line] if fact_line else []),
-        *(
-            f"  after {change['atSeconds']:5.1f} s   {change['replicas']:2d} pods   {change['reason']}"
-            for change in facts["timeline"]
-        ),
-    ]
+    verdict = goal or VERDICTS_BY_DIRECTIONS[facts["scaledUp"], facts["scaledDown"]]
+    lines = [verdict, fact_line] if fact_line else [verdict]
+    for change in facts["timeline"]:
+        lines.append(f"  after {change['atSeconds']:5.1f} s   {change['replicas']:2d} pods   {change['reason']}")
+    return lines

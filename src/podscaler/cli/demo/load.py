@@ -14,6 +14,8 @@ import aiohttp
 MAX_IN_FLIGHT = 256
 """How many requests may wait for their responses at the same time."""
 TIMEOUT_S = 10.0
+RATE_CHECK_S = 0.1
+"""The longest sleep, so that a new rate applies soon."""
 
 
 @dataclass(slots=True)
@@ -56,26 +58,27 @@ class LoadGenerator:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
             try:
-                await self._pace(session)
+                await self._send_in_time(session)
             finally:
                 await self._finish()
 
-    async def _pace(self, session: aiohttp.ClientSession) -> None:
+    async def _send_in_time(self, session: aiohttp.ClientSession) -> None:
         """Send each request when it is due; requests that are over a second late are skipped."""
         due_s = time.monotonic()
         while True:
             now_s = time.monotonic()
             if self.rate <= 0:
                 due_s = now_s
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(RATE_CHECK_S)
                 continue
             if due_s > now_s:
-                await asyncio.sleep(min(due_s - now_s, 0.1))
+                await asyncio.sleep(min(due_s - now_s, RATE_CHECK_S))
                 continue
             due_s = max(due_s, now_s - 1.0) + 1.0 / self.rate
             self._send(session)
 
     def _send(self, session: aiohttp.ClientSession) -> None:
+        """Begin to send a request; beyond MAX_IN_FLIGHT it counts as failed."""
         if len(self._in_flight) >= MAX_IN_FLIGHT:
             self.outcomes.failed += 1
             return

@@ -17,6 +17,8 @@ START_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 5.0
 POLL_PERIOD_S = 0.1
 HOST = "127.0.0.1"
+LOG_END_CHARACTERS = 2000
+"""How much of the end of its log is in the error of a program that did not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +97,12 @@ async def start(
             await server.end()
             raise
         await server.end()
-    reason = log.read_text(encoding="utf-8", errors="replace").strip()[-2000:]
+    reason = log.read_text(encoding="utf-8", errors="replace").strip()[-LOG_END_CHARACTERS:]
     raise UsageError(f"{program.name} did not start: {reason or 'it wrote nothing'}")
 
 
 async def _launch(command: Sequence[str], port: int, log: Path) -> LocalServer:
+    """Start a process on that port, whose output goes to the file `log`."""
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             *command, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=asyncio.subprocess.STDOUT
@@ -122,6 +125,7 @@ async def _wait_ready(server: LocalServer, is_ready: Callable[[int], Awaitable[b
 
 
 def _free_port() -> int:
+    """A TCP port of HOST that no process listens on now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

@@ -183,9 +183,9 @@ class RedisConnection:
         """A connection to the server on that port of this machine. Raises OSError."""
         return cls(*await asyncio.open_connection(HOST, port))
 
-    async def number(self, *words: str) -> int:
+    async def number(self, *command: str) -> int:
         """The integer with which the server replies to a command. Raises OSError, ValueError."""
-        parts = [f"*{len(words)}\r\n", *(f"${len(word)}\r\n{word}\r\n" for word in words)]
+        parts = [f"*{len(command)}\r\n", *(f"${len(word)}\r\n{word}\r\n" for word in command)]
         self._writer.write("".join(parts).encode())
         await self._writer.drain()
         reply = (await self._reader.readline()).decode()

@@ -115,11 +115,12 @@ def _write_configuration(folder: Path, plane: DemoPlane) -> None:
         "refresh_interval": SCRAPE_PERIOD,
     }
     job = {"job_name": "pods", "scrape_interval": SCRAPE_PERIOD, "scrape_timeout": "1s", "http_sd_configs": [discovery]}
-    text = json.dumps({"scrape_configs": [job]}, indent=1)
-    (folder / "prometheus.yml").write_text(text, encoding="utf-8")
+    configuration_json = json.dumps({"scrape_configs": [job]}, indent=1)
+    (folder / "prometheus.yml").write_text(configuration_json, encoding="utf-8")
 
 
 def _arguments(port: int, folder: Path) -> Sequence[str]:
+    """The arguments of Prometheus: its configuration and data in the folder, and its port."""
     return (
         f"--config.file={folder / 'prometheus.yml'}",
         f"--storage.tsdb.path={folder / 'data'}",

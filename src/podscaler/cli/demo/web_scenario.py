@@ -147,6 +147,7 @@ class WebScenario(HttpScenario):
 
 
 def _utilization_pct(status: Object) -> int | None:
+    """The CPU utilization in the status of a HorizontalPodAutoscaler, in percent; None if it has none yet."""
     for metric in status.get("currentMetrics") or []:
         percent: int | None = metric.get("resource", {}).get("current", {}).get("averageUtilization")
         if percent is not None:

@@ -66,10 +66,10 @@ class RelatedObjectsReader:
     async def around(self, autoscaler: Autoscaler) -> AutoscalerObjects:
         """The objects around an autoscaler. Raises StatusError if the autoscaler itself cannot be read."""
         kind, meta = autoscaler.kind, autoscaler.metadata
-        obj = await self.get(
-            kind.path(meta.namespace, urls.object_name(meta.name)), subject=f"{kind.plural} {meta.name}"
-        )
-        related = AutoscalerObjects({"apiVersion": kind.api_version, "kind": kind.kind} | obj, notes=self.notes)
+        path = kind.path(meta.namespace, urls.object_name(meta.name))
+        autoscaler_object = await self.get(path, subject=f"{kind.plural} {meta.name}")
+        type_meta = {"apiVersion": kind.api_version, "kind": kind.kind}
+        related = AutoscalerObjects(type_meta | autoscaler_object, notes=self.notes)
         reference = autoscaler.wire.spec.scale_target_ref
         related.target = await self.attempt(f"{reference.kind} {reference.name}", lambda: self._target(autoscaler))
         if related.target is not None and related.target.get("kind") == "Deployment":
@@ -98,8 +98,9 @@ class RelatedObjectsReader:
         """All objects of a resource in a namespace (empty: in all, or outside of namespaces). Raises StatusError."""
         scope = urls.path("namespaces", namespace) if namespace else ""
         path = urls.group_version(group, version) + scope + urls.path(plural)
-        raw = [item async for item in all_pages.raw(self._client, path, subject=plural, query=query)]
-        return [_decoded(item, plural) for item in raw]
+        pages = all_pages.raw(self._client, path, subject=plural, query=query)
+        raw_objects = [object_json async for object_json in pages]
+        return [_decoded(object_json, plural) for object_json in raw_objects]
 
     async def get(self, path: str, *, subject: str) -> dict[str, Any]:
         """The object at a path. Raises StatusError."""
@@ -111,20 +112,20 @@ class RelatedObjectsReader:
         return (await self._discovery.mappings(reference.api_version.rpartition("/")[0], reference.kind))[0]
 
     async def _target(self, autoscaler: Autoscaler) -> JsonObject:
+        """The target of an autoscaler, with its apiVersion and kind. Raises StatusError."""
         reference, namespace = autoscaler.wire.spec.scale_target_ref, autoscaler.metadata.namespace
         mapping = await self.target_mapping(autoscaler)
         prefix = urls.group_version(mapping.group, mapping.version)
         path = prefix + urls.path("namespaces", namespace, mapping.plural, urls.object_name(reference.name))
-        obj = await self.get(path, subject=f"{mapping.plural} {reference.name}")
-        return {"apiVersion": reference.api_version, "kind": mapping.kind} | obj
+        target = await self.get(path, subject=f"{mapping.plural} {reference.name}")
+        return {"apiVersion": reference.api_version, "kind": mapping.kind} | target
 
 
 def is_owned(obj: JsonObject, owner: JsonObject) -> bool:
     """Whether one of an object's ownerReferences names the owner."""
     uid = owner.get("metadata", {}).get("uid")
-    return any(
-        owner_reference.get("uid") == uid for owner_reference in obj.get("metadata", {}).get("ownerReferences") or ()
-    )
+    owner_references = obj.get("metadata", {}).get("ownerReferences") or ()
+    return any(owner_reference.get("uid") == uid for owner_reference in owner_references)
 
 
 def name_of(obj: JsonObject) -> str:
@@ -135,16 +136,17 @@ def name_of(obj: JsonObject) -> str:
 def about(events: Iterable[JsonObject], related: AutoscalerObjects) -> Iterable[JsonObject]:
     """The events about the objects that were found, and about pods of the target by their generated names."""
     objects = [related.autoscaler, *([related.target] if related.target else []), *related.replica_sets]
-    known = {(obj.get("kind", "ReplicaSet"), name_of(obj)) for obj in objects}
+    kinds_and_names = {(obj.get("kind", "ReplicaSet"), name_of(obj)) for obj in objects}
     owners = [name_of(owner) for owner in (*related.replica_sets, *([related.target] if related.target else []))]
     for event in events:
         involved = event.get("involvedObject") or {}
         kind, name = involved.get("kind"), str(involved.get("name", ""))
-        if (kind, name) in known or (kind == "Pod" and name.rpartition("-")[0] in owners):
+        if (kind, name) in kinds_and_names or (kind == "Pod" and name.rpartition("-")[0] in owners):
             yield event
 
 
 def _decoded(body: bytes | msgspec.Raw, subject: str) -> dict[str, Any]:
+    """The JSON object in a response; `subject` is for the message. Raises StatusError."""
     try:
         return _OBJECT.decode(body)
     except msgspec.DecodeError as error:

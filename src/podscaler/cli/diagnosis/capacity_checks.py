@@ -28,7 +28,7 @@ class CapacityFacts:
         namespace: of the autoscaler.
         kubectl_name: the autoscaler in commands, `hpa web`.
         replicas: of the target now.
-        most: maxReplicas.
+        max_replicas: of the autoscaler.
         workload: the target with the requests of a pod; None: not known.
         quotas, limit_ranges: of the namespace; None if they may not be read.
         nodes: None if they may not be read.
@@ -37,7 +37,7 @@ class CapacityFacts:
     namespace: str
     kubectl_name: str
     replicas: int
-    most: int
+    max_replicas: int
     workload: Workload | None
     quotas: Sequence[JsonObject] | None
     limit_ranges: Sequence[JsonObject] | None
@@ -46,14 +46,14 @@ class CapacityFacts:
 
 def check(facts: CapacityFacts) -> Checked:
     """The room in quotas and on nodes for the pods that are missing to maxReplicas."""
-    lines = [("now", f"{facts.replicas} of at most {wording.count(facts.most, 'replica')}")]
+    lines = [("now", f"{facts.replicas} of at most {wording.count(facts.max_replicas, 'replica')}")]
     findings: list[DoctorFinding] = []
     if facts.workload is None:
         lines.append(("", "the requests of a pod are not known"))
     else:
-        for part in (_quotas, _limit_ranges, _nodes):
-            for label, text, finding in part(facts, facts.workload):
-                lines.append((label, text))
+        for judge in (_quotas, _limit_ranges, _nodes):
+            for label, description, finding in judge(facts, facts.workload):
+                lines.append((label, description))
                 findings += [finding] if finding is not None else []
     return Checked(section("Capacity", lines), tuple(findings))
 
@@ -66,26 +66,32 @@ def _quotas(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
     """How many more pods each quota allows, with a finding if that is too few for maxReplicas."""
     if facts.quotas is None:
         return
-    missing = max(facts.most - facts.replicas, 0)
+    missing = max(facts.max_replicas - facts.replicas, 0)
     for quota in facts.quotas:
         spec = quota.get("spec") or {}
         if spec.get("scopes") or spec.get("scopeSelector"):
             yield f"quota {name_of(quota)}", "has scopes, and is not considered", None
             continue
         used = (quota.get("status") or {}).get("used") or {}
-        for entry, hard in (spec.get("hard") or {}).items():
-            room = _room(entry, hard, used.get(entry, "0"), workload)
+        for resource, hard in (spec.get("hard") or {}).items():
+            room = _room(resource, hard, used.get(resource, "0"), workload)
             if room is None:
                 continue
-            text = f"{entry}: {used.get(entry, '0')} of {hard} used, room for {wording.count(room, 'more pod')}"
-            yield f"quota {name_of(quota)}", text, _quota_finding(facts, quota, entry, room) if room < missing else None
+            description = (
+                f"{resource}: {used.get(resource, '0')} of {hard} used, room for {wording.count(room, 'more pod')}"
+            )
+            yield (
+                f"quota {name_of(quota)}",
+                description,
+                _quota_finding(facts, quota, resource, room) if room < missing else None,
+            )
     if not facts.quotas:
         yield "quotas", "none", None
 
 
-def _room(entry: str, hard: Any, used: Any, workload: Workload) -> int | None:
-    """How many more pods of the target an entry of a quota allows; None if it does not limit them."""
-    pod_milli = _pod_milli(entry, workload)
+def _room(resource: str, hard: Any, used: Any, workload: Workload) -> int | None:
+    """How many more pods of the target the quota of one resource allows; None if it does not limit them."""
+    pod_milli = _pod_milli(resource, workload)
     try:
         free_milli = quantity.milli(str(hard)) - quantity.milli(str(used))
     except ValueError:
@@ -93,26 +99,28 @@ def _room(entry: str, hard: Any, used: Any, workload: Workload) -> int | None:
     return max(free_milli, 0) // pod_milli if pod_milli else None
 
 
-def _pod_milli(entry: str, workload: Workload) -> int:
-    """What one pod uses of an entry of a quota, in thousandths; 0 if it uses nothing that is known."""
-    if entry in _PODS:
+def _pod_milli(quota_resource: str, workload: Workload) -> int:
+    """What one pod uses of a quota's resource, in thousandths; 0 if it uses nothing that is known."""
+    if quota_resource in _PODS:
         return POD_MILLI
-    kind, _, resource = entry.rpartition(".")
+    kind, _, resource_name = quota_resource.rpartition(".")
     if kind not in ("", "requests", "limits") or workload.has_pod_resources:
         return 0
-    return sum(container.amount_milli(kind or "requests", resource) or 0 for container in workload.containers)
+    return sum(container.amount_milli(kind or "requests", resource_name) or 0 for container in workload.containers)
 
 
-def _quota_finding(facts: CapacityFacts, quota: JsonObject, entry: str, room: int) -> DoctorFinding:
+def _quota_finding(facts: CapacityFacts, quota: JsonObject, resource: str, room: int) -> DoctorFinding:
+    """The finding that a quota has room for too few pods; an error if it has room for none."""
     message = (
-        f"ResourceQuota {name_of(quota)} has room for {wording.count(room, 'more pod')} by {entry}, but maxReplicas "
-        f"{facts.most} needs {facts.most - facts.replicas} more"
+        f"ResourceQuota {name_of(quota)} has room for {wording.count(room, 'more pod')} by {resource}, but maxReplicas "
+        f"{facts.max_replicas} needs {facts.max_replicas - facts.replicas} more"
     )
-    fix = f"kubectl -n {facts.namespace} edit resourcequota {name_of(quota)} (raise {entry}), or lower maxReplicas"
+    fix = f"kubectl -n {facts.namespace} edit resourcequota {name_of(quota)} (raise {resource}), or lower maxReplicas"
     return DoctorFinding(FindingLevel.WARNING if room else FindingLevel.ERROR, Area.CAPACITY, message, fix)
 
 
 def _limit_ranges(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
+    """The containers of the workload that are larger than a LimitRange allows, with a finding each."""
     for limit_range in facts.limit_ranges or ():
         for limit in (limit_range.get("spec") or {}).get("limits") or ():
             if limit.get("type") == "Container":
@@ -123,19 +131,23 @@ def _of_limit(
     facts: CapacityFacts, workload: Workload, limit_range: JsonObject, limit: Mapping[str, Any]
 ) -> Iterator[_Judged]:
     """The containers for which a LimitRange allows less than they ask for."""
-    for resource, most in (limit.get("max") or {}).items():
+    for resource, max_quantity in (limit.get("max") or {}).items():
         for container in workload.containers:
-            asked = container.amount_milli("limits", resource) or container.amount_milli("requests", resource)
-            if asked is None or asked <= _milli(most):
+            requested_milli = container.amount_milli("limits", resource) or container.amount_milli("requests", resource)
+            if requested_milli is None or requested_milli <= _milli(max_quantity):
                 continue
-            shown = wording.amount(asked, resource)
+            shown = wording.amount(requested_milli, resource)
             message = (
-                f"LimitRange {name_of(limit_range)} allows a container {most} of {resource}, but container "
+                f"LimitRange {name_of(limit_range)} allows a container {max_quantity} of {resource}, but container "
                 f"{container.name} of the pod template asks for {shown}: no pod can be created"
             )
             fix = f"lower {resource} of container {container.name}, or kubectl -n {facts.namespace} edit limitrange "
             finding = DoctorFinding(FindingLevel.ERROR, Area.CAPACITY, message, fix + name_of(limit_range))
-            yield f"limit {name_of(limit_range)}", f"{resource} of {container.name}: {shown}, allowed {most}", finding
+            yield (
+                f"limit {name_of(limit_range)}",
+                f"{resource} of {container.name}: {shown}, allowed {max_quantity}",
+                finding,
+            )
 
 
 def _nodes(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
@@ -144,19 +156,23 @@ def _nodes(facts: CapacityFacts, workload: Workload) -> Iterator[_Judged]:
         return
     usable = [node for node in facts.nodes if _is_usable(node)]
     room = sum(_pods_on(node, workload) for node in usable)
-    text = f"{len(usable)} of {wording.count(len(facts.nodes), 'node')} usable, room for {room} such pods if empty"
+    description = (
+        f"{len(usable)} of {wording.count(len(facts.nodes), 'node')} usable, room for {room} such pods if empty"
+    )
     finding = None
-    if room < facts.most:
+    if room < facts.max_replicas:
         message = (
-            f"the nodes have room for {room} pods of this size if they were empty, but maxReplicas is {facts.most}"
+            f"the nodes have room for {room} pods of this size if they were empty, but maxReplicas is "
+            f"{facts.max_replicas}"
         )
         patch = f"kubectl -n {facts.namespace} patch {facts.kubectl_name} --type merge -p "
         fix = f'add nodes, or lower maxReplicas: {patch}\'{{"spec":{{"maxReplicas":{max(room, 1)}}}}}\''
         finding = DoctorFinding(FindingLevel.WARNING, Area.CAPACITY, message, fix)
-    yield "nodes", text, finding
+    yield "nodes", description, finding
 
 
 def _is_usable(node: JsonObject) -> bool:
+    """Whether pods can be scheduled to a node: it is ready and not cordoned."""
     conditions = (node.get("status") or {}).get("conditions") or ()
     is_ready = any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
     return is_ready and not (node.get("spec") or {}).get("unschedulable")
@@ -173,9 +189,9 @@ def _pods_on(node: JsonObject, workload: Workload) -> int:
     return max(min(rooms), 0)
 
 
-def _milli(text: Any) -> int:
+def _milli(quantity_text: Any) -> int:
     """A quantity in thousandths; 0 if it cannot be read."""
     try:
-        return quantity.milli(str(text))
+        return quantity.milli(str(quantity_text))
     except ValueError:
         return 0

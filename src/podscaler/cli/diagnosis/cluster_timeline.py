@@ -78,6 +78,8 @@ async def timelines(
 
 
 class _Named(msgspec.Struct, frozen=True):
+    """An object, of which only the metadata are read."""
+
     metadata: ObjectMeta = ObjectMeta()
 
 
@@ -93,8 +95,8 @@ class WatchedObject:
     obj: JsonObject
 
 
-def _read(raw: msgspec.Raw) -> WatchedObject:
-    return WatchedObject(_META.decode(raw).metadata, _OBJECT.decode(raw))
+def _read(object_json: msgspec.Raw) -> WatchedObject:
+    return WatchedObject(_META.decode(object_json).metadata, _OBJECT.decode(object_json))
 
 
 class _Changes:
@@ -103,16 +105,14 @@ class _Changes:
     def __init__(self) -> None:
         self.happened = asyncio.Event()
 
-    def added(self, obj: WatchedObject) -> None:
-        del obj
+    def added(self, _: WatchedObject) -> None:
         self.happened.set()
 
     def updated(self, old: WatchedObject, new: WatchedObject) -> None:
         del old, new
         self.happened.set()
 
-    def deleted(self, obj: WatchedObject) -> None:
-        del obj
+    def deleted(self, _: WatchedObject) -> None:
         self.happened.set()
 
 
@@ -146,14 +146,14 @@ class FollowedTimeline:
             watched.append(targets)
         self._reflectors = [reflector for _, reflector in watched]
 
-    async def entries(self, known: Sequence[TimelineEntry], from_ns: int) -> AsyncIterator[list[TimelineEntry]]:
+    async def entries(self, shown_entries: Sequence[TimelineEntry], from_ns: int) -> AsyncIterator[list[TimelineEntry]]:
         """New entries since an instant, until the autoscaler is deleted, which is the last one.
 
         Args:
-            known: entries that are not given again.
+            shown_entries: entries that are not given again.
             from_ns: older ones are not given.
         """
-        seen = {entry.identity for entry in known}
+        shown_identities = {entry.identity for entry in shown_entries}
         running = [asyncio.ensure_future(reflector.run()) for reflector in self._reflectors]
         try:
             await self._autoscalers[0].wait_synced()
@@ -165,8 +165,8 @@ class FollowedTimeline:
                     yield [TimelineEntry(self._clock.now_ns(), EntryKind.DELETED, subject, "deleted")]
                     return
                 ordered = timeline_entries.in_order(timeline_entries.of_cluster(objects), from_ns)
-                fresh = [entry for entry in ordered if entry.identity not in seen]
-                seen.update(entry.identity for entry in fresh)
+                fresh = [entry for entry in ordered if entry.identity not in shown_identities]
+                shown_identities.update(entry.identity for entry in fresh)
                 if fresh:
                     yield fresh
                 await self._changes.happened.wait()
@@ -194,6 +194,7 @@ class FollowedTimeline:
     def _watched(
         self, path: str, subject: str, query: Query = ()
     ) -> tuple[Cache[WatchedObject], Reflector[WatchedObject]]:
+        """A cache of the objects at `path`, whose changes set the event, and the reflector that fills it."""
         cache: Cache[WatchedObject] = Cache()
         cache.subscribe(self._changes)
         source = WatchSource(path, subject, _read, query)

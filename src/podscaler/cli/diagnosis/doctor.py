@@ -66,36 +66,36 @@ def command(
     history = explain_cluster.StoredHistory(settings.settings_namespace, clock)
     controller = explain_cluster.AssumedController(settings, history)
     config = locate.find_config(kubeconfig, context)
-    result = asyncio.run(examination.examine(config, request, controller, clock))
-    click.echo(_json(result) if output == "json" else "\n".join(_lines(result)))
-    ctx.exit(0 if result.is_healthy else 1)
+    examined = asyncio.run(examination.examine(config, request, controller, clock))
+    click.echo(_json(examined) if output == "json" else "\n".join(_lines(examined)))
+    ctx.exit(0 if examined.is_healthy else 1)
 
 
-def _json(result: "Examination") -> str:
-    value = {**json.loads(msgspec.json.encode(result)), "healthy": result.is_healthy}
-    return json.dumps(value, indent=2, ensure_ascii=False)
+def _json(examined: "Examination") -> str:
+    fields = {**json.loads(msgspec.json.encode(examined)), "healthy": examined.is_healthy}
+    return json.dumps(fields, indent=2, ensure_ascii=False)
 
 
-def _lines(result: "Examination") -> Iterator[str]:
-    """The result as text: the sentence, the findings with what to do, the facts, and what is not known."""
-    yield f"{result.autoscaler} is {result.state}{f': {_shown(result.reason)}' if result.reason else ''}."
-    if result.summary:
-        yield _shown(result.summary)
+def _lines(examined: "Examination") -> Iterator[str]:
+    """The examination as text: the sentence, the findings with what to do, the facts, and what is not known."""
+    yield f"{examined.autoscaler} is {examined.state}{f': {_shown(examined.reason)}' if examined.reason else ''}."
+    if examined.summary:
+        yield _shown(examined.summary)
     yield ""
-    if not result.findings:
+    if not examined.findings:
         yield "Nothing is wrong."
     else:
-        yield f"{wording.count(len(result.findings), 'finding')}, the most important first"
-    for number, finding in enumerate(result.findings, 1):
+        yield f"{wording.count(len(examined.findings), 'finding')}, the most important first"
+    for number, finding in enumerate(examined.findings, 1):
         yield f"  {number}. {finding.level}, {finding.area}: {_shown(finding.message)}"
         if finding.fix:
             yield f"     do: {_shown(finding.fix)}"
-    for line in explained.section_lines(result.sections):
+    for line in explained.section_lines(examined.sections):
         yield _shown(line).rstrip()
-    if result.notes:
+    if examined.notes:
         yield ""
         yield "Not known"
-        yield from (f"  {_shown(note)}" for note in result.notes)
+        yield from (f"  {_shown(note)}" for note in examined.notes)
 
 
 def _shown(text: str) -> str:

@@ -49,15 +49,12 @@ def check(events: Sequence[KubernetesEvent], now_ns: int, namespace: str) -> Che
     if len(recent) > len(newest):
         lines.append(("", f"and {len(recent) - len(newest)} more within the last hour"))
     failures = {event.subject: event for event in recent if event.reason in _CREATION_FAILURES}
-    findings = [
-        DoctorFinding(
-            FindingLevel.ERROR,
-            Area.EVENTS,
-            f"{failure.subject} could not create pods {wording.age(failure.last_at, now_ns)}: {failure.message}",
-            f"kubectl -n {namespace} describe {failure.subject.lower()}",
-        )
-        for failure in failures.values()
-    ]
+    findings = []
+    for failure in failures.values():
+        age = wording.age(failure.last_at, now_ns)
+        message = f"{failure.subject} could not create pods {age}: {failure.message}"
+        fix = f"kubectl -n {namespace} describe {failure.subject.lower()}"
+        findings.append(DoctorFinding(FindingLevel.ERROR, Area.EVENTS, message, fix))
     return Checked(section("Events of the last hour", lines or [("", "none")]), tuple(findings))
 
 
@@ -66,32 +63,36 @@ def _text(event: KubernetesEvent) -> str:
     return f"{event.type} {event.reason} {event.subject}{times}: {event.message}"
 
 
-def _read(obj: JsonObject) -> KubernetesEvent | None:
+def _read(event_object: JsonObject) -> KubernetesEvent | None:
     """The event; None if it has no time."""
-    series, involved = obj.get("series") or {}, obj.get("involvedObject") or {}
-    first = _first_time(obj, ("firstTimestamp", "eventTime", "lastTimestamp"))
-    last = _first_time(series, ("lastObservedTime",)) or _first_time(obj, ("lastTimestamp", "eventTime")) or first
-    if last is None:
+    series, involved = event_object.get("series") or {}, event_object.get("involvedObject") or {}
+    first_at = _first_time(event_object, ("firstTimestamp", "eventTime", "lastTimestamp"))
+    last_at = (
+        _first_time(series, ("lastObservedTime",))
+        or _first_time(event_object, ("lastTimestamp", "eventTime"))
+        or first_at
+    )
+    if last_at is None:
         return None
     return KubernetesEvent(
-        type=str(obj.get("type") or "Normal"),
-        reason=str(obj.get("reason") or ""),
-        message=str(obj.get("message") or ""),
+        type=str(event_object.get("type") or "Normal"),
+        reason=str(event_object.get("reason") or ""),
+        message=str(event_object.get("message") or ""),
         subject=f"{involved.get('kind', '')}/{involved.get('name', '')}",
-        first_at=last if first is None else first,
-        last_at=last,
-        times=int(series.get("count") or obj.get("count") or 1),
+        first_at=last_at if first_at is None else first_at,
+        last_at=last_at,
+        times=int(series.get("count") or event_object.get("count") or 1),
     )
 
 
 def _first_time(obj: JsonObject, names: Sequence[str]) -> int | None:
-    """The first of these fields that has a readable time."""
-    return next((at for name in names if (at := instant_ns(obj.get(name))) is not None), None)
+    """The time in the first of these fields that has a readable one, in ns since the epoch; None if none has."""
+    return next((found_ns for name in names if (found_ns := instant_ns(obj.get(name))) is not None), None)
 
 
-def instant_ns(text: object) -> int | None:
+def instant_ns(timestamp: object) -> int | None:
     """The instant of a timestamp; None if there is none, or it cannot be read."""
     try:
-        return instants.parse(text) if isinstance(text, str) and text else None
+        return instants.parse(timestamp) if isinstance(timestamp, str) and timestamp else None
     except ValueError:
         return None

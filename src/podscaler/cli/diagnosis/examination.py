@@ -124,10 +124,10 @@ async def examine(config: Config, request: ExplainRequest, controller: AssumedCo
             effective = await SettingsFinder(client, controller).find(write)
             recorded = replace(cluster, metrics=queries)
             explainer = AutoscalerExplainer(recorded, Neighbourhood(recorded, autoscalers), effective)
-            result = await _explained(explainer, request, autoscaler, notes)
+            explanation_result = await _explained(explainer, request, autoscaler, notes)
         reader = RelatedObjectsReader(client, clock, notes)
         objects = await reader.around(autoscaler)
-        facts = _Facts(autoscaler, write.manager if write else "", result, queries, objects)
+        facts = _Facts(autoscaler, write.manager if write else "", explanation_result, queries, objects)
         await _read_rest(facts, reader, client, clock)
     return _judged(facts, clock.now_ns())
 
@@ -192,22 +192,25 @@ def _judged(facts: _Facts, now_ns: int) -> Examination:
     )
 
 
-def _state_check(facts: _Facts, state: Health, others: Sequence[DoctorFinding], now_ns: int) -> Checked:
-    since = "" if state.since_ns is None else f", for {wording.span(max(now_ns - state.since_ns, 0))}"
-    lines = [("state", f"{state.state}{since}")]
+def _state_check(facts: _Facts, state: Health, other_findings: Sequence[DoctorFinding], now_ns: int) -> Checked:
+    """The state of the autoscaler and of its controller; `other_findings` are those of the other checks."""
+    duration = "" if state.since_ns is None else f", for {wording.span(max(now_ns - state.since_ns, 0))}"
+    lines = [("state", f"{state.state}{duration}")]
     if state.reason:
         lines.append(("reason", state.reason))
     if facts.result is not None and facts.result.manager is not None and facts.result.manager.section is not None:
         lines += [(line.label, line.text) for line in facts.result.manager.section.lines]
-    return Checked(section("State", lines), tuple(_state_findings(facts, state, others, now_ns)))
+    return Checked(section("State", lines), tuple(_state_findings(facts, state, other_findings, now_ns)))
 
 
 def _state_findings(
-    facts: _Facts, state: Health, others: Sequence[DoctorFinding], now_ns: int
+    facts: _Facts, state: Health, other_findings: Sequence[DoctorFinding], now_ns: int
 ) -> Iterator[DoctorFinding]:
-    is_explained = state.state in _METRIC_STATES and any(
-        other_finding.area is Area.METRICS and other_finding.level is FindingLevel.ERROR for other_finding in others
+    """The findings about the state; one that a finding about metrics explains is left out."""
+    has_metric_error = any(
+        finding.area is Area.METRICS and finding.level is FindingLevel.ERROR for finding in other_findings
     )
+    is_explained = state.state in _METRIC_STATES and has_metric_error
     if not is_explained and (state.is_problem or state.state is HealthState.DISABLED):
         level = _LEVELS[state.severity]
         yield DoctorFinding(level, Area.STATE, f"{state.state}: {state.reason}", _state_fix(facts, state))
@@ -229,43 +232,44 @@ _LEVELS = {
 
 
 def _state_fix(facts: _Facts, state: Health) -> str:
+    """What to do about the state: a command or a sentence; empty if nothing is known."""
     namespace, spec = facts.autoscaler.metadata.namespace, facts.autoscaler.wire.spec
     reference = spec.scale_target_ref
     if state.state is HealthState.AT_MAXIMUM:
-        wanted = facts.result.explanation.verdict.wanted if facts.result is not None else None
-        most = max(wanted or 0, spec.max_replicas + 1)
+        desired_replicas = facts.result.explanation.verdict.wanted if facts.result is not None else None
+        raised_maximum = max(desired_replicas or 0, spec.max_replicas + 1)
         patch = f"kubectl -n {namespace} patch {facts.kubectl_name} --type merge -p "
-        return f'if there is room and the load is real: {patch}\'{{"spec":{{"maxReplicas":{most}}}}}\''
+        return f'if there is room and the load is real: {patch}\'{{"spec":{{"maxReplicas":{raised_maximum}}}}}\''
     if state.state is HealthState.DISABLED:
         return f"to hand it back: kubectl -n {namespace} scale {reference.kind.lower()}/{reference.name} --replicas=1"
     if state.state is HealthState.UNKNOWN:
         return "see whether kube-controller-manager or podscaler runs: kubectl -n kube-system get pods,leases"
-    explained = facts.result.explanation.advice if facts.result is not None else ()
-    return advice.for_error(state.reason) or next(iter(explained), "")
+    advices = facts.result.explanation.advice if facts.result is not None else ()
+    return advice.for_error(state.reason) or next(iter(advices), "")
 
 
 def _unsynced(facts: _Facts, now_ns: int) -> Iterator[DoctorFinding]:
     """A finding where the latest spec is older than UNSYNCED_NS and no controller has looked at it."""
     generation = facts.objects.autoscaler.get("metadata", {}).get("generation") or 0
     observed = facts.autoscaler.wire.status.observed_generation
-    written = [
-        field_write.at_ns or 0
-        for field_write in scale_writers.field_writes(facts.objects.autoscaler)
-        if not field_write.subresource
-    ]
-    if observed is None or observed >= generation or not written or now_ns - max(written) < UNSYNCED_NS:
+    field_writes = scale_writers.field_writes(facts.objects.autoscaler)
+    spec_writes_ns = [field_write.at_ns or 0 for field_write in field_writes if not field_write.subresource]
+    if observed is None or observed >= generation or not spec_writes_ns:
         return
-    message = f"no controller has looked at the spec that was written {wording.age(max(written), now_ns)}"
+    written_at_ns = max(spec_writes_ns)
+    if now_ns - written_at_ns < UNSYNCED_NS:
+        return
+    message = f"no controller has looked at the spec that was written {wording.age(written_at_ns, now_ns)}"
     fix = "see whether kube-controller-manager or podscaler runs: kubectl -n kube-system get pods,leases"
     yield DoctorFinding(FindingLevel.ERROR, Area.STATE, message, fix)
 
 
 def _metric_facts(facts: _Facts) -> MetricFacts:
+    """The facts for `metric_checks.check`; the APIService of external metrics counts only if one is read there."""
     trace = facts.result.explanation.trace if facts.result is not None else None
     metrics = facts.autoscaler.wire.spec.metrics or ()
-    groups = list(
-        dict.fromkeys(served_metrics.GROUPS[metric.type] for metric in metrics if metric.type in _KNOWN_TYPES)
-    )
+    metric_types = [metric.type for metric in metrics if metric.type in _KNOWN_TYPES]
+    groups = list(dict.fromkeys(served_metrics.GROUPS[metric_type] for metric_type in metric_types))
     if trace is not None and any(step.query for step in trace.metrics):
         groups = [group for group in groups if group != served_metrics.EXTERNAL]
     services = {} if facts.services is None else {group: _service(facts.services, group) for group in groups}
@@ -288,13 +292,14 @@ def _utilized(autoscaler: Autoscaler) -> list[str]:
 
 
 def _capacity_facts(facts: _Facts) -> CapacityFacts:
+    """The facts for `capacity_checks.check`."""
     trace = facts.result.explanation.trace if facts.result is not None else None
     replicas = trace.current_replicas if trace is not None else None
     return CapacityFacts(
         namespace=facts.autoscaler.metadata.namespace,
         kubectl_name=facts.kubectl_name,
         replicas=facts.autoscaler.wire.status.current_replicas if replicas is None else replicas,
-        most=facts.autoscaler.wire.spec.max_replicas,
+        max_replicas=facts.autoscaler.wire.spec.max_replicas,
         workload=_workload(facts),
         quotas=_listed(facts, "ResourceQuota"),
         limit_ranges=_listed(facts, "LimitRange"),
@@ -303,6 +308,7 @@ def _capacity_facts(facts: _Facts) -> CapacityFacts:
 
 
 def _workload(facts: _Facts) -> Workload | None:
+    """The target with its pod template as the linter reads it; None if it is not known."""
     if facts.snapshot is None:
         return None
     context = LintContext(facts.snapshot.items, facts.snapshot.cluster)

@@ -66,4 +66,4 @@ def ordered(findings: Sequence[DoctorFinding]) -> tuple[DoctorFinding, ...]:
 
 def section(title: str, lines: Sequence[tuple[str, str]]) -> Section:
     """A section of labels and texts."""
-    return Section(title, tuple([Line(label, text) for label, text in lines]))
+    return Section(title, tuple([Line(label, description) for label, description in lines]))

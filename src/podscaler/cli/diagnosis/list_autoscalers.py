@@ -118,7 +118,7 @@ def command(
         click.echo(_json(rows, config, clock))
         return
     if not rows:
-        click.echo(_nothing(len(autoscalers), namespaces))
+        click.echo(_empty_text(len(autoscalers), namespaces))
         return
     table = _Table(has_namespace=all_namespaces, is_wide=output == "wide", has_reason=problem or output == "wide")
     click.echo("\n".join(text_table.lines([table.header(), *(table.cells(row, clock.now_ns()) for row in rows)])))
@@ -139,10 +139,8 @@ async def read(config: Config, namespace: str, clock: Clock) -> list[ListedAutos
                 raise
             advice = "" if namespace else "; name a namespace with -n"
             raise UsageError(f"the API server does not let you list autoscalers: {error}{advice}") from None
-        rows = [
-            of(autoscaler, read_autoscalers.writes.get(autoscaler.metadata.uid))
-            for autoscaler in read_autoscalers.all_of(None)
-        ]
+        writes = read_autoscalers.writes
+        rows = [of(autoscaler, writes.get(autoscaler.metadata.uid)) for autoscaler in read_autoscalers.all_of(None)]
         return sorted(rows, key=lambda row: (row.namespace, row.name, row.kind))
 
 
@@ -181,13 +179,17 @@ def _metrics(autoscaler: Autoscaler) -> Iterator[ListedMetric]:
 
 def _name(spec: MetricSpec) -> str:
     """The name of the metric or the resource; empty for a type that is not known."""
-    resource, custom = spec.resource or spec.container_resource, spec.pods or spec.object or spec.external
-    return resource.name if resource is not None else custom.metric.name if custom is not None else ""
+    resource = spec.resource or spec.container_resource
+    if resource is not None:
+        return resource.name
+    custom = spec.pods or spec.object or spec.external
+    return custom.metric.name if custom is not None else ""
 
 
-def _milliseconds(text: str | None) -> int | None:
+def _milliseconds(timestamp: str | None) -> int | None:
+    """A timestamp in ms since the epoch; None if there is none, or it is invalid."""
     try:
-        return instants.parse(text) // MILLISECOND_NS if text else None
+        return instants.parse(timestamp) // MILLISECOND_NS if timestamp else None
     except ValueError:
         return None
 
@@ -197,11 +199,12 @@ def _by_severity(row: ListedAutoscaler) -> tuple[int, str, str, str]:
 
 
 def _json(rows: Sequence[ListedAutoscaler], config: Config, clock: Clock) -> str:
-    value = {"now": clock.now_ns() // MILLISECOND_NS, "cluster": config.server, "rows": rows}
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    output = {"now": clock.now_ns() // MILLISECOND_NS, "cluster": config.server, "rows": rows}
+    return msgspec.json.format(msgspec.json.encode(output), indent=2).decode()
 
 
-def _nothing(count: int, namespace: str) -> str:
+def _empty_text(count: int, namespace: str) -> str:
+    """The line that is printed in place of an empty table; `count` is the number of autoscalers before `--problem`."""
     scope = f"in the namespace {namespace}" if namespace else "in the cluster"
     if not count:
         return f"there are no autoscalers {scope}"
@@ -245,6 +248,7 @@ class _Table:
         return self._row(row.namespace, cells, [row.target, row.decided_by or printing.UNKNOWN], row.reason)
 
     def _row(self, namespace: str, cells: list[str], wide: list[str], reason: str) -> list[str]:
+        """A row with those of its optional cells that the table shows."""
         return [
             *([namespace] if self._has_namespace else []),
             *cells,
@@ -258,6 +262,7 @@ def _count(replicas: int | None) -> str:
 
 
 def _age(since_ms: int | None, now_ns: int) -> str:
+    """The time since an instant (None: not known) for the table."""
     if since_ms is None:
         return printing.UNKNOWN
     return printing.elapsed(max(now_ns - since_ms * MILLISECOND_NS, 0) // NANOSECONDS)

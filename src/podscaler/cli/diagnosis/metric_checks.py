@@ -121,7 +121,7 @@ def check(facts: MetricFacts, now_ns: int) -> Checked:
     for step in facts.trace.metrics if facts.trace is not None else ():
         lines.append((metric_words.name(step), _metric_text(step)))
         if served_metrics.GROUPS.get(step.type) not in facts.unserved:
-            findings += _of_step(step)
+            findings += _step_findings(step)
     for group, service in facts.services.items():
         lines.append((group, _service_text(service)))
         if service is not None:
@@ -135,12 +135,14 @@ def check(facts: MetricFacts, now_ns: int) -> Checked:
 
 
 def _metric_text(step: MetricStep) -> str:
+    """The value of a metric against its target, or why it cannot be read; without the metric's name."""
     if step.failure is not None:
         return f"cannot be read: {step.failure.message}"
     return metric_words.value_and_target(step).removeprefix(f"{metric_words.name(step)} ")
 
 
-def _of_step(step: MetricStep) -> list[DoctorFinding]:
+def _step_findings(step: MetricStep) -> list[DoctorFinding]:
+    """The finding about one metric: it cannot be read, or lacks samples of some pods; empty if neither."""
     name = metric_words.name(step)
     if step.failure is not None:
         message = f"{name} cannot be read: {step.failure.message}"
@@ -160,14 +162,15 @@ def _of_step(step: MetricStep) -> list[DoctorFinding]:
 
 
 def _service_text(service: JsonObject | None) -> str:
+    """What serves the API of an APIService, and whether it is Available."""
     if service is None:
         return "no APIService"
-    where = _where(service)
+    server = _where(service)
     if is_available(service):
-        return f"served by {where}, Available"
+        return f"served by {server}, Available"
     available = _available(service)
     reason = available.get("reason") or "no condition Available"
-    return f"served by {where}, not Available: {reason}: {available.get('message', '')}"
+    return f"served by {server}, not Available: {reason}: {available.get('message', '')}"
 
 
 def _where(service: JsonObject) -> str:
@@ -177,6 +180,7 @@ def _where(service: JsonObject) -> str:
 
 
 def _available(service: JsonObject) -> Mapping[str, Any]:
+    """The condition Available of an APIService as its JSON object; empty if there is none."""
     conditions = (service.get("status") or {}).get("conditions") or ()
     return next((condition for condition in conditions if condition.get("type") == "Available"), {})
 
@@ -242,21 +246,21 @@ def _query_text(query: RecordedQuery, now_ns: int) -> str:
 def _instants_ns(query: RecordedQuery) -> list[int]:
     """The instants of the values; those without a time are left out."""
     items = query.response.items or () if query.response is not None else ()
-    instants_ns = [events.instant_ns(value.timestamp) for value in items]
+    instants_ns = [events.instant_ns(measured.timestamp) for measured in items]
     return [instant_ns for instant_ns in instants_ns if instant_ns is not None and instant_ns > 0]
 
 
 def _windows_ns(query: RecordedQuery) -> list[int]:
     items = query.response.items or () if query.response is not None else ()
-    return [_window_ns(value) for value in items]
+    return [_window_ns(measured) for measured in items]
 
 
-def _window_ns(item: Any) -> int:
-    """The window of a value; 0 if it has none."""
-    if not isinstance(item, metrics.PodMetrics):
-        return (item.window_s or 0) * NANOSECONDS
+def _window_ns(measured: Any) -> int:
+    """The window over which a value was measured, in ns; 0 if it has none."""
+    if not isinstance(measured, metrics.PodMetrics):
+        return (measured.window_s or 0) * NANOSECONDS
     try:
-        return duration.parse(item.window)
+        return duration.parse(measured.window)
     except ValueError:
         return 0
 

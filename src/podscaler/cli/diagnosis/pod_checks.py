@@ -40,11 +40,11 @@ def check(pods: Sequence[JsonObject] | None, resources: Sequence[str], now_ns: i
         if trouble:
             by_trouble[word, trouble].append(pod)
     lines = [("pods", ", ".join(f"{number} {word}" for word, number in sorted(counts.items())))]
-    lines += [(word, f"{_names(names)}: {trouble}") for (word, trouble), names in by_trouble.items()]
-    lacking = list(_without_requests(pods, resources))
-    lines += [("requests", text) for text in lacking]
-    findings = [_finding(word, trouble, names) for (word, trouble), names in by_trouble.items()]
-    findings += [_lacking(text) for text in lacking]
+    lines += [(word, f"{_names(affected)}: {trouble}") for (word, trouble), affected in by_trouble.items()]
+    missing_requests = list(_without_requests(pods, resources))
+    lines += [("requests", sentence) for sentence in missing_requests]
+    findings = [_finding(word, trouble, affected) for (word, trouble), affected in by_trouble.items()]
+    findings += [_request_finding(sentence) for sentence in missing_requests]
     return Checked(section("Pods", lines), tuple(findings))
 
 
@@ -104,11 +104,13 @@ def _killed(pod: JsonObject, now_ns: int, separator: str = "") -> str:
 
 
 def _containers(pod: JsonObject) -> list[Mapping[str, Any]]:
+    """The statuses of a pod's containers as JSON objects, init containers first."""
     status = pod.get("status") or {}
     return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
 
 
 def _condition(pod: JsonObject, kind: str) -> Mapping[str, Any]:
+    """The condition of a pod of that type as its JSON object; empty if there is none."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return next((condition for condition in conditions if condition.get("type") == kind), {})
 
@@ -121,35 +123,32 @@ def _without_requests(pods: Sequence[JsonObject], resources: Sequence[str]) -> I
             spec = pod.get("spec") or {}
             if (spec.get("resources") or {}).get("requests"):
                 continue
-            sidecars = [
-                init_container
-                for init_container in spec.get("initContainers") or ()
-                if init_container.get("restartPolicy") == "Always"
-            ]
+            init_containers = spec.get("initContainers") or ()
+            sidecars = [container for container in init_containers if container.get("restartPolicy") == "Always"]
             for container in (*(spec.get("containers") or ()), *sidecars):
                 if resource not in ((container.get("resources") or {}).get("requests") or {}):
                     by_container[str(container.get("name"))].append(pod)
-        for name, pod_names in by_container.items():
-            yield f"container {name} of {_names(pod_names)} requests no {resource}"
+        for name, pods_without in by_container.items():
+            yield f"container {name} of {_names(pods_without)} requests no {resource}"
 
 
-def _lacking(text: str) -> DoctorFinding:
-    """The finding for a container without request."""
-    resource = text.rpartition(" ")[2]
+def _request_finding(sentence: str) -> DoctorFinding:
+    """The finding for a container without request; `sentence` is one of `_without_requests`."""
+    resource = sentence.rpartition(" ")[2]
     return DoctorFinding(
         FindingLevel.ERROR,
         Area.PODS,
-        f"{text}, so that its utilization is not known",
+        f"{sentence}, so that its utilization is not known",
         f"set resources.requests.{resource} of this container in the target's pod template",
     )
 
 
 def _finding(word: str, trouble: str, pods: Sequence[JsonObject]) -> DoctorFinding:
     """The finding for pods that have the same trouble, with the command to look further."""
-    first, namespace = pods[0], str(pods[0].get("metadata", {}).get("namespace", ""))
-    command = f"kubectl -n {namespace} describe pod {name_of(first)}"
+    first_pod, namespace = pods[0], str(pods[0].get("metadata", {}).get("namespace", ""))
+    command = f"kubectl -n {namespace} describe pod {name_of(first_pod)}"
     if word in _NEEDS_LOGS or "killed for memory" in trouble:
-        command = f"kubectl -n {namespace} logs {name_of(first)} --all-containers --previous"
+        command = f"kubectl -n {namespace} logs {name_of(first_pod)} --all-containers --previous"
     if "killed for memory" in trouble:
         command = f"raise the memory limit of that container, or find the leak: {command}"
     level = FindingLevel.WARNING if word in ("Ready", "NotReady") else FindingLevel.ERROR

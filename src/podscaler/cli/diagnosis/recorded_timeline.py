@@ -31,9 +31,9 @@ _SUFFIXES = (".jsonl", ".jsonl.gz")
 class ReplicaPoint(NamedTuple):
     """One sync: its instant in ns, the replicas of the target, and what the metrics wanted; None: not known."""
 
-    at: int
+    at_ns: int
     replicas: int | None
-    wanted: int | None
+    desired: int | None
 
 
 @dataclass(slots=True)
@@ -50,27 +50,28 @@ class RecordedTrack:
     points: list[ReplicaPoint] = field(default_factory=list)
     _outcome: Verdict | None = None
 
-    def add(self, decision: Decision, at: int) -> None:
+    def add(self, decision: Decision, at_ns: int) -> None:
         """The decision of the next sync."""
         outcome = verdict.of(decision.trace)
-        self.points.append(ReplicaPoint(at, outcome.current, outcome.wanted))
+        self.points.append(ReplicaPoint(at_ns, outcome.current, outcome.wanted))
         if self._outcome is not None and _is_same(self._outcome, outcome):
             latest = self.entries[-1]
-            self.entries[-1] = _extended(latest, at)
+            self.entries[-1] = _extended(latest, at_ns)
             return
         if self.entries:
-            self.entries[-1] = _extended(self.entries[-1], at, times=0)
+            self.entries[-1] = _extended(self.entries[-1], at_ns, times=0)
         self._outcome = outcome
-        text = explained.of_decision(decision).summary
-        self.entries.append(TimelineEntry(at, EntryKind.DECISION, self.autoscaler, text))
+        summary = explained.of_decision(decision).summary
+        self.entries.append(TimelineEntry(at_ns, EntryKind.DECISION, self.autoscaler, summary))
 
 
-def _is_same(one: Verdict, other: Verdict) -> bool:
-    return (one.ending, one.current, one.desired, one.write_error) == (
-        other.ending,
-        other.current,
-        other.desired,
-        other.write_error,
+def _is_same(earlier: Verdict, later: Verdict) -> bool:
+    """Whether two decisions had the same outcome, so that they are one entry."""
+    return (
+        earlier.ending == later.ending
+        and earlier.current == later.current
+        and earlier.desired == later.desired
+        and earlier.write_error == later.write_error
     )
 
 
@@ -153,34 +154,39 @@ def plot(points: Sequence[ReplicaPoint]) -> Iterator[str]:
     if len(shown) < 2:
         return
     columns = _columns(shown)
-    most = max(max(replicas, wanted or 0) for replicas, wanted in columns) or 1
-    height = min(PLOT_HEIGHT, most)
-    width = len(str(most))
+    highest = max(max(replicas, desired or 0) for replicas, desired in columns) or 1
+    height = min(PLOT_HEIGHT, highest)
+    width = len(str(highest))
     yield f"Replicas ({REPLICAS_SIGN}) and what the metrics wanted ({WANTED_SIGN})"
     for row in range(height, 0, -1):
-        label = str(most) if row == height else str(-(-most // height)) if row == 1 else ""
-        signs = "".join(_sign(column, row, most / height) for column in columns)
+        label = ""
+        if row == height:
+            label = str(highest)
+        elif row == 1:
+            label = str(-(-highest // height))  # rounded up
+        signs = "".join(_sign(column, row, highest / height) for column in columns)
         yield f"  {label:>{width}} |{signs}".rstrip()
-    first, last = wording.clock_time(shown[0].at), wording.clock_time(shown[-1].at)
-    yield f"  {'':>{width}} {first}{last:>{max(len(columns) + 1 - len(first), len(last) + 1)}}"
+    begin, end = wording.clock_time(shown[0].at_ns), wording.clock_time(shown[-1].at_ns)
+    end_width = max(len(columns) + 1 - len(begin), len(end) + 1)
+    yield f"  {'':>{width}} {begin}{end:>{end_width}}"
 
 
 def _columns(points: Sequence[ReplicaPoint]) -> list[tuple[int, int | None]]:
-    """The latest replicas and wanted count of each slice of time."""
-    first, span = points[0].at, max(points[-1].at - points[0].at, 1)
+    """The latest replicas, and what the metrics wanted (None: not known), of each of PLOT_WIDTH slices of time."""
+    begin_ns, span_ns = points[0].at_ns, max(points[-1].at_ns - points[0].at_ns, 1)
     columns: list[tuple[int, int | None]] = []
     index = 0
     for column in range(PLOT_WIDTH):
-        end = first + span * (column + 1) // PLOT_WIDTH
-        while index + 1 < len(points) and points[index + 1].at <= end:
+        end_ns = begin_ns + span_ns * (column + 1) // PLOT_WIDTH
+        while index + 1 < len(points) and points[index + 1].at_ns <= end_ns:
             index += 1
-        columns.append((points[index].replicas or 0, points[index].wanted))
+        columns.append((points[index].replicas or 0, points[index].desired))
     return columns
 
 
 def _sign(column: tuple[int, int | None], row: int, step: float) -> str:
     """The character of a column in a row, counted from 1 at the bottom, of `step` replicas each."""
-    replicas, wanted = column
-    if wanted is not None and (row - 1) * step < wanted <= row * step:
+    replicas, desired = column
+    if desired is not None and (row - 1) * step < desired <= row * step:
         return WANTED_SIGN
     return REPLICAS_SIGN if replicas > (row - 1) * step else " "

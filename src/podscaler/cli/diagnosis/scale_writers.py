@@ -56,8 +56,8 @@ def check(target: JsonObject | None, status_manager: str, last_scale_ns: int | N
     """
     writes = [field_write for field_write in field_writes(target or {}) if field_write.has_replicas]
     lines = [(write.manager, _text(write, now_ns)) for write in writes]
-    others = [write for write in writes if not _is_autoscaler(write.manager, status_manager)]
-    findings = [_finding(write, last_scale_ns, now_ns) for write in others if _is_later(write, last_scale_ns)]
+    other_writes = [write for write in writes if not _is_autoscaler(write.manager, status_manager)]
+    findings = [_finding(write, last_scale_ns, now_ns) for write in other_writes if _is_later(write, last_scale_ns)]
     return Checked(section("Writers of the replicas", lines or [("", "not known")]), tuple(findings))
 
 

@@ -18,4 +18,4 @@ def lines(rows: Sequence[Sequence[str]]) -> Iterable[str]:
 
 def one_line(text: str) -> str:
     """The text without line breaks and control characters, which could change the terminal: each becomes a space."""
-    return "".join(char if char.isprintable() else " " for char in text)
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -89,9 +89,9 @@ def _of_recording(path: str, request: ExplainRequest, since_ns: int) -> "Autosca
     from podscaler.cli.diagnosis.cluster_timeline import AutoscalerTimeline
 
     track = recorded_timeline.read(path, request)
-    to_ns = track.points[-1].at
+    to_ns = track.points[-1].at_ns
     from_ns = to_ns - since_ns
-    points = [point for point in track.points if point.at >= from_ns]
+    points = [point for point in track.points if point.at_ns >= from_ns]
     return AutoscalerTimeline(
         track.autoscaler, from_ns, to_ns, timeline_entries.in_order(track.entries, from_ns), points
     )
@@ -103,19 +103,20 @@ async def _print_cluster(
     """Print the timeline of a cluster; with `follow`, new entries as they come. Raises UsageError."""
     from podscaler.cli.diagnosis import cluster_timeline
 
-    parts = cluster_timeline.timelines(config, request, SystemClock(), since_ns=since_ns, follow=follow)
+    timeline_parts = cluster_timeline.timelines(config, request, SystemClock(), since_ns=since_ns, follow=follow)
     is_first = True
-    async with aclosing(parts):
-        async for part in parts:
+    async with aclosing(timeline_parts):
+        async for timeline_part in timeline_parts:
             if follow and output == "json":
-                for entry in part.entries:
+                for entry in timeline_part.entries:
                     click.echo(msgspec.json.encode(entry))
             else:
-                click.echo(_shown(part, output) if is_first else "\n".join(_rows(part)))
+                click.echo(_shown(timeline_part, output) if is_first else "\n".join(_rows(timeline_part)))
             is_first = False
 
 
 def _shown(timeline: "AutoscalerTimeline", output: str) -> str:
+    """The timeline in the output format: `json` or text."""
     if output == "json":
         return msgspec.json.format(msgspec.json.encode(timeline), indent=2).decode()
     return "\n".join(_lines(timeline))
@@ -140,10 +141,10 @@ def _rows(timeline: "AutoscalerTimeline") -> Iterable[str]:
 
 def _cells(entry: TimelineEntry, now_ns: int) -> list[str]:
     """The cells of an entry: instant, duration, kind, text."""
-    lasted = "" if entry.until is None else f"for {wording.span(entry.until - entry.at)}"
+    duration = "" if entry.until is None else f"for {wording.span(entry.until - entry.at)}"
     if entry.kind is EntryKind.CONDITION and now_ns - entry.at >= NANOSECONDS:
-        lasted = f"so far {wording.span(now_ns - entry.at)}"
+        duration = f"so far {wording.span(now_ns - entry.at)}"
     is_event = entry.kind is EntryKind.EVENT and entry.times > 1
     times = f" ({entry.times} times)" if is_event else ""
     subject = "" if entry.kind is EntryKind.DECISION else entry.subject
-    return [instants.text(entry.at), lasted, entry.kind, f"{subject} {entry.text}{times}".strip()]
+    return [instants.text(entry.at), duration, entry.kind, f"{subject} {entry.text}{times}".strip()]

@@ -71,13 +71,13 @@ def in_order(entries: Iterable[TimelineEntry], from_ns: int) -> list[TimelineEnt
 
 def of_cluster(objects: AutoscalerObjects) -> Iterator[TimelineEntry]:
     """The entries of an autoscaler's objects, in any order."""
-    for obj in [objects.autoscaler, *([objects.target] if objects.target is not None else [])]:
-        yield from _creation(obj)
-        yield from _writes(obj)
+    owners = [objects.autoscaler, *([objects.target] if objects.target is not None else [])]
+    for owner in owners:
+        yield from _creation(owner)
+        yield from _writes(owner)
     yield from _conditions(objects.autoscaler)
     for replica_set in objects.replica_sets:
         yield from _rollout(replica_set)
-    owners = [objects.autoscaler, *([objects.target] if objects.target is not None else [])]
     yield from _events(objects.events, {_subject(owner) for owner in owners})
 
 
@@ -86,9 +86,10 @@ def _subject(obj: JsonObject) -> str:
 
 
 def _creation(obj: JsonObject) -> Iterator[TimelineEntry]:
-    at = events.instant_ns(obj.get("metadata", {}).get("creationTimestamp"))
-    if at is not None:
-        yield TimelineEntry(at, EntryKind.CREATED, _subject(obj), "created")
+    """The entry of an object's creation; none if its time is not known."""
+    created_at = events.instant_ns(obj.get("metadata", {}).get("creationTimestamp"))
+    if created_at is not None:
+        yield TimelineEntry(created_at, EntryKind.CREATED, _subject(obj), "created")
 
 
 def _writes(obj: JsonObject) -> Iterator[TimelineEntry]:
@@ -96,36 +97,39 @@ def _writes(obj: JsonObject) -> Iterator[TimelineEntry]:
     for field_write in scale_writers.field_writes(obj):
         if field_write.at_ns is None or field_write.subresource == "status":
             continue
-        what = "its scale" if field_write.subresource == "scale" else "its fields"
+        written_part = "its scale" if field_write.subresource == "scale" else "its fields"
         replicas = ", spec.replicas too" if field_write.has_replicas and field_write.subresource != "scale" else ""
-        text = f"{field_write.manager} wrote {what}{replicas} ({field_write.operation})"
-        yield TimelineEntry(field_write.at_ns, EntryKind.WRITE, _subject(obj), text)
+        description = f"{field_write.manager} wrote {written_part}{replicas} ({field_write.operation})"
+        yield TimelineEntry(field_write.at_ns, EntryKind.WRITE, _subject(obj), description)
 
 
 def _conditions(autoscaler: JsonObject) -> Iterator[TimelineEntry]:
     """The last transitions of the autoscaler's conditions."""
     for condition in (autoscaler.get("status") or {}).get("conditions") or ():
-        at = events.instant_ns(condition.get("lastTransitionTime"))
-        if at is not None:
+        changed_at = events.instant_ns(condition.get("lastTransitionTime"))
+        if changed_at is not None:
             message = f": {condition['message']}" if condition.get("message") else ""
             became = f"{condition.get('type')} became {condition.get('status')}"
-            text = f"{became}; it is {condition.get('reason')} now{message}"
-            yield TimelineEntry(at, EntryKind.CONDITION, _subject(autoscaler), text)
+            description = f"{became}; it is {condition.get('reason')} now{message}"
+            yield TimelineEntry(changed_at, EntryKind.CONDITION, _subject(autoscaler), description)
 
 
 def _rollout(replica_set: JsonObject) -> Iterator[TimelineEntry]:
+    """The creation of a ReplicaSet, with its revision; nothing if it has no time."""
     metadata = replica_set.get("metadata", {})
-    at = events.instant_ns(metadata.get("creationTimestamp"))
-    if at is not None:
+    created_at = events.instant_ns(metadata.get("creationTimestamp"))
+    if created_at is not None:
         revision = (metadata.get("annotations") or {}).get(REVISION)
-        which = f" (revision {revision})" if revision else ""
-        yield TimelineEntry(at, EntryKind.ROLLOUT, f"ReplicaSet/{name_of(replica_set)}", f"created{which}")
+        revision_text = f" (revision {revision})" if revision else ""
+        yield TimelineEntry(
+            created_at, EntryKind.ROLLOUT, f"ReplicaSet/{name_of(replica_set)}", f"created{revision_text}"
+        )
 
 
 def _events(objects: Sequence[JsonObject], owners: set[str]) -> Iterator[TimelineEntry]:
     """The events of the owners, and the warnings about others."""
     for event in events.read(objects):
         if event.subject in owners or event.type == "Warning":
-            text = f"{event.type} {event.reason}: {event.message}"
+            description = f"{event.type} {event.reason}: {event.message}"
             until = event.last_at if event.last_at != event.first_at else None
-            yield TimelineEntry(event.first_at, EntryKind.EVENT, event.subject, text, until, event.times)
+            yield TimelineEntry(event.first_at, EntryKind.EVENT, event.subject, description, until, event.times)

@@ -92,15 +92,15 @@ def command(
     if recording is not None:
         of_cluster = ("kubeconfig", "context", lease_options.NAME_FLAG, lease_options.NAMESPACE_FLAG)
         _refuse_given(ctx, [*(option.name for option in flags.OPTIONS), *of_cluster])
-        answer = _from_recording(recording, request)
+        explain_result = _from_recording(recording, request)
     elif everywhere:
         click.echo(_summaries(_of_all(request, _Cluster(ctx, rest)), output), nl=output != "yaml")
         return
     elif at is not None:
         raise UsageError("--at needs --recording: a cluster only shows the present")
     else:
-        answer = _from_cluster(request, _Cluster(ctx, rest))
-    click.echo(_text(answer) if output == "text" else _data(answer, output), nl=output != "yaml")
+        explain_result = _from_cluster(request, _Cluster(ctx, rest))
+    click.echo(_text(explain_result) if output == "text" else _data(explain_result, output), nl=output != "yaml")
 
 
 def _refuse_given(ctx: click.Context, names: list[str]) -> None:
@@ -115,6 +115,7 @@ def _is_given(ctx: click.Context, name: str) -> bool:
 
 
 def _from_recording(recording: str, request: ExplainRequest) -> ExplainResult:
+    """The explanation from a recording: a path, or STANDARD for standard input."""
     origin = "standard input" if recording == STANDARD else recording
     with recordings.reading(recording) as source:
         return explain_recording.answer(recordings.read_lines(source), request, origin=origin)
@@ -138,11 +139,11 @@ class _Cluster:
 
 def _given_flags(ctx: click.Context, settings: ControllerSettings) -> dict[str, Any]:
     """The values of the flags of decisions that are on the command line, as recordings have them."""
-    values = {"algorithm": settings.algorithm, "emulate": settings.emulate, **settings.flags}
+    flag_values = {"algorithm": settings.algorithm, "emulate": settings.emulate, **settings.flags}
     names = [
         option.name for option in flags.DECISION_OPTIONS if option.name not in ("history-namespace", "autoscaler-kinds")
     ]
-    return {name: values[name] for name in names if _is_given(ctx, name)}
+    return {name: flag_values[name] for name in names if _is_given(ctx, name)}
 
 
 def _from_cluster(request: ExplainRequest, cluster: _Cluster) -> ExplainResult:
@@ -157,8 +158,9 @@ def _of_all(request: ExplainRequest, cluster: _Cluster) -> "list[Summary]":
     return asyncio.run(explain_cluster.all_sentences(cluster.config, request, cluster.controller, cluster.clock))
 
 
-def _refuse_with_all(*others: str | None) -> None:
-    if any(value is not None for value in others):
+def _refuse_with_all(*excluded: str | None) -> None:
+    """Raise UsageError if one of the flags and arguments that `-A` excludes is given."""
+    if any(argument is not None for argument in excluded):
         raise UsageError(
             "-A explains all autoscalers of a cluster: it goes with no NAME, -n, --at, --recording, --what-if"
         )
@@ -172,30 +174,33 @@ def _summaries(summaries: "list[Summary]", output: str) -> str:
     return "\n".join([*assumptions, *(summary.sentence for summary in summaries)] or ["there are no autoscalers"])
 
 
-def _text(answer: ExplainResult) -> str:
-    """The answer as text: the explanation, or the comparison with what if."""
-    if answer.comparison is None:
-        managing = answer.manager.section if answer.manager is not None else None
-        text = "\n".join([explained.text(answer.explanation), *explained.section_lines([managing] if managing else [])])
+def _text(explain_result: ExplainResult) -> str:
+    """The result as text: the explanation, or the comparison with what if."""
+    if explain_result.comparison is None:
+        managing = explain_result.manager.section if explain_result.manager is not None else None
+        output_text = "\n".join(
+            [explained.text(explain_result.explanation), *explained.section_lines([managing] if managing else [])]
+        )
     else:
-        text = comparison.full_text(answer.comparison, answer.explanation)
-    assumption = answer.settings.assumption if answer.settings is not None else ""
-    return f"{assumption}\n{text}" if assumption else text
+        output_text = comparison.full_text(explain_result.comparison, explain_result.explanation)
+    assumption = explain_result.settings.assumption if explain_result.settings is not None else ""
+    return f"{assumption}\n{output_text}" if assumption else output_text
 
 
-def _data(answer: ExplainResult, form: str) -> str:
+def _data(explain_result: ExplainResult, form: str) -> str:
     """The explanation as JSON or YAML, with `settings`, `lookedAfter` and `whatIf` where they are known."""
-    value = json.loads(msgspec.json.encode(answer.explanation))
-    if answer.settings is not None:
-        value["settings"] = {"origin": answer.settings.origin, "isAssumed": answer.settings.is_assumed}
-    if answer.manager is not None and answer.manager.section is not None:
-        value["lookedAfter"] = answer.manager.data
-    if answer.comparison is not None:
-        value["whatIf"] = json.loads(msgspec.json.encode(answer.comparison))
-    return _dumped(value, form)
+    fields = json.loads(msgspec.json.encode(explain_result.explanation))
+    if explain_result.settings is not None:
+        fields["settings"] = {"origin": explain_result.settings.origin, "isAssumed": explain_result.settings.is_assumed}
+    if explain_result.manager is not None and explain_result.manager.section is not None:
+        fields["lookedAfter"] = explain_result.manager.data
+    if explain_result.comparison is not None:
+        fields["whatIf"] = json.loads(msgspec.json.encode(explain_result.comparison))
+    return _dumped(fields, form)
 
 
-def _dumped(value: Any, form: str) -> str:
+def _dumped(fields: Any, form: str) -> str:
+    """JSON-ready fields as YAML or JSON."""
     if form == "yaml":
-        return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True))
-    return json.dumps(value, indent=2, ensure_ascii=False)
+        return str(yaml.safe_dump(fields, sort_keys=False, allow_unicode=True))
+    return json.dumps(fields, indent=2, ensure_ascii=False)

@@ -32,10 +32,14 @@ NAMES_SHOWN = 10
 
 
 class _Meta(msgspec.Struct, frozen=True):
+    """The field of the metadata that is read."""
+
     uid: str = ""
 
 
 class _Object(msgspec.Struct):
+    """An object, of which only the uid is read."""
+
     metadata: _Meta = _Meta()
 
 
@@ -73,21 +77,16 @@ class Autoscalers:
 
     def all_of(self, kind: AutoscalerKind | None) -> list[Autoscaler]:
         """All autoscalers of a kind; None: of both kinds."""
-        return [
-            autoscaler
-            for listed_kind in self.by_kind
-            if kind in (None, listed_kind)
-            for autoscaler in self.by_kind[listed_kind]
-        ]
+        kinds = [listed_kind for listed_kind in self.by_kind if kind in (None, listed_kind)]
+        return [autoscaler for listed_kind in kinds for autoscaler in self.by_kind[listed_kind]]
 
     def by_namespace(self) -> "Iterator[Autoscalers]":
         """The autoscalers of each namespace, in the order of the names."""
         for namespace in sorted({autoscaler.key[0] for autoscaler in self.all_of(None)}):
-            here = {
-                kind: [autoscaler for autoscaler in all_ if autoscaler.key[0] == namespace]
-                for kind, all_ in self.by_kind.items()
-            }
-            yield Autoscalers(here, self.writes)
+            by_kind = {}
+            for kind, autoscalers in self.by_kind.items():
+                by_kind[kind] = [autoscaler for autoscaler in autoscalers if autoscaler.key[0] == namespace]
+            yield Autoscalers(by_kind, self.writes)
 
     def managed_with(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> list[Autoscaler]:
         """The autoscalers that the same controller manages, this one included.
@@ -96,25 +95,25 @@ class Autoscalers:
             autoscaler: the autoscaler to explain.
             kinds: the kinds that its controller manages by its flags; the autoscaler's own kind is added.
         """
-        kinds_wanted = {autoscaler.kind, *kinds}
-        return [each for kind in KINDS if kind in kinds_wanted for each in self.by_kind[kind]]
+        managed_kinds = {autoscaler.kind, *kinds}
+        return [managed for kind in KINDS if kind in managed_kinds for managed in self.by_kind[kind]]
 
     def conflicting(self, autoscaler: Autoscaler, kinds: Iterable[AutoscalerKind]) -> frozenset[Key]:
         """The HorizontalPodAutoscalers of other controllers that scale the target of a PodAutoscaler."""
         if autoscaler.kind is HPA or HPA in kinds:
             return frozenset()
         target = autoscaler_informer.target_of(autoscaler)
-        return frozenset(each.key for each in self.by_kind[HPA] if autoscaler_informer.target_of(each) == target)
+        return frozenset(hpa.key for hpa in self.by_kind[HPA] if autoscaler_informer.target_of(hpa) == target)
 
     def waiting_reason(self, autoscaler: Autoscaler) -> str:
         """Why a PodAutoscaler that replaces a HorizontalPodAutoscaler is not synced yet; empty if it is synced."""
-        uids = {each.key: each.metadata.uid for each in self.by_kind[HPA]}
+        uids = {hpa.key: hpa.metadata.uid for hpa in self.by_kind[HPA]}
         if autoscaler.kind is HPA or not handover.waits(autoscaler.metadata, uids.get):
             return ""
         return handover.waiting_message(autoscaler.metadata.annotations or {})
 
 
-class _Wanted(NamedTuple):
+class _ListedKind(NamedTuple):
     """A kind to list; `is_needed`: without its autoscalers there is nothing to explain."""
 
     kind: AutoscalerKind
@@ -133,10 +132,11 @@ async def read(client: Client, namespace: str, wanted_kind: AutoscalerKind | Non
     """
     writes: dict[str, StatusWrite] = {}
 
-    def keep_latest(raw: msgspec.Raw) -> None:
-        latest = max(other_controllers.status_writes(raw), key=lambda status_write: status_write.at_ns, default=None)
+    def keep_latest(autoscaler_json: msgspec.Raw) -> None:
+        status_writes = other_controllers.status_writes(autoscaler_json)
+        latest = max(status_writes, key=lambda status_write: status_write.at_ns, default=None)
         if latest is not None:
-            writes[_OBJECT.decode(raw).metadata.uid] = latest
+            writes[_OBJECT.decode(autoscaler_json).metadata.uid] = latest
 
     by_kind: dict[AutoscalerKind, Sequence[Autoscaler]] = {}
     for kind in (HPA, POD_AUTOSCALER):
@@ -144,19 +144,19 @@ async def read(client: Client, namespace: str, wanted_kind: AutoscalerKind | Non
         try:
             by_kind[kind] = await all_pages.read(client, source)
         except StatusError as error:
-            by_kind[kind] = _after_failed_list(error, _Wanted(kind, kind is (wanted_kind or HPA)))
+            by_kind[kind] = _after_failed_list(error, _ListedKind(kind, kind is (wanted_kind or HPA)))
     return Autoscalers(by_kind, writes)
 
 
-def _after_failed_list(error: StatusError, wanted: _Wanted) -> Sequence[Autoscaler]:
+def _after_failed_list(error: StatusError, listed_kind: _ListedKind) -> Sequence[Autoscaler]:
     """No autoscalers of a kind that is not needed, and not served or forbidden; else raises the error or UsageError."""
     is_unserved = is_not_served(error)
-    if is_unserved and wanted == (POD_AUTOSCALER, True):
+    if is_unserved and listed_kind == (POD_AUTOSCALER, True):
         raise UsageError(
             f"the API server does not serve {POD_AUTOSCALER.resource}: podscaler crd | kubectl apply -f -"
         ) from None
-    if wanted.is_needed or isinstance(error, TransportError) or (error.code != 403 and not is_unserved):
+    if listed_kind.is_needed or isinstance(error, TransportError) or (error.code != 403 and not is_unserved):
         raise error
     if not is_unserved:
-        log.warning("%s are left out: %s", wanted.kind.plural, error)
+        log.warning("%s are left out: %s", listed_kind.kind.plural, error)
     return ()

@@ -125,14 +125,14 @@ class AssumedController:
 
     Attributes:
         leases: the namespace of the Leases, and the name of the election.
-        given: the flags of decisions on the command line (values as in recordings); they replace those that the
+        given_flags: the flags of decisions on the command line (values as in recordings); they replace those that the
             controller published.
     """
 
     settings: ControllerSettings
     history: HistorySource
     leases: tuple[str, str] = (lease.NAMESPACE, lease.NAME)
-    given: Mapping[str, Any] = field(default_factory=dict)
+    given_flags: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Summary(NamedTuple):
@@ -177,13 +177,15 @@ async def all_sentences(
                 effective = await finder.find(everywhere.writes.get(autoscaler.metadata.uid))
                 explainer = AutoscalerExplainer(cluster, neighbourhood, effective)
                 try:
-                    result = await explainer.answer(request, autoscaler)
+                    explained = await explainer.answer(request, autoscaler)
                 except (StatusError, UsageError) as error:
                     return Summary("/".join(autoscaler.key), f"{'/'.join(autoscaler.key)} cannot be explained: {error}")
-                return Summary(result.explanation.autoscaler, result.explanation.summary, effective.assumption)
+                return Summary(explained.explanation.autoscaler, explained.explanation.summary, effective.assumption)
 
-        neighbourhoods = [Neighbourhood(cluster, all_, are_all_explained=True) for all_ in everywhere.by_namespace()]
-        summaries = [summary(each, one) for each in neighbourhoods for one in each.autoscalers.all_of(request.kind)]
+        summaries = []
+        for autoscalers in everywhere.by_namespace():
+            neighbourhood = Neighbourhood(cluster, autoscalers, are_all_explained=True)
+            summaries += [summary(neighbourhood, autoscaler) for autoscaler in autoscalers.all_of(request.kind)]
         return sorted(await asyncio.gather(*summaries))
 
 
@@ -241,7 +243,7 @@ class SettingsFinder:
         Args:
             write: the last write of the autoscaler's status; None if that is not known.
         """
-        assumed, given_flags = self._controller.settings.decision, self._controller.given
+        assumed, given_flags = self._controller.settings.decision, self._controller.given_flags
         writer = write.manager if write else ""
         if not writer or writer.startswith(installation.MANAGER):
             namespace = self._controller.settings.settings_namespace
@@ -262,6 +264,7 @@ class SettingsFinder:
     async def _once(
         self, name: str, request: Callable[[], Coroutine[Any, Any, EffectiveSettings | None]]
     ) -> EffectiveSettings | None:
+        """The result of a request, which is sent once for each name."""
         if name not in self._reads:
             self._reads[name] = asyncio.ensure_future(request())
         return await self._reads[name]
@@ -343,6 +346,7 @@ class Neighbourhood:
         return [pod for pod in await self._pods[rules.version] if selector.matches(pod.facts.labels)]
 
     async def _read_pods(self, namespace: str, selector: str, rules: Emulation) -> list[CachedPod]:
+        """The pods of a namespace that match the selector text; empty for all."""
         query = [("labelSelector", selector)] if selector else []
         path = "/api/v1" + urls.path("namespaces", namespace, "pods")
         return await all_pages.read(self._client, replace(observed_objects.pods(rules), path=path, query=query))
@@ -353,8 +357,8 @@ class Neighbourhood:
             reference = autoscaler.wire.spec.scale_target_ref
             async with self._gate:
                 target = await self._scales.read(autoscaler.metadata.namespace, reference)
-            text = target.scale.status.selector
-            return selectors.parse(text) if text else None
+            selector_text = target.scale.status.selector
+            return selectors.parse(selector_text) if selector_text else None
         except (StatusError, SelectorError):
             return None
 
@@ -404,10 +408,12 @@ class AutoscalerExplainer:
         )
         if not request.question:
             return ExplainResult(explanation, manager=manager, settings=self._effective)
-        other = await self._with_metrics(request, autoscaler, facts)
-        again = explained.of_decision(decide_again.decide_again(request.question, other), source)
-        assignments_text = ",".join(str(each) for each in request.question)
-        return ExplainResult(explanation, comparison.of(explanation, again, assignments_text), manager, self._effective)
+        what_if_facts = await self._with_metrics(request, autoscaler, facts)
+        what_if_explanation = explained.of_decision(decide_again.decide_again(request.question, what_if_facts), source)
+        assignments_text = ",".join(str(assignment) for assignment in request.question)
+        return ExplainResult(
+            explanation, comparison.of(explanation, what_if_explanation, assignments_text), manager, self._effective
+        )
 
     async def _managing_controller(self, autoscaler: Autoscaler, now_ns: int) -> ManagingController:
         """The controller that manages the autoscaler; without a Lease if none may be read. Raises TransportError."""
@@ -427,6 +433,7 @@ class AutoscalerExplainer:
         )
 
     async def _leases(self, namespace: str, election: str) -> list[Lease]:
+        """The Leases of an election in a namespace."""
         query = [("labelSelector", f"{lease.ELECTION}={election}")]
         source = WatchSource(lease.path(namespace), lease.RESOURCE, lease.read, query)
         return await all_pages.read(self._client, source)
@@ -435,23 +442,26 @@ class AutoscalerExplainer:
         self, request: ExplainRequest, autoscaler: Autoscaler, facts: DecisionFacts
     ) -> DecisionFacts:
         """The facts, with the metrics that the spec of the what-if needs, where the present spec needs none."""
-        if any(answer is not None for answer in facts.observation.metrics):
+        if any(measurement is not None for measurement in facts.observation.metrics):
             return facts
         wire, flags = what_if.apply(request.question, facts.wire, facts.flags)
         spec = specs.parse(facts.namespace, facts.name, wire, flags.emulation)
-        other = replace(autoscaler, wire=msgspec.structs.replace(autoscaler.wire, spec=wire), spec=spec)
-        observation: Observation = (await self._observer.observe(other)).observation
+        changed_wire = msgspec.structs.replace(autoscaler.wire, spec=wire)
+        changed_autoscaler = replace(autoscaler, wire=changed_wire, spec=spec)
+        observation: Observation = (await self._observer.observe(changed_autoscaler)).observation
         return replace(facts, observation=msgspec.structs.replace(facts.observation, metrics=observation.metrics))
 
     async def _fill_caches(self, autoscaler: Autoscaler, managed: Sequence[Autoscaler]) -> None:
         """Read what the controller has in its caches: the pods of the target, the other autoscalers' selectors."""
-        for each in managed:
-            self._states.register(each.key)
-        selectors_read = await asyncio.gather(*[self._neighbourhood.selector(each) for each in managed])
+        for managed_autoscaler in managed:
+            self._states.register(managed_autoscaler.key)
+        selectors_read = await asyncio.gather(
+            *[self._neighbourhood.selector(managed_autoscaler) for managed_autoscaler in managed]
+        )
         own_selector = await self._neighbourhood.selector(autoscaler)
-        for each, selector in zip(managed, selectors_read, strict=True):
-            if selector is not None and each.key != autoscaler.key:
-                self._states.keep_selector(self._states.of(each.key), selector)
+        for managed_autoscaler, selector in zip(managed, selectors_read, strict=True):
+            if selector is not None and managed_autoscaler.key != autoscaler.key:
+                self._states.keep_selector(self._states.of(managed_autoscaler.key), selector)
         if own_selector is not None:
             pods = await self._neighbourhood.pods(autoscaler.metadata.namespace, own_selector, self._flags.emulation)
             self._pods.replace(pods, "")

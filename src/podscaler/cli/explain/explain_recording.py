@@ -46,7 +46,11 @@ def _numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, with their numbers; a document over several lines, as one line."""
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     for number, line in numbered:
-        yield number, line if line.strip() != b"{" else b"\n".join([line, *(rest for _, rest in numbered)])
+        if line.strip() == b"{":  # the first line of an indented document, to which all further lines belong
+            further_lines = [further_line for _, further_line in numbered]
+            yield number, b"\n".join([line, *further_lines])
+        else:
+            yield number, line
 
 
 def _read_all(numbered: Iterator[tuple[int, bytes]], search: "_Search") -> None:
@@ -65,25 +69,28 @@ def _read_all(numbered: Iterator[tuple[int, bytes]], search: "_Search") -> None:
 def _begin(line: bytes, search: "_Search") -> Callable[[bytes], None]:
     """Read the first line; returns the function that reads the following ones. Raises RecordingError."""
     try:
-        value = msgspec.json.decode(line)
+        first_object = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RecordingError(str(error)) from None
     except RecursionError:
         raise RecordingError("the line is nested too deeply") from None
-    if not isinstance(value, dict) or "recording" in value:
+    if not isinstance(first_object, dict) or "recording" in first_object:
         return _Syncs(Replay(recording.read_header(line)), search).read
-    read = _reader(value, search)
+    read = _reader(first_object, search)
     read(line)
     return read
 
 
-def _reader(value: dict[str, Any], search: "_Search") -> Callable[[bytes], None]:
-    """The function that reads lines like the first one, `value`. Raises RecordingError for any other object."""
-    if "trace" in value or "branch" in value:
+def _reader(first_object: dict[str, Any], search: "_Search") -> Callable[[bytes], None]:
+    """The function that reads lines like the first one, whose JSON object is `first_object`.
+
+    Raises RecordingError for any other object.
+    """
+    if "trace" in first_object or "branch" in first_object:
         return _Decisions(search).read
-    if isinstance(value.get("hpa"), str):
+    if isinstance(first_object.get("hpa"), str):
         raise RecordingError("the decision has no trace: `podscaler replay --trace` writes them with one")
-    if "hpa" in value or "deleted" in value:
+    if "hpa" in first_object or "deleted" in first_object:
         return _Syncs(Replay(recording.RecordingHeader(recording.VERSION)), search).read
     raise RecordingError("neither the header of a recording, nor a sync, nor a decision with a trace")
 
@@ -102,10 +109,10 @@ class _Search:
         self._first_at: dict[str, int] = {}
         self._answers: dict[str, Callable[[], ExplainResult]] = {}
 
-    def wants(self, key: str, at: int) -> bool:
+    def wants(self, key: str, at_ns: int) -> bool:
         """Whether a sync may be the requested one."""
-        self._first_at.setdefault(key, at)
-        return self.request.matches(key) and (self.request.at is None or at <= self.request.at)
+        self._first_at.setdefault(key, at_ns)
+        return self.request.matches(key) and (self.request.at is None or at_ns <= self.request.at)
 
     def keep(self, key: str, make: Callable[[], ExplainResult]) -> None:
         """Keep the function that makes the result of a sync, in place of earlier ones of the same autoscaler."""
@@ -122,10 +129,10 @@ class _Search:
 
     def _absence(self) -> str:
         """Why no sync was found: another autoscaler, a later begin, or an empty recording."""
-        meant = {key: at for key, at in self._first_at.items() if self.request.matches(key)}
-        if meant:
-            key = min(meant, key=lambda each: meant[each])
-            return f"{self._origin}: the first sync of {key} is at {instants.text(meant[key])}, after the time of --at"
+        matching = {key: first_ns for key, first_ns in self._first_at.items() if self.request.matches(key)}
+        if matching:
+            key, first_ns = min(matching.items(), key=lambda key_and_instant: key_and_instant[1])
+            return f"{self._origin}: the first sync of {key} is at {instants.text(first_ns)}, after the time of --at"
         if not self._first_at:
             return f"{self._origin} has no syncs"
         keys = wording.listed(explain_request.distinct_names(list(self._first_at)), shown=10)
@@ -173,7 +180,7 @@ def _explain_decision(
     explanation = explained.of_decision(decision)
     if again is None:
         return ExplainResult(explanation)
-    assignments_text = ",".join(str(each) for each in request.question)
+    assignments_text = ",".join(str(assignment) for assignment in request.question)
     return ExplainResult(
         explanation, comparison.of(explanation, explained.of_decision(again, TraceSource.WHAT_IF), assignments_text)
     )
@@ -203,8 +210,8 @@ class _Decisions:
     def read(self, line: bytes) -> None:
         """Read one line. Raises RecordingError."""
         try:
-            value = msgspec.json.decode(line)
-            decided = msgspec.convert(value if "trace" in value else {"trace": value}, _Decided)
+            line_object = msgspec.json.decode(line)
+            decided = msgspec.convert(line_object if "trace" in line_object else {"trace": line_object}, _Decided)
             read_trace = trace.read(decided.trace)
         except (ValueError, TypeError, RecursionError) as error:
             raise RecordingError(f"not a decision with a trace: {error}") from None

@@ -50,9 +50,9 @@ class ExplainRequest:
 
     def matches(self, key: str) -> bool:
         """Whether an autoscaler `namespace/name` or `namespace/podautoscaler/name` may be meant."""
-        namespace, _, rest = key.partition("/")
-        kind = autoscaler_kinds.of_key((namespace, rest))
-        _, name = autoscaler_kinds.object_key((namespace, rest))
+        namespace, _, prefixed_name = key.partition("/")
+        kind = autoscaler_kinds.of_key((namespace, prefixed_name))
+        _, name = autoscaler_kinds.object_key((namespace, prefixed_name))
         return self.name in (None, name) and self.namespace in (None, namespace) and self.kind in (None, kind)
 
     @property
@@ -101,21 +101,21 @@ class ExplainResult:
     settings: SettingsOrigin | None = None
 
 
-def parse_name(text: str | None, namespace: str | None) -> Name:
+def parse_name(name_text: str | None, namespace: str | None) -> Name:
     """Parses NAME, NAMESPACE/NAME, KIND/NAME or NAMESPACE/KIND/NAME; KIND is `hpa` or `podautoscaler`, for example.
 
     A namespace with the name of a kind must be given as `namespace`. Raises UsageError for anything else, and where
     the two contradict each other.
     """
-    if text is None:
+    if name_text is None:
         return Name(None, namespace)
-    *before, name = text.split("/")
-    kind = NAMES.get(before[-1]) if before else None
-    prefix = before[: len(before) - (kind is not None)]
+    *qualifiers, name = name_text.split("/")
+    kind = NAMES.get(qualifiers[-1]) if qualifiers else None
+    prefix = qualifiers[: len(qualifiers) - (kind is not None)]
     if not name or len(prefix) > 1 or "" in prefix:
-        raise UsageError(f'"{text}" is none of NAME, NAMESPACE/NAME, KIND/NAME and NAMESPACE/KIND/NAME')
+        raise UsageError(f'"{name_text}" is none of NAME, NAMESPACE/NAME, KIND/NAME and NAMESPACE/KIND/NAME')
     if prefix and namespace not in (None, prefix[0]):
-        raise UsageError(f"{text} is not in the namespace {namespace}")
+        raise UsageError(f"{name_text} is not in the namespace {namespace}")
     return Name(name, prefix[0] if prefix else namespace, kind)
 
 
@@ -132,20 +132,21 @@ def distinct_names(keys: Sequence[str]) -> list[str]:
 
 def _with_kind(key: Key) -> Key:
     """The key with the kind in the name; that of a PodAutoscaler has it in any case."""
-    return key if autoscaler_kinds.of_key(key) is not HPA else (key[0], f"{HPA.flag}/{key[1]}")
+    namespace, name = key
+    return key if autoscaler_kinds.of_key(key) is not HPA else (namespace, f"{HPA.flag}/{name}")
 
 
-def parse_time(text: str) -> int:
+def parse_time(time_text: str) -> int:
     """The last instant (ns) that `2026-01-31T12:00:00Z` means; without a zone it is UTC, without seconds the minute.
 
     Raises UsageError for anything else.
     """
     try:
-        if _MINUTE.fullmatch(text):
-            return instants.parse(f"{text}:00Z") + 60 * NANOSECONDS - 1
-        second = _SECOND.fullmatch(text)
+        if _MINUTE.fullmatch(time_text):
+            return instants.parse(f"{time_text}:00Z") + 60 * NANOSECONDS - 1
+        second = _SECOND.fullmatch(time_text)
         if second is None:
-            return instants.parse(text)
+            return instants.parse(time_text)
         return instants.parse(f"{second[1]}{second[2] or 'Z'}") + NANOSECONDS - 1
     except ValueError:
-        raise UsageError(f'--at "{text}" is not a time such as 2026-01-31T12:00:00Z') from None
+        raise UsageError(f'--at "{time_text}" is not a time such as 2026-01-31T12:00:00Z') from None

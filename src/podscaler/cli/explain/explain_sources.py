@@ -31,17 +31,17 @@ class ReportedSourceReader:
 
     async def read(self, source: MetricSource) -> ReadResult:
         """The source's present value, or the last one that the controller read, or an error."""
-        result = await self._open_sources.read(source)
-        if result.error is None or isinstance(result.error, InvalidValue):
-            return result
-        return self._reported(source) or result
+        read_result = await self._open_sources.read(source)
+        if read_result.error is None or isinstance(read_result.error, InvalidValue):
+            return read_result
+        return self._reported(source) or read_result
 
     def _reported(self, source: MetricSource) -> ReadResult | None:
         """The result in the status; None if it has none that is recent, or the last read failed."""
         status = source.status
+        conditions = status.get("conditions") or ()
         is_ready = any(
-            condition.get("type") == "Ready" and condition.get("status") == "True"
-            for condition in status.get("conditions") or ()
+            condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions
         )
         try:
             read_at_ns = int(datetime.fromisoformat(status["lastReadTime"]).timestamp()) * NANOSECONDS

@@ -47,13 +47,13 @@ class ManagingController:
     @property
     def data(self) -> dict[str, Any]:
         """The known attributes for JSON; instants in nanoseconds since the epoch."""
-        value: dict[str, Any] = {"waits": self.waits} if self.waits else {}
+        fields: dict[str, Any] = {"waits": self.waits} if self.waits else {}
         if self.differs:
-            value["differs"] = list(self.differs)
+            fields["differs"] = list(self.differs)
         if self.status is not None:
-            value["status"] = {"manager": self.status.manager, "at": self.status.at_ns}
+            fields["status"] = {"manager": self.status.manager, "at": self.status.at_ns}
         if self.lease is not None:
-            value["lease"] = {
+            fields["lease"] = {
                 "namespace": self.lease_namespace,
                 "name": self.lease.name,
                 "holder": self.lease.holder,
@@ -64,8 +64,8 @@ class ManagingController:
                 "shard": self.lease.shard,
                 "shards": self.lease.shards or None,
             }
-            value["lease"] |= {name: each for name, each in optional.items() if each is not None}
-        return value
+            fields["lease"] |= {name: fact for name, fact in optional.items() if fact is not None}
+        return fields
 
     def _lines(self) -> Iterator[Line]:
         """The lines of the section: why it waits, who writes the status, what differs, who holds the lease."""
@@ -75,8 +75,8 @@ class ManagingController:
             yield Line(
                 "status", f"written by {self.status.manager}, {wording.age(self.status.at_ns, self.observed_at_ns)}"
             )
-        for each in self.differs:
-            yield Line("differs", each)
+        for difference in self.differs:
+            yield Line("differs", difference)
         if self.lease is not None:
             yield Line("lease", f"{self.lease_namespace}/{self.lease.name}{_shard(self.lease)}: {self._held()}")
 

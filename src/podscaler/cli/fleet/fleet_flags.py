@@ -79,17 +79,17 @@ def flag(name: str) -> str:
 
 
 def changes(flags: FleetFlags) -> tuple[str, ...]:
-    """The texts of all candidates that change fields. Raises UsageError."""
-    changes_found = []
-    for text in flags.vary:
-        field, equals, values = text.partition("=")
-        parts = [each.strip() for each in values.split(",") if each.strip()]
-        if not field.strip() or not equals or not parts:
-            raise UsageError(f"--vary {text} is not FIELD=VALUE,VALUE... such as minReplicas=2,4")
-        changes_found += [f"{field.strip()}={each}" for each in parts]
+    """The `FIELD=VALUE,...` of each candidate that changes fields, in the order of the flags. Raises UsageError."""
+    candidate_changes = []
+    for variation in flags.vary:
+        field, equals, values_text = variation.partition("=")
+        field_values = [field_value.strip() for field_value in values_text.split(",") if field_value.strip()]
+        if not field.strip() or not equals or not field_values:
+            raise UsageError(f"--vary {variation} is not FIELD=VALUE,VALUE... such as minReplicas=2,4")
+        candidate_changes += [f"{field.strip()}={field_value}" for field_value in field_values]
     if flags.assignments:
-        changes_found.append(",".join(flags.assignments))
-    repeated = {each for each in changes_found if changes_found.count(each) > 1}
+        candidate_changes.append(",".join(flags.assignments))
+    repeated = {change for change in candidate_changes if candidate_changes.count(change) > 1}
     if repeated:
         raise UsageError(f"the candidate {min(repeated)} is stated twice")
-    return tuple(changes_found)
+    return tuple(candidate_changes)

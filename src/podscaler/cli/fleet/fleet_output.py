@@ -33,10 +33,11 @@ _COLUMNS: tuple[tuple[str, Callable[["CandidateSummary"], str]], ...] = (
 
 def progress_printer() -> "Callable[[FleetProgress], None]":
     """A bar on a terminal; elsewhere a line for each tenth, both on standard error."""
-    return _bar if sys.stderr.isatty() else _Lines()
+    return _draw_bar if sys.stderr.isatty() else _Lines()
 
 
-def _bar(progress: "FleetProgress") -> None:
+def _draw_bar(progress: "FleetProgress") -> None:
+    """Draw the progress bar on standard error, over the previous one."""
     filled = _BAR_WIDTH * progress.done // max(progress.partitions, 1)
     bar = "#" * filled + "." * (_BAR_WIDTH - filled)
     click.echo(f"\r[{bar}] {_progress_text(progress)}", err=True, nl=progress.done == progress.partitions)
@@ -49,6 +50,7 @@ class _Lines:
         self._shown = -1
 
     def __call__(self, progress: "FleetProgress") -> None:
+        """Print a line if another tenth is done."""
         tenth = _LINES * progress.done // max(progress.partitions, 1)
         if tenth > self._shown:
             self._shown = tenth
@@ -56,10 +58,10 @@ class _Lines:
 
 
 def _progress_text(progress: "FleetProgress") -> str:
-    kept = f" ({progress.kept} of an earlier run)" if progress.kept else ""
-    return (
-        f"{progress.done} of {progress.partitions} partitions{kept}, {progress.autoscalers:,} autoscalers in this run"
-    )
+    """The line of progress: `3 of 10 partitions, 1,200 autoscalers in this run`."""
+    kept_text = f" ({progress.kept} of an earlier run)" if progress.kept else ""
+    partitions = f"{progress.done} of {progress.partitions} partitions{kept_text}"
+    return f"{partitions}, {progress.autoscalers:,} autoscalers in this run"
 
 
 def text(totals: "FleetSummary", form: str, folder: str) -> str:
@@ -74,6 +76,7 @@ def text(totals: "FleetSummary", form: str, folder: str) -> str:
 
 
 def _data(fleet_summary: "FleetSummary", folder: str) -> dict[str, Any]:
+    """The summary for JSON; `folder` has the results of each autoscaler."""
     return {
         "candidates": fleet_summary.candidates,
         "failed": fleet_summary.failed,
@@ -83,12 +86,14 @@ def _data(fleet_summary: "FleetSummary", folder: str) -> dict[str, Any]:
 
 
 def _line(cells: list[str], widths: list[int]) -> str:
+    """A line of the table: the first cell aligned to the left, the others to the right."""
     name, *numbers = cells
-    aligned = [each.rjust(width) for each, width in zip(numbers, widths[1:], strict=True)]
+    aligned = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
     return "  ".join([name.ljust(widths[0]), *aligned]) + "\n"
 
 
 def _errors(fleet_summary: "FleetSummary") -> str:
+    """The lines about autoscalers that could not be evaluated; empty if there are none."""
     if not fleet_summary.failed:
         return ""
     lines = [f"{fleet_summary.failed:,} autoscalers could not be judged:\n"]

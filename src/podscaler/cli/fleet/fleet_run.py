@@ -41,7 +41,7 @@ def run(flags: FleetFlags) -> None:
 
 def _run_partitions(flags: FleetFlags) -> None:
     """Divide the recordings, run what was not run before, and print the summary."""
-    from podscaler.simulation.fleet import partition_runs, results, summary
+    from podscaler.simulation.fleet import partition_runs, result_files, summary
     from podscaler.simulation.fleet.cluster import ClusterRequest
     from podscaler.simulation.fleet.partition_runs import FleetRun
     from podscaler.simulation.fleet.trials import PRESENT, FleetTrials
@@ -54,18 +54,18 @@ def _run_partitions(flags: FleetFlags) -> None:
         slo_ms=flags.slo_ms,
         capacity_milli=flags.capacity_milli,
     )
-    parts = _partitions(flags)
-    fleet = FleetRun(partitions=parts, make_trial=trials, description=trials.description, folder=flags.out)
-    on = ClusterRequest(workers=flags.workers, memory=flags.memory, scheduler=flags.scheduler)
-    partition_runs.run(fleet, on, fleet_output.progress_printer())
-    fleet_summary = summary.summarize(flags.out, [each.name for each in parts], PRESENT)
-    click.echo(fleet_output.text(fleet_summary, flags.form, str(flags.out / results.FOLDER)), nl=False)
+    partitions = _partitions(flags)
+    fleet = FleetRun(partitions=partitions, make_trial=trials, description=trials.description, folder=flags.out)
+    cluster_request = ClusterRequest(workers=flags.workers, memory=flags.memory, scheduler=flags.scheduler)
+    partition_runs.run(fleet, cluster_request, fleet_output.progress_printer())
+    fleet_summary = summary.summarize(flags.out, [partition.name for partition in partitions], PRESENT)
+    click.echo(fleet_output.text(fleet_summary, flags.form, str(flags.out / result_files.FOLDER)), nl=False)
 
 
 def _partitions(flags: FleetFlags) -> "Sequence[Partition]":
     """The partitions of the recordings, or synthetic ones. Raises UsageError."""
     from podscaler.simulation.evaluation.recording_scenario import RecordedSelection
-    from podscaler.simulation.fleet import partitions, splitting, synthetic
+    from podscaler.simulation.fleet import recorded_partitions, splitting, synthetic
 
     if flags.synthetic:
         return synthetic.partitions(flags.synthetic, minutes=flags.synthetic_minutes)
@@ -75,7 +75,7 @@ def _partitions(flags: FleetFlags) -> "Sequence[Partition]":
     if not manifest.parts:
         raise UsageError(f"{flags.recordings[0]} has no sync")
     selection = RecordedSelection(from_ns=flags.from_ns, to_ns=flags.to_ns, cpu_limit_milli=flags.cpu_limit_milli)
-    return partitions.of_manifest(manifest, flags.out, selection)
+    return recorded_partitions.of_manifest(manifest, flags.out, selection)
 
 
 def _lines(path: Path) -> Iterable[bytes]:

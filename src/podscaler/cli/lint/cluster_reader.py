@@ -41,10 +41,14 @@ _OPTIONAL: Sequence[Kind] = (
 
 
 class _Resource(msgspec.Struct):
+    """A resource of a version: its plural name, `deployments` or `deployments/scale`."""
+
     name: str = ""
 
 
 class _Resources(msgspec.Struct):
+    """The response to `/apis/GROUP/VERSION`."""
+
     resources: list[_Resource] = []
 
 
@@ -126,19 +130,20 @@ class _ClusterReader:
         """Read the objects and metrics that rules need; what may not be read is noted."""
         await self._list("autoscaling", "v2", "horizontalpodautoscalers", AUTOSCALER)
         for kind in _ALWAYS_LISTED:
-            await self._try(kind)
+            await self._try_to_list(kind)
         for kind in _OPTIONAL:
             if await self._versions(kind[0]):
-                await self._try(kind)
+                await self._try_to_list(kind)
         for kind in _target_kinds([*self._snapshot.items, *files]):
-            await self._try(kind)
+            await self._try_to_list(kind)
         for group in (served_metrics.RESOURCE, served_metrics.CUSTOM, served_metrics.EXTERNAL):
             await self._read_metrics(group)
         return self._snapshot
 
-    async def _try(self, kind: Kind) -> None:
+    async def _try_to_list(self, kind: Kind) -> None:
         """List a kind; an API error becomes a note. Raises TransportError."""
-        key = (kind[0], kind[1].lower())
+        group, kind_name = kind
+        key = (group, kind_name.lower())
         if key in self._snapshot.listed:
             return
         try:
@@ -152,7 +157,7 @@ class _ClusterReader:
             if error.reason == NO_KIND_MATCH:
                 self._snapshot.unserved.add(key)
             else:
-                self._snapshot.notes.append(f"{kind[1]} objects are not known: {error}")
+                self._snapshot.notes.append(f"{kind_name} objects are not known: {error}")
 
     async def _list(self, group: str, version: str, plural: str, kind: str) -> None:
         """List the objects of a kind into the snapshot. Raises StatusError."""
@@ -162,9 +167,9 @@ class _ClusterReader:
         items: list[Item] = []
         for scope in scopes:
             path = prefix + scope + urls.path(plural)
-            async for text in all_pages.raw(self._client, path, subject=plural):
-                obj = _decoded(text, _OBJECT, plural)
-                items += reading.items({**obj, "apiVersion": api_version, "kind": kind}, DocumentOrigin())
+            async for object_json in all_pages.raw(self._client, path, subject=plural):
+                listed_object = _decoded(object_json, _OBJECT, plural)
+                items += reading.items({**listed_object, "apiVersion": api_version, "kind": kind}, DocumentOrigin())
         self._snapshot.items += items
         self._snapshot.listed.add((group, kind.lower()))
 
@@ -194,6 +199,7 @@ class _ClusterReader:
 
 
 def _decoded(body: bytes | msgspec.Raw, decoder: "msgspec.json.Decoder[_D]", subject: str) -> "_D":
+    """The content of a response by the decoder; `subject` is for the message. Raises StatusError."""
     try:
         return decoder.decode(body)
     except msgspec.DecodeError as error:

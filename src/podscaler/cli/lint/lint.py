@@ -60,7 +60,10 @@ def command(ctx: click.Context, /, *, files: Sequence[str], output: str, **optio
 
 
 def _is_live(files: Sequence[str], options: dict[str, Any]) -> bool:
-    """Whether a cluster is read: with --live, --kubeconfig, --context or -A. Raises UsageError."""
+    """Whether a cluster is read: with --live, --kubeconfig, --context or -A, which `options` has by click's names.
+
+    Raises UsageError.
+    """
     is_live = bool(options["live"] or options["kubeconfig"] or options["context"] or options["all_namespaces"])
     if not is_live and not files:
         raise UsageError("nothing to check: give files or folders, '-' for standard input, or --live for a cluster")
@@ -90,6 +93,7 @@ def _with_cluster(files: Sequence[str], options: dict[str, Any]) -> tuple[list[I
 
 
 def _report_text(report: Report, output: str) -> str:
+    """The report in a form of `--output`."""
     if output == "text":
         return lint_output.text(report)
     if output == "sarif":

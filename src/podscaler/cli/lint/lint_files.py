@@ -63,12 +63,13 @@ def _files(name: str) -> Iterator[_File]:
         yield _File(name, _content(path), True)
         return
     for file in sorted(path.rglob("*")):
-        is_hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
+        is_hidden = any(folder_or_name.startswith(".") for folder_or_name in file.relative_to(path).parts)
         if file.suffix in _SUFFIXES and not is_hidden and file.is_file():
             yield _File(str(file), _content(file), False)
 
 
 def _content(path: Path) -> bytes:
+    """The bytes of a file. Raises UsageError if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -77,19 +78,19 @@ def _content(path: Path) -> bytes:
 
 def _items(file: _File, namespace: str) -> Iterator[Item]:
     """The objects of a file, each with its place; a document that cannot be read is an item with its error."""
-    kind, number, line = manifests.format_of(file.content), 1, 1
-    for text in manifests.split_parts(file.content):
-        origin = DocumentOrigin(file.name, line, text)
-        line += text.count(b"\n")
+    input_format, number, line = manifests.format_of(file.content), 1, 1
+    for document_bytes in manifests.split_parts(file.content):
+        origin = DocumentOrigin(file.name, line, document_bytes)
+        line += document_bytes.count(b"\n")
         try:
-            document = manifests.parse_part(number, text, kind)
+            document = manifests.parse_part(number, document_bytes, input_format)
         except UsageError as error:
             yield _broken(origin, str(error))
             number += 1
             continue
         number += document.number > 0
         if document.number and (file.is_named or _is_object(document.value)):
-            yield from _of_document(document, origin, namespace)
+            yield from _document_items(document, origin, namespace)
 
 
 def _broken(origin: DocumentOrigin, error: str) -> Item:
@@ -103,12 +104,13 @@ def _broken(origin: DocumentOrigin, error: str) -> Item:
     return Item("", "", "", "", {}, {}, replace(origin, line=origin.line + offset, text=b""), (APIFinding("", error),))
 
 
-def _is_object(value: Any) -> bool:
+def _is_object(document_value: Any) -> bool:
     """Whether a document is a Kubernetes object: folders contain other files, too."""
-    return isinstance(value, dict) and "apiVersion" in value and "kind" in value
+    return isinstance(document_value, dict) and "apiVersion" in document_value and "kind" in document_value
 
 
-def _of_document(document: manifests.ManifestDocument, origin: DocumentOrigin, namespace: str) -> Iterator[Item]:
+def _document_items(document: manifests.ManifestDocument, origin: DocumentOrigin, namespace: str) -> Iterator[Item]:
+    """The objects of a document; the first one gets the finding that the document has a key twice."""
     for index, item in enumerate(reading.items(document.value, origin, namespace)):
         if index == 0 and document.repeated:
             yield replace(item, faults=(APIFinding("", document.repeated), *item.faults))

@@ -49,6 +49,7 @@ def _indented(message: str) -> str:
 
 
 def _summary(report: Report) -> str:
+    """The last line of the text: how many findings of each severity in how many objects."""
     checked = f"{_counted(report.objects, 'object')}, {_counted(report.autoscalers, 'autoscaler')}"
     counts = _counts(report)
     if not report.findings:
@@ -68,7 +69,7 @@ def _counts(report: Report) -> Counter[Severity]:
 def data(report: Report, form: str) -> str:
     """The report as one JSON or YAML object."""
     counts = _counts(report)
-    value = {
+    fields = {
         "findings": [_entry(finding) for finding in report.findings],
         "summary": {
             "objects": report.objects,
@@ -77,13 +78,13 @@ def data(report: Report, form: str) -> str:
         },
     }
     if form == "yaml":
-        return yaml_output.write(value, sort_keys=False).decode()
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        return yaml_output.write(fields, sort_keys=False).decode()
+    return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
 
 def _entry(finding: Finding) -> dict[str, Any]:
-    """One finding as data, without empty fields."""
-    entry: dict[str, Any] = {
+    """One finding as JSON-ready data, without empty fields."""
+    fields: dict[str, Any] = {
         "rule": finding.rule.id,
         "name": finding.rule.name,
         "severity": str(finding.rule.severity),
@@ -98,4 +99,4 @@ def _entry(finding: Finding) -> dict[str, Any]:
         "fix": finding.fix,
         "docs": finding.rule.docs,
     }
-    return {key: value for key, value in entry.items() if value}
+    return {name: field for name, field in fields.items() if field}

@@ -32,12 +32,12 @@ def log(findings: Sequence[Finding]) -> str:
         "results": [_result(finding) for finding in findings],
         "columnKind": "unicodeCodePoints",
     }
-    value = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    sarif_log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(sarif_log, indent=2, ensure_ascii=False) + "\n"
 
 
 def _descriptor(rule: Rule) -> dict[str, Any]:
-    """A rule as SARIF describes it."""
+    """A rule as a reportingDescriptor of SARIF."""
     return {
         "id": rule.id,
         "name": rule.name,
@@ -48,7 +48,7 @@ def _descriptor(rule: Rule) -> dict[str, Any]:
 
 
 def _result(finding: Finding) -> dict[str, Any]:
-    """A finding as SARIF describes it."""
+    """A finding as a result of SARIF."""
     return {
         "ruleId": finding.rule.id,
         "ruleIndex": rulebook.RULES.index(finding.rule),
@@ -59,7 +59,7 @@ def _result(finding: Finding) -> dict[str, Any]:
 
 
 def _location(finding: Finding) -> dict[str, Any]:
-    """Where a finding is: the file and line, the object and field."""
+    """The location of a finding in SARIF: the file and line, the object and field."""
     location: dict[str, Any] = {}
     if finding.file:
         location["physicalLocation"] = {

@@ -27,7 +27,7 @@ from podscaler.kube.transport.config import Config
 
 TEXT = Flag("text", str)
 FILE: click.ParamType[Any] = click.Path(path_type=Path)
-BATCHING: click.ParamType[Any] = click.Choice([each.value for each in Batching])
+BATCHING: click.ParamType[Any] = click.Choice([batching.value for batching in Batching])
 _TLS = ("tls-cert-file", "tls-private-key-file")
 
 options = flag_group(
@@ -102,80 +102,86 @@ class AdapterOptions:
     metric_source_folder: Path | None = None
 
 
-def parse(values: Mapping[str, Any], clock: Clock | None = None) -> AdapterOptions:
-    """The options for values by click's names; reads kubeconfigs. Raises UsageError."""
-    if values["config"] is None and not values["resource"] and not values["metric_sources"]:
+def parse(flag_values: Mapping[str, Any], clock: Clock | None = None) -> AdapterOptions:
+    """The options that `flag_values` mean: the values of `options` by click's names.
+
+    Reads kubeconfigs. Raises UsageError.
+    """
+    if flag_values["config"] is None and not flag_values["resource"] and not flag_values["metric_sources"]:
         raise UsageError("--config is needed, the file with the rules, or --resource, or --metric-sources")
-    certificate, key = values["tls_cert_file"], values["tls_private_key_file"]
+    certificate, key = flag_values["tls_cert_file"], flag_values["tls_private_key_file"]
     if (certificate is None) != (key is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file go together")
-    if not 0 <= values["secure_port"] <= 65535:
-        raise UsageError(f"--secure-port must be between 0 and 65535, but got {values['secure_port']}")
+    if not 0 <= flag_values["secure_port"] <= 65535:
+        raise UsageError(f"--secure-port must be between 0 and 65535, but got {flag_values['secure_port']}")
     clock = clock or SystemClock()
-    lister = _cluster("lister_kubeconfig", values, clock)
+    lister = _cluster("lister_kubeconfig", flag_values, clock)
     return AdapterOptions(
-        config=values["config"],
-        settings=_settings(values),
-        prometheus=_prometheus(values, clock),
-        timeout_s=_positive_s("prometheus-timeout", values),
-        uses_post=values["prometheus_verb"] == "POST",
-        host=values["bind_address"],
-        port=values["secure_port"],
+        config=flag_values["config"],
+        settings=_settings(flag_values),
+        prometheus=_prometheus(flag_values, clock),
+        timeout_s=_positive_s("prometheus-timeout", flag_values),
+        uses_post=flag_values["prometheus_verb"] == "POST",
+        host=flag_values["bind_address"],
+        port=flag_values["secure_port"],
         files=None if certificate is None else (certificate, key),
         lister=lister,
-        authentication=_cluster("authentication_kubeconfig", values, clock),
-        authorization=_cluster("authorization_kubeconfig", values, clock),
-        kubelets=parse_kubelets(values, lister),
-        serves_metric_sources=bool(values["metric_sources"]),
-        metric_source_folder=values["metric_source_folder"],
+        authentication=_cluster("authentication_kubeconfig", flag_values, clock),
+        authorization=_cluster("authorization_kubeconfig", flag_values, clock),
+        kubelets=parse_kubelets(flag_values, lister),
+        serves_metric_sources=bool(flag_values["metric_sources"]),
+        metric_source_folder=flag_values["metric_source_folder"],
     )
 
 
-def _settings(values: Mapping[str, Any]) -> AdapterSettings:
-    """The settings of the adapter. Raises UsageError for flags that exclude each other."""
-    interval_s = _positive_s("metrics-relist-interval", values)
-    max_age_s = values["metrics_max_age"] / NANOSECONDS or interval_s
+def _settings(flag_values: Mapping[str, Any]) -> AdapterSettings:
+    """The settings of the adapter, from values by click's names.
+
+    Raises UsageError for flags that exclude each other.
+    """
+    interval_s = _positive_s("metrics-relist-interval", flag_values)
+    max_age_s = flag_values["metrics_max_age"] / NANOSECONDS or interval_s
     if max_age_s < interval_s:
         raise UsageError("--metrics-max-age must not be less than --metrics-relist-interval")
-    if values["query_tick"] < 0:
+    if flag_values["query_tick"] < 0:
         raise UsageError("--query-tick must not be negative")
     return AdapterSettings(
-        interval_s, max_age_s, values["query_tick"] / NANOSECONDS, Batching(values["query_batching"])
+        interval_s, max_age_s, flag_values["query_tick"] / NANOSECONDS, Batching(flag_values["query_batching"])
     )
 
 
-def _positive_s(name: str, values: Mapping[str, Any]) -> float:
+def _positive_s(name: str, flag_values: Mapping[str, Any]) -> float:
     """The value of a duration flag in seconds. Raises UsageError if it is not positive."""
-    value_s: float = values[name.replace("-", "_")] / NANOSECONDS
+    value_s: float = flag_values[name.replace("-", "_")] / NANOSECONDS
     if value_s <= 0:
         raise UsageError(f"--{name} must be greater than 0")
     return value_s
 
 
-def _prometheus(values: Mapping[str, Any], clock: Clock) -> PrometheusSettings:
+def _prometheus(flag_values: Mapping[str, Any], clock: Clock) -> PrometheusSettings:
     """How Prometheus is reached. Raises UsageError."""
-    if values["prometheus_auth_incluster"] and values["prometheus_auth_config"]:
+    if flag_values["prometheus_auth_incluster"] and flag_values["prometheus_auth_config"]:
         raise UsageError("--prometheus-auth-incluster and --prometheus-auth-config exclude each other")
     cluster = None
-    if values["prometheus_auth_incluster"]:
+    if flag_values["prometheus_auth_incluster"]:
         cluster = locate.in_cluster(locate.SERVICE_ACCOUNT, clock)
-    elif values["prometheus_auth_config"]:
-        cluster = locate.find_config(str(values["prometheus_auth_config"]), None, clock)
-    pairs = [text.partition("=") for text in values["prometheus_header"]]
+    elif flag_values["prometheus_auth_config"]:
+        cluster = locate.find_config(str(flag_values["prometheus_auth_config"]), None, clock)
+    pairs = [header.partition("=") for header in flag_values["prometheus_header"]]
     return PrometheusSettings(
-        url=values["prometheus_url"],
-        ca_file=values["prometheus_ca_file"],
-        certificate_file=values["prometheus_client_tls_cert_file"],
-        key_file=values["prometheus_client_tls_key_file"],
-        token_file=values["prometheus_token_file"],
-        headers=tuple((name, value) for name, _, value in pairs),
+        url=flag_values["prometheus_url"],
+        ca_file=flag_values["prometheus_ca_file"],
+        certificate_file=flag_values["prometheus_client_tls_cert_file"],
+        key_file=flag_values["prometheus_client_tls_key_file"],
+        token_file=flag_values["prometheus_token_file"],
+        headers=tuple((name, header_value) for name, _, header_value in pairs),
         cluster=cluster,
     )
 
 
-def _cluster(name: str, values: Mapping[str, Any], clock: Clock) -> Config:
+def _cluster(name: str, flag_values: Mapping[str, Any], clock: Clock) -> Config:
     """The connection of the kubeconfig flag `name`, else of --kubeconfig and --context. Raises UsageError."""
-    kubeconfig = values[name] or values["kubeconfig"]
+    kubeconfig = flag_values[name] or flag_values["kubeconfig"]
     return locate.find_config(
-        str(kubeconfig) if kubeconfig else None, None if values[name] else values["context"], clock
+        str(kubeconfig) if kubeconfig else None, None if flag_values[name] else flag_values["context"], clock
     )

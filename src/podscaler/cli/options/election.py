@@ -37,11 +37,11 @@ SHARDS_MAX = 256
 LOCK = "leases"
 
 
-def parse_lock(text: str) -> str:
+def parse_lock(lock_kind: str) -> str:
     """The kind of lock objects, which must be `leases`. Raises ValueError."""
-    if text != LOCK:
+    if lock_kind != LOCK:
         raise ValueError(f'must be "{LOCK}"')
-    return text
+    return lock_kind
 
 
 election_options = flag_group(

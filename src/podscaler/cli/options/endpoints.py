@@ -80,25 +80,25 @@ def parse_serving(options: Mapping[str, Any]) -> Serving | None:
         raise UsageError(
             "--metrics-authentication=delegated needs --tls-cert-file: tokens are not to be sent over plain HTTP"
         )
-    text = options["metrics_bind_address"]
-    if not text:
+    bind_address = options["metrics_bind_address"]
+    if not bind_address:
         if certificate is not None:
             raise UsageError("--tls-cert-file needs --metrics-bind-address: nothing is served without it")
         return None
-    host, port = parse_address(text)
+    host, port = parse_address(bind_address)
     return Serving(host, port, None if certificate is None else (certificate, key), is_delegated)
 
 
-def parse_address_option(text: str) -> Serving | None:
+def parse_address_option(bind_address: str) -> Serving | None:
     """The value of `address_option`, over plain HTTP; None if nothing is served. Raises UsageError."""
-    return Serving(*parse_address(text)) if text else None
+    return Serving(*parse_address(bind_address)) if bind_address else None
 
 
-def parse_address(text: str) -> tuple[str, int]:
+def parse_address(bind_address: str) -> tuple[str, int]:
     """Host and port of `HOST:PORT`. Raises UsageError."""
-    host, colon, port = text.rpartition(":")
+    host, colon, port = bind_address.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise UsageError(f'--metrics-bind-address "{text}" is not HOST:PORT')
+        raise UsageError(f'--metrics-bind-address "{bind_address}" is not HOST:PORT')
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - an empty host means all addresses, as for kube-controller-manager
 
 
@@ -114,8 +114,8 @@ async def serve(serving: Serving | None, endpoints: Endpoints, clock: Clock) -> 
     log.info("serving /metrics, /healthz and /readyz on %s", bound)
     following = None
     if certificate is not None:
-        part = supervision.keep_running("the serving certificate", lambda: certificate.follow(clock), clock)
-        following = asyncio.get_running_loop().create_task(part)
+        run_certificate = supervision.keep_running("the serving certificate", lambda: certificate.follow(clock), clock)
+        following = asyncio.get_running_loop().create_task(run_certificate)
     try:
         yield
     finally:

@@ -66,26 +66,26 @@ def flag_group(*options: Option | Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
-def parse_int32(text: str) -> int:
+def parse_int32(integer_text: str) -> int:
     """The integer of `12`, `0x1f`, `0b11` or `017` (octal), as Go reads it. Raises ValueError as `strconv.ParseInt`."""
-    if not _INTEGER.fullmatch(text):
-        raise ValueError(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    digits = text.lstrip("+-")
-    octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
-    number = int(digits, 8 if octal else 0) * (-1 if text[0] == "-" else 1)
+    if not _INTEGER.fullmatch(integer_text):
+        raise ValueError(f'strconv.ParseInt: parsing "{integer_text}": invalid syntax')
+    digits = integer_text.lstrip("+-")
+    is_octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
+    number = int(digits, 8 if is_octal else 0) * (-1 if integer_text[0] == "-" else 1)
     if not -(2**31) <= number < 2**31:
-        raise ValueError(f'strconv.ParseInt: parsing "{text}": value out of range')
+        raise ValueError(f'strconv.ParseInt: parsing "{integer_text}": value out of range')
     return number
 
 
-def parse_float64(text: str) -> float:
+def parse_float64(number_text: str) -> float:
     """The number. Raises ValueError, worded as Go's `strconv.ParseFloat`."""
     try:
-        if "_" in text or text != text.strip():
-            raise ValueError(text)
-        return float(text)
+        if "_" in number_text or number_text != number_text.strip():
+            raise ValueError(number_text)
+        return float(number_text)
     except ValueError as error:
-        raise ValueError(f'strconv.ParseFloat: parsing "{text}": invalid syntax') from error
+        raise ValueError(f'strconv.ParseFloat: parsing "{number_text}": invalid syntax') from error
 
 
 class Flag(click.ParamType[Any]):
@@ -110,11 +110,11 @@ class Flag(click.ParamType[Any]):
             raise UsageError(f'invalid argument "{value}" for "{flag}" flag: {error}') from error
 
 
-def parse_namespace(text: str) -> str:
+def parse_namespace(namespace: str) -> str:
     """The name of a namespace. Raises ValueError."""
-    if faults := names.dns_label_errors(text):
+    if faults := names.dns_label_errors(namespace):
         raise ValueError(faults[0])
-    return text
+    return namespace
 
 
 DURATION = Flag("duration", duration.parse)

@@ -40,32 +40,32 @@ KUBELET_OPTIONS = (
 """The flags of `--resource`, in the order of the help."""
 
 
-def parse_kubelets(values: Mapping[str, Any], cluster: Config) -> ScrapeSettings | None:
-    """How kubelets are scraped, by values by click's names; None without `--resource`. Raises UsageError.
+def parse_kubelets(flag_values: Mapping[str, Any], cluster: Config) -> ScrapeSettings | None:
+    """How kubelets are scraped, from the flags' values by click's names; None without `--resource`. Raises UsageError.
 
     Args:
         cluster: the settings of the API server, whose credentials kubelets get. Reads the file of authorities.
     """
-    if not values["resource"]:
+    if not flag_values["resource"]:
         return None
-    resolution_s, timeout_s = (values[name.replace("-", "_")] / NANOSECONDS for name in (RESOLUTION, TIMEOUT))
+    resolution_s, timeout_s = (flag_values[name.replace("-", "_")] / NANOSECONDS for name in (RESOLUTION, TIMEOUT))
     if resolution_s < 1:
         raise UsageError(f"--{RESOLUTION} must be at least 1s")
     if not 0 < timeout_s <= resolution_s:
         raise UsageError(f"--{TIMEOUT} must be greater than 0 and at most --{RESOLUTION}")
-    if not 0 < values["kubelet_port"] < 65536:
-        raise UsageError(f"--kubelet-port must be between 1 and 65535, but got {values['kubelet_port']}")
+    if not 0 < flag_values["kubelet_port"] < 65536:
+        raise UsageError(f"--kubelet-port must be between 1 and 65535, but got {flag_values['kubelet_port']}")
     addressing = KubeletAddressing(
-        values["kubelet_preferred_address_types"],
-        values["kubelet_port"],
-        uses_status_port=bool(values["kubelet_use_node_status_port"]),
+        flag_values["kubelet_preferred_address_types"],
+        flag_values["kubelet_port"],
+        uses_status_port=bool(flag_values["kubelet_use_node_status_port"]),
     )
-    return ScrapeSettings(_kubelet_config(values, cluster), addressing, resolution_s, timeout_s)
+    return ScrapeSettings(_kubelet_config(flag_values, cluster), addressing, resolution_s, timeout_s)
 
 
-def _kubelet_config(values: Mapping[str, Any], cluster: Config) -> Config:
+def _kubelet_config(flag_values: Mapping[str, Any], cluster: Config) -> Config:
     """How kubelets are reached: as the cluster, but with an authority of their own. Raises UsageError."""
-    path, is_insecure = values["kubelet_certificate_authority"], bool(values["kubelet_insecure_tls"])
+    path, is_insecure = flag_values["kubelet_certificate_authority"], bool(flag_values["kubelet_insecure_tls"])
     if path is None:
         return replace(cluster, verify=cluster.verify and not is_insecure, origin="kubelets")
     if is_insecure:

@@ -13,11 +13,11 @@ NAME_FLAG = "leader-elect-resource-name"
 NAMESPACE_FLAG = "leader-elect-resource-namespace"
 
 
-def parse_name(text: str) -> str:
+def parse_name(lease_name: str) -> str:
     """The name of a Lease. Raises ValueError."""
-    if faults := names.dns_subdomain_errors(text):
+    if faults := names.dns_subdomain_errors(lease_name):
         raise ValueError(faults[0])
-    return text
+    return lease_name
 
 
 lease_options = flag_group(

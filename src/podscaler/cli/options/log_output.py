@@ -72,12 +72,13 @@ class JSONFormatter(logging.Formatter):
             "logger": record.name,
             "msg": record.getMessage(),
         }
-        extra = {name: value for name, value in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
+        extra = {name: field for name, field in vars(record).items() if name not in _STANDARD_ATTRIBUTES}
         fields = {**self._fields(), **extra}
-        line = standard | {name: value for name, value in fields.items() if name not in standard}
-        if record.exc_info and record.exc_info[1] is not None:
-            line.setdefault("error", str(record.exc_info[1]))
-            line.setdefault("stack", "".join(traceback.format_exception(record.exc_info[1])))
+        line = standard | {name: field for name, field in fields.items() if name not in standard}
+        _, exception, _ = record.exc_info or (None, None, None)
+        if exception is not None:
+            line.setdefault("error", str(exception))
+            line.setdefault("stack", "".join(traceback.format_exception(exception)))
         return json.dumps(line, ensure_ascii=False, default=str)
 
 

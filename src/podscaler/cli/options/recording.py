@@ -25,9 +25,9 @@ from podscaler.controller.recording.recording import Recording
 MIN_SIZE_BYTES = 4096
 
 
-def parse_size(text: str) -> int:
+def parse_size(size_text: str) -> int:
     """The number of bytes of a text such as `64Mi`. Raises ValueError."""
-    size_bytes = quantity.parse(text).value()
+    size_bytes = quantity.parse(size_text).value()
     if size_bytes < MIN_SIZE_BYTES:
         raise ValueError(f"must be at least {MIN_SIZE_BYTES // 1024}Ki")
     return size_bytes
@@ -56,7 +56,7 @@ record_options = flag_group(
 
 
 def record_file(options: Mapping[str, Any], settings: ControllerSettings) -> RecordFile | None:
-    """The file for the values of `record_options`, not opened yet; None if nothing is recorded."""
+    """The file for the values of `record_options` (by click's names), not opened yet; None if nothing is recorded."""
     path: Path | None = options["record"]
     if path is None:
         return None

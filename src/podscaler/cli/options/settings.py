@@ -34,44 +34,44 @@ MEMORY = "memory"
 CONCURRENT = "concurrent-horizontal-pod-autoscaler-syncs"
 
 
-def parse_history(text: str) -> str:
+def parse_history(history_place: str) -> str:
     """Where histories are stored: `cluster` or `memory`. Raises ValueError."""
-    if text not in (CLUSTER, MEMORY):
+    if history_place not in (CLUSTER, MEMORY):
         raise ValueError(f'must be "{CLUSTER}" or "{MEMORY}"')
-    return text
+    return history_place
 
 
-def parse_service(text: str) -> str:
+def parse_service(service_name: str) -> str:
     """The name of a Service. Raises ValueError."""
-    if faults := names.dns_label_errors(text):
+    if faults := names.dns_label_errors(service_name):
         raise ValueError(faults[0])
-    return text
+    return service_name
 
 
-def parse_scheme(text: str) -> str:
+def parse_scheme(scheme: str) -> str:
     """`http` or `https`. Raises ValueError."""
-    if text not in ("http", "https"):
+    if scheme not in ("http", "https"):
         raise ValueError('must be "http" or "https"')
-    return text
+    return scheme
 
 
-def parse_port_name(text: str) -> str:
+def parse_port_name(port_name: str) -> str:
     """The name or the number of a port. Raises ValueError."""
-    if not names.dns_label_errors(text) or text.isdigit():
-        return text
+    if not names.dns_label_errors(port_name) or port_name.isdigit():
+        return port_name
     raise ValueError("must be the name or the number of a port")
 
 
-def parse_url(text: str) -> str:
+def parse_url(url_text: str) -> str:
     """An HTTP URL without credentials, query and fragment, and without a slash at its end. Raises ValueError."""
-    parts = urlsplit(text)
+    parts = urlsplit(url_text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must begin with http:// or https:// and a host")
     if parts.username is not None or parts.query or parts.fragment:
         raise ValueError("must have no user, query and fragment")
-    if fault := urls.address_fault(text):
+    if fault := urls.address_fault(url_text):
         raise ValueError(fault)
-    return text.rstrip("/")
+    return url_text.rstrip("/")
 
 
 TEXT = Flag("text", str)
@@ -176,11 +176,9 @@ OPTIONS = (
 
 
 SOURCE_OPTIONS = ("metric-sources", "metric-source-folder")
+_RUNNING_OPTIONS = (CONCURRENT, SYNC_PERIOD, "history", "status-period", "react-to-changes", *SOURCE_OPTIONS)
 DECISION_OPTIONS = tuple(
-    each
-    for each in OPTIONS
-    if each not in HEAPSTER_OPTIONS
-    and each.name not in (CONCURRENT, SYNC_PERIOD, "history", "status-period", "react-to-changes", *SOURCE_OPTIONS)
+    option for option in OPTIONS if option not in HEAPSTER_OPTIONS and option.name not in _RUNNING_OPTIONS
 )
 """The flags that change what is decided, not when, or where it is stored; `podscaler explain` shows them."""
 
@@ -189,7 +187,7 @@ controller_options = flag_group(*OPTIONS)
 """Puts the controller's flags on a command; give what they set to `parse_settings`."""
 
 decision_options = flag_group(
-    *(each if each in DECISION_OPTIONS else each._replace(is_hidden=True) for each in OPTIONS)
+    *(option if option in DECISION_OPTIONS else option._replace(is_hidden=True) for option in OPTIONS)
 )
 """As `controller_options`, but the help shows only the flags that change decisions."""
 
@@ -199,45 +197,45 @@ def parse_settings(options: Mapping[str, Any]) -> ControllerSettings:
 
     Raises UsageError for values that no controller can work with.
     """
-    value = {each.name: options[each.name.replace("-", "_")] for each in OPTIONS}
-    if value[CONCURRENT] < 1:
-        raise UsageError(f"{CONCURRENT} must be greater than 0, but got {value[CONCURRENT]}")
-    period_ns = value[SYNC_PERIOD]
+    flag_values = {option.name: options[option.name.replace("-", "_")] for option in OPTIONS}
+    if flag_values[CONCURRENT] < 1:
+        raise UsageError(f"{CONCURRENT} must be greater than 0, but got {flag_values[CONCURRENT]}")
+    period_ns = flag_values[SYNC_PERIOD]
     if period_ns is None:
-        period_ns = SYNC_PERIODS_NS[value["algorithm"]]
+        period_ns = SYNC_PERIODS_NS[flag_values["algorithm"]]
     if period_ns <= 0:
         raise UsageError(f"{SYNC_PERIOD} must be greater than 0, but got {duration.text(period_ns)}")
-    if value["status-period"] < 0:
-        raise UsageError(f"status-period must not be negative, but got {duration.text(value['status-period'])}")
+    if flag_values["status-period"] < 0:
+        raise UsageError(f"status-period must not be negative, but got {duration.text(flag_values['status-period'])}")
     return ControllerSettings(
-        concurrent_syncs=value[CONCURRENT],
+        concurrent_syncs=flag_values[CONCURRENT],
         sync_period_ns=period_ns,
-        downscale_stabilization_ns=value[f"{PREFIX}downscale-stabilization"],
-        tolerance=value[f"{PREFIX}tolerance"],
-        cpu_initialization_period_ns=value[f"{PREFIX}cpu-initialization-period"],
-        initial_readiness_delay_ns=value[f"{PREFIX}initial-readiness-delay"],
-        gates=feature_gates.parse(",".join(value["feature-gates"])),
-        emulate=value["emulate"],
-        algorithm=value["algorithm"],
-        upscale_delay_ns=value[f"{PREFIX}upscale-delay"],
-        downscale_delay_ns=value[f"{PREFIX}downscale-delay"],
-        history_namespace=value["history-namespace"] if value["history"] == CLUSTER else None,
-        settings_namespace=value["history-namespace"],
-        status_period_ns=value["status-period"],
-        reacts=bool(value["react-to-changes"]),
-        kinds=value["autoscaler-kinds"],
-        metric_sources=value["metric-sources"],
-        metric_source_folder=value["metric-source-folder"],
-        heapster=None if value[REST_CLIENTS] else _heapster(value),
+        downscale_stabilization_ns=flag_values[f"{PREFIX}downscale-stabilization"],
+        tolerance=flag_values[f"{PREFIX}tolerance"],
+        cpu_initialization_period_ns=flag_values[f"{PREFIX}cpu-initialization-period"],
+        initial_readiness_delay_ns=flag_values[f"{PREFIX}initial-readiness-delay"],
+        gates=feature_gates.parse(",".join(flag_values["feature-gates"])),
+        emulate=flag_values["emulate"],
+        algorithm=flag_values["algorithm"],
+        upscale_delay_ns=flag_values[f"{PREFIX}upscale-delay"],
+        downscale_delay_ns=flag_values[f"{PREFIX}downscale-delay"],
+        history_namespace=flag_values["history-namespace"] if flag_values["history"] == CLUSTER else None,
+        settings_namespace=flag_values["history-namespace"],
+        status_period_ns=flag_values["status-period"],
+        reacts=bool(flag_values["react-to-changes"]),
+        kinds=flag_values["autoscaler-kinds"],
+        metric_sources=flag_values["metric-sources"],
+        metric_source_folder=flag_values["metric-source-folder"],
+        heapster=None if flag_values[REST_CLIENTS] else _heapster(flag_values),
     )
 
 
-def _heapster(value: Mapping[str, Any]) -> HeapsterService:
-    """Where Heapster is reached."""
+def _heapster(flag_values: Mapping[str, Any]) -> HeapsterService:
+    """Where Heapster is reached, from the values of all flags by their names (`heapster-port`)."""
     return HeapsterService(
-        namespace=value["heapster-namespace"],
-        name=value["heapster-service"],
-        scheme=value["heapster-scheme"],
-        port=value["heapster-port"] or "",
-        url=value["heapster-url"] or "",
+        namespace=flag_values["heapster-namespace"],
+        name=flag_values["heapster-service"],
+        scheme=flag_values["heapster-scheme"],
+        port=flag_values["heapster-port"] or "",
+        url=flag_values["heapster-url"] or "",
     )

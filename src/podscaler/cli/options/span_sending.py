@@ -71,14 +71,14 @@ class LoggingExporter(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """As the exporter."""
-        result = self._exporter.export(spans)
-        works = result is SpanExportResult.SUCCESS
-        if works and not self._works:
+        export_result = self._exporter.export(spans)
+        has_sent = export_result is SpanExportResult.SUCCESS
+        if has_sent and not self._works:
             log.info("traces are sent to %s again", self._url)
-        if self._works and not works:
+        if self._works and not has_sent:
             log.warning("traces cannot be sent to %s and are dropped until they can", self._url)
-        self._works = works
-        return result
+        self._works = has_sent
+        return export_result
 
     def shutdown(self) -> None:
         """As the exporter."""

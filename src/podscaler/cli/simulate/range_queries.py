@@ -66,27 +66,25 @@ async def _connected(request: RangeRequest) -> AsyncIterator[PrometheusClient]:
         await transport.close()
 
 
-def _by_field(text: str) -> str:
+def _by_field(message: str) -> str:
     """The message with the field of a scenario in place of the adapter's flag."""
     for flag, field in _FIELDS.items():
-        text = text.replace(flag, field)
-    return text
+        message = message.replace(flag, field)
+    return message
 
 
 def chunks(request: RangeRequest) -> list[tuple[float, float]]:
     """The spans (start and end, seconds since the epoch) of queries with at most POINTS_MAX points each."""
     count = int((request.end_s - request.start_s) / request.step_s) + 1
-    starts = range(0, count, POINTS_MAX)
-    return [
-        (
-            request.start_s + first * request.step_s,
-            request.start_s + (min(first + POINTS_MAX, count) - 1) * request.step_s,
-        )
-        for first in starts
-    ]
+    spans = []
+    for first_index in range(0, count, POINTS_MAX):
+        last_index = min(first_index + POINTS_MAX, count) - 1
+        spans.append((request.start_s + first_index * request.step_s, request.start_s + last_index * request.step_s))
+    return spans
 
 
 def _points_of(series: Sequence[PromSeries], request: RangeRequest) -> Sequence[tuple[float, str]]:
+    """The points (instant in seconds, value as text) of the only series; empty if there is none. Raises UsageError."""
     if len(series) > 1:
         raise UsageError(f"the query {request.query} has {len(series)} series; aggregate them to one, as with sum()")
     return series[0].points if series else []

@@ -47,7 +47,9 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class _Sums:
-    last: SimulatedSync | None = None
+    """The sums over the syncs of one autoscaler so far; amounts that end in `_ms` are multiplied by milliseconds."""
+
+    last_sync: SimulatedSync | None = None
     observed_ms: int = 0
     pod_ms: int = 0
     replica_ms: int = 0
@@ -65,7 +67,7 @@ class _Sums:
     def add(self, sync: SimulatedSync) -> None:
         """Count one sync."""
         self.count_until(sync.at_ms)
-        self.last = sync
+        self.last_sync = sync
         state = sync.workload
         self.changes += sync.decision.replicas is not None
         self.failed += bool(sync.decision.trace.error)
@@ -79,14 +81,14 @@ class _Sums:
 
     def count_until(self, at_ms: int) -> None:
         """Count the time since the last sync."""
-        if self.last is None:
+        if self.last_sync is None:
             return
-        state, span_ms = self.last.workload, at_ms - self.last.at_ms
-        replicas = _replicas_after(self.last)
+        state, span_ms = self.last_sync.workload, at_ms - self.last_sync.at_ms
+        replicas = _replicas_after(self.last_sync)
         self.observed_ms += span_ms
         self.pod_ms += state.pods * span_ms
         self.replica_ms += replicas * span_ms
-        self.at_max_ms += span_ms if replicas >= self.last.autoscaler.spec.max_replicas else 0
+        self.at_max_ms += span_ms if replicas >= self.last_sync.autoscaler.spec.max_replicas else 0
         if state.latency_ms is not None and math.isfinite(state.latency_ms):
             requests = state.rate_milli * span_ms
             self.requests += requests
@@ -110,11 +112,11 @@ class Summaries:
 
     def _summary(self, key: str, sums: _Sums) -> RunSummary:
         """The summary of one autoscaler over the whole run."""
-        assert sums.last is not None, "sums are made for a sync"
+        assert sums.last_sync is not None, "sums are made for a sync"
         sums.count_until(self.duration_ms)
         return RunSummary(
             autoscaler=key,
-            workload=sums.last.autoscaler.workload,
+            workload=sums.last_sync.autoscaler.workload,
             duration_s=self.duration_ms / 1000,
             pod_hours=sums.pod_ms / _HOUR_MS,
             replicas_min=sums.replicas_min,

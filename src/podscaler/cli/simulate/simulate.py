@@ -116,11 +116,13 @@ def _run(scenario: Path, scenario_read: ScenarioFile, writer: SyncWriter, report
             collector.add(sync)
         for check in checks:
             check.add(sync)
-    results = [check.failure() for check in checks]
-    failures, finished = [result for result in results if result], summaries.finished()
+    check_failures = [check.failure() for check in checks]
+    failures, finished = [check_failure for check_failure in check_failures if check_failure], summaries.finished()
     writer.finish(finished, failures)
     if report_file is not None and collector is not None:
-        report.write(report_file, simulation_report.data(scenario.name, scenario_read, collector, finished, results))
+        report.write(
+            report_file, simulation_report.data(scenario.name, scenario_read, collector, finished, check_failures)
+        )
     return failures
 
 
@@ -142,13 +144,15 @@ class _TableWriter:
 
 
 @contextmanager
-def _writer(output: str, out: Path | None, scenario_read: ScenarioFile, *, every_sync: bool) -> Iterator[SyncWriter]:
+def _writer(
+    output: str, output_file: Path | None, scenario_read: ScenarioFile, *, every_sync: bool
+) -> Iterator[SyncWriter]:
     """The writer of a form. Raises UsageError."""
-    if output == "parquet" and out is not None:
-        with ParquetWriter(out) as writer:
+    if output == "parquet" and output_file is not None:
+        with ParquetWriter(output_file) as writer:
             yield writer
         return
-    with _stream(out) as stream:
+    with _stream(output_file) as stream:
         if output == "table":
             has_names = len(scenario_read.scenario.autoscalers) > 1
             yield _TableWriter(stream, Timeline(has_names=has_names, shows_all=every_sync))
@@ -157,43 +161,44 @@ def _writer(output: str, out: Path | None, scenario_read: ScenarioFile, *, every
 
 
 @contextmanager
-def _stream(out: Path | None) -> Iterator[IO[str]]:
+def _stream(output_file: Path | None) -> Iterator[IO[str]]:
     """The file to write to, or standard output. Raises UsageError."""
-    if out is None:
+    if output_file is None:
         yield sys.stdout
         return
     try:
-        stream = out.open("w", encoding="utf-8", newline="")
+        stream = output_file.open("w", encoding="utf-8", newline="")
     except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror}") from None
+        raise UsageError(f"cannot write {output_file}: {error.strerror}") from None
     with stream:
         yield stream
 
 
-def _instant_ms(text: str) -> int:
+def _instant_ms(instant_text: str) -> int:
     """The instant of `12:15`, `1:02:15`, `12m15s`, or seconds. Raises UsageError."""
-    matched = _CLOCK.fullmatch(text)
+    matched = _CLOCK.fullmatch(instant_text)
     if matched:
-        hours, minutes, seconds = (int(part or 0) for part in matched.groups())
+        hours, minutes, seconds = (int(number_text or 0) for number_text in matched.groups())
         return ((hours * 60 + minutes) * 60 + seconds) * 1000
     try:
-        return int(text) * 1000 if text.isdigit() else file_fields.parse_duration_ms(text)
+        return int(instant_text) * 1000 if instant_text.isdigit() else file_fields.parse_duration_ms(instant_text)
     except ValueError:
-        raise UsageError(f"--explain {text} is not an instant such as 12:15, 12m15s or 735 (seconds)") from None
+        raise UsageError(f"--explain {instant_text} is not an instant such as 12:15, 12m15s or 735 (seconds)") from None
 
 
 def _explanations(scenario: Path, scenario_read: ScenarioFile, at_ms: int) -> str:
     """The explanation of the last sync of each autoscaler at or before an instant. Raises UsageError."""
-    last: dict[str, SimulatedSync] = {}
+    last_syncs: dict[str, SimulatedSync] = {}
     for sync in _simulated(scenario, scenario_read):
         if sync.at_ms > at_ms:
             break
-        last[sync.autoscaler.spec.key] = sync
-    if not last:
+        last_syncs[sync.autoscaler.spec.key] = sync
+    if not last_syncs:
         raise UsageError(
             f"--explain {clock(at_ms)} is before the first sync, at {clock(scenario_read.scenario.first_sync_ms)}"
         )
-    texts = [
-        f"At {clock(sync.at_ms)}: {explained.text(explained.of_decision(sync.decision))}" for sync in last.values()
+    explanations = [
+        f"At {clock(sync.at_ms)}: {explained.text(explained.of_decision(sync.decision))}"
+        for sync in last_syncs.values()
     ]
-    return "\n\n".join(texts)
+    return "\n\n".join(explanations)

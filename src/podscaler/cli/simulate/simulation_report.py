@@ -68,5 +68,5 @@ def _row(summary: RunSummary) -> tuple[str, ...]:
     )
 
 
-def _milliseconds(value: float | None) -> str:
-    return "" if value is None else f"{value:,.0f} ms"
+def _milliseconds(duration_ms: float | None) -> str:
+    return "" if duration_ms is None else f"{duration_ms:,.0f} ms"

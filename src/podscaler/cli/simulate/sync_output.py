@@ -66,8 +66,8 @@ class CSVWriter:
     def add(self, sync: SimulatedSync) -> None:
         """As in SyncWriter."""
         row = results.row(sync)
-        values = [getattr(row, name) for name in _COLUMNS]
-        self._writer.writerow([_json(value) if isinstance(value, tuple) else value for value in values])
+        cells = [getattr(row, name) for name in _COLUMNS]
+        self._writer.writerow([_json(cell) if isinstance(cell, tuple) else cell for cell in cells])
 
     def finish(self, summaries: list[RunSummary], failures: list[str]) -> None:
         """CSV has rows only."""
@@ -128,6 +128,7 @@ class ParquetWriter:
             self._polars.scan_parquet(self._groups).sink_parquet(self._path, row_group_size=self._group_rows)
 
     def _write_group(self) -> None:
+        """Write the rows that are held in memory to a file of the temporary folder."""
         group = Path(self._folder.name) / f"{len(self._groups):06}.parquet"
         with self._writing():
             self._polars.DataFrame(self._rows, schema=self._schema).write_parquet(group)
@@ -145,11 +146,11 @@ class ParquetWriter:
     def _data_type(self, annotation: Any) -> Any:
         """The column type of a field of a row."""
         if annotation == tuple[MetricReading, ...]:
-            of_reading = {each.name: self._data_type(each.type) for each in msgspec.structs.fields(MetricReading)}
+            of_reading = {field.name: self._data_type(field.type) for field in msgspec.structs.fields(MetricReading)}
             return self._polars.List(self._polars.Struct(of_reading))
         types = {str: self._polars.String, float: self._polars.Float64, int: self._polars.Int64}
-        return next(types[each] for each in (annotation, *get_args(annotation)) if each in types)
+        return next(types[python_type] for python_type in (annotation, *get_args(annotation)) if python_type in types)
 
 
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+def _json(cell: Any) -> str:
+    return msgspec.json.encode(cell).decode()

@@ -41,7 +41,7 @@ class Timeline:
         name = f"{row.autoscaler}   " if self._has_names else ""
         metrics = "   ".join(_metric(metric) for metric in row.metrics)
         parts = [f"{clock(sync.at_ms):>8}   {name}{_load(row)}", metrics, _pods(row)]
-        yield "   ".join(part for part in parts if part).rstrip()
+        yield "   ".join(filter(None, parts)).rstrip()
         if outcome:
             yield f"{clock(sync.at_ms):>8}   {name}=> {outcome}"
 
@@ -77,6 +77,7 @@ def _metric(reading: MetricReading) -> str:
 
 
 def _amount(amount: int | None, unit: str) -> str:
+    """A value of a metric in its unit (`percent`, or thousandths); `?` for none, and for an average over no pods."""
     if amount is None or abs(amount) >= _OVERFLOW:
         return "?"
     if unit == "percent":
@@ -86,11 +87,11 @@ def _amount(amount: int | None, unit: str) -> str:
 
 def _pods(row: TimelineRow) -> str:
     """The pods in a line: a sign for each, `#` for a ready one, or a number if there are many."""
-    text = f"pods {row.replicas:2d}  "
+    pods_text = f"pods {row.replicas:2d}  "
     if max(row.replicas, row.ready) <= _BAR_MAX:
-        text += "#" * row.ready + "." * max(row.replicas - row.ready, 0)
+        pods_text += "#" * row.ready + "." * max(row.replicas - row.ready, 0)
     else:
-        text += f"{row.ready} ready"
+        pods_text += f"{row.ready} ready"
     if row.unscheduled:
-        text += f"   {row.unscheduled} without a node"
-    return text + (f"   nodes {row.nodes}" if row.nodes is not None else "")
+        pods_text += f"   {row.unscheduled} without a node"
+    return pods_text + (f"   nodes {row.nodes}" if row.nodes is not None else "")

@@ -35,6 +35,11 @@ TAB_COLUMNS = {
     "conditions": ("TYPE", "STATUS", "AGE", "REASON", "MESSAGE"),
 }
 
+METRICS_WIDTH = 40
+"""The most characters of the metrics in the first line."""
+_MIN_PLOT_WIDTH = 20
+_MINUTE_MS = 60_000
+
 TabRow = tuple[str, ...]
 
 
@@ -123,34 +128,35 @@ class DetailScreen(Screen[None]):
     def _show_state(self, detail: Detail) -> None:
         """Show the name, the state, and the reason for it."""
         row = detail.row
-        first = "  ".join(
+        first_line = "  ".join(
             [
                 f"{row.namespace}/{row.name}",
                 f"{list_rows.SEVERITY_SIGNS[row.severity]} {row.state}",
                 f"{row.target}  {list_rows.replicas_text(row)} replicas ({row.min}-{row.max})",
-                list_rows.metrics_text(row.metrics, 40),
+                list_rows.metrics_text(row.metrics, METRICS_WIDTH),
             ]
         )
-        lines = [first, row.reason, *detail.notes]
-        text = Text(plain("\n".join(line for line in lines if line)))
-        text.stylize("bold", 0, len(first))
-        self.query_one("#state", Static).update(text)
+        lines = [first_line, row.reason, *detail.notes]
+        state_text = Text(plain("\n".join(line for line in lines if line)))
+        state_text.stylize("bold", 0, len(first_line))
+        self.query_one("#state", Static).update(state_text)
 
     def _show_plots(self, detail: Detail) -> None:
         """Show the plots of the chosen span."""
-        width = max(self.size.width - 2, 20)
-        window = TimeWindow(detail.timeline.at, detail.now - self._range_min * 60_000, detail.now)
-        text = replicas_plot(detail.timeline, window, width)
+        width = max(self.size.width - 2, _MIN_PLOT_WIDTH)
+        window = TimeWindow(detail.timeline.at, detail.now - self._range_min * _MINUTE_MS, detail.now)
+        plots_text = replicas_plot(detail.timeline, window, width)
         for metric in detail.timeline.metrics:
-            text.append("\n")
-            text.append_text(metric_plot(metric, window, width))
-        span = list_rows.age(self._range_min * 60_000)
-        text.append(f"\n{f'{span} ago':<{width - 3}}now", style="bright_black")
+            plots_text.append("\n")
+            plots_text.append_text(metric_plot(metric, window, width))
+        span = list_rows.age(self._range_min * _MINUTE_MS)
+        plots_text.append(f"\n{f'{span} ago':<{width - 3}}now", style="bright_black")
         if not detail.timeline.at and detail.since_reason:
-            text.append(f"\n{plain(detail.since_reason)}")
-        self.query_one("#plot", Static).update(text)
+            plots_text.append(f"\n{plain(detail.since_reason)}")
+        self.query_one("#plot", Static).update(plots_text)
 
     def _show_tables(self, detail: Detail) -> None:
+        """Fill those tables whose rows have changed."""
         self._marks = detail.decisions[::-1]
         for name, rows in tab_rows(detail).items():
             if rows != self._shown.get(name):
@@ -182,10 +188,11 @@ class DetailScreen(Screen[None]):
 
 
 def _refill(table: "DataTable[Text]", rows: Sequence[TabRow]) -> None:
+    """Replace the rows of a table; the cursor stays in its row as far as there is one."""
     cursor = table.cursor_row
     table.clear()
     for row in rows:
-        table.add_row(*(Text(plain(text), no_wrap=True) for text in row))
+        table.add_row(*(Text(plain(cell), no_wrap=True) for cell in row))
     table.move_cursor(row=min(cursor, max(len(rows) - 1, 0)), animate=False)
 
 
@@ -196,41 +203,32 @@ def tab_rows(detail: Detail) -> dict[str, list[TabRow]]:
     def age(at_ms: int | None) -> str:
         return list_rows.UNKNOWN if at_ms is None else list_rows.age(now_ms - at_ms)
 
+    tabs: dict[str, list[TabRow]] = {name: [] for name in TAB_COLUMNS}
     count = list_rows.count_text
-    return {
-        "decisions": [
-            (age(decision.at), str(decision.kind), f"{count(decision.from_)}->{count(decision.to)}", decision.summary)
-            for decision in reversed(detail.decisions)
-        ],
-        "events": [
-            (age(event.at), event.type, event.reason, event.object, _times(event.message, event.count))
-            for event in detail.events
-        ],
-        "pods": [
-            (
-                pod.name,
-                f"{pod.phase} {pod.reason}".strip(),
-                "yes" if pod.ready else "no",
-                age(pod.started_at),
-                f"{_milli(pod.usage.get('cpu'))} of {_milli(pod.requests.get('cpu'))}",
-                pod.ignored,
-            )
-            for pod in detail.pods
-        ],
-        "lint": [(each.rule, each.severity, each.place, each.message, each.fix) for each in detail.lint],
-        "conditions": [
-            (condition.type, condition.status, age(condition.last_transition_at), condition.reason, condition.message)
-            for condition in detail.conditions
-        ],
-    }
+    for decision in reversed(detail.decisions):
+        replicas = f"{count(decision.from_)}->{count(decision.to)}"
+        tabs["decisions"].append((age(decision.at), str(decision.kind), replicas, decision.summary))
+    for event in detail.events:
+        message = _times(event.message, event.count)
+        tabs["events"].append((age(event.at), event.type, event.reason, event.object, message))
+    for pod in detail.pods:
+        phase, ready = f"{pod.phase} {pod.reason}".strip(), "yes" if pod.ready else "no"
+        cpu = f"{_milli(pod.usage.get('cpu'))} of {_milli(pod.requests.get('cpu'))}"
+        tabs["pods"].append((pod.name, phase, ready, age(pod.started_at), cpu, pod.ignored))
+    for finding in detail.lint:
+        tabs["lint"].append((finding.rule, finding.severity, finding.place, finding.message, finding.fix))
+    for condition in detail.conditions:
+        changed = age(condition.last_transition_at)
+        tabs["conditions"].append((condition.type, condition.status, changed, condition.reason, condition.message))
+    return tabs
 
 
 def _times(message: str, count: int) -> str:
     return message if count < 2 else f"{message} (x{count})"
 
 
-def _milli(value: int | None) -> str:
-    return list_rows.UNKNOWN if value is None else f"{value}m"
+def _milli(millicores: int | None) -> str:
+    return list_rows.UNKNOWN if millicores is None else f"{millicores}m"
 
 
 def replicas_plot(timeline: DecisionTimeline, window: TimeWindow, width: int) -> Text:
@@ -246,12 +244,12 @@ def replicas_plot(timeline: DecisionTimeline, window: TimeWindow, width: int) ->
 
 def metric_plot(metric: PlottedMetric, window: TimeWindow, width: int) -> Text:
     """The plot of a metric against its target, with the band of the tolerance."""
-    factor = 1 if metric.unit == "percent" else 1000
-    current = [None if each is None else each / factor for each in metric.current]
-    target = [None if each is None else each / factor for each in metric.target]
+    factor = 1 if metric.unit == "percent" else 1000  # other values are in thousandths
+    current = [None if sample is None else sample / factor for sample in metric.current]
+    target = [None if sample is None else sample / factor for sample in metric.target]
     band = TextBand(
-        [None if each is None else each * (1 - metric.tolerance_down) for each in target],
-        [None if each is None else each * (1 + metric.tolerance_up) for each in target],
+        [None if sample is None else sample * (1 - metric.tolerance_down) for sample in target],
+        [None if sample is None else sample * (1 + metric.tolerance_up) for sample in target],
     )
     series = [TextSeries("target", target, "─", "cyan"), TextSeries("current", current, "•", "bold yellow")]
     unit = " %" if metric.unit == "percent" else ""
@@ -260,9 +258,10 @@ def metric_plot(metric: PlottedMetric, window: TimeWindow, width: int) -> Text:
 
 
 def _text(title: str, lines: Sequence[Sequence[Cell]]) -> Text:
-    text = Text(title, style="bold", no_wrap=True)
+    """The title and the lines of a plot as one text with styles."""
+    plot_text = Text(title, style="bold", no_wrap=True)
     for line in lines:
-        text.append("\n")
+        plot_text.append("\n")
         for cell in line:
-            text.append(cell.sign, style=cell.style or "not bold")
-    return text
+            plot_text.append(cell.sign, style=cell.style or "not bold")
+    return plot_text

@@ -60,11 +60,12 @@ def next_order(order: str) -> str:
 
 
 def _is_selected(row: AutoscalerRow, view: ListView) -> bool:
+    """Whether a row is in the namespace, has a problem if only problems are wanted, and has all words of the filter."""
     if (view.namespace and row.namespace != view.namespace) or (view.only_problems and row.severity < PROBLEM_SEVERITY):
         return False
     metrics = " ".join(metric.name for metric in row.metrics)
-    text = f"{row.namespace}/{row.name} {row.state} {row.target} {metrics}".lower()
-    return all(word.lower() in text for word in view.words)
+    searched_text = f"{row.namespace}/{row.name} {row.state} {row.target} {metrics}".lower()
+    return all(word.lower() in searched_text for word in view.words)
 
 
 def cells(row: AutoscalerRow, now_ms: int) -> tuple[str, ...]:
@@ -99,15 +100,15 @@ def metrics_text(metrics: Sequence[MetricView], width: int) -> str:
 
     Where not even the first metric has room, its name is left out, and then its end.
     """
-    texts = [f"{metric.name} {metric.text}" for metric in metrics]
-    for count in range(len(texts), 0, -1):
-        rest = f" +{len(texts) - count}" if count < len(texts) else ""
-        if len(line := ", ".join(texts[:count]) + rest) <= width:
+    metric_texts = [f"{metric.name} {metric.text}" for metric in metrics]
+    for count in range(len(metric_texts), 0, -1):
+        further_count = f" +{len(metric_texts) - count}" if count < len(metric_texts) else ""
+        if len(line := ", ".join(metric_texts[:count]) + further_count) <= width:
             return line
-    if not texts:
+    if not metric_texts:
         return UNKNOWN
-    rest = f" +{len(texts) - 1}" if len(texts) > 1 else ""
-    first_text = metrics[0].text + rest
+    further_count = f" +{len(metric_texts) - 1}" if len(metric_texts) > 1 else ""
+    first_text = metrics[0].text + further_count
     return first_text if len(first_text) <= width else first_text[: width - 1] + "…"
 
 
@@ -119,8 +120,8 @@ def sparkline(values: Sequence[int], width: int) -> str:
     if not values:
         return ""
     columns = min(width, len(values))
-    edges = [index * len(values) // columns for index in range(columns + 1)]
-    peaks = [max(values[first:last]) for first, last in itertools.pairwise(edges)]
+    column_edges = [index * len(values) // columns for index in range(columns + 1)]
+    peaks = [max(values[begin:end]) for begin, end in itertools.pairwise(column_edges)]
     highest = max(*peaks, 1)
     return "".join(BARS[peak * (len(BARS) - 1) // highest] for peak in peaks)
 
@@ -144,5 +145,5 @@ def table(rows: Sequence[AutoscalerRow], now_ms: int) -> str:
     lines = [COLUMNS, *(cells(row, now_ms) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
     return "\n".join(
-        "   ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )

@@ -113,26 +113,31 @@ class ListScreen(Screen[None]):
     def _update_cells(
         self, table: DataTable[Text], cells_by_key: dict[Key, tuple[str, ...]], styles: dict[Key, str]
     ) -> None:
-        for key, texts in cells_by_key.items():
-            before = self._shown[key]
-            if texts != before:
-                for column, text, old in zip(COLUMNS, texts, before, strict=True):
-                    if text != old:
-                        table.update_cell("/".join(key), column, _cell(column, text, styles[key]), update_width=True)
+        """Write the cells that have changed since they were shown; the rows are the same."""
+        for key, new_cells in cells_by_key.items():
+            old_cells = self._shown[key]
+            if new_cells == old_cells:
+                continue
+            for column, new_cell, old_cell in zip(COLUMNS, new_cells, old_cells, strict=True):
+                if new_cell != old_cell:
+                    table.update_cell("/".join(key), column, _cell(column, new_cell, styles[key]), update_width=True)
 
     def _fill(self, table: DataTable[Text], cells_by_key: dict[Key, tuple[str, ...]], styles: dict[Key, str]) -> None:
         """Make all rows again; the cursor stays on its autoscaler."""
         selected, keys = self.selected, list(cells_by_key)
         table.clear()
-        for key, texts in cells_by_key.items():
-            cells = [_cell(column, text, styles[key]) for column, text in zip(COLUMNS, texts, strict=True)]
+        for key, row_cells in cells_by_key.items():
+            cells = [
+                _cell(column, cell_text, styles[key]) for column, cell_text in zip(COLUMNS, row_cells, strict=True)
+            ]
             table.add_row(*cells, key="/".join(key))
         if selected in cells_by_key:
             table.move_cursor(row=keys.index(selected), animate=False)
 
     def _state_line(self, shown_count: int) -> str:
+        """The first line: the cluster, how many autoscalers are shown, and the filters that apply."""
         parts = [plain(self._cluster) or "connecting", f"{shown_count} of {len(self._rows)} autoscalers"]
-        if problems := sum(row.severity >= 2 for row in self._rows):
+        if problems := sum(row.severity >= list_rows.PROBLEM_SEVERITY for row in self._rows):
             parts.append(f"{problems} with problems")
         if self.view.namespace:
             parts.append(f"namespace {self.view.namespace}")
@@ -226,5 +231,5 @@ class ListScreen(Screen[None]):
                 self.notify(f"no command {plain(command)!r}; ? lists them", severity="warning", markup=False)
 
 
-def _cell(column: str, text: str, style: str) -> Text:
-    return Text(plain(text), style=style if column == "STATE" else "", no_wrap=True)
+def _cell(column: str, cell_text: str, style: str) -> Text:
+    return Text(plain(cell_text), style=style if column == "STATE" else "", no_wrap=True)

@@ -53,7 +53,7 @@ class Cell(NamedTuple):
 class TimeWindow(NamedTuple):
     """The instants of all series, in milliseconds and ascending, and the range that a plot shows."""
 
-    at: Sequence[int]
+    at_ms: Sequence[int]
     from_ms: int
     to_ms: int
 
@@ -65,10 +65,10 @@ class _Scale(NamedTuple):
     high: float
     rows: int
 
-    def row(self, value: float) -> int:
+    def row(self, sample: float) -> int:
         """The row of a value, 0 at the bottom; values outside the scale are in the outermost rows."""
         span = self.high - self.low
-        share = 0.0 if span <= 0 else (value - self.low) / span
+        share = 0.0 if span <= 0 else (sample - self.low) / span
         return min(max(round(share * (self.rows - 1)), 0), self.rows - 1)
 
 
@@ -86,13 +86,13 @@ def plot(
         width, height: in characters; at least 12 and 2.
         band: is behind all series.
     """
-    known_values = [each for line_series in series for each in line_series.values if each is not None]
+    known_values = [sample for line_series in series for sample in line_series.values if sample is not None]
     if band is not None:
-        known_values += [each for each in (*band.low, *band.high) if each is not None]
+        known_values += [sample for sample in (*band.low, *band.high) if sample is not None]
     low, high = min(0, *known_values) if known_values else 0.0, max(known_values, default=1.0)
     scale = _Scale(low, high if high > low else low + 1, height)
     labels = {height - 1: number(scale.high), 0: number(scale.low)}
-    margin = max(len(each) for each in labels.values())
+    margin = max(len(label) for label in labels.values())
     columns = _columns(window, width - margin - len(AXIS))
     canvas = [[Cell(" ", "") for _ in columns] for _ in range(height)]
     if band is not None:
@@ -106,57 +106,60 @@ def plot(
     return lines
 
 
-def number(value: float) -> str:
+def number(sample: float) -> str:
     """A value for an axis, with three significant digits: `0.5`, `120`, `1.2k`."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
-            return f"{value / size:.3g}{unit}"
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+        if abs(sample) >= size:
+            return f"{sample / size:.3g}{unit}"
+    return f"{sample:.0f}" if abs(sample) >= 100 else f"{sample:.3g}"
 
 
 def _columns(window: TimeWindow, count: int) -> list[list[int]]:
     """For each column the indexes of its instants; one without an instant has the latest before it, if there is one."""
-    span = max(window.to_ms - window.from_ms, 1)
+    span_ms = max(window.to_ms - window.from_ms, 1)
     columns: list[list[int]] = [[] for _ in range(max(count, 1))]
-    before: int | None = None
-    for index, at_ms in enumerate(window.at):
+    latest_index: int | None = None
+    for index, at_ms in enumerate(window.at_ms):
         if at_ms < window.from_ms:
-            before = index
+            latest_index = index
         elif at_ms <= window.to_ms:
-            columns[min((at_ms - window.from_ms) * len(columns) // span, len(columns) - 1)].append(index)
+            columns[min((at_ms - window.from_ms) * len(columns) // span_ms, len(columns) - 1)].append(index)
     for column in columns:
-        if not column and before is not None:
-            column.append(before)
-        before = column[-1] if column else None
+        if not column and latest_index is not None:
+            column.append(latest_index)
+        latest_index = column[-1] if column else None
     return columns
 
 
-def _values_of_columns(values: Values, column: Sequence[int]) -> list[float]:
-    return [value for index in column if (value := values[index]) is not None]
+def _values_of_column(values: Values, column: Sequence[int]) -> list[float]:
+    """The known values of a column, which is the indexes of its instants."""
+    samples = [values[index] for index in column]
+    return [sample for sample in samples if sample is not None]
 
 
 def _draw(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], series: TextSeries, scale: _Scale) -> None:
     """Put the values of each column on the canvas: all rows from the smallest one to the largest one."""
     cell = Cell(series.sign, series.style)
-    before: int | None = None
-    for x, column in enumerate(columns):
-        values = _values_of_columns(series.values, column)
+    previous_row: int | None = None
+    for column_index, column in enumerate(columns):
+        values = _values_of_column(series.values, column)
         if not values:
-            before = None
+            previous_row = None
             continue
-        first, last = scale.row(min(values)), scale.row(max(values))
+        bottom_row, top_row = scale.row(min(values)), scale.row(max(values))
         if series.is_filled:
-            first = 0
-        elif before is not None:  # steps are joined, so that a jump is a line
-            first, last = min(first, before), max(last, before)
-        for row in range(first, last + 1):
-            canvas[row][x] = cell
-        before = scale.row(values[-1])
+            bottom_row = 0
+        elif previous_row is not None:  # steps are joined, so that a jump is a line
+            bottom_row, top_row = min(bottom_row, previous_row), max(top_row, previous_row)
+        for row in range(bottom_row, top_row + 1):
+            canvas[row][column_index] = cell
+        previous_row = scale.row(values[-1])
 
 
 def _draw_band(canvas: list[list[Cell]], columns: Sequence[Sequence[int]], band: TextBand, scale: _Scale) -> None:
-    for x, column in enumerate(columns):
-        low, high = _values_of_columns(band.low, column), _values_of_columns(band.high, column)
+    """Put a band on the canvas: the rows of each column from its lowest value to its highest one."""
+    for column_index, column in enumerate(columns):
+        low, high = _values_of_column(band.low, column), _values_of_column(band.high, column)
         if low and high:
             for row in range(scale.row(min(low)), scale.row(max(high)) + 1):
-                canvas[row][x] = Cell(band.sign, band.style)
+                canvas[row][column_index] = Cell(band.sign, band.style)

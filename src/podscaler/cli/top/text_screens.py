@@ -40,7 +40,7 @@ The autoscaler
 
 def plain(text: str) -> str:
     """The text without control characters, which could move the cursor or change the terminal."""
-    return "".join(each if each in "\n\t" or each.isprintable() else "�" for each in text)
+    return "".join(character if character in "\n\t" or character.isprintable() else "�" for character in text)
 
 
 class TextScreen(Screen[None]):

@@ -64,7 +64,7 @@ def command(ctx: click.Context, /, *, namespace: str, problems: bool, sort: str,
         connection=parse_connection(kubeconfig=options["kubeconfig"], context=options["context"]),
         history_bytes=HISTORY_BYTES,
         options=options,
-        given=given_flags(ctx),
+        given_flags=given_flags(ctx),
     )
     view = ListView(namespace=namespace, order=sort, only_problems=problems)
     asyncio.run(_print_once(watch, view) if once else _show(watch, view))
@@ -103,7 +103,7 @@ async def _show(options: WatchOptions, view: ListView) -> None:
             view=view,
             find_notice=lambda: _notice(live_cluster),
         )
-        working.add_done_callback(lambda done: None if done.cancelled() else app.exit())
+        working.add_done_callback(lambda ended_task: None if ended_task.cancelled() else app.exit())
         await app.run_async()
         if working.done():
             working.result()

@@ -83,6 +83,7 @@ class TopApp(App[None]):
         self._show_notice(self._find_notice())
 
     def _show_notice(self, notice: Notice | None) -> None:
+        """Show, change or remove the line about what is wrong with the connection."""
         notices = self.screen.query("#notice")
         if notice is None:
             notices.remove()
@@ -118,14 +119,14 @@ class TopApp(App[None]):
         try:
             detail = await self._source.detail(*key, None, None)
         except PodscalerError as error:
-            self._complain(f"{name}: {error}")
+            self._show_error(f"{name}: {error}")
             return
         if part == "yaml":
             self.push_screen(TextScreen(name, detail.yaml))
         elif detail.decisions:
             self.show_explanation(key, detail.decisions[-1].id)
         else:
-            self._complain(f"no decision about {name} is known yet. {detail.since_reason}")
+            self._show_error(f"no decision about {name} is known yet. {detail.since_reason}")
 
     @work(exclusive=True, group="explanation")
     async def show_explanation(self, key: tuple[str, str], mark_id: str) -> None:
@@ -133,12 +134,13 @@ class TopApp(App[None]):
         try:
             decision = await self._source.explanation(*key, mark_id)
         except PodscalerError as error:
-            self._complain(f"{'/'.join(key)}: {error}")
+            self._show_error(f"{'/'.join(key)}: {error}")
             return
         self.push_screen(TextScreen("/".join(key), decision.text))
 
-    def _complain(self, text: str) -> None:
-        self.notify(plain(text), severity="error", markup=False)
+    def _show_error(self, message: str) -> None:
+        """Show a notification in the colour of errors."""
+        self.notify(plain(message), severity="error", markup=False)
 
     def action_help(self) -> None:
         """Open the help."""

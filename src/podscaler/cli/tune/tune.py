@@ -141,7 +141,8 @@ def _progress(trials: int) -> Callable[[int], None]:
     return show
 
 
-def _print(tuned: "TunedAutoscaler", output: str, out: Path | None) -> None:
+def _print(tuned: "TunedAutoscaler", output: str, manifest_file: Path | None) -> None:
+    """Print the result in a form of `--output`, and write the recommended manifest to `--out`. Raises UsageError."""
     from podscaler.cli.tune import tune_output
 
     if output == "json":
@@ -151,8 +152,8 @@ def _print(tuned: "TunedAutoscaler", output: str, out: Path | None) -> None:
     else:
         for line in tune_output.table(tuned):
             click.echo(line)
-    if out is not None and tuned.manifest is not None:
+    if manifest_file is not None and tuned.manifest is not None:
         try:
-            out.write_text(tune_output.patch(tuned), encoding="utf-8")
+            manifest_file.write_text(tune_output.patch(tuned), encoding="utf-8")
         except OSError as error:
-            raise UsageError(f"cannot write {out}: {error.strerror}") from None
+            raise UsageError(f"cannot write {manifest_file}: {error.strerror}") from None

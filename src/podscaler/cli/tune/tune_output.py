@@ -39,9 +39,9 @@ class TunedAutoscaler(msgspec.Struct, frozen=True, kw_only=True):
 
 def table(tuned: TunedAutoscaler) -> Iterator[str]:
     """The lines of the table."""
-    result, measures = tuned.result, measures_of(tuned.goals)
-    interruption = "; the search was interrupted" if result.is_interrupted else ""
-    yield f"{tuned.name}: {result.trials} candidates tried on the first part of the load{interruption}"
+    search_result, measures = tuned.result, measures_of(tuned.goals)
+    interruption = "; the search was interrupted" if search_result.is_interrupted else ""
+    yield f"{tuned.name}: {search_result.trials} candidates tried on the first part of the load{interruption}"
     yield ""
     yield from _aligned(score_rows(tuned, measures))
     yield from _front(tuned, measures)
@@ -57,42 +57,41 @@ def table(tuned: TunedAutoscaler) -> Iterator[str]:
 
 def score_rows(tuned: TunedAutoscaler, measures: Sequence[str]) -> list[list[str]]:
     """The names of the measures, then the scores of the present spec and of the candidate on both parts."""
-    result = tuned.result
-    rows = [["", *measures], ["present, first part", *_texts(result.present, measures)]]
-    if result.chosen is not None and result.chosen_later is not None:
-        rows.append(["candidate, first part", *_texts(result.chosen.scores, measures)])
-        rows.append(["present, later part", *_texts(result.present_later, measures)])
-        rows.append(["candidate, later part", *_texts(result.chosen_later, measures)])
+    search_result = tuned.result
+    rows = [["", *measures], ["present, first part", *_texts(search_result.present, measures)]]
+    if search_result.chosen is not None and search_result.chosen_later is not None:
+        rows.append(["candidate, first part", *_texts(search_result.chosen.scores, measures)])
+        rows.append(["present, later part", *_texts(search_result.present_later, measures)])
+        rows.append(["candidate, later part", *_texts(search_result.chosen_later, measures)])
     else:
-        rows.append(["present, later part", *_texts(result.present_later, measures)])
+        rows.append(["present, later part", *_texts(search_result.present_later, measures)])
     return rows
 
 
 def verdict(tuned: TunedAutoscaler) -> str:
     """One sentence: what is recommended, or why nothing is."""
-    result = tuned.result
-    if result.refusal:
-        return f"No recommendation: {result.refusal}."
-    assert result.chosen_later is not None, "a candidate is chosen unless there is a refusal"
-    parts = [
-        f"{measure} {scores.text(result.chosen_later, measure)} instead of {scores.text(result.present_later, measure)}"
-        for measure in tuned.goals.minimize
-    ]
+    search_result = tuned.result
+    if search_result.refusal:
+        return f"No recommendation: {search_result.refusal}."
+    assert search_result.chosen_later is not None, "a candidate is chosen unless there is a refusal"
+    improvements = []
+    for measure in tuned.goals.minimize:
+        chosen_score = scores.score_text(search_result.chosen_later, measure)
+        present_score = scores.score_text(search_result.present_later, measure)
+        improvements.append(f"{measure} {chosen_score} instead of {present_score}")
     limits = " and ".join(map(str, tuned.goals.limits))
     measures_not_worse = [measure for measure in tuned.goals.not_worse if measure not in tuned.goals.minimize]
-    kept_text = (
-        f" and keeps {limits}"
-        if limits
-        else f", and it is not worse in {', '.join(measures_not_worse)}"
-        if measures_not_worse
-        else ""
-    )
-    return f"Recommended: on the later part, which the search did not see, it has {', '.join(parts)}{kept_text}."
+    kept_text = ""
+    if limits:
+        kept_text = f" and keeps {limits}"
+    elif measures_not_worse:
+        kept_text = f", and it is not worse in {', '.join(measures_not_worse)}"
+    return f"Recommended: on the later part, which the search did not see, it has {', '.join(improvements)}{kept_text}."
 
 
 def as_json(tuned: TunedAutoscaler) -> Mapping[str, Any]:
     """All figures as JSON-ready data."""
-    result = tuned.result
+    search_result = tuned.result
     return {
         "autoscaler": tuned.name,
         "goals": {
@@ -100,22 +99,30 @@ def as_json(tuned: TunedAutoscaler) -> Mapping[str, Any]:
             "minimize": list(tuned.goals.minimize),
             "not_worse": list(tuned.goals.not_worse),
         },
-        "trials": result.trials,
-        "interrupted": result.is_interrupted,
-        "present": {"first": _figures(result.present), "later": _figures(result.present_later)},
-        "candidate": None
-        if result.chosen is None or result.chosen_later is None
-        else {
-            "first": _figures(result.chosen.scores),
-            "later": _figures(result.chosen_later),
-            "spec": msgspec.to_builtins(result.chosen.spec),
-        },
-        "front": [{"spec": msgspec.to_builtins(each.spec), "first": _figures(each.scores)} for each in result.front],
+        "trials": search_result.trials,
+        "interrupted": search_result.is_interrupted,
+        "present": {"first": _figures(search_result.present), "later": _figures(search_result.present_later)},
+        "candidate": _candidate(search_result),
+        "front": [
+            {"spec": msgspec.to_builtins(candidate.spec), "first": _figures(candidate.scores)}
+            for candidate in search_result.front
+        ],
         "changes": [{"path": change.path, "before": change.before, "after": change.after} for change in tuned.changes],
         "effects": list(tuned.effects),
         "remarks": list(tuned.remarks),
         "recommended": tuned.manifest,
         "verdict": verdict(tuned),
+    }
+
+
+def _candidate(search_result: SearchResult) -> Mapping[str, Any] | None:
+    """The chosen spec with its scores on both parts; None if none was chosen."""
+    if search_result.chosen is None or search_result.chosen_later is None:
+        return None
+    return {
+        "first": _figures(search_result.chosen.scores),
+        "later": _figures(search_result.chosen_later),
+        "spec": msgspec.to_builtins(search_result.chosen.spec),
     }
 
 
@@ -125,8 +132,8 @@ def patch(tuned: TunedAutoscaler) -> str:
         raise ValueError("nothing is recommended")
     lines = [verdict(tuned), *(str(change) for change in tuned.changes), *tuned.effects]
     comments = "".join(f"# {line}\n" for line in lines)
-    text: str = yaml.safe_dump(dict(tuned.manifest), sort_keys=False)
-    return comments + text
+    manifest_yaml: str = yaml.safe_dump(dict(tuned.manifest), sort_keys=False)
+    return comments + manifest_yaml
 
 
 def measures_of(goals: Goals) -> Sequence[str]:
@@ -135,12 +142,12 @@ def measures_of(goals: Goals) -> Sequence[str]:
     return tuple(dict.fromkeys([*goals.minimize, *(limit.measure for limit in goals.limits), *usual]))
 
 
-def _figures(each: Scores) -> Mapping[str, float]:
-    return {measure: round(scores.value(each, measure), 4) for measure in MEASURES}
+def _figures(candidate_scores: Scores) -> Mapping[str, float]:
+    return {measure: round(scores.score_value(candidate_scores, measure), 4) for measure in MEASURES}
 
 
-def _texts(each: Scores, measures: Sequence[str]) -> Sequence[str]:
-    return [scores.text(each, measure) for measure in measures]
+def _texts(candidate_scores: Scores, measures: Sequence[str]) -> Sequence[str]:
+    return [scores.score_text(candidate_scores, measure) for measure in measures]
 
 
 def _front(tuned: TunedAutoscaler, measures: Sequence[str]) -> Iterator[str]:
@@ -160,10 +167,11 @@ def _front(tuned: TunedAutoscaler, measures: Sequence[str]) -> Iterator[str]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The rows as lines: names aligned to the left, figures to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
-        first = row[0].ljust(widths[0])
-        yield "  ".join([first, *(text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))]).rstrip()
+        name = row[0].ljust(widths[0])
+        yield "  ".join([name, *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]).rstrip()
 
 
 def effects(chosen: Scores, without: Mapping[str, Scores], goals: Goals) -> tuple[str, ...]:
@@ -173,4 +181,6 @@ def effects(chosen: Scores, without: Mapping[str, Scores], goals: Goals) -> tupl
         without: for each group of changes the scores without it.
     """
     measures = recommendation.all_measures([*goals.minimize, *(limit.measure for limit in goals.limits)])[:4]
-    return tuple([recommendation.effect(group, chosen, each, measures) for group, each in without.items()])
+    return tuple(
+        [recommendation.effect(group, chosen, scores_without, measures) for group, scores_without in without.items()]
+    )

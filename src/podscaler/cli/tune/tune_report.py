@@ -55,6 +55,7 @@ def _text(field: object) -> str:
 
 
 def _scores(tuned: TunedAutoscaler) -> ReportTable:
+    """The table of the scores of the present spec and of the candidate."""
     measures = tune_output.measures_of(tuned.goals)
     header, *rows = tune_output.score_rows(tuned, measures)
     return ReportTable(
@@ -77,15 +78,15 @@ def _scatter(tuned: TunedAutoscaler, source: TuneSource) -> ScatterPlot:
         return msgspec.convert(
             {
                 "label": label,
-                "x": scores.value(candidate_scores, across),
-                "y": scores.value(candidate_scores, up),
+                "x": scores.score_value(candidate_scores, across),
+                "y": scores.score_value(candidate_scores, up),
                 "kind": kind,
                 "lines": [str(change) for change in changes],
             },
             ScatterPoint,
         )
 
-    points = [point("candidate", each.scores, "front", each.spec) for each in tuned.result.front]
+    points = [point("candidate", candidate.scores, "front", candidate.spec) for candidate in tuned.result.front]
     points.append(point("present spec", tuned.result.present, "present", None))
     if (chosen := tuned.result.chosen) is not None:
         kind, label = ("chosen", "recommended") if tuned.manifest is not None else ("front", "best candidate")
@@ -98,8 +99,8 @@ def _parts(tuned: TunedAutoscaler, source: TuneSource) -> Iterator[AutoscalerPar
     yield _simulated(source.scenario, f"{tuned.name}, present spec")
     if (chosen := tuned.result.chosen) is not None:
         (autoscaler,) = source.scenario.autoscalers
-        before, settings = autoscaler.spec, source.scenario.settings
-        spec = core_spec.parse(before.namespace, before.name, chosen.spec, settings.emulation)
+        present_spec, settings = autoscaler.spec, source.scenario.settings
+        spec = core_spec.parse(present_spec.namespace, present_spec.name, chosen.spec, settings.emulation)
         changed_autoscaler = msgspec.structs.replace(autoscaler, spec=spec)
         scenario = msgspec.structs.replace(source.scenario, autoscalers=(changed_autoscaler,))
         name = "recommended spec" if tuned.manifest is not None else "best candidate"
@@ -107,6 +108,7 @@ def _parts(tuned: TunedAutoscaler, source: TuneSource) -> Iterator[AutoscalerPar
 
 
 def _simulated(scenario: SimulationScenario, title: str) -> AutoscalerPart:
+    """The part of the report with the plots of one simulation of the scenario."""
     collector = SyncCollector()
     for sync in engine.simulate(scenario):
         collector.add(sync)
@@ -116,10 +118,10 @@ def _simulated(scenario: SimulationScenario, title: str) -> AutoscalerPart:
 def _replicas(present_part: AutoscalerPart, other_parts: Sequence[AutoscalerPart]) -> TimePlot:
     """The ready pods of each spec on one axis."""
     lines = []
-    for part, color in zip((present_part, *other_parts), ("gray", "green"), strict=False):
-        plot = next(each for each in part.plots if each.has_decisions)
-        ready = next(each for each in plot.series if each.label == "ready pods")
-        label = part.autoscaler.rpartition(", ")[2]
-        lines.append(PlotSeries(label=label, values=ready.values, color=color, keeps_changes=True))  # type: ignore[arg-type] # a SeriesColor
-    at_s = next(each for each in present_part.plots if each.has_decisions).at_s
+    for autoscaler_part, color in zip((present_part, *other_parts), ("gray", "green"), strict=False):
+        plot = next(plot for plot in autoscaler_part.plots if plot.has_decisions)
+        ready_pods = next(series for series in plot.series if series.label == "ready pods")
+        label = autoscaler_part.autoscaler.rpartition(", ")[2]
+        lines.append(PlotSeries(label=label, values=ready_pods.values, color=color, keeps_changes=True))  # type: ignore[arg-type] # a SeriesColor
+    at_s = next(plot for plot in present_part.plots if plot.has_decisions).at_s
     return TimePlot(title="Ready pods", unit="", at_s=at_s, series=tuple(lines))

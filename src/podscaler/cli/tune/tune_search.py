@@ -38,45 +38,49 @@ def tune(
     reasons: dict[str, None] = {}
     try:
         whole = ScoredPart(scenario=source.scenario, from_ms=source.from_ms, needed=source.needed, slo_ms=source.slo_ms)
-        first, later = scoring.split(whole, share)
+        first_part, later_part = scoring.split(whole, share)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    on_first = scoring.fold_evaluator(first, scoring.fold_count(first), reasons.setdefault)
-    on_later = scoring.evaluator(later, reasons.setdefault)
-    result = search.search(space, goals, on_first, on_later, budget, on_progress)
-    if result.chosen is not None and not result.refusal and scoring.is_constant(later):
-        result = msgspec.structs.replace(result, refusal=_CONSTANT)
+    score_on_first = scoring.fold_evaluator(first_part, scoring.fold_count(first_part), reasons.setdefault)
+    score_on_later = scoring.evaluator(later_part, reasons.setdefault)
+    search_result = search.search(space, goals, score_on_first, score_on_later, budget, on_progress)
+    if search_result.chosen is not None and not search_result.refusal and scoring.is_constant(later_part):
+        search_result = msgspec.structs.replace(search_result, refusal=_CONSTANT)
     (autoscaler,) = source.scenario.autoscalers
-    spec, chosen = autoscaler.spec, result.chosen
+    spec, chosen = autoscaler.spec, search_result.chosen
     recommended = None
-    if chosen is not None and not result.refusal:
+    if chosen is not None and not search_result.refusal:
         recommended = recommendation.manifest(spec.namespace, spec.name, chosen.spec)
     return TunedAutoscaler(
         name=spec.key,
         goals=goals,
-        result=result,
+        result=search_result,
         changes=() if chosen is None else recommendation.changes(space.present, chosen.spec),
-        effects=_effects(space, result, scoring.evaluator(first, reasons.setdefault), goals),
+        effects=_effects(space, search_result, scoring.evaluator(first_part, reasons.setdefault), goals),
         manifest=recommended,
         remarks=_remarks(source, list(reasons)),
     )
 
 
-def _effects(space: SearchSpace, result: SearchResult, evaluate: Evaluate, goals: Goals) -> tuple[str, ...]:
+def _effects(space: SearchSpace, search_result: SearchResult, evaluate: Evaluate, goals: Goals) -> tuple[str, ...]:
     """What each group of changes does: the scores of the chosen spec beside those without that group."""
-    if result.chosen is None:
+    if search_result.chosen is None:
         return ()
-    chosen = result.chosen.spec
-    undone = {
-        group: spec
-        for group in recommendation.GROUPS
-        if (spec := recommendation.undone(group, space.present, chosen)) is not None
-    }
-    without = dict(zip(undone, evaluate(list(undone.values())), strict=True)) if undone else {}
-    return tune_output.effects(result.chosen.scores, without, goals)
+    chosen = search_result.chosen.spec
+    specs_without_group = {}
+    for group in recommendation.GROUPS:
+        spec = recommendation.undo_group(group, space.present, chosen)
+        if spec is not None:
+            specs_without_group[group] = spec
+    without = {}
+    if specs_without_group:
+        scores_without_group = evaluate(list(specs_without_group.values()))
+        without = dict(zip(specs_without_group, scores_without_group, strict=True))
+    return tune_output.effects(search_result.chosen.scores, without, goals)
 
 
 def _remarks(source: TuneSource, reasons: list[str]) -> tuple[str, ...]:
+    """Sentences about the load, its needed pods, and why the exact engine ran (`reasons`; empty if it did not)."""
     capacity = source.capacity
     fewest_pods, most_pods = min(source.needed), max(source.needed)
     needed = (

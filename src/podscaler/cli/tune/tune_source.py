@@ -59,18 +59,15 @@ def of_load(load: LoadSource, *, slo_ms: float | None, capacity_milli: int | Non
 def _alone(scenario: SimulationScenario) -> tuple[SimulationScenario, tuple[str, ...]]:
     """The scenario with its first autoscaler and that one's workload alone. Raises UsageError."""
     own_autoscaler, *other_autoscalers = scenario.autoscalers
-    shared = [
-        other_autoscaler.spec.key
-        for other_autoscaler in other_autoscalers
-        if other_autoscaler.workload == own_autoscaler.workload
-    ]
+    workload_key = own_autoscaler.workload
+    shared = [other.spec.key for other in other_autoscalers if other.workload == workload_key]
     if shared:
         raise UsageError(
             f"{own_autoscaler.spec.key} and {', '.join(shared)} scale the same workload; tune improves one alone"
         )
-    workloads = tuple([workload for workload in scenario.workloads if workload.key == own_autoscaler.workload])
+    workloads = tuple([workload for workload in scenario.workloads if workload.key == workload_key])
     if len(workloads) == len(scenario.workloads):
         return scenario, ()
-    left_out = ", ".join(workload.key for workload in scenario.workloads if workload.key != own_autoscaler.workload)
+    left_out = ", ".join(workload.key for workload in scenario.workloads if workload.key != workload_key)
     alone = msgspec.structs.replace(scenario, autoscalers=(own_autoscaler,), workloads=workloads)
     return alone, (f"Left out of the simulation: {left_out}.",)

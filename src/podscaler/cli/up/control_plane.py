@@ -257,6 +257,7 @@ class ControlPlane:
         await self._exit.aclose()
 
     async def _start(self) -> None:
+        """Make and start the parts, each after those that it depends on; `self._exit` stops them in reverse order."""
         data_dir = self._settings.data_dir
         store = await open_store(data_dir, self._clock, is_new_cluster=self._settings.is_new_cluster)
         self._exit.push_async_callback(store.close)
@@ -311,14 +312,15 @@ class ControlPlane:
         if machine is not None:
             self._exit.push_async_callback(machine.stop)
         self._exit.push_async_callback(self._end_parts)
-        parts = {} if machine is None else machine.parts
-        for name, part in {**parts, "controllers": controllers.run, "aggregation": aggregation.run}.items():
-            self._begin(name, part)
+        node_parts = {} if machine is None else machine.parts
+        for name, run_part in {**node_parts, "controllers": controllers.run, "aggregation": aggregation.run}.items():
+            self._begin(name, run_part)
         heapster_url = await self._serve_heapster(machine, registry)
         if self._settings.autoscaler is not None:
             self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, recorder, heapster_url))
 
     def _call_webhooks(self, objects: Objects) -> WebhookAdmission:
+        """Have admission and conversion webhooks called for writes; returns the admission."""
         webhooks = WebhookAdmission(objects)
         self._exit.push_async_callback(webhooks.client.close)
         objects.admission = webhooks
@@ -326,6 +328,7 @@ class ControlPlane:
         return webhooks
 
     def _allocate_cluster_ips(self, registry: Registry, objects: Objects, block: addresses.AddressBlock) -> ClusterIPs:
+        """Have Services get their cluster IPs from the address block; returns the allocator."""
         cluster_ips = ClusterIPs(registry, self._clock, block)
         cluster_ips.prime()
         objects.set_allocator("services", cluster_ips.allocate)
@@ -374,6 +377,7 @@ class ControlPlane:
     def _make_auth(
         self, objects: Objects, access: _Access, accounts: AccountTokens
     ) -> tuple[authenticator.Authenticator, Authorizer]:
+        """The authentication and the authorization of requests; certificate requests are admitted by them, too."""
         stored = [resource.key for resource in self._resources if resource.stored]
         authenticated = authenticator.Authenticator({**access.users, access.token: ADMIN}, accounts)
         authorizer = Authorizer(policy_index.watch_policy(objects, stored))
@@ -388,6 +392,7 @@ class ControlPlane:
         kinds: KnownKinds,
         auth: NodeAuth,
     ) -> Machine:
+        """The node, which is not started yet."""
         settings = MachineSettings(
             KubeletSettings(self._settings.data_dir / "node", pod_network=self._settings.pod_network),
             certificates=self._settings.data_dir / "certificates",
@@ -399,6 +404,7 @@ class ControlPlane:
     def _make_server(
         self, objects: Objects, access: _Access, authenticated: authenticator.Authenticator, neighbours: ServerParts
     ) -> ApiServer:
+        """The API server, which does not listen yet."""
         return ApiServer(
             objects,
             self._resources,
@@ -433,12 +439,13 @@ class ControlPlane:
 
         return run
 
-    def _begin(self, name: str, part: Callable[[], Awaitable[None]]) -> None:
-        self._parts.append(asyncio.create_task(supervision.keep_running(name, part, self._clock), name=name))
+    def _begin(self, name: str, run_part: Callable[[], Awaitable[None]]) -> None:
+        self._parts.append(asyncio.create_task(supervision.keep_running(name, run_part, self._clock), name=name))
 
     async def _end_parts(self) -> None:
-        for part in self._parts:
-            part.cancel()
+        """Cancel the tasks of all parts, and wait for their end."""
+        for task in self._parts:
+            task.cancel()
         await asyncio.gather(*self._parts, return_exceptions=True)
 
 
@@ -468,6 +475,7 @@ def _read_access(settings: UpSettings, now_ns: int, address: str) -> _Access:
 
 
 def _read_port(path: Path) -> int:
+    """The port of the last run in a file; 0 if there is none, or it is invalid."""
     try:
         port = int(path.read_text(encoding="ascii"))
     except (FileNotFoundError, ValueError):

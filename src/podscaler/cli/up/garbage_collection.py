@@ -34,17 +34,17 @@ class OldGenerationCollector:
 
     async def run(self) -> None:
         """Collect until cancelled; then Python does it again."""
-        before = gc.get_threshold()
+        python_thresholds = gc.get_threshold()
         gc.collect()
         gc.freeze()
         self._left_after_full = self._frozen = gc.get_freeze_count()
-        gc.set_threshold(before[0], before[1], _NEVER)
+        gc.set_threshold(python_thresholds[0], python_thresholds[1], _NEVER)
         try:
             while True:
                 await self._clock.sleep(CHECK_S)
                 self.check()
         finally:
-            gc.set_threshold(*before)
+            gc.set_threshold(*python_thresholds)
             gc.unfreeze()
 
     def check(self) -> None:
@@ -71,6 +71,7 @@ class OldGenerationCollector:
         self.collections = new + 1, full
 
     def _collect_all(self) -> None:
+        """Collect all objects, frozen ones too, and freeze those that are left."""
         gc.unfreeze()
         gc.collect()
         gc.freeze()

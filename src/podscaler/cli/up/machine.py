@@ -172,6 +172,7 @@ class Machine:
         }
 
     def _node_endpoint(self) -> NodeEndpoint | None:
+        """The address of the node's endpoints; None as long as they do not listen."""
         if self._endpoints.bound is None:
             return None
         node_name, port = self._endpoints.bound

@@ -154,7 +154,10 @@ def _kubeconfig_file(path: Path) -> Path:
 
 
 def _serves_removed_apis(options: Mapping[str, Any]) -> bool:
-    """Whether old versions are served. Raises UsageError for flags that contradict each other."""
+    """Whether old versions are served, from the flags' values by click's names.
+
+    Raises UsageError for flags that contradict each other.
+    """
     is_served: bool = options["serve_removed_apis"]
     if is_served and options["strict_upstream"]:
         raise UsageError("--serve-removed-apis serves what upstream does not, which --strict-upstream forbids")
@@ -162,7 +165,10 @@ def _serves_removed_apis(options: Mapping[str, Any]) -> bool:
 
 
 def _serves_heapster(options: Mapping[str, Any]) -> bool:
-    """Whether Heapster's API is served. Raises UsageError for flags that contradict each other."""
+    """Whether Heapster's API is served, from the flags' values by click's names.
+
+    Raises UsageError for flags that contradict each other.
+    """
     is_served: bool = options["serve_heapster"]
     if is_served and options["api_only"]:
         raise UsageError("--serve-heapster needs the node, which --api-only leaves out")

@@ -153,15 +153,16 @@ class DecisionComparison:
     def _follows(self, spec: Spec, syncs: Sequence[_OwnSync], their_status: HorizontalPodAutoscalerStatus) -> bool:
         """Whether our rules give the other's replicas for the metrics that it reported (rule 3)."""
         for sync in syncs:
-            spans = rescaled_samples.lowest_and_highest(sync.observation, sync.decision.status, their_status)
-            if spans is None:
-                continue
-            low, high = sorted(
-                decide.decide(
-                    spec, rescaled_observation, sync.prior_history, sync.at_ns, self._flags
-                ).status.desired_replicas
-                for rescaled_observation in spans
+            rescaled_observations = rescaled_samples.lowest_and_highest(
+                sync.observation, sync.decision.status, their_status
             )
+            if rescaled_observations is None:
+                continue
+            decisions = [
+                decide.decide(spec, rescaled_observation, sync.prior_history, sync.at_ns, self._flags)
+                for rescaled_observation in rescaled_observations
+            ]
+            low, high = sorted(decision.status.desired_replicas for decision in decisions)
             if low <= their_status.desired_replicas <= high:
                 return True
         return False
@@ -183,6 +184,10 @@ class DecisionComparison:
         return HISTORY if decision.trace.now - compared.since_ns < max(windows_ns) else DIFFERENT
 
     def _count(self, autoscaler: Autoscaler, compared: _Compared, verdict: str, difference: str) -> None:
+        """Count the verdict, and log the difference if it was not logged before.
+
+        `difference` is empty if there is none.
+        """
         self._verdicts[verdict] += 1
         self._telemetry.compared(verdict)
         if verdict != DIFFERENT:
@@ -210,11 +215,13 @@ def _is_rescale(status: HorizontalPodAutoscalerStatus) -> bool:
 
 
 def _conditions_of(status: HorizontalPodAutoscalerStatus) -> Conditions:
-    return {
-        condition.type: (condition.status, "able" if condition.reason in ABLE else condition.reason)
-        for condition in status.conditions or ()
-        if condition.type in COMPARED
-    }
+    """The compared conditions of a status; the reasons of ABLE count as one reason, "able"."""
+    compared: Conditions = {}
+    for condition in status.conditions or ():
+        if condition.type in COMPARED:
+            reason = "able" if condition.reason in ABLE else condition.reason
+            compared[condition.type] = (condition.status, reason)
+    return compared
 
 
 def _differing_conditions(their_conditions: Conditions, our_alternatives: Sequence[Conditions]) -> Iterable[str]:

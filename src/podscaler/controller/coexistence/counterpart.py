@@ -21,7 +21,7 @@ MIGRATION_ANNOTATIONS = (handover.MIGRATED_FROM, handover.MIGRATING_TO, handover
 
 
 def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, history: str) -> Object:
-    """The object of the other kind, without a status.
+    """The object that replaces `source`: of the other kind, without a status.
 
     Labels, annotations and owners are kept; finalizers are not, because their controllers handle the first kind.
 
@@ -32,11 +32,9 @@ def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, his
         history: the stored history, as the text of a record; empty if there is none.
     """
     meta = source["metadata"]
-    annotations = {
-        name: text
-        for name, text in (meta.get("annotations") or {}).items()
-        if name not in (*MIGRATION_ANNOTATIONS, LAST_APPLIED)
-    }
+    annotations = dict(meta.get("annotations") or {})
+    for name in (*MIGRATION_ANNOTATIONS, LAST_APPLIED):
+        annotations.pop(name, None)
     annotations |= _last_applied(meta, kind)
     annotations[handover.MIGRATED_FROM] = str(MigrationOrigin(source_kind.flag, meta["name"], meta["uid"]))
     if history:
@@ -45,7 +43,7 @@ def of(source: Object, source_kind: AutoscalerKind, kind: AutoscalerKind, *, his
     metadata |= {name: meta[name] for name in ("labels", "ownerReferences") if meta.get(name)}
     spec = custom_autoscaler.with_quantities({"spec": source["spec"]})["spec"]
     if kind is HPA and "onMetricFailure" in spec:
-        spec = {name: value for name, value in spec.items() if name != "onMetricFailure"}
+        spec = {name: field for name, field in spec.items() if name != "onMetricFailure"}
         annotations |= _failure_annotations(source["spec"]["onMetricFailure"])
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
 
@@ -57,9 +55,9 @@ def _failure_annotations(policy: Object) -> dict[str, str]:
 
 def _last_applied(meta: Object, kind: AutoscalerKind) -> dict[str, str]:
     """The last-applied configuration of kubectl with the other kind; empty if there is none, or an older version."""
-    text = (meta.get("annotations") or {}).get(LAST_APPLIED)
+    applied_json = (meta.get("annotations") or {}).get(LAST_APPLIED)
     try:
-        applied = json.loads(text) if text else None
+        applied = json.loads(applied_json) if applied_json else None
     except ValueError:
         applied = None
     if not isinstance(applied, dict) or applied.get("apiVersion") == "autoscaling/v1":
@@ -96,7 +94,7 @@ def differs(counterpart: Object, desired_object: Object) -> bool:
 def _unlike(desired_value: Any, have: Any) -> bool:
     """Whether a field of `desired_value` is absent or different in `have`; further fields of `have` are defaults."""
     if isinstance(desired_value, dict) and isinstance(have, dict):
-        return any(_unlike(value, have.get(name)) for name, value in desired_value.items())
+        return any(_unlike(field, have.get(name)) for name, field in desired_value.items())
     if isinstance(desired_value, list) and isinstance(have, list):
         return len(desired_value) != len(have) or any(map(_unlike, desired_value, have))
     return bool(desired_value != have)

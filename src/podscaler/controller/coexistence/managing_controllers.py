@@ -39,12 +39,12 @@ async def doubt(client: Client, clock: Clock) -> str:
         except (StatusError, ValueError) as error:
             log.info("whether a controller manages %s: %s", HPA.plural, error)
             unknown.append(str(error))
-    after = "what is migrated is not scaled until a controller manages it"
+    effect = "what is migrated is not scaled until a controller manages it"
     if unknown:
-        return f"whether a controller manages {HPA.plural} is not known ({'; '.join(unknown)}): if none does, {after}"
+        return f"whether a controller manages {HPA.plural} is not known ({'; '.join(unknown)}): if none does, {effect}"
     return (
         f"no controller seems to manage {HPA.plural}: none wrote a status in the last {_RECENT_MIN:g} minutes, "
-        f"and no {other_controllers.BUILT_IN} renews its Lease; {after}"
+        f"and no {other_controllers.BUILT_IN} renews its Lease; {effect}"
     )
 
 
@@ -57,16 +57,16 @@ async def _has_writer(client: Client, now_ns: int) -> bool:
     items = watch_events.page(body).items
     if not items:
         raise ValueError("there are none yet")
-    return any(_is_recent(raw, now_ns) for raw in items)
+    return any(_is_recent(autoscaler_json, now_ns) for autoscaler_json in items)
 
 
-def _is_recent(raw: msgspec.Raw, now_ns: int) -> bool:
+def _is_recent(autoscaler_json: msgspec.Raw, now_ns: int) -> bool:
     """Whether a controller wrote the object's status recently; kubectl and a migration are no controllers.
 
     Raises ValueError.
     """
-    since = now_ns - int(other_controllers.RECENT_S * NANOSECONDS)
+    since_ns = now_ns - int(other_controllers.RECENT_S * NANOSECONDS)
     return any(
-        status_write.at_ns > since and not status_write.manager.startswith(other_controllers.BY_HAND)
-        for status_write in other_controllers.status_writes(raw)
+        status_write.at_ns > since_ns and not status_write.manager.startswith(other_controllers.BY_HAND)
+        for status_write in other_controllers.status_writes(autoscaler_json)
     )

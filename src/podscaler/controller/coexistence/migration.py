@@ -83,7 +83,7 @@ class Migrator:
         kind = self._terms.source
         body = await self._client.get(kind.path(namespace), subject=kind.resource)
         items = msgspec.json.decode(body).get("items") or []
-        return sorted((each["metadata"]["namespace"], each["metadata"]["name"]) for each in items)
+        return sorted((meta["namespace"], meta["name"]) for meta in (item["metadata"] for item in items))
 
     async def migrate(self, namespace: str, name: str) -> None:
         """Migrate one autoscaler. Raises UsageError (a sentence for the user) and StatusError."""
@@ -134,6 +134,7 @@ class Migrator:
         self._done_at_s = self._clock.monotonic_s()
 
     def _check(self, source: Object | None, created: Object | None, namespace: str, name: str) -> None:
+        """Raise UsageError unless there is a source to migrate, or a counterpart that was made from it."""
         terms = self._terms
         if source is None:
             if created is None or not counterpart.is_of(created, terms.source, name):
@@ -213,11 +214,12 @@ class Migrator:
             await self._clock.sleep(POLL_PERIOD_S)
 
     async def _has_event(self, meta: Object) -> bool:
+        """Whether there is an event that the PodAutoscaler with this metadata waits for a handover."""
         selector = f"involvedObject.uid={meta['uid']},reason={handover.WAITING}"
         path = "/api/v1" + urls.path("namespaces", meta["namespace"], "events")
         response = _decoded(await self._client.get(path, subject="events", query=[("fieldSelector", selector)]))
         message = handover.waiting_message(meta.get("annotations") or {})
-        return any(message in each.get("message", "") for each in response.get("items") or [])
+        return any(message in event.get("message", "") for event in response.get("items") or [])
 
     async def _delete(self, source: Object) -> bool:
         """Delete the source if it is unchanged; returns whether it no longer exists."""
@@ -302,8 +304,11 @@ def _changed_meta(created: Object, desired_object: Object) -> Object:
 def _replaced(have: Object, want: Object) -> Object:
     """A JSON merge patch that makes `have` equal to `want`; of {a, b} and {b: 2} it is {a: null, b: 2}."""
     removed_fields: Object = {name: None for name in have if name not in want}
-    nested = {
-        name: _replaced(have[name], value) if isinstance(value, dict) and isinstance(have.get(name), dict) else value
-        for name, value in want.items()
-    }
-    return removed_fields | nested
+    written_fields: Object = {}
+    for name, want_field in want.items():
+        have_field = have.get(name)
+        if isinstance(want_field, dict) and isinstance(have_field, dict):
+            written_fields[name] = _replaced(have_field, want_field)
+        else:
+            written_fields[name] = want_field
+    return removed_fields | written_fields

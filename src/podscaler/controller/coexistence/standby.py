@@ -89,15 +89,20 @@ class WriteGate:
         return [self._advice(self._others.found)]
 
     def _competing(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
+        """Which other controller blocks writes (rule 2); empty if none does.
+
+        Logs when this changes for any autoscaler.
+        """
         if self._others is None or self._policy == IGNORE:
             return ""
         active = self._others.competing(autoscaler.key, has_change=has_change)
-        anywhere = self._others.found
-        if anywhere != self._logged:
-            self._log_change(anywhere)
+        active_anywhere = self._others.found
+        if active_anywhere != self._logged:
+            self._log_change(active_anywhere)
         return f"another controller is at work: {active}" if active and self._policy == REFUSE else ""
 
     def _log_change(self, active: str) -> None:
+        """Log which other controllers are active now; `active` is empty when the last of them is silent."""
         self._logged = active
         if not active:
             log.info("no other controller writes the status of horizontalpodautoscalers any more: going on")
@@ -107,6 +112,7 @@ class WriteGate:
             log.warning("another controller writes the status of horizontalpodautoscalers too: %s", active)
 
     def _advice(self, active: str) -> str:
+        """The sentence that says why nothing is written, and what the user can do."""
         return (
             f"another controller writes the status of horizontalpodautoscalers: {active}; nothing is written about "
             f"those until it has been silent for {SILENCE_S:g} s and {PERIODS} of its sync periods (switch it off, or "
@@ -116,8 +122,8 @@ class WriteGate:
 
 def unwritten(decision: Decision) -> str:
     """What a decision on standby would write, and why, in one or two sentences for the log."""
-    why = explained.of_decision(decision, TraceSource.CLUSTER).summary
+    summary = explained.of_decision(decision, TraceSource.CLUSTER).summary
     draft = decision.draft
     if decision.replicas is None or draft is None:
-        return f"nothing would be written to its target. {why}"
-    return f"would be rescaled from {draft.scale.replicas} to {decision.replicas}: {draft.reason}. {why}"
+        return f"nothing would be written to its target. {summary}"
+    return f"would be rescaled from {draft.scale.replicas} to {decision.replicas}: {draft.reason}. {summary}"

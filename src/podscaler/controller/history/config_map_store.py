@@ -139,6 +139,10 @@ class ConfigMapHistoryStore(HistoryStore):
         self._read_failures.clear()
 
     async def hand_over(self, keys: Sequence[Key]) -> None:
+        """As HistoryStore.
+
+        The heartbeat that says that all records are complete follows only if every ConfigMap was written.
+        """
         if not self._is_released:
             return
         by_map: dict[str, set[Key]] = {}
@@ -146,9 +150,8 @@ class ConfigMapHistoryStore(HistoryStore):
             by_map.setdefault(history_maps.map_of(key), set()).add(key)
         maps = [(self._loaded[name], keys_of_map) for name, keys_of_map in by_map.items() if name in self._loaded]
         writer = f"{self._writer}{HANDED_OVER}"
-        if maps and all(
-            await asyncio.gather(*(self._save(stored_map, keys_of_map, writer) for stored_map, keys_of_map in maps))
-        ):
+        saves = [self._save(stored_map, keys_of_map, writer) for stored_map, keys_of_map in maps]
+        if maps and all(await asyncio.gather(*saves)):
             await self._write_heartbeat(writer, is_last=True)
 
     def drop(self, key: Key) -> None:
@@ -182,6 +185,7 @@ class ConfigMapHistoryStore(HistoryStore):
         return self._is_released
 
     async def _tick(self) -> None:
+        """Write the ConfigMaps whose changes are due, and once a HEARTBEAT_S the heartbeat of this process."""
         now_s = self._clock.monotonic_s()
         due = [
             stored_map
@@ -238,6 +242,7 @@ class ConfigMapHistoryStore(HistoryStore):
         return WriteBatch(set(), asyncio.get_running_loop().create_task(storing, context=contextvars.Context()))
 
     async def _store_batch(self, loaded: StoredMap) -> None:
+        """Write the rescales of the ConfigMap's batch by one request, at least STORE_PAUSE_S after the batch before."""
         if loaded.batched_at_s is not None:
             wait_s = loaded.batched_at_s + STORE_PAUSE_S - self._clock.monotonic_s()
             if wait_s > 0:
@@ -279,7 +284,10 @@ class ConfigMapHistoryStore(HistoryStore):
         return is_written
 
     async def _update(self, loaded: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str) -> bool:
-        """Write, and again where the ConfigMap has changed; returns True. Raises StatusError, LeadershipLost."""
+        """Write, and again where the ConfigMap has changed; returns True. Raises StatusError, LeadershipLost.
+
+        Arguments as in `_write`.
+        """
         for remaining in reversed(range(history_maps.UPDATE_ATTEMPTS)):
             records = await self._records_to_write(loaded, keys, exactly, writer)
             entries = loaded.entries(records)
@@ -329,11 +337,13 @@ class ConfigMapHistoryStore(HistoryStore):
                     loaded.expire(self._unreachable(loaded))
 
     def _unreachable(self, loaded: StoredMap) -> list[str]:
+        """The data keys of unclaimed records whose instants are before every window that may read them (rule 5)."""
         now_ns = self._clock.now_ns()
+        oldest_read_ns = now_ns - self._reach_ns
         return [
             data_key
             for data_key, record in loaded.unclaimed.items()
-            if history_record.alive_until(record, self._heartbeats.get(record.writer), now_ns) < now_ns - self._reach_ns
+            if history_record.alive_until(record, self._heartbeats.get(record.writer), now_ns) < oldest_read_ns
         ]
 
     async def _write_heartbeat(self, writer: str, *, is_last: bool = False) -> None:

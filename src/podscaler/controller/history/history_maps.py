@@ -43,16 +43,22 @@ UPDATE_ATTEMPTS = 4
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    """The fields of a ConfigMap's metadata that are read."""
+
     labels: dict[str, str] | None = None
     resource_version: str = ""
 
 
 class _ConfigMap(msgspec.Struct):
+    """A ConfigMap as the API server returns it; `data` is the records by the key of the autoscaler."""
+
     metadata: _Meta
     data: dict[str, str] | None = None
 
 
 class _Written(msgspec.Struct):
+    """The response to a write, of which only the new resourceVersion is read."""
+
     metadata: _Meta = _Meta()
 
 
@@ -118,7 +124,9 @@ class HistoryMaps:
         Raises StatusError; `is_outdated` tells whether the ConfigMap has to be read again.
         """
         if version is None:
-            return await self._create(name, {key: text for key, text in entries.items() if text is not None})
+            return await self._create(
+                name, {data_key: record_json for data_key, record_json in entries.items() if record_json is not None}
+            )
         body = _ENCODER.encode({"metadata": {"resourceVersion": version}, "data": entries})
         return _version(await self._client.patch(self._path(name), body, subject=f"configmaps {name}"), name)
 
@@ -141,24 +149,28 @@ class HistoryMaps:
     async def heartbeats(self) -> dict[str, Heartbeat]:
         """The heartbeat of each writer; invalid ones are left out. Raises StatusError."""
         heartbeats: dict[str, Heartbeat] = {}
-        for writer, text in (await self.read(NAME)).entries.items():
+        for writer, heartbeat_json in (await self.read(NAME)).entries.items():
             if writer == SETTINGS:
                 continue
             try:
-                heartbeats[writer] = history_record.decode_heartbeat(text)
+                heartbeats[writer] = history_record.decode_heartbeat(heartbeat_json)
             except ValueError as error:
                 log.warning("the heartbeat %s in the ConfigMap %s is invalid: %s", writer, NAME, error)
         return heartbeats
 
     async def _create(self, name: str, entries: Mapping[str, str]) -> str:
+        """Create the ConfigMap with these entries, text by data key; returns its resourceVersion.
+
+        Raises StatusError.
+        """
         metadata = {
             "name": name,
             "namespace": self.namespace,
             "labels": {"app.kubernetes.io/managed-by": "podscaler", LABEL: FORMAT},
         }
         body = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": entries}
-        answer = await self._client.post(self._path(), _ENCODER.encode(body), subject=f"configmaps {name}")
-        return _version(answer, name)
+        response = await self._client.post(self._path(), _ENCODER.encode(body), subject=f"configmaps {name}")
+        return _version(response, name)
 
     def _path(self, name: str = "") -> str:
         return "/api/v1" + urls.path("namespaces", self.namespace, "configmaps", name)
@@ -169,10 +181,10 @@ def is_outdated(error: StatusError) -> bool:
     return error.code == 409 or is_not_found(error)
 
 
-def _version(answer: bytes, name: str) -> str:
+def _version(response: bytes, name: str) -> str:
     """The resourceVersion in the response to a write. Raises StatusError if there is none."""
     try:
-        return _WRITTEN.decode(answer).metadata.resource_version
+        return _WRITTEN.decode(response).metadata.resource_version
     except msgspec.DecodeError as error:
         raise StatusError(f"the answer to a write of the ConfigMap {name} cannot be read: {error}", code=0) from error
 
@@ -191,11 +203,11 @@ async def load_history(
     Returns None if there is no valid record of that object. Raises StatusError.
     """
     maps = HistoryMaps(client, namespace)
-    text = (await maps.read(map_of(key))).entries.get(history_record.data_key(key))
-    if text is None:
+    record_json = (await maps.read(map_of(key))).entries.get(history_record.data_key(key))
+    if record_json is None:
         return None
     try:
-        record = history_record.decode(text)
+        record = history_record.decode(record_json)
     except ValueError as error:
         log.warning("the history of %s/%s is invalid and ignored: %s", *key, error)
         return None

@@ -104,7 +104,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def encode(record: HistoryRecord) -> str:
-    """The text of a record."""
+    """A record as JSON, the value of its entry in a ConfigMap."""
     history = replay.write_history(record.history)
     saved_at = instants.exact(record.saved_at)
     wire = _WireRecord(
@@ -113,21 +113,21 @@ def encode(record: HistoryRecord) -> str:
     return _ENCODER.encode(wire).decode()
 
 
-def decode(text: str) -> HistoryRecord:
-    """The record in a text. Raises ValueError for an invalid one."""
-    wire = _RECORD.decode(text)
+def decode(record_json: str) -> HistoryRecord:
+    """The record in the JSON that `encode` wrote. Raises ValueError for an invalid one."""
+    wire = _RECORD.decode(record_json)
     history, saved_at = replay.read_history(wire.history), instants.parse(wire.saved_at)
     return HistoryRecord(wire.uid, wire.writer, saved_at, history, wire.replicas, wire.goes_on, wire.rescaled_from)
 
 
 def encode_heartbeat(heartbeat: Heartbeat) -> str:
-    """The text of a heartbeat."""
+    """A heartbeat as JSON, the value of its entry in a ConfigMap."""
     return _ENCODER.encode(_WireHeartbeat(instants.exact(heartbeat.at), heartbeat.ended)).decode()
 
 
-def decode_heartbeat(text: str) -> Heartbeat:
-    """The heartbeat in a text. Raises ValueError for an invalid one."""
-    wire = _HEARTBEAT.decode(text)
+def decode_heartbeat(heartbeat_json: str) -> Heartbeat:
+    """The heartbeat in the JSON that `encode_heartbeat` wrote. Raises ValueError for an invalid one."""
+    wire = _HEARTBEAT.decode(heartbeat_json)
     return Heartbeat(instants.parse(wire.at), wire.ended)
 
 
@@ -154,7 +154,7 @@ def prolongs(stored_record: HistoryRecord, history: History, *, replicas: int, a
         stored_record: the record that a later process would read after a kill.
         history: the history after the sync.
         replicas: the target's replicas.
-        at: the instant of the sync.
+        at: the instant of the sync, in ns since the epoch.
     """
     latest = next(
         (recommendation.replicas for recommendation in history.recommendations if recommendation.at == at), None
@@ -162,14 +162,11 @@ def prolongs(stored_record: HistoryRecord, history: History, *, replicas: int, a
     if latest is None:
         return False
     high, low, cutoff = min(latest, replicas), max(latest, replicas), at - UNSAVED_NS
-    recent = [
-        recommendation.replicas
-        for recommendation in stored_record.history.recommendations
-        if recommendation.at >= cutoff
-    ]
+    stored = stored_record.history.recommendations
+    recent_replicas = [recommendation.replicas for recommendation in stored if recommendation.at >= cutoff]
     if stored_record.goes_on:
-        recent += [recommendation.replicas for recommendation in stored_record.history.recommendations[-1:]]
-    return max(recent, default=-1) < high or min(recent, default=low + 1) > low
+        recent_replicas += [recommendation.replicas for recommendation in stored[-1:]]
+    return max(recent_replicas, default=-1) < high or min(recent_replicas, default=low + 1) > low
 
 
 def lacks_failure(stored_record: HistoryRecord, history: History, *, at: int) -> bool:
@@ -178,7 +175,7 @@ def lacks_failure(stored_record: HistoryRecord, history: History, *, at: int) ->
     Args:
         stored_record: the record that a later process would read after a kill.
         history: the history after the sync.
-        at: the instant of the sync, at which metrics that could be read were renewed.
+        at: the instant of the sync (ns since the epoch), at which metrics that could be read were renewed.
     """
     failing = {last_proposal for last_proposal in history.last_proposals if last_proposal.at < at}
     begins = history.unread_since is not None and history.unread_since != stored_record.history.unread_since
@@ -258,7 +255,7 @@ def data_key(key: Key) -> str:
     The slash in keys of PodAutoscalers becomes two dots, which no name of an object has.
     """
     namespace, name = key
-    text = f"{namespace}.{name.replace('/', '..')}"
-    if len(text) <= DATA_KEY_MAX:
-        return text
+    plain_key = f"{namespace}.{name.replace('/', '..')}"
+    if len(plain_key) <= DATA_KEY_MAX:
+        return plain_key
     return f"{namespace}.{hashlib.sha256(name.encode()).hexdigest()}"

@@ -116,15 +116,16 @@ class StoredMap:
         entries = contents.entries
         self.version = contents.version
         self.expired.clear()
-        self.sizes_bytes = {data_key: len(data_key) + len(text) for data_key, text in entries.items()}
+        self.sizes_bytes = {data_key: len(data_key) + len(record_json) for data_key, record_json in entries.items()}
         for key, record in list(self.stored.items()):
             if entries.get(history_record.data_key(key)) != history_record.encode(record):
                 del self.stored[key]
         our_data_keys = self.deleted.union(map(history_record.data_key, (*self.latest, *self.stored)))
-        other_records = {
-            data_key: self._read(data_key, entries[data_key], now_ns) for data_key in entries.keys() - our_data_keys
-        }
-        self.unclaimed = {data_key: record for data_key, record in other_records.items() if record is not None}
+        self.unclaimed = {}
+        for data_key in entries.keys() - our_data_keys:
+            unclaimed_record = self._read(data_key, entries[data_key], now_ns)
+            if unclaimed_record is not None:
+                self.unclaimed[data_key] = unclaimed_record
 
     def expire(self, data_keys: Iterable[str]) -> None:
         """Have unclaimed records removed that are too old to matter."""
@@ -133,18 +134,23 @@ class StoredMap:
             self.expired.add(data_key)
 
     def entries(self, records: Mapping[Key, HistoryRecord]) -> dict[str, str | None]:
-        """The entries to change; None removes one. A record that would make the ConfigMap too large is removed."""
+        """The entries to change, JSON by data key; None removes one.
+
+        A record that would make the ConfigMap too large is removed.
+        """
         self.deleted &= self.sizes_bytes.keys()
         self.expired &= self.sizes_bytes.keys()
         entries: dict[str, str | None] = dict.fromkeys(self.deleted | self.expired)
-        texts = {history_record.data_key(key): history_record.encode(record) for key, record in records.items()}
-        changing = entries.keys() | texts.keys()
+        json_by_data_key = {
+            history_record.data_key(key): history_record.encode(record) for key, record in records.items()
+        }
+        changing = entries.keys() | json_by_data_key.keys()
         total_bytes = sum(size for data_key, size in self.sizes_bytes.items() if data_key not in changing)
-        for data_key, text in texts.items():
-            size_bytes = len(data_key) + len(text)
+        for data_key, record_json in json_by_data_key.items():
+            size_bytes = len(data_key) + len(record_json)
             if total_bytes + size_bytes <= MAP_MAX_BYTES:
                 total_bytes += size_bytes
-                entries[data_key] = text
+                entries[data_key] = record_json
                 continue
             self._log_full()
             if data_key in self.sizes_bytes:
@@ -161,15 +167,15 @@ class StoredMap:
     def note_written(
         self, version: str, entries: Mapping[str, str | None], records: Mapping[Key, HistoryRecord]
     ) -> None:
-        """Take note that the entries were written."""
+        """Take note that the entries were written, which gave the ConfigMap the resourceVersion `version`."""
         self.version = version
-        for data_key, text in entries.items():
-            if text is None:
+        for data_key, record_json in entries.items():
+            if record_json is None:
                 self.deleted.discard(data_key)
                 self.expired.discard(data_key)
                 self.sizes_bytes.pop(data_key, None)
             else:
-                self.sizes_bytes[data_key] = len(data_key) + len(text)
+                self.sizes_bytes[data_key] = len(data_key) + len(record_json)
         for key, record in records.items():
             is_written = entries.get(history_record.data_key(key)) is not None
             if is_written and key in self.latest:
@@ -182,21 +188,23 @@ class StoredMap:
         self.touched.update(key for key in keys if key in self.latest)
 
     def _prolongs(self, key: Key, latest: HistorySnapshot) -> bool:
+        """Whether the latest recommendation holds replicas for a minute longer than the stored record does."""
         stored_record, replicas = self.stored.get(key), latest.replicas
         if stored_record is None or replicas is None:
             return False
         return history_record.prolongs(stored_record, latest.history, replicas=replicas, at=latest.at_ns)
 
     def _begins_failure(self, key: Key, latest: HistorySnapshot) -> bool:
+        """Whether metrics began to fail after the stored record was written."""
         stored_record = self.stored.get(key)
         return stored_record is not None and history_record.lacks_failure(
             stored_record, latest.history, at=latest.at_ns
         )
 
-    def _read(self, data_key: str, text: str, now_ns: int) -> HistoryRecord | None:
+    def _read(self, data_key: str, record_json: str, now_ns: int) -> HistoryRecord | None:
         """The record in an entry; None if it is invalid."""
         try:
-            record = history_record.decode(text)
+            record = history_record.decode(record_json)
         except ValueError as error:
             log.warning("the history %s in the ConfigMap %s is invalid and ignored: %s", data_key, self.name, error)
             return None
@@ -206,6 +214,7 @@ class StoredMap:
         return record
 
     def _log_full(self) -> None:
+        """Note that the ConfigMap is full, and log it the first time."""
         if not self.is_full:
             log.warning("the ConfigMap %s is full; the histories of some autoscalers end with the process", self.name)
         self.is_full = True

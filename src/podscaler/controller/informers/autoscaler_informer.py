@@ -65,7 +65,7 @@ class AutoscalerInformer:
         if HPA in self._caches and HPA not in self._own:
             self._caches[HPA].subscribe(self._foreign)
         if HPA in self._caches and others is not None:
-            self._caches[HPA].subscribe(_OnDeletion(lambda obj: others.forget(obj.key)))
+            self._caches[HPA].subscribe(_OnDeletion(lambda autoscaler: others.forget(autoscaler.key)))
 
     def __iter__(self) -> Iterator[Autoscaler]:
         for kind in self._own:
@@ -79,7 +79,7 @@ class AutoscalerInformer:
         for kind in self._own:
             self._caches[kind].subscribe(handler)
         if HPA in self._caches and POD_AUTOSCALER in self._own:
-            self._caches[HPA].subscribe(_OnDeletion(lambda obj: self._resume_waiting(obj.metadata.uid, handler)))
+            self._caches[HPA].subscribe(_OnDeletion(lambda hpa: self._resume_waiting(hpa.metadata.uid, handler)))
 
     def find(self, key: Key) -> Autoscaler | None:
         """The autoscaler of that key; None if there is none."""
@@ -115,11 +115,8 @@ class AutoscalerInformer:
 
     def unready(self) -> list[str]:
         """The kinds that are not listed yet, one sentence each."""
-        return [
-            f"{kind.plural} are not listed yet: {self._watches[kind].last_error or 'soon'}"
-            for kind in self._caches
-            if not self._is_known(kind)
-        ]
+        unlisted = [kind for kind in self._caches if not self._is_known(kind)]
+        return [f"{kind.plural} are not listed yet: {self._watches[kind].last_error or 'soon'}" for kind in unlisted]
 
     async def wait_synced(self) -> None:
         """Return once all kinds are listed."""
@@ -141,10 +138,10 @@ class AutoscalerInformer:
 
     def _resume_waiting(self, uid: str, handler: ResourceEventHandler[Autoscaler]) -> None:
         """Report PodAutoscalers as added that waited for the deletion of the HorizontalPodAutoscaler with that uid."""
-        for each in list(self._caches[POD_AUTOSCALER]):
-            origin = handover.find_origin(each.metadata)
+        for pod_autoscaler in list(self._caches[POD_AUTOSCALER]):
+            origin = handover.find_origin(pod_autoscaler.metadata)
             if origin is not None and origin.uid == uid:
-                handler.added(each)
+                handler.added(pod_autoscaler)
 
     def _is_known(self, kind: AutoscalerKind) -> bool:
         """Whether a kind is listed, or its definition is missing and there are other kinds (rule 3)."""
@@ -166,9 +163,9 @@ class _ByTarget:
         """The keys of the indexed autoscalers that have the target of `autoscaler`."""
         return self._keys.get(target_of(autoscaler), ())
 
-    def added(self, obj: Autoscaler) -> None:
+    def added(self, autoscaler: Autoscaler) -> None:
         """Index a new autoscaler."""
-        self._keys.setdefault(target_of(obj), set()).add(obj.key)
+        self._keys.setdefault(target_of(autoscaler), set()).add(autoscaler.key)
 
     def updated(self, old: Autoscaler, new: Autoscaler) -> None:
         """Index an autoscaler again if its target changed."""
@@ -176,12 +173,12 @@ class _ByTarget:
             self.deleted(old)
             self.added(new)
 
-    def deleted(self, obj: Autoscaler) -> None:
+    def deleted(self, autoscaler: Autoscaler) -> None:
         """Remove a deleted autoscaler."""
-        keys = self._keys.get(target_of(obj), set())
-        keys.discard(obj.key)
+        keys = self._keys.get(target_of(autoscaler), set())
+        keys.discard(autoscaler.key)
         if not keys:
-            self._keys.pop(target_of(obj), None)
+            self._keys.pop(target_of(autoscaler), None)
 
 
 class _OnDeletion:
@@ -190,7 +187,7 @@ class _OnDeletion:
     def __init__(self, deleted: Callable[[Autoscaler], None]) -> None:
         self.deleted = deleted
 
-    def added(self, obj: Autoscaler) -> None:
+    def added(self, autoscaler: Autoscaler) -> None:
         """Nothing to do."""
 
     def updated(self, old: Autoscaler, new: Autoscaler) -> None:

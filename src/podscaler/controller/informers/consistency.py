@@ -18,11 +18,11 @@ class WrittenVersion(NamedTuple):
     version: str
 
 
-def latest(before: WrittenVersion | None, after: WrittenVersion) -> WrittenVersion:
+def latest(remembered: WrittenVersion | None, written: WrittenVersion) -> WrittenVersion:
     """The version to remember after a write: a higher version replaces a lower one, another uid replaces any."""
-    if before is None or before.uid != after.uid or is_newer_version(after.version, before.version):
-        return after
-    return before
+    if remembered is None or remembered.uid != written.uid or is_newer_version(written.version, remembered.version):
+        return written
+    return remembered
 
 
 def find_lag(written_version: WrittenVersion | None, cache_version: str) -> str | None:

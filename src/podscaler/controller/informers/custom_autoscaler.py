@@ -17,35 +17,38 @@ QUANTITIES = ("value", "averageValue")
 _AUTOSCALER = msgspec.json.Decoder(HorizontalPodAutoscaler)
 
 
-def decode(raw: msgspec.Raw | bytes) -> HorizontalPodAutoscaler:
+def decode(autoscaler_json: msgspec.Raw | bytes) -> HorizontalPodAutoscaler:
     """The object in JSON, with numbers that stand for quantities read as strings. Raises ValueError."""
     try:
-        return _AUTOSCALER.decode(raw)
+        return _AUTOSCALER.decode(autoscaler_json)
     except msgspec.ValidationError:
-        return msgspec.convert(with_quantities(msgspec.json.decode(raw)), HorizontalPodAutoscaler)
+        return msgspec.convert(with_quantities(msgspec.json.decode(autoscaler_json)), HorizontalPodAutoscaler)
 
 
-def fault(raw: msgspec.Raw | bytes) -> str:
-    """The first error that an API server would find in a HorizontalPodAutoscaler with this spec; empty: none."""
-    obj = with_quantities(msgspec.json.decode(raw))
-    hpa_defaults.set_v2_defaults(obj)
-    faults = hpa_validation.validate(obj, None)
-    return f"the spec is invalid: {faults[0]}" if faults else ""
+def fault(autoscaler_json: msgspec.Raw | bytes) -> str:
+    """The first error that an API server would find in a HorizontalPodAutoscaler with this spec.
+
+    Empty if it has none.
+    """
+    autoscaler = with_quantities(msgspec.json.decode(autoscaler_json))
+    hpa_defaults.set_v2_defaults(autoscaler)
+    field_errors = hpa_validation.validate(autoscaler, None)
+    return f"the spec is invalid: {field_errors[0]}" if field_errors else ""
 
 
-def with_quantities(obj: Any) -> Any:
+def with_quantities(autoscaler: Any) -> Any:
     """The object (JSON-ready data, changed in place) with the quantities of its spec as strings."""
-    spec = (obj.get("spec") or {}) if isinstance(obj, dict) else {}
+    spec = (autoscaler.get("spec") or {}) if isinstance(autoscaler, dict) else {}
     for metric in spec.get("metrics") or ():
         for source in SOURCES:
             _make_texts((metric.get(source) or {}).get("target") or {}, QUANTITIES)
-    for rules in (spec.get("behavior") or {}).values():
-        _make_texts(rules or {}, ("tolerance",))
-    return obj
+    for scaling_rules in (spec.get("behavior") or {}).values():
+        _make_texts(scaling_rules or {}, ("tolerance",))
+    return autoscaler
 
 
-def _make_texts(part: dict[str, Any], names: tuple[str, ...]) -> None:
+def _make_texts(fields: dict[str, Any], names: tuple[str, ...]) -> None:
     """Replace the numbers of these fields by strings, in place: `{"value": 5}` becomes `{"value": "5"}`."""
     for name in names:
-        if isinstance(part.get(name), int | float):
-            part[name] = str(part[name])
+        if isinstance(fields.get(name), int | float):
+            fields[name] = str(fields[name])

@@ -70,11 +70,11 @@ def find_history(meta: ObjectMeta, now_ns: int) -> RestoredHistory | None:
 
     It was read at the instant of the handover, so it is complete, as after an orderly end.
     """
-    text = (meta.annotations or {}).get(HISTORY)
-    if not text:
+    record_json = (meta.annotations or {}).get(HISTORY)
+    if not record_json:
         return None
     try:
-        record = history_record.decode(text)
+        record = history_record.decode(record_json)
     except ValueError as error:
         log.warning("the annotation %s of %s/%s is invalid: %s", HISTORY, meta.namespace, meta.name, error)
         return None

@@ -29,17 +29,17 @@ class SharedParts:
         """`meta` with its labels and its namespace shared."""
         labels = meta.labels
         if labels:
-            labels = self._one(("labels", *labels.items()), labels)
+            labels = self._interned(("labels", *labels.items()), labels)
         return msgspec.structs.replace(meta, namespace=intern(meta.namespace), labels=labels)
 
     def facts(self, pod: observation.Pod, meta: PodMeta) -> observation.Pod:
         """`pod` with the labels of `meta`, and its requests shared."""
-        containers = self._one(("containers", *map(_identity, pod.containers)), pod.containers)
+        containers = self._interned(("containers", *map(_identity, pod.containers)), pod.containers)
         requests = pod.requests_milli
         requests = (
             containers[0].requests_milli
             if len(containers) == 1
-            else self._one(("requests", *sorted(requests.items())), requests)
+            else self._interned(("requests", *sorted(requests.items())), requests)
         )
         return msgspec.structs.replace(
             pod,
@@ -51,7 +51,7 @@ class SharedParts:
             requests_milli=requests,
         )
 
-    def _one(self, key: Hashable, part: T) -> T:
+    def _interned(self, key: Hashable, part: T) -> T:
         """The interned part with that key, else `part`, which is interned from now on."""
         shared_part = self._parts.get(key)
         if shared_part is not None:

@@ -88,47 +88,55 @@ def pods(rules: Emulation, *, with_text: bool = False) -> WatchSource[CachedPod]
 def _autoscaler(
     settings: Settings, kind: AutoscalerKind, on_read: Callable[[msgspec.Raw], None] | None
 ) -> Callable[[msgspec.Raw], Autoscaler]:
-    """A decoder of autoscalers; an unchanged spec is not read again."""
+    """A decoder of autoscalers in JSON. A spec that is equal to that of the version before is not read again.
+
+    `on_read` is called with the JSON of each autoscaler; None: nothing is called.
+    """
     decode = _AUTOSCALER.decode if kind is HPA else custom_autoscaler.decode
     rules, complete = settings.emulation, algorithm.of(settings).complete
-    alive: WeakValueDictionary[Key, Autoscaler] = WeakValueDictionary()
+    latest_by_key: WeakValueDictionary[Key, Autoscaler] = WeakValueDictionary()
 
-    def read(raw: msgspec.Raw) -> Autoscaler:
+    def decode_autoscaler(autoscaler_json: msgspec.Raw) -> Autoscaler:
         if on_read is not None:
-            on_read(raw)
-        completed = complete(decode(raw))
+            on_read(autoscaler_json)
+        completed = complete(decode(autoscaler_json))
         wire = completed.wire
         key = kind.key(wire.metadata.namespace, wire.metadata.name)
-        before = alive.get(key)
-        if before is not None and _states_same(before.wire, wire):
-            facts = before.spec  # most events are of a status
+        earlier = latest_by_key.get(key)
+        if earlier is not None and _states_same(earlier.wire, wire):
+            facts = earlier.spec  # most events are of a status
         elif kind is HPA:
             facts = spec.of(wire, rules)
         else:
             facts = msgspec.structs.replace(spec.of(wire, rules), key="/".join(key))
-        fault = completed.fault or ("" if kind is HPA else custom_autoscaler.fault(raw))
+        fault = completed.fault or ("" if kind is HPA else custom_autoscaler.fault(autoscaler_json))
         autoscaler = Autoscaler(wire.metadata, wire, facts, kind, fault)
-        alive[key] = autoscaler
+        latest_by_key[key] = autoscaler
         return autoscaler
 
-    return read
+    return decode_autoscaler
 
 
 def _states_same(old: HorizontalPodAutoscaler, new: HorizontalPodAutoscaler) -> bool:
     """Whether two versions of an autoscaler have the same spec and failure policy."""
-    before, after = (failure_policy.of_policy(each.metadata.annotations or {}) for each in (old, new))
-    return old.spec == new.spec and before == after
+    old_policy = failure_policy.of_policy(old.metadata.annotations or {})
+    new_policy = failure_policy.of_policy(new.metadata.annotations or {})
+    return old.spec == new.spec and old_policy == new_policy
 
 
 def _pod(rules: Emulation, *, with_text: bool) -> Callable[[msgspec.Raw], CachedPod]:
+    """A decoder of pods in JSON, by the rules of the emulated version.
+
+    `with_text`: the result has the pod's JSON, too.
+    """
     shared = SharedParts()
 
-    def read(raw: msgspec.Raw) -> CachedPod:
-        wire = _POD.decode(raw)
+    def decode_pod(pod_json: msgspec.Raw) -> CachedPod:
+        wire = _POD.decode(pod_json)
         meta = shared.metadata(wire.metadata)
         return CachedPod(meta, shared.facts(api_conversion.pod(wire, rules), meta), _text(wire) if with_text else b"")
 
-    return read
+    return decode_pod
 
 
 def _text(wire: Pod) -> bytes:

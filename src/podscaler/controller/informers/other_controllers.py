@@ -53,18 +53,24 @@ _INTERVALS = 101
 
 
 class _Entry(msgspec.Struct, gc=False, rename="camel"):
+    """The fields of an element of metadata.managedFields that are read."""
+
     manager: str = ""
     subresource: str = ""
     time: str | None = None
 
 
 class _Meta(msgspec.Struct, gc=False, rename="camel"):
+    """The fields of an autoscaler's metadata that are read."""
+
     namespace: str = ""
     name: str = ""
     managed_fields: list[_Entry] | None = None
 
 
 class _Managed(msgspec.Struct, gc=False):
+    """An autoscaler, of which only the metadata are read."""
+
     metadata: _Meta
 
 
@@ -78,15 +84,16 @@ class StatusWrite(NamedTuple):
     at_ns: int
 
 
-def status_writes(raw: msgspec.Raw | bytes) -> Iterator[StatusWrite]:
+def status_writes(object_json: msgspec.Raw | bytes) -> Iterator[StatusWrite]:
     """The writers of an object's status, by its metadata.managedFields. Raises ValueError."""
-    return _parse_status_writes(_MANAGED.decode(raw).metadata)
+    return _parse_status_writes(_MANAGED.decode(object_json).metadata)
 
 
 def _parse_status_writes(meta: _Meta) -> Iterator[StatusWrite]:
-    for entry in meta.managed_fields or ():
-        if entry.subresource == "status" and entry.time:
-            yield StatusWrite(entry.manager, instants.parse(entry.time))
+    """One StatusWrite for each entry of managedFields about the status. Raises ValueError for an invalid time."""
+    for managed_fields_entry in meta.managed_fields or ():
+        if managed_fields_entry.subresource == "status" and managed_fields_entry.time:
+            yield StatusWrite(managed_fields_entry.manager, instants.parse(managed_fields_entry.time))
 
 
 async def is_built_in_alive(client: Client, now_ns: int) -> bool:
@@ -156,15 +163,15 @@ class OtherControllers:
         self._lease_fault = ""
         self._is_listed = False
 
-    def note(self, raw: msgspec.Raw) -> None:
+    def note(self, autoscaler_json: msgspec.Raw) -> None:
         """Read the status writes of an autoscaler, in JSON as the API server has it now. Raises ValueError."""
-        meta = _MANAGED.decode(raw).metadata
+        meta = _MANAGED.decode(autoscaler_json).metadata
         status_writers = self._writers_by_key.setdefault((meta.namespace, meta.name), _Written())
         writes = list(_parse_status_writes(meta))
-        ours_ns = max((each.at_ns for each in writes if each.manager == self._own), default=0)
+        own_write_ns = max((write.at_ns for write in writes if write.manager == self._own), default=0)
         for write in writes:
             if write.manager != self._own and not write.manager.startswith(BY_HAND):
-                self._wrote(status_writers, write, ours_ns)
+                self._note_write(status_writers, write, own_write_ns)
 
     def forget(self, key: Key) -> None:
         """The autoscaler was deleted."""
@@ -174,7 +181,7 @@ class OtherControllers:
     def release(self, key: Key) -> None:
         """Another process manages the autoscaler: the last result of `competing` does not count any more."""
         self._managed.discard(key)
-        self._keep(key, ())
+        self._keep_names(key, ())
 
     async def note_listed(self) -> None:
         """All autoscalers have been listed: later writes count from when they are observed."""
@@ -198,7 +205,7 @@ class OtherControllers:
         now_s = self._clock.monotonic_s()
         names = sorted(name for name, manager in managers.items() if self._is_at_work(name, manager, now_s, has_change))
         self._managed.add(key)
-        self._keep(key, tuple(names))
+        self._keep_names(key, tuple(names))
         return ", ".join(names)
 
     def find_status_writer(self, key: Key) -> str:
@@ -206,7 +213,8 @@ class OtherControllers:
         status_writers = self._writers_by_key.get(key)
         if status_writers is None or not status_writers.managers:
             return ""
-        return max(status_writers.managers.items(), key=lambda each: each[1].stamped_ns)[0]
+        managers = status_writers.managers
+        return max(managers, key=lambda manager: managers[manager].stamped_ns)
 
     @property
     def found(self) -> str:
@@ -218,19 +226,23 @@ class OtherControllers:
         """Whether every managed autoscaler has another controller, and there is at least one autoscaler."""
         return bool(self._managed) and len(self._competing_by_key) == len(self._managed)
 
-    def _keep(self, key: Key, names: tuple[str, ...]) -> None:
+    def _keep_names(self, key: Key, names: tuple[str, ...]) -> None:
         """Remember the other controllers of an autoscaler, and count their names."""
-        before = self._competing_by_key.pop(key, ())
+        earlier_names = self._competing_by_key.pop(key, ())
         if names:
             self._competing_by_key[key] = names
-        if names != before:
+        if names != earlier_names:
             self._names.update(names)
-            self._names.subtract(before)
-            for name in before:
+            self._names.subtract(earlier_names)
+            for name in earlier_names:
                 if not self._names[name]:
                     del self._names[name]
 
     def _is_at_work(self, manager: str, competitor: _Competitor, now_s: float, has_change: bool) -> bool:
+        """Whether a competitor is active (rules 2 to 4).
+
+        `has_change`: there is something to write, so its silence counts.
+        """
         if not competitor.is_repeated:
             return False
         if not has_change:
@@ -242,15 +254,17 @@ class OtherControllers:
         return silent_since_s is None or now_s - silent_since_s < self._silence_s(manager)
 
     def _silence_s(self, manager: str) -> float:
+        """After how many seconds without a write a manager counts as stopped."""
         if intervals_s := self._intervals_s.get(manager):
             return max(SILENCE_S, PERIODS * statistics.median(intervals_s))
         return RECENT_S if manager == BUILT_IN and self._built_in is _Life.ALIVE else SILENCE_S
 
-    def _wrote(self, status_writers: _Written, write: StatusWrite, ours_ns: int) -> None:
+    def _note_write(self, status_writers: _Written, write: StatusWrite, own_write_ns: int) -> None:
+        """Take note of a manager's status write; `own_write_ns` is the time of our own last write (0: none)."""
         now_s, earlier_write = self._clock.monotonic_s(), status_writers.managers.get(write.manager)
         if earlier_write is None:
             age_s = 0.0 if self._is_listed else max(self._clock.now_ns() - write.at_ns, 0) / NANOSECONDS
-            is_replaced = age_s > RECENT_S and ours_ns > write.at_ns
+            is_replaced = age_s > RECENT_S and own_write_ns > write.at_ns
             is_repeated = not is_replaced and _is_known(write.manager)
             status_writers.managers[write.manager] = _Competitor(write.at_ns, now_s - age_s, is_repeated)
         elif write.at_ns > earlier_write.stamped_ns:

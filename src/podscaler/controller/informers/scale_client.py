@@ -58,12 +58,14 @@ class ScaleTarget:
     @property
     def subject(self) -> str:
         """Resource and name, for error messages."""
-        return f"{self.mapping.plural} {self.key[1]}"
+        _, name = self.key
+        return f"{self.mapping.plural} {name}"
 
     @property
     def reference(self) -> str:
         """For the log: `<kind>/<namespace>/<name>`."""
-        return f"{self.kind}/{self.key[0]}/{self.key[1]}"
+        namespace, name = self.key
+        return f"{self.kind}/{namespace}/{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +108,20 @@ class ScaleClient:
         Raises StatusError: with the reason `NoKindMatch` where no resource was found for its kind; else the error of
         the first resource, as `scaleForResourceMappings` of kube-controller-manager does.
         """
-        first: StatusError | None = None
+        first_error: StatusError | None = None
         key = (namespace, reference.name)
         for mapping in await self._resources(reference):
             try:
                 scale = self._cached_scales.find(mapping, key) if self._cached_scales is not None else None
                 return ScaleTarget(mapping, key, reference.kind, scale or await self._request(mapping, key))
             except StatusError as error:
-                first = first or error
-        raise first or StatusError("unrecognized resource", code=0)
+                first_error = first_error or error
+        raise first_error or StatusError("unrecognized resource", code=0)
 
     async def _request(self, mapping: RESTMapping, key: Key) -> Scale:
+        _, name = key
         async with self._away():
-            return await self._get(_path(mapping, key), f"{mapping.plural} {key[1]}")
+            return await self._get(_path(mapping, key), f"{mapping.plural} {name}")
 
     async def _resources(self, reference: CrossVersionObjectReference) -> list[RESTMapping]:
         """One mapping for each resource: the preferred version serves the scale of all."""
@@ -149,6 +152,7 @@ class ScaleClient:
         return typed_responses.with_kind(await self._client.fetch(path, subject=subject), _SCALE)
 
     async def _put(self, target: ScaleTarget, replicas: int) -> None:
+        """Write the scale, and give the response to the cache of scales. Raises StatusError."""
         new_scale = msgspec.structs.replace(target.scale, spec=ScaleSpec(replicas))
         response = await self._client.put(target.path, _ENCODER.encode(new_scale), subject=target.subject)
         if self._cached_scales is None:
@@ -168,5 +172,6 @@ class ScaleClient:
 
 
 def _path(mapping: RESTMapping, key: Key) -> str:
+    namespace, name = key
     prefix = urls.group_version(mapping.group, mapping.version)
-    return prefix + urls.path("namespaces", key[0], mapping.plural, urls.object_name(key[1]), "scale")
+    return prefix + urls.path("namespaces", namespace, mapping.plural, urls.object_name(name), "scale")

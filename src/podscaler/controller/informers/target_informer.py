@@ -39,6 +39,8 @@ Resource = tuple[str, str]
 
 
 class _Meta(Wire, frozen=True):
+    """The fields of a workload's metadata that are read."""
+
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -47,15 +49,21 @@ class _Meta(Wire, frozen=True):
 
 
 class _Spec(Wire, frozen=True):
+    """The fields of a workload's spec that are read; `selector` is a LabelSelector as its JSON object."""
+
     replicas: int = 1
     selector: dict[str, Any] | None = None
 
 
 class _Status(Wire, frozen=True):
+    """The fields of a workload's status that are read."""
+
     replicas: int = 0
 
 
 class _Workload(Wire, frozen=True):
+    """A workload (a Deployment, a ReplicationController, ...) as watches return it."""
+
     metadata: _Meta = field(default_factory=_Meta)
     spec: _Spec = field(default_factory=_Spec)
     status: _Status = field(default_factory=_Status)
@@ -65,10 +73,12 @@ _DECODER = msgspec.json.Decoder(_Workload)
 
 
 def _by_object(selector: dict[str, Any] | None) -> str:
+    """The text of a LabelSelector, which is its JSON object; None selects nothing."""
     return str(selectors.from_label_selector(selector))
 
 
 def _by_labels(selector: dict[str, Any] | None) -> str:
+    """The text of a selector that is a map of labels, as a ReplicationController has it."""
     return str(selectors.from_labels(selector or {}))
 
 
@@ -85,8 +95,8 @@ def reader(resource: Resource) -> Callable[[msgspec.Raw], Scale]:
     """A decoder of scales from workloads in JSON, for a resource of SELECTOR_TEXTS; it raises ValueError."""
     selector_text = SELECTOR_TEXTS[resource]
 
-    def read(raw: msgspec.Raw) -> Scale:
-        workload = _DECODER.decode(raw)
+    def decode_scale(workload_json: msgspec.Raw) -> Scale:
+        workload = _DECODER.decode(workload_json)
         meta, spec = workload.metadata, workload.spec
         try:
             selector = selector_text(spec.selector)
@@ -105,7 +115,7 @@ def reader(resource: Resource) -> Callable[[msgspec.Raw], Scale]:
             status=ScaleStatus(workload.status.replicas, selector),
         )
 
-    return read
+    return decode_scale
 
 
 ANY: Key = ("", "")
@@ -124,27 +134,27 @@ class _WatchedKind:
 
     def is_behind(self, key: Key) -> bool:
         """Whether the cache lacks our last write of that scale, or one before the first list."""
-        for each in (ANY, key):
-            if consistency.find_lag(self._written.get(each), self.scales.version) is not None:
+        for written_key in (ANY, key):
+            if consistency.find_lag(self._written.get(written_key), self.scales.version) is not None:
                 return True
-            self._written.pop(each, None)
+            self._written.pop(written_key, None)
         return False
 
     def wrote(self, key: Key, written_version: WrittenVersion) -> None:
         """Take note of our own write of a scale."""
         self._written[key] = consistency.latest(self._written.get(key), written_version)
 
-    def added(self, obj: Scale) -> None:
+    def added(self, scale: Scale) -> None:
         """No write is recorded."""
 
     def updated(self, old: Scale, new: Scale) -> None:
         """A recorded write stays until a read finds it in the cache."""
 
-    def deleted(self, obj: Scale) -> None:
+    def deleted(self, scale: Scale) -> None:
         """A write of a deleted object is forgotten."""
-        written_version = self._written.get(key_of(obj))
-        if written_version is not None and written_version.uid == obj.metadata.uid:
-            del self._written[key_of(obj)]
+        written_version = self._written.get(key_of(scale))
+        if written_version is not None and written_version.uid == scale.metadata.uid:
+            del self._written[key_of(scale)]
 
 
 class TargetInformer:
@@ -189,6 +199,7 @@ class TargetInformer:
             watched.wrote(key, WrittenVersion(uid, meta.resource_version))
 
     def _watch(self, resource: Resource, version: str) -> None:
+        """Begin to watch a kind of workloads in that API version; `run` starts the reflector."""
         group, plural = resource
         source = WatchSource(
             urls.group_version(group, version) + urls.path(plural),

@@ -162,7 +162,7 @@ class Elector:
             if self._is_held_by_other(begun.monotonic_s):
                 return False
             await self.lock.create(new_record)
-            self._set(new_record)
+            self._note_record(new_record)
             return True
         self.observe(current_lease, self._clock.monotonic_s())
         if self._is_held_by_other(begun.monotonic_s):
@@ -188,12 +188,13 @@ class Elector:
     async def _update(
         self, new_record: LeaderElectionRecord, current_lease: LeaderElectionRecord, *, transitions: int
     ) -> None:
+        """Replace the record of the Lease by ours; the time of acquisition stays if we hold it. Raises StatusError."""
         acquired_at = current_lease.acquired_at if self.is_leader else new_record.acquired_at
         record = LeaderElectionRecord(
             new_record.holder, new_record.duration_s, acquired_at, new_record.renewed_at, transitions
         )
         await self.lock.update(record)
-        self._set(record)
+        self._note_record(record)
 
     async def _release_with_retry(self) -> bool:
         """Write a record without a holder; returns True. A conflict with a late renewal is tried once more."""
@@ -205,20 +206,23 @@ class Elector:
         return await self._write_released()
 
     async def _write_released(self) -> bool:
+        """Write a record without a holder, unless another process holds the lease; returns True. Raises StatusError."""
         current_lease = await self.lock.get()
         if current_lease is None or current_lease.holder != self.identity:
             return True
-        at = rfc3339_micro(self._clock.now_ns())
-        record = LeaderElectionRecord("", 1, at, at, current_lease.transitions)
+        now_text = rfc3339_micro(self._clock.now_ns())
+        record = LeaderElectionRecord("", 1, now_text, now_text, current_lease.transitions)
         await self.lock.update(record)
-        self._set(record)
+        self._note_record(record)
         return True
 
     def _record(self, now_ns: int) -> LeaderElectionRecord:
-        at = rfc3339_micro(now_ns)
-        return LeaderElectionRecord(self.identity, int(self._timing.lease_duration_s), at, at, 0)
+        """A record by which this process holds the lease from now on, before any transition."""
+        now_text = rfc3339_micro(now_ns)
+        return LeaderElectionRecord(self.identity, int(self._timing.lease_duration_s), now_text, now_text, 0)
 
-    def _set(self, record: LeaderElectionRecord) -> None:
+    def _note_record(self, record: LeaderElectionRecord) -> None:
+        """Keep the record that was observed now; its age counts from here."""
         self._observed, self._observed_at_s = record, self._clock.monotonic_s()
 
     def _is_valid(self, now_s: float) -> bool:
@@ -226,6 +230,7 @@ class Elector:
         return self._observed is not None and self._observed_at_s + self._observed.duration_s > now_s
 
     def _is_held_by_other(self, now_s: float) -> bool:
+        """Whether another process holds the lease, by the last observed record."""
         return bool(self.holder) and self._is_valid(now_s) and not self.is_leader
 
     def _log_error(self, error: StatusError) -> None:
@@ -236,6 +241,7 @@ class Elector:
         self._logged_error = str(error)
 
     def _log_holder(self) -> None:
+        """Log the holder of the Lease if it has changed since the last log line."""
         if self.holder != self._logged_holder:
             self._logged_holder = self.holder
             log.info("lease %s: %s", self.lock, f"held by {self.holder}" if self.holder else "held by nobody")

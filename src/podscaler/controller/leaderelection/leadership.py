@@ -85,7 +85,7 @@ class Leadership:
             while not self._stopping.is_set():
                 self._updated_elector()
                 await self._holder.serve(callbacks, prepare=self._wait_no_conflict)
-                await timeouts.first_of(self._next_try(), self._stopping.wait())
+                await timeouts.first_of(self._wait_for_next_try(), self._stopping.wait())
         finally:
             await timeouts.end(following)
             await self._events.finish()
@@ -101,7 +101,7 @@ class Leadership:
                 return
             await self._clock.sleep(self._timing.retry_period_s)
 
-    async def _next_try(self) -> None:
+    async def _wait_for_next_try(self) -> None:
         """Wait for the jittered retry period, or until the lease is observed to be free."""
         spread = self._rng.random()
         delay_s = self._timing.retry_period_s * (1 + spread * JITTER_FACTOR)
@@ -111,6 +111,7 @@ class Leadership:
         await timeouts.first_of(self._clock.sleep(delay_s), self._wait_released())
 
     async def _wait_released(self) -> None:
+        """Wait until the watch delivers a Lease without a holder."""
         while True:
             await self._leases.wait_changed()
             if self._leases.find(self._election.name) is not None and not self._updated_elector().holder:
@@ -120,5 +121,5 @@ class Leadership:
         """The elector, after it took the record that the lease informer observed last."""
         elector, observed_lease = self._holder.elector, self._leases.find(self._election.name)
         if observed_lease is not None and not elector.is_leader:
-            elector.observe(observed_lease.lease.record, observed_lease.at_s)
+            elector.observe(observed_lease.lease.record, observed_lease.first_observed_s)
         return elector

@@ -48,6 +48,8 @@ class LeaderElectionRecord(msgspec.Struct, frozen=True):
 
 
 class _Spec(Wire, frozen=True):
+    """The spec of a coordination.k8s.io/v1 Lease."""
+
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     acquire_time: str | None = None
@@ -82,9 +84,9 @@ class Lease(Wire, frozen=True):
 _LEASE = msgspec.json.Decoder(Lease)
 
 
-def read(raw: bytes | msgspec.Raw) -> Lease:
+def read(lease_json: bytes | msgspec.Raw) -> Lease:
     """The Lease in JSON. Raises ValueError."""
-    return _LEASE.decode(raw)
+    return _LEASE.decode(lease_json)
 
 
 def spec_of(record: LeaderElectionRecord) -> dict[str, Any]:
@@ -175,14 +177,16 @@ class LeaseLock:
     def _subject(self) -> str:
         return f"{RESOURCE} {self.name}"
 
-    def _with(self, known_body: Mapping[str, Any], record: LeaderElectionRecord) -> dict[str, Any]:
-        metadata = dict(known_body["metadata"])
+    def _with(self, lease_object: Mapping[str, Any], record: LeaderElectionRecord) -> dict[str, Any]:
+        """The Lease object (JSON-ready) with the record as its spec; other fields, labels and annotations stay."""
+        metadata = dict(lease_object["metadata"])
         metadata["labels"] = (metadata.get("labels") or {}) | self._labels
         metadata["annotations"] = (metadata.get("annotations") or {}) | self._annotations
-        spec = (known_body.get("spec") or {}) | spec_of(record)
+        spec = (lease_object.get("spec") or {}) | spec_of(record)
         return {"kind": "Lease", "apiVersion": f"{GROUP}/v1", "metadata": metadata, "spec": spec}
 
     def _keep(self, body: bytes) -> LeaderElectionRecord:
+        """Remember the Lease in the body of a response; returns its record. Raises StatusError for an invalid body."""
         try:
             self._object = msgspec.json.decode(body, type=dict[str, Any])
             return read(body).record

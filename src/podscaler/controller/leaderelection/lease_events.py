@@ -49,6 +49,7 @@ class LeaseEventRecorder:
         await asyncio.gather(*self._tasks)
 
     async def _write(self, lock: LeaseLock, message: str) -> None:
+        """Write one event; one that fails, or takes longer than TIMEOUT_S, is dropped with a log line."""
         now_ns = self._clock.now_ns()
         path = urls.path("api", "v1", "namespaces", lock.namespace, "events")
         body = msgspec.json.encode(_event(lock, message, now_ns))
@@ -59,6 +60,7 @@ class LeaseEventRecorder:
 
 
 def _event(lock: LeaseLock, message: str, now_ns: int) -> dict[str, Any]:
+    """The core/v1 Event about the Lease, as JSON-ready data."""
     involved = {
         "kind": "Lease",
         "apiVersion": f"{GROUP}/v1",

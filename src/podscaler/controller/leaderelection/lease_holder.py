@@ -133,6 +133,7 @@ class LeaseHolder:
             self._telemetry.status(self.elector.lock.name, is_holder=False)
 
     async def _begin(self, callbacks: LeaderCallbacks, prepare: Callable[[], Coroutine[Any, Any, None]] | None) -> None:
+        """Start leading after the lease was acquired; `prepare`, where given, is awaited before."""
         await self._clock.sleep(SETTLE_S)
         if prepare is not None:
             await prepare()
@@ -140,6 +141,10 @@ class LeaseHolder:
         callbacks.on_started_leading(self.belongs)
 
     async def _end(self, callbacks: LeaderCallbacks, holding: "asyncio.Task[None]") -> None:
+        """Stop leading: hand over and release the lease if it is still held, else report that it is lost.
+
+        `holding` is the task that renews the lease; it has ended if the lease is lost.
+        """
         was_working, self.is_working = self.is_working, False
         if was_working and not holding.done():
             await self._hand_over(callbacks, holding)
@@ -174,6 +179,7 @@ class LeaseHolder:
         self._events.record(lock, self.elector.identity, "stopped leading")
 
     def _on_acquired(self) -> None:
+        """Log and count that the lease was acquired, and record the event."""
         self.is_held = True
         lock = self.elector.lock
         log.info("successfully acquired lease %s", lock)

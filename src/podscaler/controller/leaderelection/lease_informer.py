@@ -1,9 +1,9 @@
 """Watches an election's Leases: their holders, and since when each record is unchanged.
 
-Elections read it before they try to acquire a lease, and electors take its records. Its watch may be late or
-disconnected: no decision rests on it alone, as every attempt reads the Lease itself. The age of a record counts from
-the instant at which it was observed first. It may be older than that, so whether its holder is alive is certain only
-once the record changes or expires.
+`leadership` and `sharding` run one and look up a Lease before they try to acquire it; they hand its records to
+`elector.Elector.observe`. The watch may be late or disconnected: no decision rests on it alone, as every attempt reads
+the Lease itself. The age of a record counts from the instant at which it was observed first. It may be older than that,
+so whether its holder is alive is certain only once the record changes or expires.
 """
 
 import asyncio
@@ -29,27 +29,29 @@ class ObservedLease(NamedTuple):
 
     Attributes:
         lease: the Lease.
-        at_s: when the record was observed first, by the monotonic clock.
-        is_renewed: whether the record replaced a live one, so that its holder wrote it at about `at_s`.
+        first_observed_s: when the record (or the label of its shards) was observed first, by the monotonic clock.
+        replaced_live_record: whether it replaced a live record, so that its holder wrote it at about that instant.
     """
 
     lease: Lease
-    at_s: float
-    is_renewed: bool
+    first_observed_s: float
+    replaced_live_record: bool
 
     def is_live(self, now_s: float) -> bool:
         """Whether the Lease has a holder and has not expired."""
         record = self.lease.record
-        return bool(record.holder) and self.at_s + record.duration_s > now_s
+        return bool(record.holder) and self.first_observed_s + record.duration_s > now_s
 
 
 class LeaseInformer:
-    """The cache of the Leases of one election.
+    """The observed Leases of one election, by name.
 
     Args:
         client: reads the Leases.
         namespace: the namespace of the Leases.
         election: the value of their election label.
+        clock: for the age of records.
+        rng: for the back-off of the watch.
     """
 
     def __init__(self, client: Client, *, namespace: str, election: str, clock: Clock, rng: random.Random) -> None:
@@ -57,7 +59,7 @@ class LeaseInformer:
         self._clock = clock
         self._path = lease.path(namespace)
         self._query: Query = [("labelSelector", f"{lease.ELECTION}={election}")]
-        self._seen: dict[str, ObservedLease] = {}
+        self._observed_by_name: dict[str, ObservedLease] = {}
         self._changed = asyncio.Event()
         self._cache: Cache[Lease] = Cache()
         self._cache.subscribe(self)
@@ -70,63 +72,79 @@ class LeaseInformer:
 
     def find(self, name: str) -> ObservedLease | None:
         """The Lease of that name; None if no such Lease was observed."""
-        return self._seen.get(name)
+        return self._observed_by_name.get(name)
 
     def __iter__(self) -> Iterator[ObservedLease]:
-        return iter(list(self._seen.values()))
+        return iter(list(self._observed_by_name.values()))
 
     def forget(self, name: str) -> None:
         """Drop a Lease; the next event about it adds it again."""
-        self._seen.pop(name, None)
+        self._observed_by_name.pop(name, None)
 
     def is_certain(self, now_s: float) -> bool:
-        """Whether it is certain of every holder that it is live or has expired."""
-        return all(observed.is_renewed or not observed.is_live(now_s) for observed in self._seen.values())
+        """Whether the liveness of every holder is known: each Lease was renewed while observed, or has expired."""
+        return all(
+            observed.replaced_live_record or not observed.is_live(now_s) for observed in self._observed_by_name.values()
+        )
 
     async def wait_changed(self) -> None:
-        """Return when a Lease or a holder has changed since the last call returned."""
+        """Return when a Lease was added or deleted, or its holder has changed, since the last call returned.
+
+        One task may wait at a time: the return clears the event.
+        """
         await self._changed.wait()
         self._changed.clear()
 
     async def refresh(self) -> None:
         """Read all Leases from the API server now. Raises StatusError.
 
-        A response that is older than what the watch has delivered meanwhile is dropped: it would restore holders that
-        have released their Leases since, until those Leases change again.
+        Leases that the response does not contain stay until the watch reports their deletion. A response that is older
+        than what the watch has delivered meanwhile is dropped: it would restore holders that have released their Leases
+        since, until those Leases change again.
         """
         page = watch_events.page(await self._client.get(self._path, subject=lease.RESOURCE, query=self._query))
         if is_newer_version(self._cache.version, page.metadata.resource_version):
             return
-        for raw in page.items or ():
+        for lease_json in page.items or ():
             try:
-                self._note(lease.read(raw))
+                self._note(lease.read(lease_json))
             except msgspec.DecodeError as error:
                 raise StatusError(f"a Lease cannot be read: {error}", code=0) from error
 
-    def added(self, obj: Lease) -> None:
+    def added(self, new_lease: Lease) -> None:
         """The watch reports a new Lease."""
-        self._note(obj)
+        self._note(new_lease)
 
     def updated(self, old: Lease, new: Lease) -> None:
         """The watch reports a newer version of a Lease."""
         del old
         self._note(new)
 
-    def deleted(self, obj: Lease) -> None:
+    def deleted(self, deleted_lease: Lease) -> None:
         """The watch reports that a Lease was deleted."""
-        self.forget(obj.metadata.name)
+        self.forget(deleted_lease.metadata.name)
         self._changed.set()
 
     def _note(self, latest: Lease) -> None:
+        """Store a version of a Lease with the instant of its first observation, unless a newer one is stored.
+
+        An event of a late watch can be older than what `refresh` has read.
+        """
         name = latest.metadata.name
-        observed = self._seen.get(name)
+        observed = self._observed_by_name.get(name)
+        if observed is not None and is_newer_version(
+            observed.lease.metadata.resource_version, latest.metadata.resource_version
+        ):
+            return
         if observed is None or observed.lease.record != latest.record or observed.lease.shards != latest.shards:
             now_s = self._clock.monotonic_s()
-            self._seen[name] = ObservedLease(latest, now_s, is_renewed=observed is not None and observed.is_live(now_s))
-            if observed is None or _has_new_holder(observed.lease.record, latest.record):
+            self._observed_by_name[name] = ObservedLease(
+                latest, now_s, replaced_live_record=observed is not None and observed.is_live(now_s)
+            )
+            if observed is None or _is_new_holder(observed.lease.record, latest.record):
                 self._changed.set()
 
 
-def _has_new_holder(old: LeaderElectionRecord, new: LeaderElectionRecord) -> bool:
-    """Whether a change is more than a renewal."""
+def _is_new_holder(old: LeaderElectionRecord, new: LeaderElectionRecord) -> bool:
+    """Whether the holder has changed: the record is not only renewed."""
     return old.holder != new.holder

@@ -46,7 +46,8 @@ def find(leases: Iterable[Lease], election: str, key: Key, *, now_ns: int) -> Ho
         key: the autoscaler's key.
         now_ns: this instant, in ns since the epoch.
     """
-    holdings = [each for each in (_holding(one, election, key, now_ns) for one in leases) if each is not None]
+    candidates = (_holding(observed_lease, election, key, now_ns) for observed_lease in leases)
+    holdings = [holding for holding in candidates if holding is not None]
     return max(holdings, key=lambda holding: (holding.is_live, holding.renewed_at or 0), default=None)
 
 
@@ -63,8 +64,9 @@ def _holding(observed: Lease, election: str, key: Key, now_ns: int) -> Holding |
     return Holding(name, record.holder, renewed_at, is_live, shard, shards)
 
 
-def _instant(text: str | None) -> int | None:
+def _instant(time_text: str | None) -> int | None:
+    """A time of a Lease in ns since the epoch; None if it is absent or invalid."""
     try:
-        return instants.parse(text) if text else None
+        return instants.parse(time_text) if time_text else None
     except ValueError:  # written by hand: the other fields may be valid
         return None

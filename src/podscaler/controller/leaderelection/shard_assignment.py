@@ -36,14 +36,14 @@ class MemberView(NamedTuple):
         holders: the identity of the holder by shard; a holder that is no member is about to stop.
         free_s: for how many seconds each shard without a holder has had none.
         members: the identities of all live members, our own included.
-        kept: the shards that we acquired by rule 3 less than a lease duration ago.
+        kept_shards: the shards that we acquired by rule 3 less than a lease duration ago.
     """
 
     shards: int
     holders: Mapping[int, str]
     free_s: Mapping[int, float]
     members: frozenset[str]
-    kept: frozenset[int] = frozenset()
+    kept_shards: frozenset[int] = frozenset()
 
 
 def shard_of(key: Key, shards: int) -> int:
@@ -58,16 +58,16 @@ def quotas(view: MemberView) -> dict[str, int]:
     """The quota of each member (rule 1)."""
     shard_counts = Counter(view.holders.values())
     ranked = sorted(view.members, key=lambda member: (-shard_counts[member], member))
-    least, more = divmod(view.shards, len(ranked))
-    return {member: least + (rank < more) for rank, member in enumerate(ranked)}
+    equal_share, remainder = divmod(view.shards, len(ranked))
+    return {member: equal_share + (rank < remainder) for rank, member in enumerate(ranked)}
 
 
 def claims(view: MemberView, me: str, patience_s: float) -> list[int]:
     """The shards that a member should try for (rules 2 and 3)."""
-    free = sorted(view.free_s)
-    first = sorted(view.members).index(me) * len(free) // len(view.members)
+    free_shards = sorted(view.free_s)
+    first_index = sorted(view.members).index(me) * len(free_shards) // len(view.members)
     missing_count = max(quotas(view)[me] - _held_count(view, me), 0)
-    claimed_shards = (free[first:] + free[:first])[:missing_count]
+    claimed_shards = (free_shards[first_index:] + free_shards[:first_index])[:missing_count]
     return sorted({*claimed_shards, *abandoned(view, patience_s)})
 
 
@@ -78,7 +78,9 @@ def abandoned(view: MemberView, patience_s: float) -> list[int]:
 
 def surplus(view: MemberView, me: str) -> list[int]:
     """The shards that a member should release (rule 4)."""
-    own_shards = sorted(shard for shard, holder in view.holders.items() if holder == me and shard not in view.kept)
+    own_shards = sorted(
+        shard for shard, holder in view.holders.items() if holder == me and shard not in view.kept_shards
+    )
     return own_shards[min(quotas(view)[me], len(own_shards)) :]
 
 
@@ -116,22 +118,22 @@ def view(
 
 def expired_members(leases: LeaseInformer, election: Election, *, now_s: float) -> list[ObservedLease]:
     """The Leases of members that expired long ago."""
+    unchanged_max_s = EXPIRED_AFTER_DURATIONS * election.timing.lease_duration_s
+    member_leases = [lease for lease in leases if election.is_member(lease.lease.metadata.name)]
     return [
-        observed_lease
-        for observed_lease in leases
-        if election.is_member(observed_lease.lease.metadata.name)
-        and not observed_lease.is_live(now_s)
-        and now_s - observed_lease.at_s > EXPIRED_AFTER_DURATIONS * election.timing.lease_duration_s
+        lease
+        for lease in member_leases
+        if not lease.is_live(now_s) and now_s - lease.first_observed_s > unchanged_max_s
     ]
 
 
 def _is_member(observed_lease: ObservedLease, election: Election, now_s: float) -> bool:
-    is_ours = election.is_member(observed_lease.lease.metadata.name) and observed_lease.lease.shards == str(
-        election.shards
-    )
-    return is_ours and observed_lease.is_live(now_s)
+    """Whether the Lease is that of a live member of the election, with the same number of shards."""
+    lease = observed_lease.lease
+    is_of_election = election.is_member(lease.metadata.name) and lease.shards == str(election.shards)
+    return is_of_election and observed_lease.is_live(now_s)
 
 
 def _free_since_s(observed_lease: ObservedLease) -> float:
     record = observed_lease.lease.record
-    return observed_lease.at_s + (record.duration_s if record.holder else 0)
+    return observed_lease.first_observed_s + (record.duration_s if record.holder else 0)

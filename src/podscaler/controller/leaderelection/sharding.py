@@ -171,7 +171,9 @@ class Sharding:
             shard: shard_assignment.NOBODY if self._holders[shard].is_resigning else me for shard in self._serving
         }
         view = shard_assignment.view(self._leases, self._election, own_shards, now_s=now_s, began_s=self._began_s)
-        view = view._replace(kept=frozenset(shard for shard, until_s in self._kept_until_s.items() if until_s > now_s))
+        view = view._replace(
+            kept_shards=frozenset(shard for shard, until_s in self._kept_until_s.items() if until_s > now_s)
+        )
         held_count = sum(holder.is_held for holder in self._holders)
         self._figures.show(held_shards=held_count, free=len(view.free_s), members=len(view.members))
         for shard in shard_assignment.surplus(view, me):
@@ -186,14 +188,16 @@ class Sharding:
             await self._delete_expired_member(now_s)
 
     def _claim(self, shard: int, callbacks: LeaderCallbacks) -> None:
+        """Start a task that tries to acquire the shard's lease, and serves it while it is held."""
         holder, observed_lease = self._holders[shard], self._leases.find(self._election.shard_name(shard))
         if observed_lease is not None:
-            holder.elector.observe(observed_lease.lease.record, observed_lease.at_s)
+            holder.elector.observe(observed_lease.lease.record, observed_lease.first_observed_s)
         task = asyncio.get_running_loop().create_task(holder.serve(callbacks))
         self._serving[shard] = task
         task.add_done_callback(partial(self._on_serving_done, shard))
 
     def _on_serving_done(self, shard: int, task: "asyncio.Task[None]") -> None:
+        """A callback of a shard's task: keep its exception, which ends the election (rule 5)."""
         del self._serving[shard]
         failure = None if task.cancelled() else task.exception()
         if failure is not None:
@@ -224,11 +228,13 @@ class Sharding:
             self._leases.forget(meta.name)
 
     def _elector(self, name: str, within: WriteLease | None = None) -> Elector:
+        """An elector for the Lease of that name; `within` is a write lease that bounds the elector's own."""
         election, lock = self._election, self._election.lock(self._client, name)
         identity, telemetry = election.identity, self._telemetry
         return Elector(lock, self._timing, identity=identity, clock=self._clock, telemetry=telemetry, within=within)
 
     def _holder(self, shard: int) -> LeaseHolder:
+        """The holder of the Lease of a shard."""
         elector = self._elector(self._election.shard_name(shard), self._member.write_lease)
         belongs = partial(_belongs, shard, self._election.shards)
         return LeaseHolder(elector, belongs, clock=self._clock, events=self._events, telemetry=self._telemetry)

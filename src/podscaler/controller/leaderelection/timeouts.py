@@ -35,14 +35,14 @@ async def first_of(*waits: Coroutine[Any, Any, Any] | asyncio.Task[Any]) -> None
 
     Raises the exception of an argument that has ended, of the first if there are several; a cancelled task has ended.
     """
-    tasks = [(each, isinstance(each, asyncio.Task)) for each in waits]
-    waiting = [asyncio.ensure_future(each) for each, _ in tasks]
+    waiting = [asyncio.ensure_future(wait) for wait in waits]
+    made_here = [task for task, wait in zip(waiting, waits, strict=True) if not isinstance(wait, asyncio.Task)]
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        over = [task for task in waiting if task.done()]
+        ended = [task for task in waiting if task.done()]
     finally:
-        await end(*(task for task, (_, is_given) in zip(waiting, tasks, strict=True) if not is_given))
-    for task in over:
+        await end(*made_here)
+    for task in ended:
         if not task.cancelled():
             task.result()
 

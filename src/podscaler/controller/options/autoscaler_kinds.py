@@ -48,10 +48,10 @@ class AutoscalerKind:
         """The key of an object in the controller's state."""
         return namespace, f"{self.prefix}{name}"
 
-    def path(self, namespace: str = "", *rest: str) -> str:
-        """The path of the collection in a namespace (empty: in all), or of the object or subresource `rest` in it."""
+    def path(self, namespace: str = "", *name_and_subresource: str) -> str:
+        """The path of the collection in a namespace (empty: in all), or of the object or subresource in it."""
         scope = ("namespaces", namespace) if namespace else ()
-        return urls.group_version(self.group, self.version) + urls.path(*scope, self.plural, *rest)
+        return urls.group_version(self.group, self.version) + urls.path(*scope, self.plural, *name_and_subresource)
 
 
 HPA = AutoscalerKind("hpa", "autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
@@ -67,9 +67,9 @@ NAMES: Mapping[str, AutoscalerKind] = {
 """The kinds by the names that commands accept."""
 
 
-def parse(text: str) -> tuple[AutoscalerKind, ...]:
+def parse(kinds_text: str) -> tuple[AutoscalerKind, ...]:
     """The kinds in a text like `hpa,podautoscaler`, each once, in the order of KINDS. Raises ValueError."""
-    kind_names = {part.strip() for part in text.split(",")}
+    kind_names = {kind_name.strip() for kind_name in kinds_text.split(",")}
     unknown = sorted(kind_names - {kind.flag for kind in KINDS})
     if unknown:
         raise ValueError(f'"{unknown[0]}" is none of {", ".join(kind.flag for kind in KINDS)}')
@@ -78,12 +78,14 @@ def parse(text: str) -> tuple[AutoscalerKind, ...]:
 
 def of_key(key: Key) -> AutoscalerKind:
     """The kind of the autoscaler that has the key."""
-    return POD_AUTOSCALER if key[1].startswith(POD_AUTOSCALER.prefix) else HPA
+    _, name = key
+    return POD_AUTOSCALER if name.startswith(POD_AUTOSCALER.prefix) else HPA
 
 
 def object_key(key: Key) -> Key:
     """Namespace and name of the object that has the key."""
-    return key[0], key[1].removeprefix(of_key(key).prefix)
+    namespace, name = key
+    return namespace, name.removeprefix(of_key(key).prefix)
 
 
 def described(key: Key) -> str:

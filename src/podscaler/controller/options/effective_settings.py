@@ -40,6 +40,8 @@ _GATES = "feature-gates"
 
 
 class _Published(msgspec.Struct):
+    """The settings as the controller publishes them: the value of the key SETTINGS."""
+
     version: str
     manager: str
     emulate: str
@@ -47,19 +49,27 @@ class _Published(msgspec.Struct):
 
 
 class _Container(msgspec.Struct):
+    """The command line of a container."""
+
     command: list[str] = []
     args: list[str] = []
 
 
 class _PodSpec(msgspec.Struct):
+    """The fields of a pod's spec that are read."""
+
     containers: list[_Container] = []
 
 
 class _Pod(msgspec.Struct):
+    """A pod, of which only the containers' command lines are read."""
+
     spec: _PodSpec
 
 
 class _Pods(msgspec.Struct):
+    """The response to a list of pods."""
+
     items: list[_Pod] = []
 
 
@@ -145,6 +155,7 @@ async def _remove(maps: HistoryMaps, settings: ControllerSettings) -> None:
 
 
 def _log_failure(settings: ControllerSettings, error: StatusError) -> None:
+    """Log what could not be done: publishing the settings, or, with histories in memory, removing older ones."""
     if settings.history_namespace is not None:
         log.info("the settings are not published, so that explanations assume them: %s", error)
         return
@@ -164,10 +175,10 @@ async def find_published(client: Client, namespace: str = history_maps.NAMESPACE
     Raises TransportError if the API server cannot be reached.
     """
     try:
-        text = (await HistoryMaps(client, namespace).read(history_maps.NAME)).entries.get(SETTINGS)
-        if text is None:
+        settings_json = (await HistoryMaps(client, namespace).read(history_maps.NAME)).entries.get(SETTINGS)
+        if settings_json is None:
             return None
-        published = msgspec.json.decode(text, type=_Published)
+        published = msgspec.json.decode(settings_json, type=_Published)
         decision = core_settings.from_flags(published.flags, published.emulate)
     except TransportError:
         raise
@@ -193,12 +204,11 @@ async def find_built_in(client: Client) -> EffectiveSettings | None:
             path, subject="pods", query=[("labelSelector", f"component={BUILT_IN}"), ("limit", "1")]
         )
         pods = msgspec.json.decode(body, type=_Pods).items
-        words = [
-            word for pod in pods for container in pod.spec.containers for word in (*container.command, *container.args)
-        ]
-        if not words:
+        containers = [container for pod in pods for container in pod.spec.containers]
+        arguments = [argument for container in containers for argument in (*container.command, *container.args)]
+        if not arguments:
             return None
-        flags = dict(_flags(words))
+        flags = dict(_flags(arguments))
         decision = core_settings.from_flags(flags)
     except TransportError:
         raise
@@ -208,13 +218,13 @@ async def find_built_in(client: Client) -> EffectiveSettings | None:
     return EffectiveSettings(decision, flags, f"the arguments of the pod of {BUILT_IN}", BUILT_IN)
 
 
-def _flags(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The flags that concern autoscalers, of `--name=value` and `--name value`."""
-    for index, word in enumerate(words):
-        name, separator, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--") or not (name.startswith(_FLAG_PREFIX) or name == _GATES):
+def _flags(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Name and value of each flag that concerns autoscalers, from `--name=value` and `--name value`."""
+    for index, argument in enumerate(arguments):
+        name, separator, value_text = argument.removeprefix("--").partition("=")
+        if not argument.startswith("--") or not (name.startswith(_FLAG_PREFIX) or name == _GATES):
             continue
         if separator:
-            yield name, value
-        elif index + 1 < len(words):
-            yield name, words[index + 1]
+            yield name, value_text
+        elif index + 1 < len(arguments):
+            yield name, arguments[index + 1]

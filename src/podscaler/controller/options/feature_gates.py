@@ -57,25 +57,25 @@ class FeatureGates:
         return ",".join(f"{name}={str(on).lower()}" for name, on in sorted(self.chosen.items()))
 
 
-def parse(text: str) -> FeatureGates:
+def parse(gates_text: str) -> FeatureGates:
     """The gates of `Name=true,Other=false`, the last entry of a name counting. Raises UsageError."""
     chosen: dict[str, bool] = {}
     try:
-        for name, on in core_settings.gate_values(text):
-            chosen |= _meant(name, on)
+        for name, is_on in core_settings.gate_values(gates_text):
+            chosen |= _meant(name, is_on)
     except ValueError as error:
         raise UsageError(f"--feature-gates: {error}") from error
     return FeatureGates(chosen)
 
 
-def _meant(name: str, on: bool) -> dict[str, bool]:
+def _meant(name: str, is_on: bool) -> dict[str, bool]:
     """The gates that one entry sets: the named one, or with `AllBeta` all of that stage. Raises ValueError."""
     if name == ALL_BETA:
-        return {gate_name: on for gate_name, gate in KNOWN.items() if gate.stage == "BETA"}
+        return {gate_name: is_on for gate_name, gate in KNOWN.items() if gate.stage == "BETA"}
     gate = KNOWN.get(name)
     if gate is None:
         raise ValueError(f"unrecognized feature gate: {name} (known: {', '.join(sorted(KNOWN))})")
-    if gate.locked and on != gate.default:
+    if gate.locked and is_on != gate.default:
         locked_to = str(gate.default).lower()
-        raise ValueError(f"cannot set feature gate {name} to {str(on).lower()}, feature is locked to {locked_to}")
-    return {name: on}
+        raise ValueError(f"cannot set feature gate {name} to {str(is_on).lower()}, feature is locked to {locked_to}")
+    return {name: is_on}

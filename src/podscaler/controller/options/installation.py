@@ -30,12 +30,12 @@ def of_lease(namespace: str, name: str) -> str:
     """The field manager of the controllers that elect by that Lease."""
     if (namespace, name) == (lease.NAMESPACE, lease.NAME):
         return MANAGER
-    return f"{MANAGER}-{_short(f'{namespace}/{name}')}"
+    return f"{MANAGER}-{_short_hash(f'{namespace}/{name}')}"
 
 
 def of_host(host: str) -> str:
     """The field manager of a controller that takes no Lease, on the host of that name."""
-    return f"{MANAGER}-alone-{_short(host)}"
+    return f"{MANAGER}-alone-{_short_hash(host)}"
 
 
 def user_agent(manager: str) -> str:
@@ -43,5 +43,5 @@ def user_agent(manager: str) -> str:
     return f"{manager}/{__version__} ({sys.platform}) horizontal-pod-autoscaler"
 
 
-def _short(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+def _short_hash(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:8]

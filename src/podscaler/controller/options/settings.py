@@ -143,7 +143,9 @@ class ControllerSettings:
             "heapster-port": (chosen.port, defaults.port),
             "heapster-url": (chosen.url, defaults.url),
         }
-        changed_flags = {name: value for name, (value, default) in flags.items() if value != default}
+        changed_flags = {
+            flag: chosen_value for flag, (chosen_value, default) in flags.items() if chosen_value != default
+        }
         return {"horizontal-pod-autoscaler-use-rest-clients": False} | changed_flags
 
     @property

@@ -219,8 +219,8 @@ class AutoscalerStates:
 
     def keep_conflicting(self, state: AutoscalerState, conflicting: frozenset[Key], selector: Selector) -> None:
         """Keep the selector for the autoscalers of other controllers that scale the same target."""
-        for each in conflicting:
-            self._selectors.store("/".join(each), selector)
+        for conflicting_key in conflicting:
+            self._selectors.store("/".join(conflicting_key), selector)
         state.conflicting = conflicting
 
     def drop_conflicting(self, state: AutoscalerState, besides: frozenset[Key] = frozenset()) -> None:

@@ -127,6 +127,7 @@ class AutoscalerEventRecorder:
                 await waiting.over.wait()
 
     async def _deliver(self, subject: Subject, event: EventDraft) -> None:
+        """Write one event, by the module's rules for failures; returns when it is written or dropped."""
         for attempt in range(1, TRIES + 1):
             try:
                 await self._write(subject, event)
@@ -145,6 +146,7 @@ class AutoscalerEventRecorder:
         log.warning("event %s is dropped after %d tries", event.name, TRIES)
 
     async def _write(self, subject: Subject, event: EventDraft) -> None:
+        """Create the Event, or raise the count of one that was written before. Raises StatusError, LeadershipLost."""
         path = urls.path("api", "v1", "namespaces", subject.namespace, "events")
         if event.count > 1:
             patch = {"count": event.count, "lastTimestamp": rfc3339(event.at_ns), "message": event.message}

@@ -80,12 +80,12 @@ class Observer:
         if needed.selector is None:  # the decision needs no metrics
             return ObservedSync(facts, target, pods)
         self._states.keep_conflicting(state, conflicting, needed.selector)
-        answers, durations_s = await self._answers(autoscaler.metadata.namespace, needed)
+        fetched_metrics, durations_s = await self._fetch_metrics(autoscaler.metadata.namespace, needed)
         if self._pods.version != pods_version:
             pods = self._target_pods(autoscaler, scale)  # as they are when the samples arrive
-        measurements = tuple([answer.measurement if answer else None for answer in answers])
+        measurements = tuple([fetched.measurement if fetched else None for fetched in fetched_metrics])
         facts = self._observation(autoscaler, scale, pods, measurements)
-        return ObservedSync(facts, target, pods, answers, durations_s)
+        return ObservedSync(facts, target, pods, fetched_metrics, durations_s)
 
     async def _read_target(self, autoscaler: Autoscaler) -> tuple[ScaleTarget | None, Scale | Failure]:
         """The target, for the write, with its scale as a fact; None with the failure where it cannot be read."""
@@ -106,6 +106,7 @@ class Observer:
         pods: Sequence[CachedPod],
         metrics: Sequence[Measurement | None] = (),
     ) -> Observation:
+        """The facts for a decision; `metrics` has one result for each metric of the spec, empty before the queries."""
         key = autoscaler.key
         return Observation(
             scale=scale,
@@ -118,6 +119,7 @@ class Observer:
         )
 
     def _target_pods(self, autoscaler: Autoscaler, scale: Scale | Failure) -> Sequence[CachedPod]:
+        """The cached pods that the scale's selector matches; empty without a valid selector."""
         if isinstance(scale, Failure) or not scale.selector:
             return ()
         try:
@@ -126,22 +128,23 @@ class Observer:
             return ()  # the decision reports it
         return self._pods.select(autoscaler.metadata.namespace, selector)
 
-    async def _answers(
+    async def _fetch_metrics(
         self, namespace: str, needed: Demand
     ) -> tuple[tuple[FetchedMetric | None, ...], tuple[float, ...]]:
         """The result of each needed metric (None if it is not needed), and the duration of each query in seconds."""
         selector = needed.selector or selectors.NOTHING
-        timed = [self._timed(namespace, metric, selector) for metric in needed.metrics]
+        timed = [self._fetch_timed(namespace, metric, selector) for metric in needed.metrics]
         results = [await timed[0]] if len(timed) == 1 else await asyncio.gather(*timed)
-        return tuple([answer for answer, _ in results]), tuple([duration_s for _, duration_s in results])
+        return tuple([fetched for fetched, _ in results]), tuple([duration_s for _, duration_s in results])
 
-    async def _timed(
+    async def _fetch_timed(
         self, namespace: str, metric: Metric | None, selector: Selector
     ) -> tuple[FetchedMetric | None, float]:
+        """The result of one metric query (None for no metric), and its duration in seconds."""
         if metric is None:
             return None, 0.0
         started_s = self._clock.monotonic_s()
-        answer = await metric_fetching.fetch(
+        fetched_metric = await metric_fetching.fetch(
             self._metrics, metric, namespace=namespace, selector=selector, rules=self._settings.emulation
         )
-        return answer, self._clock.monotonic_s() - started_s
+        return fetched_metric, self._clock.monotonic_s() - started_s

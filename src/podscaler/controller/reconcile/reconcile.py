@@ -129,8 +129,8 @@ class AutoscalerReconciler:
         self._reporter.desired(autoscaler, decision)
         status_error = await self._writes.statuses.write(autoscaler, decision.status, state)
         if status_error is not None:
-            name, before = autoscaler.metadata.name, autoscaler.wire.status
-            decision = settle.unreported(decision, before, name, status_error.message)
+            name, stored_status = autoscaler.metadata.name, autoscaler.wire.status
+            decision = settle.unreported(decision, stored_status, name, status_error.message)
             if not decision.reached_end:
                 self._reporter.status_failed(autoscaler, status_error)
         self._reporter.events(autoscaler, decision, follow_status=True)
@@ -182,9 +182,9 @@ class AutoscalerReconciler:
         """Store the history as after the rescale, before the scale is written: the process may be killed after that."""
         if not self._states.of(autoscaler.key).is_restored:
             return
-        before, after, now_ns = draft.scale.replicas, draft.desired, draft.now_ns
-        history = settle.with_change(draft.spec, draft.prior_history, after - before, now_ns)
-        snapshot = HistorySnapshot(autoscaler.metadata.uid, history, after, now_ns, rescaled_from=before)
+        old_replicas, new_replicas, now_ns = draft.scale.replicas, draft.desired, draft.now_ns
+        history = settle.with_change(draft.spec, draft.prior_history, new_replicas - old_replicas, now_ns)
+        snapshot = HistorySnapshot(autoscaler.metadata.uid, history, new_replicas, now_ns, rescaled_from=old_replicas)
         await self._writes.history.store(autoscaler.key, snapshot)
 
     async def _carry_out(
@@ -204,6 +204,7 @@ class AutoscalerReconciler:
     async def _rescale(
         self, autoscaler: Autoscaler, draft: Draft, target: ScaleTarget
     ) -> tuple[Decision, Sequence[StatusError]]:
+        """Write the replicas of a draft; the settled decision, and the errors of failed attempts. Raises Outdated."""
         await self._store_rescale(autoscaler, draft)
         self._ensure_latest(autoscaler)
         if reason := self._writes.gate.block_reason(autoscaler, has_change=True):

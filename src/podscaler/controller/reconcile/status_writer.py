@@ -26,10 +26,14 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class _WrittenMeta(msgspec.Struct, rename="camel"):
+    """The field of the metadata that is read."""
+
     resource_version: str = ""
 
 
 class _Written(msgspec.Struct):
+    """The response to a write of the status, of which only the new resourceVersion is read."""
+
     metadata: _WrittenMeta
 
 
@@ -71,43 +75,44 @@ class StatusWriter:
         return differs_in_values(autoscaler.wire.status, latest)
 
 
-def is_same(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscalerStatus) -> bool:
+def is_same(old: HorizontalPodAutoscalerStatus, new: HorizontalPodAutoscalerStatus) -> bool:
     """Whether two statuses are equal: quantities by value, times as instants, an absent list as an empty one."""
-    return before == after or (
-        before.current_replicas == after.current_replicas
-        and before.desired_replicas == after.desired_replicas
-        and before.observed_generation == after.observed_generation
-        and instants.parse_optional(before.last_scale_time) == instants.parse_optional(after.last_scale_time)
-        and _are_same(before.current_metrics, after.current_metrics)
-        and _are_same(before.conditions, after.conditions)
+    return old == new or (
+        old.current_replicas == new.current_replicas
+        and old.desired_replicas == new.desired_replicas
+        and old.observed_generation == new.observed_generation
+        and instants.parse_optional(old.last_scale_time) == instants.parse_optional(new.last_scale_time)
+        and _are_same(old.current_metrics, new.current_metrics)
+        and _are_same(old.conditions, new.conditions)
     )
 
 
-def differs_in_values(before: HorizontalPodAutoscalerStatus, after: HorizontalPodAutoscalerStatus) -> bool:
+def differs_in_values(old: HorizontalPodAutoscalerStatus, new: HorizontalPodAutoscalerStatus) -> bool:
     """Whether two statuses that are not equal differ in the values of metrics alone."""
-    old, new = before.current_metrics or (), after.current_metrics or ()
-    return list(map(_subject, old)) == list(map(_subject, new)) and is_same(
-        msgspec.structs.replace(before, current_metrics=None), msgspec.structs.replace(after, current_metrics=None)
+    old_subjects = [_subject(metric) for metric in old.current_metrics or ()]
+    new_subjects = [_subject(metric) for metric in new.current_metrics or ()]
+    return old_subjects == new_subjects and is_same(
+        msgspec.structs.replace(old, current_metrics=None), msgspec.structs.replace(new, current_metrics=None)
     )
 
 
 def _subject(metric: Any) -> Any:
     """The status of a metric without its values, but with their names."""
-    parts = msgspec.to_builtins(metric)
-    return {
-        name: {each: value for each, value in part.items() if each != "current"} | {"has": sorted(part["current"])}
-        if isinstance(part, dict) and "current" in part
-        else part
-        for name, part in parts.items()
-    }
+    fields = msgspec.to_builtins(metric)
+    subject = dict(fields)
+    for name, field in fields.items():
+        if isinstance(field, dict) and "current" in field:
+            without_values = {key: nested for key, nested in field.items() if key != "current"}
+            subject[name] = without_values | {"has": sorted(field["current"])}
+    return subject
 
 
-def _are_same(before: Sequence[Any] | None, after: Sequence[Any] | None) -> bool:
+def _are_same(old_list: Sequence[Any] | None, new_list: Sequence[Any] | None) -> bool:
     """Whether two lists (None: absent) of metrics or conditions are equal as in `is_same`."""
-    before, after = before or (), after or ()
-    return len(before) == len(after) and all(
+    old_list, new_list = old_list or (), new_list or ()
+    return len(old_list) == len(new_list) and all(
         old == new or _mean_the_same(msgspec.to_builtins(old), msgspec.to_builtins(new))
-        for old, new in zip(before, after, strict=True)
+        for old, new in zip(old_list, new_list, strict=True)
     )
 
 
@@ -136,8 +141,8 @@ async def write(client: Client, autoscaler: Autoscaler, status: HorizontalPodAut
     meta, kind = autoscaler.metadata, autoscaler.kind
     body = msgspec.structs.replace(autoscaler.wire, kind=kind.kind, api_version=kind.api_version, status=status)
     path = kind.path(meta.namespace, meta.name, "status")
-    answer = await client.put(path, _ENCODER.encode(body), subject=f"{kind.resource} {meta.name}")
+    response = await client.put(path, _ENCODER.encode(body), subject=f"{kind.resource} {meta.name}")
     try:
-        return _WRITTEN.decode(answer).metadata.resource_version
+        return _WRITTEN.decode(response).metadata.resource_version
     except msgspec.DecodeError:
         return ""

@@ -70,9 +70,11 @@ class SyncReporter:
 
     def rescaled(self, autoscaler: Autoscaler, draft: Draft) -> None:
         """The scale was written."""
-        before, after, reason = draft.scale.replicas, draft.desired, draft.reason
-        extra = {"from": before, "to": after, "reason": reason}
-        log.info("%s: rescaled from %d to %d: %s", autoscaler.described, before, after, reason, extra=extra)
+        old_replicas, new_replicas, reason = draft.scale.replicas, draft.desired, draft.reason
+        extra = {"from": old_replicas, "to": new_replicas, "reason": reason}
+        log.info(
+            "%s: rescaled from %d to %d: %s", autoscaler.described, old_replicas, new_replicas, reason, extra=extra
+        )
 
     def status_failed(self, autoscaler: Autoscaler, error: StatusError) -> None:
         """The status was not written, and the decision has no error that says so."""
@@ -95,15 +97,15 @@ class SyncReporter:
         self._telemetry.reconciled(decision.action.value, decision.error_kind.value, duration_s)
         for response in decision.trace.combination.responses if decision.trace.combination else ():
             self._telemetry.failure_response(response)
-        before = sync.autoscaler.wire.status.current_replicas
+        current_replicas = sync.autoscaler.wire.status.current_replicas
         for index, step in enumerate(decision.trace.metrics):
             query_s = sync.observed.durations_s[index] if index < len(sync.observed.durations_s) else 0.0
             action, error = Action.NONE, ErrorKind.NONE
             if step.failure is not None or step.proposal is None:
                 is_unknown = step.failure is not None and step.failure.reason == "InvalidMetricSourceType"
                 error = ErrorKind.SPEC if is_unknown else ErrorKind.INTERNAL
-            elif step.proposal != before:
-                action = Action.SCALE_UP if step.proposal > before else Action.SCALE_DOWN
+            elif step.proposal != current_replicas:
+                action = Action.SCALE_UP if step.proposal > current_replicas else Action.SCALE_DOWN
             self._telemetry.metric_computed(action.value, error.value, metric_type=step.type, duration_s=query_s)
 
     def _log_error(self, autoscaler: Autoscaler, state: AutoscalerState, error: str) -> None:

@@ -71,18 +71,24 @@ class FileRecording(Recording):
         await asyncio.to_thread(self._close_file)
 
     async def _write_waiting(self) -> None:
+        """Begin to write the reports that wait, and wait for it."""
         batch, self._waiting = self._waiting, []
         self._filled.clear()
         self._writing = asyncio.create_task(self._write_after(self._writing, batch))
         await asyncio.shield(self._writing)  # a cancellation here loses no lines: `close` waits for them
 
     async def _write_after(self, earlier: asyncio.Task[None] | None, batch: list[SyncRecord | End]) -> None:
+        """Write a batch in a thread once the earlier write has ended (None: there is none), to keep the order."""
         if earlier is not None:
             await earlier
         if batch:
             await asyncio.to_thread(self._write, batch)
 
     def _write(self, batch: list[SyncRecord | End]) -> None:
+        """Write the lines of a batch; runs in a thread.
+
+        Where the file cannot be written, the lines are counted as lost.
+        """
         with self._in_thread:
             try:
                 if self._failed_at_s is not None and not self._recovers():
@@ -122,6 +128,7 @@ class FileRecording(Recording):
         return True
 
     def _fail(self, error: OSError, lines: int) -> None:
+        """Take note that the file failed and that so many lines are lost; logs the first failure."""
         if self._failed_at_s is None:
             log.warning("the recording %s cannot be written: %s; lines are lost", self._file.path, error.strerror)
         self._failed_at_s = self._clock.monotonic_s()
@@ -129,6 +136,7 @@ class FileRecording(Recording):
         self.lines_lost += lines
 
     def _close_file(self) -> None:
+        """End the file, in a thread; a failure is logged."""
         with self._in_thread:
             try:
                 self._file.close()

@@ -86,7 +86,7 @@ class RecordFile:
             start = compressor.compress(self._header) + compressor.flush(zlib.Z_SYNC_FLUSH)
             _write_all(descriptor, start)
             self._end_member()
-            self._number()
+            self._shift_files()
             new_path.rename(self.path)
         except BaseException:
             os.close(descriptor)
@@ -112,6 +112,7 @@ class RecordFile:
         self._end_member()
 
     def _put(self, packed: bytes) -> None:
+        """Append bytes to the file; nothing if there are none."""
         if packed:
             _write_all(self._descriptor, packed)
             self._size_bytes += len(packed)
@@ -125,7 +126,7 @@ class RecordFile:
         finally:
             self.abandon()
 
-    def _number(self) -> None:
+    def _shift_files(self) -> None:
         """Rename FILE to number 1, 1 to 2, and so on; the last number is overwritten."""
         for number in range(self._files - 1, 0, -1):
             source = self._numbered(number - 1)
@@ -133,6 +134,10 @@ class RecordFile:
                 source.replace(self._numbered(number))
 
     def _numbered(self, number: int) -> Path:
+        """The path of the file with that number, which precedes the suffixes: `web.1.recording.jsonl.gz`.
+
+        0: FILE itself.
+        """
         if not number:
             return self.path
         stem, ending = self.path.name, ""
@@ -155,6 +160,7 @@ def _is_recording(start: bytes) -> bool:
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
+    """Write all bytes, also where the system accepts them only in parts."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]

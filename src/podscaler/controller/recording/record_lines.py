@@ -42,11 +42,11 @@ class RecordLines:
             return _end_line(record.key, record.at_ns)
         key = record.autoscaler.key
         prior_history, last_at_ns = self._derived_histories.get(key, (history.EMPTY, record.at_ns))
-        text = b""
+        end_line = b""
         if record.at_ns < last_at_ns:  # the wall clock was set back: the autoscaler begins again
-            text, prior_history = _end_line(key, record.at_ns), history.EMPTY
+            end_line, prior_history = _end_line(key, record.at_ns), history.EMPTY
         self._derived_histories[key] = record.decision.history, record.at_ns
-        return text + recording.sync_line(
+        return end_line + recording.sync_line(
             _sync_line(record, None if prior_history == record.prior_history else record.prior_history)
         )
 
@@ -56,6 +56,7 @@ def _end_line(key: Key, at_ns: int) -> bytes:
 
 
 def _sync_line(sync: SyncRecord, prior_history: History | None) -> recording.SyncLine:
+    """The line of one sync; `prior_history` is None where the reader can derive it."""
     trace, observation = sync.decision.trace, sync.observed.observation
     overlapping = trace.selection.overlapping if trace.selection else ()
     return recording.SyncLine(
@@ -66,7 +67,7 @@ def _sync_line(sync: SyncRecord, prior_history: History | None) -> recording.Syn
         scaled_at=instants.exact(trace.write.at) if trace.write else "",
         status_update=_error_status(sync.status_error) if sync.status_error else None,
         pods=tuple([msgspec.Raw(pod.text) for pod in sync.observed.pods]),
-        metrics=tuple([_answer(answer) for answer in sync.observed.answers]),
+        metrics=tuple([_recorded_metric(fetched) for fetched in sync.observed.answers]),
         neighbours=tuple([key for key in overlapping if key != trace.autoscaler]),
         history=None if prior_history is None else replay.write_history(prior_history),
         gone=not observation.is_registered,
@@ -85,6 +86,7 @@ def _with_kind(autoscaler: Autoscaler) -> HorizontalPodAutoscaler:
 
 
 def _scale(observed_sync: ObservedSync) -> Scale | meta.Status:
+    """The target's scale as it was read, or the failure to read it."""
     scale = observed_sync.observation.scale
     if isinstance(scale, Failure):
         return _failure_status(scale)
@@ -92,16 +94,21 @@ def _scale(observed_sync: ObservedSync) -> Scale | meta.Status:
 
 
 def _attempts(sync: SyncRecord) -> tuple[Scale | meta.Status, ...]:
+    """The results of the attempts to write the scale: each failure, then the scale if one succeeded.
+
+    Empty without one.
+    """
     if not sync.scale_errors:
         return ()
     scale_errors = tuple([_error_status(error) for error in sync.scale_errors])
     return scale_errors if sync.decision.replicas is None else (*scale_errors, _scale(sync.observed))
 
 
-def _answer(answer: FetchedMetric | None) -> recording.Answer | None:
-    if answer is not None and isinstance(answer.measurement, Failure):
-        return _failure_status(answer.measurement)
-    return None if answer is None else answer.response
+def _recorded_metric(fetched_metric: FetchedMetric | None) -> recording.Answer | None:
+    """The response to a metric query, or its failure as a Status; None for a metric that was not queried."""
+    if fetched_metric is not None and isinstance(fetched_metric.measurement, Failure):
+        return _failure_status(fetched_metric.measurement)
+    return None if fetched_metric is None else fetched_metric.response
 
 
 def _error_status(error: StatusError) -> meta.Status:

@@ -36,15 +36,15 @@ async def wait_for_server(client: Client, config: Config, clock: Clock, *, rng: 
     Raises:
         UsageError: a sentence with the error that waiting cannot resolve, and what to change.
     """
-    backoff, logged = Backoff(rng or random.Random()), ""
+    backoff, logged_message = Backoff(rng or random.Random()), ""
     while (failure := await _failure(client)) is not None:
-        text = sentence(failure, config)
+        message = sentence(failure, config)
         if not _may_resolve(failure, config):
-            raise UsageError(text)
-        log.log(logging.DEBUG if text == logged else logging.WARNING, "%s; trying again", text)
-        logged = text
+            raise UsageError(message)
+        log.log(logging.DEBUG if message == logged_message else logging.WARNING, "%s; trying again", message)
+        logged_message = message
         await clock.sleep(backoff.next_s())
-    if logged:
+    if logged_message:
         log.info("the API server %s answers", client.server)
 
 
@@ -70,6 +70,7 @@ async def _failure(client: Client) -> StatusError | None:
 
 
 def _may_resolve(failure: StatusError, config: Config) -> bool:
+    """Whether the error may go away without a change of the command line or the kubeconfig (401, 429, 5xx)."""
     if isinstance(failure, TransportError):
         return not failure.cause.startswith(NOT_TRUSTED)
     if failure.code == 401:

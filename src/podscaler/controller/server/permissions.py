@@ -111,17 +111,16 @@ def of_leases(namespace: str, name: str, *, is_sharded: bool) -> tuple[Permissio
     verbs["watch"] = purpose if is_sharded else "a lease that is released is noticed late"
     if is_sharded:
         verbs["delete"] = "the leases of members that are gone stay"
-    return tuple(
-        Permission(
-            verb,
-            "coordination.k8s.io",
-            "leases",
-            purpose=text,
-            namespace=namespace,
-            name=name if verb in {"get", "update"} and not is_sharded else "",
+    permissions = []
+    for verb, verb_purpose in verbs.items():
+        is_of_one_lease = verb in {"get", "update"} and not is_sharded
+        lease_name = name if is_of_one_lease else ""
+        permissions.append(
+            Permission(
+                verb, "coordination.k8s.io", "leases", purpose=verb_purpose, namespace=namespace, name=lease_name
+            )
         )
-        for verb, text in verbs.items()
-    )
+    return tuple(permissions)
 
 
 METRICS_APIS = frozenset({"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"})
@@ -139,27 +138,31 @@ def needed(settings: ControllerSettings) -> tuple[Permission, ...]:
     """The permissions that a controller with these settings needs."""
     permissions = list(NEEDED)
     if settings.heapster is not None:
-        permissions = [permission for permission in permissions if permission.group not in METRICS_APIS] + [
-            *of_heapster(settings.heapster)
-        ]
+        permissions = [permission for permission in permissions if permission.group not in METRICS_APIS]
+        permissions += of_heapster(settings.heapster)
     if settings.history_namespace:
         permissions += of_histories(settings.history_namespace)
     if autoscaler_kinds.POD_AUTOSCALER in settings.kinds:
         permissions += of_pod_autoscalers()
     if autoscaler_kinds.HPA not in settings.kinds:
+        hpa_group = autoscaler_kinds.HPA.group
         permissions = [
-            permission
-            for permission in permissions
-            if permission.group != autoscaler_kinds.HPA.group or permission.verb in READING
+            permission for permission in permissions if permission.group != hpa_group or permission.verb in READING
         ]
-    return tuple(permission for permission in permissions if permission.verb in READING or not settings.dry_run)
+    if settings.dry_run:
+        permissions = [permission for permission in permissions if permission.verb in READING]
+    return tuple(permissions)
 
 
 class _Allowed(msgspec.Struct):
+    """The status of a SelfSubjectAccessReview."""
+
     allowed: bool = False
 
 
 class _Review(msgspec.Struct):
+    """The response to a SelfSubjectAccessReview."""
+
     status: _Allowed
 
 
@@ -179,12 +182,9 @@ async def find_missing(client: Client, permissions: tuple[Permission, ...] = NEE
 def summary(lacking: Sequence[Permission], client: Client) -> str:
     """A sentence with the missing permissions (at least one), what does not work without each, and the remedy."""
     verbs: dict[tuple[str, str, str], list[str]] = {}
-    for each in lacking:
-        resource = ".".join(filter(None, (each.resource, each.group))) + (
-            f"/{each.subresource}" if each.subresource else ""
-        )
-        scope = f" in the namespace {each.namespace}" if each.namespace else ""
-        verbs.setdefault((resource, scope, each.purpose), []).append(each.verb)
+    for permission in lacking:
+        scope = f" in the namespace {permission.namespace}" if permission.namespace else ""
+        verbs.setdefault((_resource_text(permission), scope, permission.purpose), []).append(permission.verb)
     parts = [
         f"{', '.join(own_verbs)} {resource}{scope}" + (f" (without it {purpose})" if purpose else "")
         for (resource, scope, purpose), own_verbs in verbs.items()
@@ -194,6 +194,12 @@ def summary(lacking: Sequence[Permission], client: Client) -> str:
         f"Bind the user to the roles of {MANIFEST}, or install the Helm chart, which has the same; what is allowed "
         "works meanwhile, and the rest once it is granted"
     )
+
+
+def _resource_text(permission: Permission) -> str:
+    """The resource, its group and its subresource: `deployments.apps/scale`."""
+    resource = ".".join(filter(None, (permission.resource, permission.group)))
+    return f"{resource}/{permission.subresource}" if permission.subresource else resource
 
 
 async def _is_allowed(client: Client, permission: Permission) -> bool:
@@ -209,11 +215,11 @@ async def _is_allowed(client: Client, permission: Permission) -> bool:
     review = {
         "kind": "SelfSubjectAccessReview",
         "apiVersion": "authorization.k8s.io/v1",
-        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+        "spec": {"resourceAttributes": {name: attribute for name, attribute in attributes.items() if attribute}},
     }
     try:
-        answer = await client.post(REVIEWS, msgspec.json.encode(review), subject="selfsubjectaccessreviews")
-        return msgspec.json.decode(answer, type=_Review).status.allowed
+        response = await client.post(REVIEWS, msgspec.json.encode(review), subject="selfsubjectaccessreviews")
+        return msgspec.json.decode(response, type=_Review).status.allowed
     except (StatusError, msgspec.DecodeError) as error:
         log.debug("whether %s is allowed is not known: %s", permission, error)
         return True

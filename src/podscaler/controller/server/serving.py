@@ -80,6 +80,7 @@ class Endpoints:
             await self._runner.cleanup()
 
     async def _respond(self, request: web.BaseRequest) -> web.Response:
+        """The response to a request: that of the path's handler, 404 for another path, 405 unless it is GET or HEAD."""
         pages = {"/metrics": self._metrics, "/healthz": self._healthz, "/readyz": self._readyz}
         page = pages.get(request.path)
         if page is None:
@@ -89,6 +90,7 @@ class Endpoints:
         return await page(request)
 
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
+        """The metrics in Prometheus' text format, or 401 or 403 where access is refused."""
         if self._access is not None:
             authorization = request.headers.get("Authorization", "")
             error = await self._access.check(authorization, request.method.lower(), request.path)
@@ -98,6 +100,7 @@ class Endpoints:
         return web.Response(body=body, headers={"Content-Type": METRICS_TYPE})
 
     async def _healthz(self, _: web.BaseRequest) -> web.Response:
+        """200, or 500 with the reason for which the process should be restarted."""
         fault = self._fault() if self._fault is not None else ""
         if fault:
             return web.Response(text=f"[-]leaderElection failed: {fault}\nhealthz check failed\n", status=500)

@@ -74,9 +74,9 @@ class CountedTransport:
         """As in Transport. Raises TransportError."""
         began_s, code = self._clock.monotonic_s(), NO_RESPONSE
         try:
-            answer = await self._transport.request(request)
-            code = str(answer.status)
-            return answer
+            response = await self._transport.request(request)
+            code = str(response.status)
+            return response
         finally:  # a cancelled request has no response either
             self._metrics.observe(request.method, self._host, self._clock.monotonic_s() - began_s)
             self._metrics.count(code, request.method, self._host)

@@ -157,12 +157,14 @@ class ServerHealth:
                 )
 
     def _note_unauthorized(self, now_s: float) -> None:
+        """A response was 401: log it, unless no request was accepted before, or it was logged already (rule 4)."""
         if not self._is_known:
             return
         if self._unauthorized.note_failure(now_s):
             log.error("%s", self._unauthorized_text())
 
     def _unauthorized_text(self) -> str:
+        """The log line for credentials that the API server rejects."""
         return (
             f"{self._server} does not accept the credentials of {self._caller} any more (401 Unauthorized): nothing is "
             "scaled until it does; renew them"

@@ -116,9 +116,9 @@ class Telemetry:
         self.reconciled("none", "internal", duration_s)
         self.panicked("sync")
 
-    def panicked(self, part: str) -> None:
-        """A part of the controller failed by a bug."""
-        self._panics.labels(part).inc()
+    def panicked(self, task_name: str) -> None:
+        """A background task of the controller failed by a bug."""
+        self._panics.labels(task_name).inc()
 
     def reconciled(self, action: Action, error: ErrorKind, duration_s: float) -> None:
         """One reconciliation ended."""
@@ -276,35 +276,45 @@ class QueueMetrics(Collector):
 
 
 def _panics(registry: CollectorRegistry) -> Counter:
-    text = "Failures that are bugs, by the part that failed and was started again; the log has the traceback of each."
-    counter = Counter("podscaler_panics", text, ["part"], registry=registry)
+    """The counter of failures that are bugs, by the name of the background task."""
+    help_text = (
+        "Failures that are bugs, by the part that failed and was started again; the log has the traceback of each."
+    )
+    counter = Counter("podscaler_panics", help_text, ["part"], registry=registry)
     counter.labels("sync")
     return counter
 
 
 def _failure_responses(registry: CollectorRegistry) -> Counter:
-    text = (
+    """The counter of applied failure policies; each response has a series from the start."""
+    help_text = (
         "Syncs in which the failure policy of an autoscaler applied because metrics could not be read, by what it did: "
         f"{', '.join(FailureResponse)}."
     )
-    counter = Counter("podscaler_metric_failure_responses", text, ["response"], registry=registry)
+    counter = Counter("podscaler_metric_failure_responses", help_text, ["response"], registry=registry)
     for response in FailureResponse:
         counter.labels(response.value)
     return counter
 
 
-def _counter(name: str, text: str, registry: CollectorRegistry) -> Counter:
-    return Counter(f"workqueue_{name}", f"[BETA] {text}", ["name"], registry=registry).labels(QUEUE)
+def _counter(name: str, help_text: str, registry: CollectorRegistry) -> Counter:
+    return Counter(f"workqueue_{name}", f"[BETA] {help_text}", ["name"], registry=registry).labels(QUEUE)
 
 
-def _histogram(name: str, text: str, registry: CollectorRegistry) -> Histogram:
+def _histogram(name: str, help_text: str, registry: CollectorRegistry) -> Histogram:
+    """A histogram of the work queue for durations in seconds, named `workqueue_<name>_duration_seconds`."""
     histogram = Histogram(
-        f"workqueue_{name}_duration_seconds", f"[BETA] {text}", ["name"], buckets=QUEUE_BUCKETS_S, registry=registry
+        f"workqueue_{name}_duration_seconds",
+        f"[BETA] {help_text}",
+        ["name"],
+        buckets=QUEUE_BUCKETS_S,
+        registry=registry,
     )
     return histogram.labels(QUEUE)
 
 
-def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(f"workqueue_{name}", f"[BETA] {text}", labels=["name"])
-    family.add_metric([QUEUE], value)
+def _gauge(name: str, help_text: str, gauge_value: float) -> GaugeMetricFamily:
+    """A gauge of the work queue, as client-go names and labels it."""
+    family = GaugeMetricFamily(f"workqueue_{name}", f"[BETA] {help_text}", labels=["name"])
+    family.add_metric([QUEUE], gauge_value)
     return family

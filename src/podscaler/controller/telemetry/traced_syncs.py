@@ -40,6 +40,7 @@ class TracedSyncs:
 
 
 def _attributes(autoscaler: Autoscaler) -> dict[str, str]:
+    """The attributes of the span that identify the autoscaler and its target."""
     reference = autoscaler.wire.spec.scale_target_ref
     return {
         "podscaler.kind": autoscaler.kind.kind,
@@ -51,6 +52,7 @@ def _attributes(autoscaler: Autoscaler) -> dict[str, str]:
 
 
 def _set_result(span: Span, decision: Decision, requests: int) -> None:
+    """Add the decision, and the number of requests that the sync sent, to the span."""
     span.set_attribute("podscaler.decision", decision.action.value)
     span.set_attribute("podscaler.requests", requests)
     span.set_attribute("podscaler.desired_replicas", decision.status.desired_replicas)

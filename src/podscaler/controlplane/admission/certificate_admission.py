@@ -88,8 +88,8 @@ def _signer_check(authorizer: Authorizer, clock: Clock, verb: str) -> Callable[[
             return
         signer = (old.get("spec") or {}).get("signerName", "")
         if not _may_use_signer(authorizer, verb, signer):
-            why = f'user not permitted to {verb} requests with signerName "{signer}"'
-            raise api_errors.forbidden(_RESOURCE, old["metadata"]["name"], why)
+            reason = f'user not permitted to {verb} requests with signerName "{signer}"'
+            raise api_errors.forbidden(_RESOURCE, old["metadata"]["name"], reason)
         _set_times(after.get("conditions") or [], before.get("conditions") or [], rfc3339(clock.now_ns()))
 
     return check

@@ -53,6 +53,7 @@ def _admit_claim(objects: Objects, claim: Object, stored: Object | None) -> None
 
 
 def _limit_ranges_for(objects: Objects, obj: Object) -> list[Object]:
+    """The LimitRanges of the object's namespace."""
     page = objects.list(limitrange.RESOURCE.key, obj["metadata"].get("namespace", ""))
     return [entry.decode() for entry in page.entries]
 

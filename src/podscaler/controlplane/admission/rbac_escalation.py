@@ -101,6 +101,7 @@ def _is_collector_update(new: Object, old: Object) -> bool:
 
 
 def _without_collector_fields(obj: Object) -> Object:
+    """The object without the fields that the garbage collector and the server set: no escalation changes them."""
     ignored = (*_COLLECTOR_FIELDS, "managedFields", "resourceVersion")
     metadata = {name: value for name, value in obj["metadata"].items() if name not in ignored}
     return {**obj, "metadata": metadata}

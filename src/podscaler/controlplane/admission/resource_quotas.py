@@ -120,6 +120,7 @@ class QuotaAdmission:
         self._names.setdefault(namespace, set()).add(name)
 
     def _remove(self, key: str) -> None:
+        """Forget a deleted quota; `key` is `namespace/name`."""
         namespace, _, name = key.partition("/")
         names = self._names.get(namespace, set())
         names.discard(name)

@@ -172,6 +172,7 @@ class Availability(Reconciler[str]):
         return self._api_services_served_by(metadata["namespace"], metadata["name"])
 
     def _keys_of_slice(self, change: ObjectEvent) -> Iterable[str]:
+        """The APIServices whose Service the changed EndpointSlice belongs to."""
         metadata = change.object["metadata"]
         name = (metadata.get("labels") or {}).get(SERVICE_NAME)
         return self._api_services_served_by(metadata["namespace"], name) if name else ()

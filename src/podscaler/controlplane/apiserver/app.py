@@ -50,7 +50,12 @@ from podscaler.controlplane.registry.objects import Objects
 GZIP_MIN_BYTES = 128 * 1024
 """Larger responses are compressed if the client accepts gzip."""
 STOP_TIMEOUT_S = 5.0
+"""How long open requests may take at shutdown."""
 ACCEPT_BACKLOG = 1024
+"""How many connections may wait to be accepted."""
+_FASTEST_COMPRESSION = 1
+_GZIP_WINDOW_BITS = 31
+"""zlib's largest window (15 bits), and 16 for a gzip header."""
 PORT_MAX = 65_535
 
 BINDINGS = CreateOnly("", "v1", "bindings", "Binding", subresources.BINDING.message, namespaced=True)
@@ -137,8 +142,8 @@ class ApiServer:
         if self._has_custom_kinds:
             work = supervision.keep_running(CustomKinds.name, self._custom_kinds.run, self._clock)
             self._background = asyncio.create_task(work, name=CustomKinds.name)
-        bound: int = listener.getsockname()[1]
-        return bound
+        bound_port: int = listener.getsockname()[1]
+        return bound_port
 
     async def stop(self) -> None:
         """End streams and sessions, let other requests finish within `STOP_TIMEOUT_S`, close; may precede `start`."""
@@ -153,6 +158,7 @@ class ApiServer:
             self._runner = None
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        """The response to a request, which is measured; the HTTP server calls this for every request."""
         context = RequestContext(request)
         started_s = time.perf_counter()
         response = await self._respond_audited(context)
@@ -163,7 +169,8 @@ class ApiServer:
     async def _respond_audited(self, context: RequestContext) -> web.StreamResponse:
         """The response to a request, which is written to the audit log if there is one."""
         if self._audit_log is None:
-            return (await self._dispatch(context))[0]
+            response, _ = await self._dispatch(context)
+            return response
         audit = Audit(self._audit_log, context, self._clock)
         context.http[streaming_response.STREAM_START] = streaming_response.StreamStart(audit.response_started)
         try:
@@ -185,11 +192,12 @@ class ApiServer:
             return web.Response(status=400), None
         except Exception:
             _log.exception("%s %s failed", request.method, request.path)
-            text = "This request caused the API server to fail. Look in its log for details."
-            api_error = http_errors.internal(text)
+            api_error = http_errors.internal("This request caused the API server to fail. Look in its log for details.")
         if api_error is not None:
             outcome = await responses.from_error(api_error, negotiation.error_form(request.headers.get("Accept", "")))
-        return await _to_http_response(context, outcome) if isinstance(outcome, EncodedResponse) else outcome, api_error
+        if isinstance(outcome, EncodedResponse):
+            return await _to_http_response(context, outcome), api_error
+        return outcome, api_error
 
 
 async def _to_http_response(context: RequestContext, encoded: EncodedResponse) -> web.Response:
@@ -216,19 +224,19 @@ def _wants_indented(context: RequestContext) -> bool:
 
 
 def _compress(body: bytes) -> bytes:
-    packer = zlib.compressobj(1, wbits=31)
-    return packer.compress(body) + packer.flush()
+    compressor = zlib.compressobj(_FASTEST_COMPRESSION, wbits=_GZIP_WINDOW_BITS)
+    return compressor.compress(body) + compressor.flush()
 
 
 def _body_kinds(routes: Routes) -> Kinds:
-    """Every kind that a request body may have."""
+    """Every kind that a request body may have, by apiVersion and kind. A new kind of body: add it here."""
     kinds: list[BodyKind] = [kind_of(served) for served in routes.all_resources()]
     kinds += [scales.SCALE, *scales.OLD_SCALES, subresources.BINDING, subresources.EVICTION, TOKEN_REQUEST]
     return {(kind.api_version, kind.kind): kind for kind in kinds}
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises UsageError with what to do."""
+    """A listening socket. Raises UsageError, whose message says how to proceed."""
     if not 0 <= port <= PORT_MAX:
         raise UsageError(f"{port} is no port: it must be between 0 and {PORT_MAX}")
     try:

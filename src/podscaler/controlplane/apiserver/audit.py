@@ -62,25 +62,25 @@ class Audit:
             "verb": context.attributes.verb if context.attributes is not None else request.method.lower(),
             "user": user_info(context.user) if context.user is not None else {},
         }
-        event |= _impersonated(context)
+        event |= _impersonated_user(context)
         event["sourceIPs"] = [request.remote] if request.remote else []
         event["userAgent"] = request.headers.get("User-Agent", "")
         if context.attributes is not None and context.attributes.resource:
-            event["objectRef"] = _reference(context.attributes, context.version)
+            event["objectRef"] = _object_reference(context.attributes, context.version)
         event["responseStatus"] = status
         event["requestReceivedTimestamp"] = rfc3339_micro(self._received_ns)
         event["stageTimestamp"] = rfc3339_micro(self._clock.now_ns())
         return event | _annotations(context, status)
 
 
-def _impersonated(context: RequestContext) -> Object:
-    """The impersonated user, if there is one."""
+def _impersonated_user(context: RequestContext) -> Object:
+    """The field of the impersonated user; empty without one."""
     if context.effective_user is None or context.effective_user is context.user:
         return {}
     return {"impersonatedUser": user_info(context.effective_user)}
 
 
-def _reference(attributes: Attributes, version: str) -> Object:
+def _object_reference(attributes: Attributes, version: str) -> Object:
     """The object that a request is about; empty fields are left out."""
     reference = {
         "resource": attributes.resource,
@@ -90,10 +90,11 @@ def _reference(attributes: Attributes, version: str) -> Object:
         "apiVersion": version,
         "subresource": attributes.subresource,
     }
-    return {name: value for name, value in reference.items() if value}
+    return {field: content for field, content in reference.items() if content}
 
 
 def _status(code: int, error: StatusError | None) -> Object:
+    """The Status of a response without its details; code 0 if the client disconnected before the response."""
     if error is None:
         return {"metadata": {}, "code": code}
     status = {"metadata": {}, "status": "Failure", "message": error.message, "reason": error.reason, "code": code}
@@ -103,7 +104,7 @@ def _status(code: int, error: StatusError | None) -> Object:
 
 
 def _annotations(context: RequestContext, status: Object) -> Object:
-    """The decision of the authorizer; empty if the request failed before authorization."""
+    """The field with the annotations of the authorizer's decision; empty if the request failed before it."""
     if context.reason is not None:
         decision, reason = "allow", context.reason
     elif context.effective_user is not None and status["code"] == 403:

@@ -21,8 +21,10 @@ from podscaler.controlplane.registry import acting_user
 from podscaler.controlplane.registry.users import ANONYMOUS, User
 
 HEALTH_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
+"""The paths that `app` opens to requests without credentials, where that is configured."""
 _CONNECT_SUBRESOURCES = frozenset({"pods/attach", "pods/exec", "pods/portforward"})
 _BEARER_PROTOCOL: Final = "base64url.bearer.authorization.k8s.io."
+"""The prefix of a WebSocket sub-protocol that contains a bearer token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,10 @@ class AuthFilter:
 
         Raises StatusError 400 for impersonation without a user name, 403.
         """
-        other = impersonation.requested_user(request.headers)
-        return user if other is None else impersonation.impersonate(other, user, attributes, self.authorizer)
+        requested_user = impersonation.requested_user(request.headers)
+        if requested_user is None:
+            return user
+        return impersonation.impersonate(requested_user, user, attributes, self.authorizer)
 
     def authorize(self, user: User, attributes: Attributes) -> str:
         """Authorize the request and make `user` the acting one of this task; returns the authorizer's reason.
@@ -79,8 +83,10 @@ def _websocket_authorization(request: web.BaseRequest) -> str:
     tokens = [name.removeprefix(_BEARER_PROTOCOL) for name in offered if name.startswith(_BEARER_PROTOCOL)]
     if len(tokens) != 1 or len(offered) == 1:
         return ""
+    encoded_token = tokens[0]
+    padding = "=" * (-len(encoded_token) % 4)
     try:
-        token = base64.urlsafe_b64decode(tokens[0] + "=" * (-len(tokens[0]) % 4)).decode()
+        token = base64.urlsafe_b64decode(encoded_token + padding).decode()
     except (binascii.Error, ValueError):
         return ""
     return f"Bearer {token}"

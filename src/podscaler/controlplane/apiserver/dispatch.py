@@ -104,7 +104,7 @@ _REVIEWS = {(review.group, "v1", review.plural): review for review in REVIEWS}
 
 @dataclass(slots=True)
 class RequestContext:
-    """One HTTP request and what is known about it so far; `Dispatcher.respond` fills it in.
+    """One HTTP request with what was found out about it; `Dispatcher.respond` fills it in, `app` and `audit` read it.
 
     Attributes:
         http: the request as aiohttp parsed it.
@@ -174,14 +174,15 @@ class Dispatcher:
         context.reason = self._auth_filter.authorize(user, attributes)
         if path.startswith("//"):
             return responses.NOT_FOUND_PAGE
-        root = request_paths.group_version(path) if target is None else (target.group, target.version)
-        if root is not None and (remote := self._server.remote_of(*root)) is not None:
+        group_version = request_paths.group_version(path) if target is None else (target.group, target.version)
+        if group_version is not None and (remote := self._server.remote_of(*group_version)) is not None:
             return await self._proxy(ProxiedRequest(context.http, path, query, user, attributes), remote)
         if target is None:
             return await self._non_resource.respond(context.http, path, context.query)
         return await self._to_resource(context, target, user)
 
     async def _proxy(self, proxied: ProxiedRequest, remote: Remote) -> Response:
+        """The response of the extension API server that an APIService names for the group and version."""
         assert self._server.parts.aggregation is not None
         return await remote_proxy.forward(self._server.parts.aggregation, remote, proxied, self._streams)
 
@@ -217,12 +218,17 @@ class Dispatcher:
         path, resource, query = request.path, request.served.resource, request.query
         options: Object = {"kind": matching.OPTIONS_KINDS[path.subresource, resource.plural], "apiVersion": "v1"}
         options |= {name: True for name in ("stdin", "stdout", "stderr", "tty") if query.flag(name)}
-        rest = request_paths.split(request.http.raw_path)[0].partition(f"/{path.name}/{path.subresource}")[2]
-        given = {"container": query.text("container"), "command": query.texts("command"), "path": rest}
-        options |= {name: value for name, value in given.items() if value}
-        place = path.namespace, path.name
+        request_path, _ = request_paths.split(request.http.raw_path)
+        _, _, path_after_subresource = request_path.partition(f"/{path.name}/{path.subresource}")
+        parameters = {
+            "container": query.text("container"),
+            "command": query.texts("command"),
+            "path": path_after_subresource,
+        }
+        options |= {name: value for name, value in parameters.items() if value}
+        object_key = path.namespace, path.name
         await remote_admission.admit_connection(
-            self._server.objects.admission, resource, path.subresource, place, options
+            self._server.objects.admission, resource, path.subresource, object_key, options
         )
 
     async def _to_unrouted(self, context: RequestContext, target: ResourcePath, user: User) -> Response:
@@ -236,10 +242,10 @@ class Dispatcher:
         if (target.group, target.resource) == ("", "bindings") and target.namespace and not target.name:
             if context.http.method != "POST":
                 raise http_errors.method_not_allowed()
-            pods = ResourcePath("", "v1", target.namespace, "pods", subresource="binding")
-            served = self._routes.find(pods)
+            binding_path = ResourcePath("", "v1", target.namespace, "pods", subresource="binding")
+            served = self._routes.find(binding_path)
             if served is not None:
-                return await subresources.bind(self._server, _resource_request(context, pods, served))
+                return await subresources.bind(self._server, _resource_request(context, binding_path, served))
         unrouted_groups = {*(group for group, _, _ in _REVIEWS), *(metrics.versions if metrics is not None else ())}
         is_built_in = self._routes.has_group(target.group) or target.group in unrouted_groups
         if not is_built_in or self._routes.is_custom(target.group):
@@ -260,12 +266,12 @@ class Dispatcher:
         content_type = request.headers.get("Content-Type", "")
         received = request_bodies.decode(body, content_type, expected, {}, validation=validation)
         context.warnings.extend(received.warnings)
-        obj, auth = received.obj, self._auth_filter
-        obj.setdefault("metadata", {})
-        object_preparation.set_namespace(obj, target.namespace)
+        review_object, auth = received.obj, self._auth_filter
+        review_object.setdefault("metadata", {})
+        object_preparation.set_namespace(review_object, target.namespace)
         review_context = ReviewContext(user, auth.authenticator, auth.authorizer, self._server.clock.now_ns())
-        status = review.evaluate(obj, review_context)
-        encoded = json_text.encode({**obj, "status": status})
+        status = review.evaluate(review_object, review_context)
+        encoded = json_text.encode({**review_object, "status": status})
         if form.shape == "partial":
             encoded = response_encoder.partial(encoded, form.meta_version)
         return await responses.from_json(encoded, form, status=201)
@@ -281,12 +287,9 @@ def check_timeout(raw_path: str) -> None:
     path, _, query = raw_path.partition("?")
     parameters = parse_qs(query)
     timeout = parameters.get(TIMEOUT_PARAMETER, [""])[0]
-    if (
-        not timeout
-        or path.endswith(_LONG_RUNNING_SUFFIXES)
-        or "/proxy/" in path
-        or parameters.get("watch", [""])[0] in ("1", "true")
-    ):
+    is_watch = parameters.get("watch", [""])[0] in ("1", "true")
+    is_long_running = path.endswith(_LONG_RUNNING_SUFFIXES) or "/proxy/" in path or is_watch
+    if not timeout or is_long_running:
         return
     try:
         duration.parse(timeout)
@@ -310,6 +313,7 @@ def _check_custom(served: ServedResource, path: ResourcePath, method: str) -> No
 
 
 def _resource_request(context: RequestContext, target: ResourcePath, served: ServedResource) -> ResourceRequest:
+    """The request as handlers get it, with the negotiated form of the response. Raises StatusError 406."""
     can_stream = context.http.method == "GET" and not target.name
     accept = "" if target.subresource in STREAMED_SUBRESOURCES else context.http.headers.get("Accept", "")
     form = negotiation.resource_form(accept, can_stream=can_stream, has_protobuf=served.has_protobuf)
@@ -317,6 +321,7 @@ def _resource_request(context: RequestContext, target: ResourcePath, served: Ser
 
 
 def _handler(request: ResourceRequest) -> Handler:
+    """The handler of a request, by path and method; the caller has checked that the method is served."""
     method, path = request.http.method, request.path
     if not request.served.resource.stored:
         return reads.get_computed if path.name else reads.list_computed
@@ -326,21 +331,27 @@ def _handler(request: ResourceRequest) -> Handler:
 
 
 def _is_watch(target: ResourcePath, method: str, query: Query) -> bool:
+    """Whether a request is a watch: a GET of a collection with `watch=true`, or of a deprecated path `watch/...`."""
     if method != "GET":
         return False
     return target.is_deprecated_watch or (not target.name and query is not EMPTY_QUERY and bool(query.flag("watch")))
 
 
 def _attributes(method: str, target: ResourcePath, query: Query) -> Attributes:
-    """What the authorizer is asked: a list by the name of one object counts as a request for that object."""
+    """The attributes to authorize; a list or watch by the name of one object counts as a request for that object."""
     verb = _verb(method, target, query)
+    namespace, name = target.namespace, target.name
+    if not namespace and target.resource == "namespaces":
+        namespace = name
+    if not name and verb in ("list", "watch") and query is not EMPTY_QUERY:
+        name = _selected_name(query)
     return Attributes(
         verb,
         group=target.group,
         resource=target.resource,
         subresource=target.subresource,
-        namespace=target.namespace or (target.name if target.resource == "namespaces" else ""),
-        name=target.name or (_selected_name(query) if verb in ("list", "watch") and query is not EMPTY_QUERY else ""),
+        namespace=namespace,
+        name=name,
     )
 
 

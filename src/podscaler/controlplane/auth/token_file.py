@@ -43,6 +43,7 @@ def read(path: Path) -> dict[str, User]:
 
 
 def _lines(path: Path, content: bytes) -> list[str]:
+    """The lines of a token file. Raises UsageError unless it is UTF-8."""
     try:
         return content.decode().splitlines()
     except UnicodeDecodeError as error:

@@ -89,6 +89,7 @@ class SigningKeyPair:
 
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """The key as an unencrypted PEM file (PKCS #8)."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

@@ -62,6 +62,7 @@ def ensure(path: Path) -> SigningKey:
 
 
 def _pem(key: SigningKey) -> bytes:
+    """The key as an unencrypted PEM file (PKCS #8)."""
     return key.private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

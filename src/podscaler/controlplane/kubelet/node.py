@@ -100,13 +100,13 @@ class NodeObject:
 
     def _labels(self) -> dict[str, str]:
         """The labels of the node: those that every kubelet sets, then those of the settings."""
-        name, facts = self._machine.name, self._machine.info
+        name, node_info = self._machine.name, self._machine.info
         return {
             "kubernetes.io/hostname": name,
-            "kubernetes.io/os": facts["operatingSystem"],
-            "kubernetes.io/arch": facts["architecture"],
-            "beta.kubernetes.io/os": facts["operatingSystem"],
-            "beta.kubernetes.io/arch": facts["architecture"],
+            "kubernetes.io/os": node_info["operatingSystem"],
+            "kubernetes.io/arch": node_info["architecture"],
+            "beta.kubernetes.io/os": node_info["operatingSystem"],
+            "beta.kubernetes.io/arch": node_info["architecture"],
             **self._settings.labels,
         }
 
@@ -125,7 +125,10 @@ class NodeObject:
         def change(node: Object) -> None:
             now = rfc3339(self._clock.now_ns())
             status = node.setdefault("status", {})
-            former = {entry["type"]: entry for entry in status.get("conditions") or []}
+            former = {condition["type"]: condition for condition in status.get("conditions") or []}
+            conditions = [
+                _with_times(condition, former.get(condition["type"]), now) for condition in self._conditions()
+            ]
             status |= {
                 "capacity": dict(self._machine.capacity),
                 "allocatable": dict(self._machine.capacity),
@@ -135,13 +138,13 @@ class NodeObject:
                 ],
                 "daemonEndpoints": {"kubeletEndpoint": {"Port": self._machine.endpoint_port}},
                 "nodeInfo": dict(self._machine.info),
-                "conditions": [_with_times(entry, former.get(entry["type"]), now) for entry in self._conditions()],
+                "conditions": conditions,
             }
 
         await self._registry.mutate("nodes", "", self._machine.name, change, subresource="status")
 
     def _conditions(self) -> list[Object]:
-        """The conditions of the node: those of a kubelet, then what this machine lacks."""
+        """The conditions of the node, without times. A new one: an entry here, or of `MachineInfo.limitations`."""
         pressures = (
             ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
             ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -149,7 +152,7 @@ class NodeObject:
         return [
             *(_condition(type_, "False", reason, message) for type_, reason, message in pressures),
             self._pid_pressure(),
-            *(_provided(type_, reason) for type_, reason in self._machine.limitations.items()),
+            *(_capability(type_, limitation) for type_, limitation in self._machine.limitations.items()),
             _condition("Ready", "True", "KubeletReady", "podscaler runs pods as processes of this machine"),
         ]
 
@@ -168,7 +171,7 @@ class NodeObject:
         return self._machine.processes.is_short(self._processes_in_use())
 
     async def _renew_lease(self) -> None:
-        """Renew the Lease of the node; it is created if somebody deleted it."""
+        """Renew the Lease of the node; it is created if it was deleted. Raises StatusError."""
         now = rfc3339_micro(self._clock.now_ns())
         name = self._machine.name
         spec = {"holderIdentity": name, "leaseDurationSeconds": LEASE_DURATION_S, "renewTime": now}
@@ -188,7 +191,8 @@ class NodeObject:
             await self._registry.create("leases.coordination.k8s.io", lease)
 
 
-def _provided(type_: str, limitation: str) -> Object:
+def _capability(type_: str, limitation: str) -> Object:
+    """A condition of ours: whether the machine provides something; `limitation` says why not, empty if it does."""
     if limitation:
         return _condition(type_, "False", "NotPossible", limitation)
     return _condition(type_, "True", "Possible", "this machine allows it")
@@ -199,6 +203,12 @@ def _condition(type_: str, status: str, reason: str, message: str) -> Object:
 
 
 def _with_times(condition: Object, former: Mapping[str, Any] | None, now: str) -> Object:
-    same = former is not None and former["status"] == condition["status"]
-    since = former["lastTransitionTime"] if same and former else now
-    return condition | {"lastHeartbeatTime": now, "lastTransitionTime": since}
+    """`condition` with its times.
+
+    Args:
+        former: the stored condition of this type, whose transition time is kept while the status stays; None: none.
+        now: RFC 3339.
+    """
+    has_same_status = former is not None and former["status"] == condition["status"]
+    transition_time = former["lastTransitionTime"] if has_same_status and former else now
+    return condition | {"lastHeartbeatTime": now, "lastTransitionTime": transition_time}

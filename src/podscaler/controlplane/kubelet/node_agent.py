@@ -49,12 +49,12 @@ from podscaler.controlplane.scheduler import Binder
 RETRY_S: Final = 1.0
 """The delay before a failed worker is run again, and between two heartbeats."""
 STOP_SLACK_S: Final = 10.0
-"""How long `stop` waits for workers in addition to the grace period of containers."""
+"""The seconds that `stop` waits for workers in addition to the grace period of containers."""
 ROOT_WARNING: Final = (
     "`podscaler up` runs as root: pods without runAsUser run as root of this machine, and whoever may create pods can "
     "read and change everything on it (SECURITY.md). An ordinary user is enough for most work"
 )
-_ENDED = ("Succeeded", "Failed")
+_FINAL_PHASES = ("Succeeded", "Failed")
 
 _log = logging.getLogger(__name__)
 
@@ -83,8 +83,9 @@ class NodeServices:
     """What other parts of the control plane do for the node; each is optional.
 
     Attributes:
-        issue_token: issues tokens of service accounts; None if the API server has none.
-        start_endpoints: starts the endpoints of the node with this name, and returns their port; None: there are none.
+        issue_token: issues tokens of service accounts; None if the API server issues none.
+        start_endpoints: starts the HTTPS endpoints of the node with this name, and returns their port; None: the node
+            has no endpoints.
     """
 
     issue_token: IssueToken | None = None
@@ -98,6 +99,7 @@ class NodeAgent:
     """Registers one node and runs the pods that are bound to it.
 
     Args:
+        registry: reads pods, and writes their statuses, the Node and events.
         addresses: the address block of this `up`; the caller closes it after `stop`.
         images: the commands of image names; by default of the built-in images, and of the ConfigMap.
         services: what other parts of the control plane do for the node.
@@ -161,6 +163,7 @@ class NodeAgent:
         ]
 
     def _find_run(self, uid: str, container: str) -> ContainerRun | None:
+        """The run of a container, by the uid of its pod and its name; None unless its process runs."""
         worker = self._workers[uid][1] if uid in self._workers else None
         return worker.find_run(container) if isinstance(worker, PodWorker) else None
 
@@ -172,9 +175,9 @@ class NodeAgent:
         if self._deps is None or self._node_object is None:
             self._deps, self._node_object = await self._start()
         deps, node_object = self._deps, self._node_object
-        events = EventRecorder(self._registry, scheduler.SCHEDULER_NAME, self._clock)
-        self._recorders += [deps.events, events]
-        binder = Binder(self._registry, self._clock, events, deps.node_name)
+        scheduler_events = EventRecorder(self._registry, scheduler.SCHEDULER_NAME, self._clock)
+        self._recorders += [deps.events, scheduler_events]
+        binder = Binder(self._registry, self._clock, scheduler_events, deps.node_name)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._heartbeat(node_object))
             group.create_task(self._watch_nodes(binder))
@@ -200,8 +203,9 @@ class NodeAgent:
         for _, worker in self._workers.values():
             worker.shut_down()
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks.values(), timeout=self._settings.stop_grace_s + STOP_SLACK_S)
-            for task in late:
+            timeout_s = self._settings.stop_grace_s + STOP_SLACK_S
+            _, unfinished = await asyncio.wait(self._tasks.values(), timeout=timeout_s)
+            for task in unfinished:
                 _log.error("%s did not end in time", task.get_name())
         for recorder in self._recorders:
             await recorder.flush()
@@ -216,7 +220,10 @@ class NodeAgent:
     # --- start ----------------------------------------------------------------------------------------------------
 
     async def _start(self) -> tuple[Dependencies, NodeObject]:
-        """Detect what the machine can do, end orphaned processes, and register the node."""
+        """Detect what the machine can do, end orphaned processes, and register the node.
+
+        Raises StatusError, OSError, UsageError.
+        """
         host = await self._threads.run(startup.detect_host, self._paths, self._settings)
         if host.killed:
             _log.warning("%d orphaned processes of an earlier run were killed", host.killed)
@@ -245,12 +252,16 @@ class NodeAgent:
         )
         node_object = NodeObject(self._registry, self._clock, self._settings, machine)
         await node_object.register()
-        known = [pod["metadata"]["uid"] for pod in self._registry.list("pods")]
-        await self._threads.run(startup.remove_orphaned_pods, self._paths, known)
+        stored_uids = [pod["metadata"]["uid"] for pod in self._registry.list("pods")]
+        await self._threads.run(startup.remove_orphaned_pods, self._paths, stored_uids)
         return self._make_dependencies(host), node_object
 
     async def _open_networks(self) -> tuple[PodNetworks | None, str]:
-        """The network namespaces of pods, or None and the reason for it. Raises UsageError, PodNetworkError."""
+        """Open the network namespaces of pods as `--pod-network` says.
+
+        Returns them and an empty text; or None and the reason why pods share the machine's network. Raises UsageError,
+        PodNetworkError.
+        """
         mode = self._settings.pod_network
         if mode == "loopback":
             await self._threads.run(pod_networks.remove_leftovers, self._addresses)
@@ -265,7 +276,7 @@ class NodeAgent:
         return networks, ""
 
     def _make_dependencies(self, host: DetectedHost) -> Dependencies:
-        """What the workers of pods use."""
+        """The parts of the node that the workers of all pods share."""
         return Dependencies(
             registry=self._registry,
             settings=self._settings,
@@ -291,15 +302,15 @@ class NodeAgent:
         )
 
     def _make_translator(self, capabilities: Capabilities) -> PortTranslator | None:
-        return (
-            PortTranslator(self._addresses, first_port=capabilities.first_port)
-            if capabilities.translates_ports
-            else None
-        )
+        """The translator of low ports, None where the machine needs or allows none."""
+        if not capabilities.translates_ports:
+            return None
+        return PortTranslator(self._addresses, first_port=capabilities.first_port)
 
     # --- watches --------------------------------------------------------------------------------------------------
 
     async def _heartbeat(self, node_object: NodeObject) -> None:
+        """Keep the Lease and the status of the Node up to date; a write that fails is logged and tried again."""
         while True:
             try:
                 await node_object.heartbeat()
@@ -340,6 +351,7 @@ class NodeAgent:
                     await worker.refresh_volumes(resource, meta["name"])
 
     async def _update_images(self, data: Mapping[str, str]) -> None:
+        """Take over `data` of the ConfigMap of images; entries that are not valid are logged."""
         for error in await self._threads.run(self._image_map.update, data):
             _log.warning("configmap %s/%s: %s", image_map.NAMESPACE, image_map.NAME, error)
 
@@ -350,12 +362,15 @@ class NodeAgent:
 
     def _forget_deleted(self) -> None:
         """Stop the workers of pods that were deleted between two watches."""
-        stored = {pod["metadata"]["uid"] for pod in self._registry.list("pods")} if self._workers else set()
+        if not self._workers:
+            return
+        stored_uids = {pod["metadata"]["uid"] for pod in self._registry.list("pods")}
         for uid, (_, worker) in self._workers.items():
-            if uid not in stored:
+            if uid not in stored_uids:
                 worker.forget()
 
     async def _bind(self, binder: Binder, pod: Object) -> None:
+        """Bind an unbound pod to the node; an error is logged, and the next change of a node tries again."""
         try:
             await binder.bind(pod)
         except StatusError as error:
@@ -364,9 +379,9 @@ class NodeAgent:
     def _dispatch(self, deps: Dependencies, pod: Object) -> None:
         """Pass the new version to the pod's worker, or start a worker."""
         uid = pod["metadata"]["uid"]
-        known = self._workers.get(uid)
-        if known is not None:
-            former, worker = known
+        former_and_worker = self._workers.get(uid)
+        if former_and_worker is not None:
+            former, worker = former_and_worker
             self._workers[uid] = (pod, worker)
             if _concerns_worker(former, pod):
                 worker.update(pod)
@@ -376,15 +391,19 @@ class NodeAgent:
             self._tasks[uid] = asyncio.get_running_loop().create_task(self._run_worker(deps, uid), name=f"pod {uid}")
 
     async def _remove(self, pod: Object) -> None:
+        """Stop the worker of a deleted pod; the files of a pod without a worker are removed."""
         uid = pod["metadata"]["uid"]
-        known = self._workers.get(uid)
-        if known is not None:
-            known[1].forget()
+        if uid in self._workers:
+            _, worker = self._workers[uid]
+            worker.forget()
         else:
             await self._threads.run(startup.remove_pod, self._paths, uid)
 
     async def _run_worker(self, deps: Dependencies, uid: str) -> None:
-        """Run a pod's worker; after a failure it is run again RETRY_S seconds later."""
+        """Run a pod's worker until it returns, then remove it and, unless the node stops, the files of the pod.
+
+        After a failure the worker is run again RETRY_S seconds later.
+        """
         while True:
             try:
                 await self._workers[uid][1].run()
@@ -401,7 +420,7 @@ class NodeAgent:
 
 def _is_over(pod: Object) -> bool:
     """Whether the pod has ended and is not being deleted: it needs no worker, and its logs are kept."""
-    return (pod.get("status") or {}).get("phase") in _ENDED and not pod["metadata"].get("deletionTimestamp")
+    return (pod.get("status") or {}).get("phase") in _FINAL_PHASES and not pod["metadata"].get("deletionTimestamp")
 
 
 def _concerns_worker(former: Object, pod: Object) -> bool:
@@ -412,17 +431,22 @@ def _concerns_worker(former: Object, pod: Object) -> bool:
 
 
 def _without_version(pod: Object) -> tuple[dict[str, Any], Any]:
-    meta = {key: value for key, value in pod["metadata"].items() if key not in ("resourceVersion", "managedFields")}
+    """The metadata and the spec of a pod without the fields that every write changes."""
+    meta = {
+        field: value for field, value in pod["metadata"].items() if field not in ("resourceVersion", "managedFields")
+    }
     return meta, pod["spec"]
 
 
 def _address_limitation(addresses: AddressBlock) -> str:
+    """Why pods have no addresses of their own, empty if they have."""
     if not addresses.is_shared:
         return ""
     return "this machine has one loopback address, 127.0.0.1, which all pods share: give each port to one pod only"
 
 
 def _low_port_limitation(capabilities: Capabilities) -> str:
+    """What is different about low ports and why, empty if pods can use them as declared."""
     if not capabilities.port_translation_error:
         return ""
     return (

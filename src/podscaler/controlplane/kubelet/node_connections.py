@@ -64,7 +64,7 @@ class NodeConnections:
     """Opens exec and attach sessions, and connections to ports, in the pods of this node.
 
     Args:
-        find_run: returns the running container of a pod's uid and a container's name, or None.
+        find_run: a pod's uid and a container's name -> the running container, or None.
         is_running: whether the pod with this uid has running containers.
         addresses: the addresses of the node and its pods.
         networks: returns the network namespaces of pods, None if they have none.
@@ -92,18 +92,18 @@ class NodeConnections:
 
     async def connect(self, pod: Object, port: int) -> PodPortConnection:
         """Connect to a port of the pod, as its manifest numbers it. Raises SessionFailure."""
-        place = self.locate(pod, port)
-        if place is None:
+        location = self.locate(pod, port)
+        if location is None:
             raise SessionFailure("the pod has no address")
-        host, real = place
+        host, real_port = location
         try:
             async with asyncio.timeout(CONNECT_WITHIN_S):
-                reader, writer = await self._open(host, real)
+                reader, writer = await self._open(host, real_port)
         except TimeoutError:
-            raise SessionFailure(f"dial tcp4 {host}:{real}: i/o timeout") from None
+            raise SessionFailure(f"dial tcp4 {host}:{real_port}: i/o timeout") from None
         except OSError as error:
             reason = os.strerror(error.errno).lower() if error.errno else str(error)
-            raise SessionFailure(f"dial tcp4 {host}:{real}: connect: {reason}") from error
+            raise SessionFailure(f"dial tcp4 {host}:{real_port}: connect: {reason}") from error
         return PortConnection(reader, writer)
 
     async def _open(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -113,20 +113,23 @@ class NodeConnections:
         """
         networks = self._networks()
         if networks is not None and networks.find(host):
-            inside = await asyncio.to_thread(networks.open_socket, host)
+            pod_socket = await asyncio.to_thread(networks.open_socket, host)
             try:
-                inside.setblocking(False)
-                await asyncio.get_running_loop().sock_connect(inside, (LOCALHOST, port))
-                return await asyncio.open_connection(sock=inside, limit=BUFFER_BYTES)
+                pod_socket.setblocking(False)
+                await asyncio.get_running_loop().sock_connect(pod_socket, (LOCALHOST, port))
+                return await asyncio.open_connection(sock=pod_socket, limit=BUFFER_BYTES)
             except ConnectionRefusedError:
-                inside.close()
+                pod_socket.close()
             except BaseException:
-                inside.close()
+                pod_socket.close()
                 raise
         return await asyncio.open_connection(host, port, limit=BUFFER_BYTES)
 
     def locate(self, pod: Object, port: int) -> tuple[str, int] | None:
-        """The address that the node gave the pod and where `port` of the manifest really is; None without address."""
+        """The address that the node gave the pod, and the port that is bound in place of `port` of the manifest.
+
+        None for a pod that has no address.
+        """
         is_on_host = bool(pod["spec"].get("hostNetwork"))
         host = self._addresses.node_address if is_on_host else self._addresses.find_pod(pod["metadata"]["uid"])
         return None if host is None else (host, port_map.of(pod).get(port, port))

@@ -1,6 +1,7 @@
-"""Prepares the node before it runs its first pod: directories, orphaned processes, and what this host provides.
+"""Prepares the node before it runs its first pod: directories, orphaned processes, and facts about this host.
 
-`node_agent` calls it. All functions block and are called in a thread.
+`node_agent` calls `detect_host` at its start, and removes the files of pods with it. All functions block and are called
+in a thread.
 """
 
 import os
@@ -27,13 +28,15 @@ from podscaler.controlplane.kubelet.processes.paths import NodePaths
 from podscaler.controlplane.kubelet.processes.settings import KubeletSettings
 
 KUBELET_VERSION: Final = "v1.37.0"
+INSTANCE_BYTES: Final = 16
+"""Random bytes in the id of a data directory."""
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
 class DetectedHost:
-    """The host, and the data directory.
+    """The result of `detect_host`: facts about this host, and about the data directory.
 
     Attributes:
         instance: the id of the data directory.
@@ -71,33 +74,35 @@ def detect_host(paths: NodePaths, settings: KubeletSettings) -> DetectedHost:
     )
 
 
-def node_name(settings: KubeletSettings, stored: Path) -> str:
+def node_name(settings: KubeletSettings, name_file: Path) -> str:
     """The node's name: the setting, or that of the last run, or the host name, which is stored. Raises UsageError.
 
     Args:
-        stored: the file with the name of the last run.
+        name_file: the file with the name of the last run; it may be missing.
     """
     if settings.node_name:
         return settings.node_name
     try:
-        name = stored.read_text(encoding="utf-8", errors="replace").strip()
+        name = name_file.read_text(encoding="utf-8", errors="replace").strip()
     except FileNotFoundError:
         name = ""
     if not name or names.dns_subdomain_errors(name):
         name = _host_name()
-        secret_files.write(stored, f"{name}\n".encode())
+        secret_files.write(name_file, f"{name}\n".encode())
     return name
 
 
 def _host_name() -> str:
+    """The host name in lower case; `podscaler` where that is not a valid name of a Node."""
     name = socket.gethostname().lower()
     return "podscaler" if names.dns_subdomain_errors(name) else name
 
 
 def capacity(settings: KubeletSettings) -> dict[str, str]:
     """Node.status.capacity: the machine's resources, as quantities. Raises OSError."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return {
-        "cpu": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1),
+        "cpu": str(cpus),
         "memory": f"{psutil.virtual_memory().total // 1024}Ki",
         "ephemeral-storage": f"{psutil.disk_usage(str(settings.data_dir)).total // 1024}Ki",
         "pods": str(settings.max_pods),
@@ -122,6 +127,7 @@ def node_info() -> dict[str, str]:
 
 
 def _first_line(path: str) -> str:
+    """The content of a file with one line, empty if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except OSError:
@@ -129,6 +135,7 @@ def _first_line(path: str) -> str:
 
 
 def _os_image() -> str:
+    """The name of the Linux distribution, or of another system."""
     try:
         return platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
     except OSError:
@@ -138,21 +145,25 @@ def _os_image() -> str:
 def _instance(paths: NodePaths) -> str:
     """The id of the data directory, created at the first start."""
     try:
-        known = paths.instance.read_text(encoding="ascii").strip()
+        instance = paths.instance.read_text(encoding="ascii").strip()
     except FileNotFoundError:
-        known = ""
-    if not known:
-        known = secrets.token_hex(16)
+        instance = ""
+    if not instance:
+        instance = secrets.token_hex(INSTANCE_BYTES)
         paths.instance.touch(mode=0o600)
-        paths.instance.write_text(f"{known}\n", encoding="ascii")
-    return known
+        paths.instance.write_text(f"{instance}\n", encoding="ascii")
+    return instance
 
 
-def remove_orphaned_pods(paths: NodePaths, known_uids: Iterable[str]) -> None:
-    """Remove the files of all pods but these: pods that were deleted while the node did not run."""
-    known = set(known_uids)
+def remove_orphaned_pods(paths: NodePaths, stored_uids: Iterable[str]) -> None:
+    """Remove the files of pods that were deleted while the node did not run.
+
+    Args:
+        stored_uids: the uids of all pods that exist.
+    """
+    existing = set(stored_uids)
     for folder in paths.pods.iterdir():
-        if folder.name not in known:
+        if folder.name not in existing:
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -10,6 +10,7 @@ documentation).
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from podscaler.base.clock import NANOSECONDS, Clock
@@ -22,7 +23,9 @@ from podscaler.controlplane.registry.registry import Object
 
 PERIOD_S: Final = 60.0
 DUE_RATIO: Final = 0.8
+"""Of a token's lifetime: the age at which it is renewed, but at most DUE_MAX_S."""
 DUE_MAX_S: Final = 24 * 3600.0
+PERMISSION_BITS: Final = 0o777
 
 _log = logging.getLogger(__name__)
 
@@ -30,31 +33,58 @@ _log = logging.getLogger(__name__)
 async def run(
     pods: Callable[[], Sequence[Object]], issue: IssueToken, *, paths: NodePaths, threads: ThreadPool, clock: Clock
 ) -> None:
-    """Renew the tokens of `pods()` every PERIOD_S seconds until cancelled. A token that cannot be renewed is logged."""
+    """Check the tokens of `pods()` every PERIOD_S seconds until cancelled, and renew those that are due.
+
+    Args:
+        pods: the pods of the node, as JSON objects.
+        issue: issues tokens.
+    """
     while True:
         await clock.sleep(PERIOD_S)
         for pod in pods():
-            for volume, source in _tokens(pod):
-                folder = paths.volume(pod["metadata"]["uid"], volume)
+            for volume_name, source in _token_sources(pod):
+                folder = paths.volume(pod["metadata"]["uid"], volume_name)
                 try:
-                    former = await threads.run(volume_files.status, folder, source["path"])
-                    if former is not None and clock.now_ns() >= former.st_mtime_ns + _renew_after_ns(source):
-                        file = volume_files.token_file(source, pod, issue, former.st_mode & 0o777)
-                        group = former.st_gid if former.st_gid != os.getegid() else None
-                        await threads.run(volume_files.write, folder, file, group=group)
+                    await _renew_if_due(pod, source, folder, issue, threads=threads, now_ns=clock.now_ns)
                 except (ContainerConfigError, OSError) as error:
                     _log.warning("the token of pod %s cannot be renewed: %s", pod["metadata"]["name"], error)
 
 
-def _tokens(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The serviceAccountToken sources of a pod, with the names of their volumes."""
+async def _renew_if_due(
+    pod: Object,
+    source: Mapping[str, Any],
+    folder: Path,
+    issue: IssueToken,
+    *,
+    threads: ThreadPool,
+    now_ns: Callable[[], int],
+) -> None:
+    """Replace the token of one source by a new one if it is due; its mode and group stay.
+
+    Args:
+        source: a core/v1 ServiceAccountTokenProjection.
+        folder: the volume with the token; without the file nothing is done.
+
+    Raises ContainerConfigError, OSError.
+    """
+    file_status = await threads.run(volume_files.status, folder, source["path"])
+    if file_status is None or now_ns() < file_status.st_mtime_ns + _renew_after_ns(source):
+        return
+    file = volume_files.token_file(source, pod, issue, file_status.st_mode & PERMISSION_BITS)
+    group = file_status.st_gid if file_status.st_gid != os.getegid() else None
+    await threads.run(volume_files.write, folder, file, group=group)
+
+
+def _token_sources(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The serviceAccountToken sources of a pod, each after the name of its volume."""
     for volume in pod["spec"].get("volumes") or ():
-        for source in (volume.get("projected") or {}).get("sources") or ():
-            token = source.get("serviceAccountToken")
-            if token is not None:
-                yield volume["name"], token
+        for projection in (volume.get("projected") or {}).get("sources") or ():
+            token_source = projection.get("serviceAccountToken")
+            if token_source is not None:
+                yield volume["name"], token_source
 
 
 def _renew_after_ns(source: Mapping[str, Any]) -> int:
+    """The age in nanoseconds at which the token of a source is renewed."""
     life_s = source.get("expirationSeconds") or volume_files.TOKEN_LIFE_S
     return int(min(life_s * DUE_RATIO, DUE_MAX_S) * NANOSECONDS)

@@ -45,26 +45,27 @@ class AddressesExhausted(UsageError):
     """All addresses for pods, or for Services, are in use."""
 
 
-class _Pool:
+class _OffsetPool:
     """Allocates offsets of one range in round-robin order; offsets that end in .0 or .255 are left out."""
 
     def __init__(self, offsets: range) -> None:
         self._offsets = offsets
-        self._next = 0
+        self._next_index = 0
         self._used: set[int] = set()
 
     def allocate(self, preferred: int | None) -> int:
-        """A free address, the preferred one if it is free. Raises AddressesExhausted."""
+        """Reserve and return a free offset, the preferred one if it is free. Raises AddressesExhausted."""
         if preferred is not None and self.reserve(preferred):
             return preferred
         for _ in range(len(self._offsets)):
-            offset = self._offsets[self._next]
-            self._next = (self._next + 1) % len(self._offsets)
+            offset = self._offsets[self._next_index]
+            self._next_index = (self._next_index + 1) % len(self._offsets)
             if self.reserve(offset):
                 return offset
         raise AddressesExhausted(f"all {len(self._offsets)} addresses of this kind are in use")
 
     def reserve(self, offset: int) -> bool:
+        """Reserve exactly this offset; returns False if it is used, or not one of the range."""
         if offset not in self._offsets or offset in self._used or offset & 0xFF in (0x00, 0xFF):
             return False
         self._used.add(offset)
@@ -87,9 +88,9 @@ class AddressBlock:
         self.number = number
         self.is_shared = is_shared
         self._claim = claim
-        self._pods = _Pool(POD_OFFSETS)
-        self._services = _Pool(SERVICE_OFFSETS)
-        self._pod_addresses: dict[str, str] = {}
+        self._pods = _OffsetPool(POD_OFFSETS)
+        self._services = _OffsetPool(SERVICE_OFFSETS)
+        self._pod_addresses: dict[str, str] = {}  # uid of the pod -> its address
 
     @property
     def cidr(self) -> str:
@@ -172,12 +173,12 @@ def claim_block(*, remember: Path | None = None) -> AddressBlock:
     """
     if not _can_bind(f"127.{BLOCK_NUMBERS[0]}.0.1"):
         return AddressBlock(0, is_shared=True)
-    last = _read_block_number(remember)
-    for number in _numbers_to_try(last, first=_first_index(remember)):
+    last_number = _read_block_number(remember)
+    for number in _numbers_to_try(last_number, first_index=_first_index(remember)):
         claim = _claim(number)
         if claim is not None:
             block = AddressBlock(number, claim=claim)
-            if remember is not None and number != last:
+            if remember is not None and number != last_number:
                 _write_block_number(remember, block)
             return block
     raise UsageError(f"all {len(BLOCK_NUMBERS)} loopback address blocks of this machine are in use by other `up`s")
@@ -198,20 +199,28 @@ def _parse_offset(address: str) -> int | None:
     return int.from_bytes(octets[2:], "big") if octets[0] == 127 else None
 
 
-def _numbers_to_try(last: int | None, *, first: int) -> Iterable[int]:
-    """All numbers: the last one, then those from index `first` on, then those before it."""
-    if last is not None:
-        yield last
-    ordered = [*BLOCK_NUMBERS[first:], *BLOCK_NUMBERS[:first]]
-    yield from (number for number in ordered if number != last)
+def _numbers_to_try(last_number: int | None, *, first_index: int) -> Iterable[int]:
+    """All BLOCK_NUMBERS in the order in which they are tried.
+
+    Args:
+        last_number: the number of the last run, which is the first to try; None: there is none.
+        first_index: the index in BLOCK_NUMBERS at which the others begin.
+    """
+    if last_number is not None:
+        yield last_number
+    ordered = [*BLOCK_NUMBERS[first_index:], *BLOCK_NUMBERS[:first_index]]
+    yield from (number for number in ordered if number != last_number)
 
 
 def _first_index(remember: Path | None) -> int:
     """The index in BLOCK_NUMBERS at which the search starts: rarely the same for two files."""
-    return zlib.crc32(os.fsencode(remember.absolute())) % len(BLOCK_NUMBERS) if remember is not None else 0
+    if remember is None:
+        return 0
+    return zlib.crc32(os.fsencode(remember.absolute())) % len(BLOCK_NUMBERS)
 
 
 def _write_block_number(path: Path, block: AddressBlock) -> None:
+    """Write the number of a claimed block; releases the claim, and raises UsageError, if that fails."""
     try:
         secret_files.write(path, f"{block.number}\n".encode())
     except UsageError:
@@ -231,6 +240,7 @@ def _read_block_number(path: Path | None) -> int | None:
 
 
 def _can_bind(address: str) -> bool:
+    """Whether this machine has the address."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         try:
             probe.bind((address, 0))

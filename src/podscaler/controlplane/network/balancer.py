@@ -23,6 +23,7 @@ Address = tuple[str, int]
 
 MAX_COMPARED_ENDPOINTS = 32
 MAX_AFFINITY_CLIENTS = 10_000
+"""The most clients of one port whose endpoint is remembered; those of the oldest connections are forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class Balancer:
         self._backends = Backends()
         self._affinity_s: int | None = None
         self._connections: dict[Address, int] = {}
+        # IP address of the client -> its endpoint, and the instant until which it stays (monotonic seconds)
         self._affinity: OrderedDict[str, tuple[Address, float]] = OrderedDict()
         self._next_index = 0
         self._changed = asyncio.Event()
@@ -68,14 +70,18 @@ class Balancer:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def changed(self) -> None:
+    async def wait_for_change(self) -> None:
         """Return at the next `replace` with other endpoints."""
         await self._changed.wait()
 
     def acquire(self, client: str, tried: Collection[Address] = ()) -> Address | None:
-        """The endpoint for a new connection of `client` (its IP address), None if every candidate is in `tried`.
+        """The endpoint for a new connection of `client`, None if there is no candidate that is not in `tried`.
 
         The connection is counted until `release`.
+
+        Args:
+            client: the client's IP address.
+            tried: the endpoints that have refused this connection.
         """
         address = self._affine_endpoint(client, tried) or self._least_loaded(tried)
         if address is not None:
@@ -85,9 +91,9 @@ class Balancer:
 
     def release(self, address: Address) -> None:
         """Count a connection to `address` no longer: it ended, or could not be opened."""
-        left = self._connections[address] - 1
-        if left:
-            self._connections[address] = left
+        remaining_connections = self._connections[address] - 1
+        if remaining_connections:
+            self._connections[address] = remaining_connections
         else:
             del self._connections[address]
 
@@ -97,29 +103,30 @@ class Balancer:
         if not candidates:
             return None
         self._next_index = (self._next_index + 1) % len(candidates)
-        best, fewest = None, -1
+        least_loaded, fewest_connections = None, -1
         considered = 0
         for offset in range(len(candidates)):
             address = candidates[(self._next_index + offset) % len(candidates)]
             if address in tried:
                 continue
-            load = self._connections.get(address, 0)
-            if best is None or load < fewest:
-                best, fewest = address, load
+            connections = self._connections.get(address, 0)
+            if least_loaded is None or connections < fewest_connections:
+                least_loaded, fewest_connections = address, connections
             considered += 1
-            if considered == MAX_COMPARED_ENDPOINTS or fewest == 0:
+            if considered == MAX_COMPARED_ENDPOINTS or fewest_connections == 0:
                 break
-        return best
+        return least_loaded
 
     def _affine_endpoint(self, client: str, tried: Collection[Address]) -> Address | None:
         """The candidate by rule 3, None if rule 2 decides."""
         if self._affinity_s is None or client not in self._affinity:
             return None
         address, until_s = self._affinity[client]
-        usable = self._clock.monotonic_s() < until_s and address in self.candidates and address not in tried
-        return address if usable else None
+        is_usable = self._clock.monotonic_s() < until_s and address in self.candidates and address not in tried
+        return address if is_usable else None
 
     def _remember_endpoint(self, client: str, address: Address) -> None:
+        """Let the next connections of the client go to this endpoint (rule 3), if there is session affinity."""
         if self._affinity_s is None:
             return
         self._affinity[client] = address, self._clock.monotonic_s() + self._affinity_s

@@ -47,7 +47,7 @@ class ClusterNames:
 
 
 def _open_sockets(addresses: AddressBlock) -> Sockets | None:
-    """The sockets of the DNS server; None if the node's address has none of its own, or port 53 is not allowed."""
+    """The sockets of the DNS server; None if the node has no address of its own, or port 53 cannot be bound."""
     if addresses.is_shared:
         return None
     try:

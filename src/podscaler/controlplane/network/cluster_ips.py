@@ -81,29 +81,37 @@ class ClusterIPs(Reconciler[Key]):
         return {*map(selection.key_of, services), *self._reserved}
 
     def allocate(self, new: Object, old: Object | None, *, is_dry: bool) -> Allocation:
-        """The address and node ports that a Service lacks; an `allocation.Allocator`. Raises StatusError 422, 500."""
+        """The address and node ports that a Service lacks; an `allocation.Allocator`. Raises StatusError 422, 500.
+
+        Args:
+            new: the Service of a create or update.
+            old: the stored Service, None for a create.
+            is_dry: whether the write is a dry run.
+        """
         name, spec = new["metadata"].get("name", ""), new["spec"]
         errors = service_validation.validate_allocation(new, old, is_dry=is_dry)
         if errors:
             raise api_errors.invalid(service_kind.RESOURCE, name, errors)
-        key, stored = (new["metadata"].get("namespace", ""), name), old["spec"] if old else {}
-        address = self._allocate_address(name, spec, is_dry=is_dry) if _lacks_address(spec, stored) else ""
+        key = new["metadata"].get("namespace", ""), name
+        stored_spec = old["spec"] if old else {}
+        address = self._allocate_address(name, spec, is_dry=is_dry) if _lacks_address(spec, stored_spec) else ""
         try:
-            node_ports = NodePortAllocation(self._node_ports, key, stored, is_dry=is_dry)
-            allocated = _allocated(node_ports, spec, address)
+            node_ports = NodePortAllocation(self._node_ports, key, stored_spec, is_dry=is_dry)
+            allocated_fields = _allocated_fields(node_ports, spec, address)
         except PodscalerError as error:
             self._addresses.release(address)
             raise error if isinstance(error, StatusError) else api_errors.internal_error(str(error)) from error
-        commit = partial(self._commit, key, {**spec, **allocated}, address)
+        commit = partial(self._commit, key, {**spec, **allocated_fields}, address)
         release = partial(self._addresses.release, address)
-        return Allocation(allocated, commit=commit, release=release, undo=partial(self._restore, key))
+        return Allocation(allocated_fields, commit=commit, release=release, undo=partial(self._restore, key))
 
     def on_commit(self, events: Iterable[StoreEvent]) -> None:
-        """Release what deleted Services had; to be called with the events of every commit."""
+        """Release the address and node ports of deleted Services; to be called with the events of every commit."""
         for event in events:
-            gone = event.previous
-            if event.entry is None and gone is not None and gone.resource == SERVICES:
-                self._release_deleted(gone.decode())
+            previous = event.previous
+            is_delete = event.entry is None
+            if is_delete and previous is not None and previous.resource == SERVICES:
+                self._release_deleted(previous.decode())
 
     async def sync(self, key: Key) -> float | None:
         """Write an address and node ports where the stored ones are missing, or of another block or Service.
@@ -115,10 +123,12 @@ class ClusterIPs(Reconciler[Key]):
             self._release(key)
             return None
         self._reserve(service)
-        spec, address = self._node_ports.without_ports_of_others(key, service["spec"]), ""
-        if _wants_address(spec) and self._reserved.get(key) != spec.get("clusterIP", ""):
+        spec = self._node_ports.without_ports_of_others(key, service["spec"])
+        address = ""  # unchanged
+        if _needs_address(spec) and self._reserved.get(key) != spec.get("clusterIP", ""):
             address = self._reserved.get(key) or self._addresses.allocate_service(preferred=spec.get("clusterIP"))
-        spec = {**spec, **_allocated(NodePortAllocation(self._node_ports, key, spec), spec, address)}
+        node_ports = NodePortAllocation(self._node_ports, key, spec)
+        spec = {**spec, **_allocated_fields(node_ports, spec, address)}
         self._commit(key, spec, address)
         if spec != service["spec"]:
             update = self._registry.update(SERVICES, {**service, "spec": spec}, subresource="address")
@@ -135,82 +145,105 @@ class ClusterIPs(Reconciler[Key]):
         """Reserve the stored address and node ports of a Service, unless another Service has them."""
         key, spec = selection.key_of(service), service["spec"]
         address = spec.get("clusterIP", "")
-        reserved = self._reserved.get(key)
-        if _wants_address(spec) and address and address != reserved and self._addresses.reserve_service(address):
-            if reserved is not None:
-                self._addresses.release(reserved)
+        reserved_address = self._reserved.get(key)
+        is_other_address = _needs_address(spec) and address and address != reserved_address
+        if is_other_address and self._addresses.reserve_service(address):
+            if reserved_address is not None:
+                self._addresses.release(reserved_address)
             self._reserved[key] = address
         self._node_ports.reserve(key, spec)
 
     def _release(self, key: Key) -> None:
+        """Release all that is reserved for a Service."""
         address = self._reserved.pop(key, "")
         self._addresses.release(address)
         self._node_ports.release(key)
 
     def _restore(self, key: Key) -> None:
-        """Undo the allocation of a write that was not committed: only what the stored Service has stays reserved."""
+        """Undo the allocation of a write that was not committed.
+
+        The address and node ports of the stored Service stay reserved.
+        """
         self._release(key)
         service = self._registry.find(SERVICES, *key)
         if service is not None:
             self._reserve(service)
 
     def _release_deleted(self, service: Object) -> None:
-        """Release what a deleted Service had, unless a new Service of the same name holds the key already."""
+        """Release the address and node ports of a deleted Service, unless they are those of a new one of its name."""
         key, spec = selection.key_of(service), service["spec"]
-        if self._reserved.get(key, "") == (spec.get("clusterIP", "") if _wants_address(spec) else ""):
+        deleted_address = spec.get("clusterIP", "") if _needs_address(spec) else ""
+        if self._reserved.get(key, "") == deleted_address:
             self._release(key)
 
     def _allocate_address(self, name: str, spec: Object, *, is_dry: bool) -> str:
         """An address for a Service. Raises StatusError 422 if there is none, or the Service has no valid name."""
-        wanted = spec.get("clusterIP", "")
+        requested_address = spec.get("clusterIP", "")
         try:
-            address = self._addresses.allocate_service(preferred=wanted or None)
+            address = self._addresses.allocate_service(preferred=requested_address or None)
         except PodscalerError as error:
-            raise _no_address(name, wanted, str(error)) from error
-        errors = [field.invalid(_PARENT_NAME_PATH, name, text) for text in names.path_segment_errors(name)]
-        errors = errors if name else [field.required(_PARENT_NAME_PATH)]
-        if errors and not is_dry:
+            raise _allocation_error(name, requested_address, str(error)) from error
+        # upstream creates an IPAddress object, whose validation rejects the name of the Service
+        if name:
+            messages = names.path_segment_errors(name)
+            name_errors = [field.invalid(_PARENT_NAME_PATH, name, message) for message in messages]
+        else:
+            name_errors = [field.required(_PARENT_NAME_PATH)]
+        if name_errors and not is_dry:
             self._addresses.release(address)
-            invalid = field.invalid_object(group="networking.k8s.io", kind="IPAddress", name=address, errors=errors)
-            raise _no_address(name, wanted, invalid.message)
+            invalid = field.invalid_object(
+                group="networking.k8s.io", kind="IPAddress", name=address, errors=name_errors
+            )
+            raise _allocation_error(name, requested_address, invalid.message)
         return address
 
     def _commit(self, key: Key, spec: Object, address: str) -> None:
-        """Record the address (empty: unchanged) and node ports of a decided write, and release the earlier ones."""
-        before = self._reserved.get(key, "")
+        """Record the address (empty: unchanged) and node ports of a decided write, and release the earlier ones.
+
+        Args:
+            spec: the written spec.
+        """
+        former_address = self._reserved.get(key, "")
         if address:
             self._reserved[key] = address
-        elif not _wants_address(spec):
+        elif not _needs_address(spec):
             self._reserved.pop(key, None)
-        if before and before != self._reserved.get(key):
-            self._addresses.release(before)
+        if former_address and former_address != self._reserved.get(key):
+            self._addresses.release(former_address)
         self._node_ports.release(key)
         self._node_ports.reserve(key, spec)
 
 
-def _allocated(node_ports: NodePortAllocation, spec: Object, address: str) -> Object:
+def _allocated_fields(node_ports: NodePortAllocation, spec: Object, address: str) -> Object:
     """The fields of a spec that the allocation changes, with their new values; an empty `address` changes none.
 
     Raises StatusError 422 and 500 for a node port that is not available, PodscalerError if no node port is free.
     """
-    allocated: Object = {"clusterIP": address, "clusterIPs": [address]} if address else {}
+    fields: Object = {"clusterIP": address, "clusterIPs": [address]} if address else {}
     if not service_update.is_reached_through_nodes(spec):
-        return allocated
-    allocated["ports"] = node_ports.ports(spec)
+        return fields
+    fields["ports"] = node_ports.ports(spec)
     if service_update.has_health_check(spec):
-        allocated["healthCheckNodePort"] = node_ports.health_check(spec)
-    return {name: value for name, value in allocated.items() if spec.get(name) != value}
+        fields["healthCheckNodePort"] = node_ports.health_check(spec)
+    return {field_name: value for field_name, value in fields.items() if spec.get(field_name) != value}
 
 
-def _wants_address(spec: Object) -> bool:
+def _needs_address(spec: Object) -> bool:
+    """Whether a Service with this spec has a clusterIP: not for ExternalName and headless Services."""
     return spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None"
 
 
-def _lacks_address(spec: Object, stored: Object) -> bool:
-    """Whether an address must be allocated; a stored one is kept, and validation rejects changing it."""
-    return _wants_address(spec) and not stored.get("clusterIP")
+def _lacks_address(spec: Object, stored_spec: Object) -> bool:
+    """Whether an address must be allocated; a stored one is kept, and validation rejects changing it.
+
+    Args:
+        stored_spec: the spec before the write, empty for a create.
+    """
+    return _needs_address(spec) and not stored_spec.get("clusterIP")
 
 
-def _no_address(name: str, wanted: str, why: str) -> StatusError:
-    text = f"failed to allocate IP{f' {wanted}' if wanted else ''}: {why}"
-    return api_errors.invalid(service_kind.RESOURCE, name, [field.invalid("spec.clusterIPs", [wanted], text)])
+def _allocation_error(name: str, requested_address: str, reason: str) -> StatusError:
+    """The StatusError 422 of a Service that gets no address; `requested_address` is empty where any would do."""
+    message = f"failed to allocate IP{f' {requested_address}' if requested_address else ''}: {reason}"
+    error = field.invalid("spec.clusterIPs", [requested_address], message)
+    return api_errors.invalid(service_kind.RESOURCE, name, [error])

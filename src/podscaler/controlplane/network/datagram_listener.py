@@ -60,9 +60,9 @@ class DatagramListener(asyncio.DatagramProtocol):
         if flow is not None:
             flow.send(data)
 
-    def answer(self, data: bytes, client: Address) -> None:
+    def send_to_client(self, datagram: bytes, client: Address) -> None:
         """Forward an endpoint's datagram to a client."""
-        self._transport.sendto(data, client)
+        self._transport.sendto(datagram, client)
 
     def dismiss(self, flow: "_Flow") -> None:
         """Forget a flow that has ended, and release its endpoint."""
@@ -78,8 +78,9 @@ class DatagramListener(asyncio.DatagramProtocol):
         self._transport.close()
 
     def _begin_flow(self, client: Address) -> "_Flow | None":
-        """The new flow of a client, None without an endpoint and beyond the limit."""
-        endpoint = self.balancer.acquire(client[0])
+        """Begin a flow of a client and return it; None without an endpoint and beyond the limit."""
+        client_ip, _ = client
+        endpoint = self.balancer.acquire(client_ip)
         if endpoint is None:
             return None
         try:
@@ -141,22 +142,24 @@ class _Flow:
         self._used_at_s = self._loop.time()
         try:
             for _ in range(DATAGRAMS_AT_ONCE):
-                self._listener.answer(self._socket.recv(MAX_DATAGRAM_BYTES), self.client)
+                self._listener.send_to_client(self._socket.recv(MAX_DATAGRAM_BYTES), self.client)
         except BlockingIOError:
             return
         except OSError:  # the endpoint refused a datagram
             self.abort()
 
     def _end_if_idle(self) -> None:
-        left_s = self._used_at_s + FLOW_IDLE_S - self._loop.time()
-        if left_s <= 0:
+        """End the flow if it had no datagram for FLOW_IDLE_S, else check again when that can be so."""
+        remaining_s = self._used_at_s + FLOW_IDLE_S - self._loop.time()
+        if remaining_s <= 0:
             self.abort()
         else:
-            self._timer = self._loop.call_later(left_s, self._end_if_idle)
+            self._timer = self._loop.call_later(remaining_s, self._end_if_idle)
 
 
 async def listen(address: Address, connections: ProxiedConnections, clock: Clock) -> DatagramListener:
     """Listen for datagrams on `address`. Raises OSError if the port is in use or not allowed."""
-    listener = DatagramListener(address[1], connections, clock)
+    _, port = address
+    listener = DatagramListener(port, connections, clock)
     await asyncio.get_running_loop().create_datagram_endpoint(lambda: listener, local_addr=address)
     return listener

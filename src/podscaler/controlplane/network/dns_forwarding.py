@@ -15,6 +15,10 @@ PORT: Final = 53
 TIMEOUT_S: Final = 2.0
 RESOLVERS_MAX: Final = 3
 MESSAGE_MAX_BYTES: Final = 65_535
+ID_BYTES: Final = 2
+"""A message begins with its id, which the response repeats."""
+LENGTH_BYTES: Final = 2
+"""Over TCP a message is preceded by its length."""
 
 
 def machine_resolvers(path: Path = RESOLV_CONF) -> tuple[str, ...]:
@@ -23,11 +27,15 @@ def machine_resolvers(path: Path = RESOLV_CONF) -> tuple[str, ...]:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ()
-    words = [line.split() for line in lines]
-    return tuple(word[1] for word in words if len(word) > 1 and word[0] == "nameserver")[:RESOLVERS_MAX]
+    addresses = []
+    for line in lines:
+        keyword, *values = line.split() or [""]
+        if keyword == "nameserver" and values:
+            addresses.append(values[0])
+    return tuple(addresses[:RESOLVERS_MAX])
 
 
-class _Reply(asyncio.DatagramProtocol):
+class _ReplyReceiver(asyncio.DatagramProtocol):
     """Sets `received` to the first datagram, or to empty bytes if the resolver is not reachable."""
 
     def __init__(self) -> None:
@@ -45,22 +53,28 @@ class _Reply(asyncio.DatagramProtocol):
 
 
 async def query_by_udp(message: bytes, resolvers: Sequence[str], *, port: int = PORT) -> bytes:
-    """The first response to `message`, sent over UDP to one resolver after the other; empty if none responds."""
+    """The first response to `message`, sent over UDP to one resolver after the other; empty if none responds.
+
+    Args:
+        message: an encoded query.
+        resolvers: their IP addresses.
+        port: their port.
+    """
     for resolver in resolvers:
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                answer = await _query_udp(message, resolver, port)
+                response = await _query_udp(message, resolver, port)
         except (TimeoutError, OSError):
             continue
-        if answer[:2] == message[:2]:
-            return answer
+        if response[:ID_BYTES] == message[:ID_BYTES]:
+            return response
     return b""
 
 
 async def _query_udp(message: bytes, resolver: str, port: int) -> bytes:
-    """The response of a resolver over UDP."""
+    """The response of a resolver over UDP, empty if it is not reachable. Raises OSError."""
     loop = asyncio.get_running_loop()
-    transport, reply = await loop.create_datagram_endpoint(_Reply, remote_addr=(resolver, port))
+    transport, reply = await loop.create_datagram_endpoint(_ReplyReceiver, remote_addr=(resolver, port))
     try:
         transport.sendto(message)
         return await reply.received
@@ -80,11 +94,11 @@ async def query_by_tcp(message: bytes, resolvers: Sequence[str], *, port: int = 
 
 
 async def _query_tcp(message: bytes, resolver: str, port: int) -> bytes:
-    """The response of a resolver over TCP, where each message is preceded by its length."""
+    """The response of a resolver over TCP. Raises OSError, asyncio.IncompleteReadError."""
     reader, writer = await asyncio.open_connection(resolver, port, limit=MESSAGE_MAX_BYTES)
     try:
-        writer.write(len(message).to_bytes(2, "big") + message)
-        length = int.from_bytes(await reader.readexactly(2), "big")
+        writer.write(len(message).to_bytes(LENGTH_BYTES, "big") + message)
+        length = int.from_bytes(await reader.readexactly(LENGTH_BYTES), "big")
         return await reader.readexactly(length)
     finally:
         writer.transport.abort()

@@ -25,15 +25,22 @@ NAME_MAX_BYTES: Final = 255
 UDP_MAX_BYTES: Final = 512
 """The largest response over UDP without EDNS."""
 
+# Bits of the second word of the header.
 _IS_ANSWER: Final = 0x8000
 _AUTHORITATIVE: Final = 0x0400
 _TRUNCATED: Final = 0x0200
 _WANTS_RECURSION: Final = 0x0100
 _CAN_RECURSE: Final = 0x0080
-_OPCODE: Final = 0x7800
-# The six above are bits of the second word of the header.
+_OPCODE_MASK: Final = 0x7800
 _QUESTION_NAME: Final = b"\xc0\x0c"
 """A compression pointer to the name of the question, which starts behind the 12 bytes of the header."""
+_POINTER_MIN: Final = 0xC0
+"""A length byte from here on begins a compression pointer, which has two bytes."""
+_LABEL_MAX_BYTES: Final = 63
+_SRV_PRIORITY, _SRV_WEIGHT = 0, 100
+_TYPE_AND_CLASS: Final = struct.Struct(">HH")
+_RECORD_HEAD: Final = struct.Struct(">HHIH")
+"""Of a record, after its name: type, class, time to live, length of the data."""
 
 
 class Malformed(Exception):
@@ -45,14 +52,14 @@ class Question:
     """The question of a query.
 
     Attributes:
-        number: the query's id, which the response repeats.
+        query_id: the id of the query, which the response repeats.
         flags: the second word of the query's header.
         name: the queried name in lower case, without a trailing dot.
         type: the type of the requested records (`A`, `SRV`, ...).
         raw: the question section, which the response repeats.
     """
 
-    number: int
+    query_id: int
     flags: int
     name: str
     type: int
@@ -74,29 +81,34 @@ class ResourceRecord:
     owner: str = ""
 
 
-def address(text: str) -> ResourceRecord:
+def a_record(address: str) -> ResourceRecord:
     """The A record of an IPv4 address."""
-    return ResourceRecord(A, socket.inet_pton(socket.AF_INET, text))
+    return ResourceRecord(A, socket.inet_pton(socket.AF_INET, address))
 
 
-def canonical(target: str) -> ResourceRecord:
+def cname_record(target: str) -> ResourceRecord:
     """The CNAME record with the canonical name `target`."""
     return ResourceRecord(CNAME, encode_name(target))
 
 
-def pointer(target: str) -> ResourceRecord:
+def ptr_record(target: str) -> ResourceRecord:
     """The PTR record with the name `target` of an address."""
     return ResourceRecord(PTR, encode_name(target))
 
 
-def service(target: str, port: int) -> ResourceRecord:
-    """The SRV record with host and port of a Service; priority 0 and weight 100 are fixed."""
-    return ResourceRecord(SRV, struct.pack(">HHH", 0, 100, port) + encode_name(target))
+def srv_record(target: str, port: int) -> ResourceRecord:
+    """The SRV record with host and port of a Service; priority and weight are fixed."""
+    return ResourceRecord(SRV, struct.pack(">HHH", _SRV_PRIORITY, _SRV_WEIGHT, port) + encode_name(target))
 
 
 def encode_name(name: str) -> bytes:
-    """A name as a sequence of labels: "a.bc" becomes 1 a 2 b c 0. Labels have at most 63 bytes."""
+    """A name as a sequence of labels: "a.bc" becomes 1 a 2 b c 0.
+
+    Raises Malformed for a label over _LABEL_MAX_BYTES.
+    """
     labels = [label.encode() for label in name.strip(".").split(".") if label]
+    if any(len(label) > _LABEL_MAX_BYTES for label in labels):
+        raise Malformed("a label that is too long")
     return b"".join(bytes((len(label),)) + label for label in labels) + b"\0"
 
 
@@ -104,16 +116,17 @@ def read_question(message: bytes) -> Question:
     """The question of a query. Raises Malformed for anything but a query with exactly one question."""
     if len(message) < HEAD.size:
         raise Malformed("too short")
-    number, flags, questions, *_ = HEAD.unpack_from(message)
+    query_id, flags, questions, *_ = HEAD.unpack_from(message)
     if flags & _IS_ANSWER or questions != 1:
         raise Malformed("not one question")
-    name, end = _read_name(message, HEAD.size)
-    if end + 4 > len(message):
+    name, name_end = _read_name(message, HEAD.size)
+    question_end = name_end + _TYPE_AND_CLASS.size
+    if question_end > len(message):
         raise Malformed("too short")
-    kind, record_class = struct.unpack_from(">HH", message, end)
+    record_type, record_class = _TYPE_AND_CLASS.unpack_from(message, name_end)
     if record_class not in (INTERNET, ANY):
         raise Malformed("not of class IN")
-    return Question(number, flags, name, kind, message[HEAD.size : end + 4])
+    return Question(query_id, flags, name, record_type, message[HEAD.size : question_end])
 
 
 def _read_name(message: bytes, offset: int) -> tuple[str, int]:
@@ -126,19 +139,25 @@ def _read_name(message: bytes, offset: int) -> tuple[str, int]:
         length = message[offset]
         if length == 0:
             return ".".join(labels), offset + 1
-        if length > 63:
+        if length > _LABEL_MAX_BYTES:
             raise Malformed("a compressed name in a question")
         labels.append(message[offset + 1 : offset + 1 + length].decode("ascii", "replace").lower())
         offset += 1 + length
 
 
 def encode_response(
-    question: Question, records: Sequence[ResourceRecord], *, ttl_s: int, status: int = NO_ERROR
+    question: Question, records: Sequence[ResourceRecord], *, ttl_s: int, response_code: int = NO_ERROR
 ) -> bytes:
-    """The response to a question; `status` is a response code. All records get the same time to live."""
-    flags = _IS_ANSWER | _AUTHORITATIVE | _CAN_RECURSE | question.flags & (_WANTS_RECURSION | _OPCODE) | status
-    content = b"".join(_record(record, ttl_s) for record in records)
-    return HEAD.pack(question.number, flags, 1, len(records), 0, 0) + question.raw + content
+    """The response to a question.
+
+    Args:
+        ttl_s: the time to live of all records, in seconds.
+        response_code: NO_ERROR, SERVER_FAILURE or NO_SUCH_NAME.
+    """
+    repeated_flags = question.flags & (_WANTS_RECURSION | _OPCODE_MASK)
+    flags = _IS_ANSWER | _AUTHORITATIVE | _CAN_RECURSE | repeated_flags | response_code
+    answer_section = b"".join(_encode_record(record, ttl_s) for record in records)
+    return HEAD.pack(question.query_id, flags, 1, len(records), 0, 0) + question.raw + answer_section
 
 
 def truncate(message: bytes) -> bytes:
@@ -146,30 +165,36 @@ def truncate(message: bytes) -> bytes:
 
     The client then repeats the query over TCP.
     """
-    number, flags, *_ = HEAD.unpack_from(message)
-    _, end = _read_name(message, HEAD.size)
-    return HEAD.pack(number, flags | _TRUNCATED, 1, 0, 0, 0) + message[HEAD.size : end + 4]
+    query_id, flags, *_ = HEAD.unpack_from(message)
+    _, name_end = _read_name(message, HEAD.size)
+    question_end = name_end + _TYPE_AND_CLASS.size
+    return HEAD.pack(query_id, flags | _TRUNCATED, 1, 0, 0, 0) + message[HEAD.size : question_end]
 
 
-def encode_query(name: str, kind: int, number: int) -> bytes:
-    """The query for records of type `kind` of a name, with the id `number`."""
-    head = HEAD.pack(number, _WANTS_RECURSION, 1, 0, 0, 0)
-    return head + encode_name(name) + struct.pack(">HH", kind, INTERNET)
+def encode_query(name: str, record_type: int, query_id: int) -> bytes:
+    """The query for records of one type of a name, with the id `query_id`."""
+    header = HEAD.pack(query_id, _WANTS_RECURSION, 1, 0, 0, 0)
+    return header + encode_name(name) + _TYPE_AND_CLASS.pack(record_type, INTERNET)
 
 
-def read_records(message: bytes, kind: int) -> list[bytes]:
-    """The data of a response's records of one type, which must not contain names (A, AAAA). Raises Malformed."""
+def read_records(message: bytes, record_type: int) -> list[bytes]:
+    """The data of a response's records of one type, which must not contain names (A, AAAA).
+
+    The caller compares id and response code. Raises Malformed for a message that ends too soon.
+    """
     try:
         _, _, questions, answers, *_ = HEAD.unpack_from(message)
         offset = HEAD.size
         for _ in range(questions):
-            offset = _skip_name(message, offset) + 4
+            offset = _skip_name(message, offset) + _TYPE_AND_CLASS.size
         records = []
         for _ in range(answers):
             offset = _skip_name(message, offset)
-            record_type, _, _, length = struct.unpack_from(">HHIH", message, offset)
-            offset += 10
-            if record_type == kind:
+            found_type, _, _, length = _RECORD_HEAD.unpack_from(message, offset)
+            offset += _RECORD_HEAD.size
+            if offset + length > len(message):
+                raise Malformed("an answer that ends too soon")
+            if found_type == record_type:
                 records.append(message[offset : offset + length])
             offset += length
     except (struct.error, IndexError):
@@ -180,12 +205,13 @@ def read_records(message: bytes, kind: int) -> list[bytes]:
 def _skip_name(message: bytes, offset: int) -> int:
     """The offset behind the name at `offset`, which may be compressed."""
     while (length := message[offset]) != 0:
-        if length >= 0xC0:
+        if length >= _POINTER_MIN:
             return offset + 2
         offset += 1 + length
     return offset + 1
 
 
-def _record(record: ResourceRecord, ttl_s: int) -> bytes:
+def _encode_record(record: ResourceRecord, ttl_s: int) -> bytes:
+    """A record of the answer section."""
     owner = encode_name(record.owner) if record.owner else _QUESTION_NAME
-    return owner + struct.pack(">HHIH", record.type, INTERNET, ttl_s, len(record.data)) + record.data
+    return owner + _RECORD_HEAD.pack(record.type, INTERNET, ttl_s, len(record.data)) + record.data

@@ -58,11 +58,11 @@ def open_sockets(host: str, port: int = PORT) -> Sockets:
     """Bind UDP and TCP; port 0 for any that is free for both. Raises OSError if the port is taken or not allowed."""
     for _ in range(_FREE_PORT_ATTEMPTS if port == 0 else 0):
         with suppress(OSError):
-            return _bound(host, port)
-    return _bound(host, port)
+            return _bind(host, port)
+    return _bind(host, port)
 
 
-def _bound(host: str, port: int) -> Sockets:
+def _bind(host: str, port: int) -> Sockets:
     """A UDP and a TCP socket with the same port. Raises OSError."""
     datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
@@ -90,7 +90,7 @@ class NameServer:
         self._forward_to = tuple(forward_to)
         self._forward_port = forward_port
         self._forwarding: set[asyncio.Task[None]] = set()
-        self._streams = 0
+        self._open_streams = 0
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -112,13 +112,13 @@ class NameServer:
             question = dns_messages.read_question(message)
         except Malformed:
             return
-        own = self._find_in_zone(question)
-        if own is not None and not own.alias:
-            _send(transport, _zone_answer(question, own), client)
+        zone_answer = self._find_in_zone(question)
+        if zone_answer is not None and not zone_answer.alias:
+            _send(transport, _zone_response(question, zone_answer), client)
         elif len(self._forwarding) >= FORWARDED_QUERIES_MAX:
             _send(transport, _failure(question), client)
         else:
-            task = asyncio.ensure_future(self._answer_later(message, question, own, client, transport))
+            task = asyncio.ensure_future(self._answer_later(message, question, zone_answer, client, transport))
             self._forwarding.add(task)
             task.add_done_callback(self._forwarding.discard)
 
@@ -126,56 +126,74 @@ class NameServer:
         self,
         message: bytes,
         question: Question,
-        own: NameAnswer | None,
+        zone_answer: NameAnswer | None,
         client: Address,
         transport: asyncio.DatagramTransport,
     ) -> None:
-        _send(transport, await self._answer(message, question, own, dns_forwarding.query_by_udp), client)
+        """Answer a query over UDP that has to be forwarded."""
+        response = await self._respond(message, question, zone_answer, dns_forwarding.query_by_udp)
+        _send(transport, response, client)
 
-    async def _answer(self, message: bytes, question: Question, own: NameAnswer | None, forward: ForwardQuery) -> bytes:
-        """The encoded response; `own` is the zone's answer, None for a name outside of the zone."""
-        if own is None:
+    async def _respond(
+        self, message: bytes, question: Question, zone_answer: NameAnswer | None, forward: ForwardQuery
+    ) -> bytes:
+        """The encoded response to a query.
+
+        Args:
+            message: the encoded query, whose question is `question`.
+            zone_answer: the answer of the cluster's zone, None for a name outside of it.
+            forward: sends queries to the machine's resolvers, over the transport of the client.
+        """
+        if zone_answer is None:
             return await forward(message, self._forward_to, port=self._forward_port) or _failure(question)
-        if not own.alias:
-            return _zone_answer(question, own)
-        return await self._aliased(question, own.alias, forward)
+        if not zone_answer.alias:
+            return _zone_response(question, zone_answer)
+        return await self._alias_response(question, zone_answer.alias, forward)
 
     def _find_in_zone(self, question: Question) -> NameAnswer | None:
-        """The answer of the cluster's zone, None for names outside of it."""
+        """The answer of the cluster's zone, _NO_SUCH_NAME for a name that it lacks, None for names outside of it."""
         if not self._zone.contains(question.name):
             return None
         return self._zone.find(question.name, question.type) or _NO_SUCH_NAME
 
-    async def _aliased(self, question: Question, alias: str, forward: ForwardQuery) -> bytes:
-        """A CNAME record and the addresses of its target, as clients do not query for them."""
-        records = [dns_messages.canonical(alias)]
+    async def _alias_response(self, question: Question, alias: str, forward: ForwardQuery) -> bytes:
+        """The response with a CNAME record and the addresses of its target, as clients do not query for them.
+
+        A server failure for a target that DNS cannot encode: the API allows labels of more than 63 bytes.
+        """
+        try:
+            records = [dns_messages.cname_record(alias)]
+            query = dns_messages.encode_query(alias, question.type, question.query_id)
+        except Malformed:
+            return _failure(question)
         if question.type in (dns_messages.A, dns_messages.AAAA):
-            asked = dns_messages.encode_query(alias, question.type, question.number)
             if self._zone.contains(alias):
-                own = self._zone.find(alias, question.type) or NameAnswer()
-                records += [replace(record, owner=alias) for record in own.records]
+                zone_answer = self._zone.find(alias, question.type) or NameAnswer()
+                records += [replace(record, owner=alias) for record in zone_answer.records]
             else:
-                answer = await forward(asked, self._forward_to, port=self._forward_port)
-                records += [ResourceRecord(question.type, data, alias) for data in _record_data(answer, question.type)]
+                response = await forward(query, self._forward_to, port=self._forward_port)
+                records += [
+                    ResourceRecord(question.type, data, alias) for data in _record_data(response, question.type)
+                ]
         return dns_messages.encode_response(question, records, ttl_s=TTL_S)
 
     async def _serve_stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the queries of a TCP connection, one after the other."""
-        self._streams += 1
+        self._open_streams += 1
         try:
-            while self._streams <= STREAMS_MAX:
+            while self._open_streams <= STREAMS_MAX:
                 async with asyncio.timeout(STREAM_IDLE_S):
-                    length = int.from_bytes(await reader.readexactly(2), "big")
+                    length = int.from_bytes(await reader.readexactly(dns_forwarding.LENGTH_BYTES), "big")
                     message = await reader.readexactly(length)
                     question = dns_messages.read_question(message)
-                    own = self._find_in_zone(question)
-                    answer = await self._answer(message, question, own, dns_forwarding.query_by_tcp)
-                    writer.write(len(answer).to_bytes(2, "big") + answer)
+                    zone_answer = self._find_in_zone(question)
+                    response = await self._respond(message, question, zone_answer, dns_forwarding.query_by_tcp)
+                    writer.write(len(response).to_bytes(dns_forwarding.LENGTH_BYTES, "big") + response)
                     await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, Malformed):
             return  # the client reconnects for further queries
         finally:
-            self._streams -= 1
+            self._open_streams -= 1
             writer.close()
 
 
@@ -196,24 +214,27 @@ class _Datagrams(asyncio.DatagramProtocol):
             self._on_query(data, addr, self._transport)
 
 
-def _zone_answer(question: Question, own: NameAnswer) -> bytes:
-    status = dns_messages.NO_SUCH_NAME if own is _NO_SUCH_NAME else dns_messages.NO_ERROR
-    return dns_messages.encode_response(question, own.records, ttl_s=TTL_S, status=status)
+def _zone_response(question: Question, zone_answer: NameAnswer) -> bytes:
+    """The encoded response with an answer of the cluster's zone."""
+    response_code = dns_messages.NO_SUCH_NAME if zone_answer is _NO_SUCH_NAME else dns_messages.NO_ERROR
+    return dns_messages.encode_response(question, zone_answer.records, ttl_s=TTL_S, response_code=response_code)
 
 
 def _failure(question: Question) -> bytes:
-    return dns_messages.encode_response(question, (), ttl_s=0, status=dns_messages.SERVER_FAILURE)
+    """The encoded response SERVFAIL."""
+    return dns_messages.encode_response(question, (), ttl_s=0, response_code=dns_messages.SERVER_FAILURE)
 
 
-def _record_data(answer: bytes, kind: int) -> list[bytes]:
+def _record_data(response: bytes, record_type: int) -> list[bytes]:
+    """The data of the records of one type in a resolver's response; none if it is empty or not valid."""
     try:
-        return dns_messages.read_records(answer, kind) if answer else []
+        return dns_messages.read_records(response, record_type) if response else []
     except Malformed:
         return []
 
 
-def _send(transport: asyncio.DatagramTransport, answer: bytes, client: Address) -> None:
+def _send(transport: asyncio.DatagramTransport, response: bytes, client: Address) -> None:
     """Send a response, truncated if it is too long for clients without EDNS."""
     if not transport.is_closing():
-        is_long = len(answer) > dns_messages.UDP_MAX_BYTES
-        transport.sendto(dns_messages.truncate(answer) if is_long else answer, client)
+        is_long = len(response) > dns_messages.UDP_MAX_BYTES
+        transport.sendto(dns_messages.truncate(response) if is_long else response, client)

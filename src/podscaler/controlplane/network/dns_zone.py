@@ -28,6 +28,8 @@ ZONE: Final = "cluster.local"
 SERVICES: Final = "services"
 SLICES: Final = "endpointslices.discovery.k8s.io"
 _REVERSE_ZONE: Final = ".in-addr.arpa"
+_UDP_OR_TCP: Final = (["_tcp"], ["_udp"])
+"""The labels before a Service's name that exist without records of their own: ports are below them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,38 +64,51 @@ class Zone:
             return address is not None and ipaddress.ip_address(address) in self._network
         return name == ZONE or name.endswith(f".{ZONE}")
 
-    def find(self, name: str, kind: int) -> NameAnswer | None:
-        """The answer for a name of the zone (`contains`), None if the name does not exist; `kind` is a record type."""
+    def find(self, name: str, record_type: int) -> NameAnswer | None:
+        """The answer for a name of the zone (`contains`), None if the name does not exist.
+
+        Args:
+            name: in lower case, without a trailing dot.
+            record_type: the type of the requested records (`dns_messages.A`, ...).
+        """
         if name.endswith(_REVERSE_ZONE):
-            return self._find_reverse(_parse_reverse_name(name) or "", kind)
+            return self._find_reverse(_parse_reverse_name(name) or "", record_type)
         labels = name.removesuffix(ZONE).strip(".").split(".") if name != ZONE else []
         match labels[::-1]:
             case [] | ["svc"] | ["pod"]:
                 return NameAnswer()
             case ["svc", namespace]:
                 return NameAnswer() if self._registry.find("namespaces", "", namespace) else None
-            case ["svc", namespace, service, *rest]:
-                stored_service = self._registry.find(SERVICES, namespace, service)
-                return None if stored_service is None else self._find_service(stored_service, rest, kind)
-            case ["pod", namespace, dashed]:
-                return self._find_pod(namespace, dashed, kind)
+            case ["svc", namespace, service_name, *labels_before]:
+                service = self._registry.find(SERVICES, namespace, service_name)
+                return None if service is None else self._find_service(service, labels_before, record_type)
+            case ["pod", namespace, dashed_address]:
+                return self._find_pod(namespace, dashed_address, record_type)
         return None
 
-    def _find_service(self, service: Object, rest: list[str], kind: int) -> NameAnswer | None:
-        """The answer for a Service (no `rest`), an endpoint or a port; `rest` are the labels before the Service."""
+    def _find_service(self, service: Object, labels_before: list[str], record_type: int) -> NameAnswer | None:
+        """The answer for a Service, an endpoint or a port; None if there is no such name.
+
+        Args:
+            labels_before: the labels before the name of the Service, the last one first: none for the Service itself,
+                [HOSTNAME] for an endpoint, [_PROTOCOL, _PORT] for a port.
+        """
         spec = service["spec"]
         if spec.get("type") == "ExternalName":
-            return NameAnswer(alias=spec.get("externalName", "")) if not rest else None
-        if not rest:
-            return _addresses([address for address, _ in self._hosts(service)], kind)
-        if len(rest) == 1 and not rest[0].startswith("_"):
-            if spec.get("clusterIP") != "None":
-                return None
-            named = [address for address, host in self._hosts(service) if host == rest[0]]
-            return _addresses(named, kind) if named else None
-        if len(rest) == 2:
-            return self._find_port(service, rest[0].removeprefix("_"), rest[1].removeprefix("_"), kind)
-        return NameAnswer() if rest in (["_tcp"], ["_udp"]) else None
+            return NameAnswer(alias=spec.get("externalName", "")) if not labels_before else None
+        if labels_before in _UDP_OR_TCP:
+            return NameAnswer()
+        match labels_before:
+            case []:
+                return _address_answer([address for address, _ in self._hosts(service)], record_type)
+            case [hostname] if not hostname.startswith("_"):
+                if spec.get("clusterIP") != "None":
+                    return None
+                addresses = [address for address, host in self._hosts(service) if host == hostname]
+                return _address_answer(addresses, record_type) if addresses else None
+            case [protocol, port_name]:
+                return self._find_port(service, protocol.removeprefix("_"), port_name.removeprefix("_"), record_type)
+        return None
 
     def _hosts(self, service: Object) -> Iterator[tuple[str, str]]:
         """The addresses of a Service, each with its hostname below the Service's name (empty for a clusterIP)."""
@@ -102,68 +117,84 @@ class Zone:
             if cluster_ip:
                 yield cluster_ip, ""
             return
-        for slice_ in self._slices(service):
-            for endpoint in slice_.get("endpoints") or []:
+        for endpoint_slice in self._slices(service):
+            for endpoint in endpoint_slice.get("endpoints") or []:
                 if (endpoint.get("conditions") or {}).get("ready", True):
                     address = endpoint["addresses"][0]
                     yield address, endpoint.get("hostname") or address.replace(".", "-")
 
     def _slices(self, service: Object) -> list[Object]:
+        """The EndpointSlices of a Service with IPv4 addresses."""
         meta = service["metadata"]
         labels = {slices.SERVICE_NAME: meta["name"]}
         stored_slices = self._registry.list(SLICES, meta["namespace"], labels=labels)
         return [stored_slice for stored_slice in stored_slices if stored_slice.get("addressType") == "IPv4"]
 
-    def _find_port(self, service: Object, protocol: str, port_name: str, kind: int) -> NameAnswer | None:
-        """The SRV records of a port by its name; empty for other types, None for an unknown port."""
-        ports = [
-            port
+    def _find_port(self, service: Object, protocol: str, port_name: str, record_type: int) -> NameAnswer | None:
+        """The SRV records of a port by its name; empty for other types, None for an unknown port.
+
+        Args:
+            protocol: `tcp` or `udp`.
+        """
+        port_numbers = [
+            port["port"]
             for port in service["spec"].get("ports") or []
             if (port.get("name") or "") == port_name and port.get("protocol", "TCP").lower() == protocol
         ]
-        if not ports:
+        if not port_numbers:
             return None
-        if kind not in (dns_messages.SRV, dns_messages.ANY):
+        if record_type not in (dns_messages.SRV, dns_messages.ANY):
             return NameAnswer()
-        meta, moved = service["metadata"], port_map.of(service)
-        base = f"{meta['name']}.{meta['namespace']}.svc.{ZONE}"
-        hosts = [f"{host}.{base}" if host else base for _, host in self._hosts(service)]
-        number = moved.get(ports[0]["port"], ports[0]["port"])
-        return NameAnswer(tuple(dns_messages.service(host, number) for host in hosts))
+        service_name = _service_name(service)
+        hosts = [f"{host}.{service_name}" if host else service_name for _, host in self._hosts(service)]
+        bound_port = port_map.of(service).get(port_numbers[0], port_numbers[0])
+        return NameAnswer(tuple(dns_messages.srv_record(host, bound_port) for host in hosts))
 
-    def _find_pod(self, namespace: str, dashed: str, kind: int) -> NameAnswer | None:
-        address = dashed.replace("-", ".")
-        if self._registry.find("namespaces", "", namespace) is None or not _is_address(address):
+    def _find_pod(self, namespace: str, dashed_address: str, record_type: int) -> NameAnswer | None:
+        """The answer for the name of a pod, which is its address: 127-5-1-2. Any address has one."""
+        address = dashed_address.replace("-", ".")
+        if self._registry.find("namespaces", "", namespace) is None or not _is_ipv4(address):
             return None
-        return _addresses([address], kind)
+        return _address_answer([address], record_type)
 
-    def _find_reverse(self, address: str, kind: int) -> NameAnswer | None:
+    def _find_reverse(self, address: str, record_type: int) -> NameAnswer | None:
+        """The PTR records of an address; empty for other types, None if nothing has the address."""
         names = list(self._names_of(address))
         if not names:
             return None
-        wanted = kind in (dns_messages.PTR, dns_messages.ANY)
-        return NameAnswer(tuple(map(dns_messages.pointer, names)) if wanted else ())
+        if record_type not in (dns_messages.PTR, dns_messages.ANY):
+            return NameAnswer()
+        return NameAnswer(tuple(map(dns_messages.ptr_record, names)))
 
     def _names_of(self, address: str) -> Iterator[str]:
         """The names that an address has: of a Service, or of endpoints of headless ones."""
         for service in self._registry.list(SERVICES):
-            meta = service["metadata"]
-            base = f"{meta['name']}.{meta['namespace']}.svc.{ZONE}"
+            service_name = _service_name(service)
             if service["spec"].get("clusterIP") == address:
-                yield base
+                yield service_name
             elif service["spec"].get("clusterIP") == "None":
-                yield from (f"{host}.{base}" for known, host in self._hosts(service) if known == address)
+                for endpoint_address, host in self._hosts(service):
+                    if endpoint_address == address:
+                        yield f"{host}.{service_name}"
 
 
-def _addresses(addresses: list[str], kind: int) -> NameAnswer:
-    if kind not in (dns_messages.A, dns_messages.ANY):
+def _service_name(service: Object) -> str:
+    """The name of a Service in the zone."""
+    meta = service["metadata"]
+    return f"{meta['name']}.{meta['namespace']}.svc.{ZONE}"
+
+
+def _address_answer(addresses: list[str], record_type: int) -> NameAnswer:
+    """The answer for a name with these addresses: A records, empty for other types."""
+    if record_type not in (dns_messages.A, dns_messages.ANY):
         return NameAnswer()
-    return NameAnswer(tuple(map(dns_messages.address, filter(_is_address, addresses))))
+    return NameAnswer(tuple(map(dns_messages.a_record, filter(_is_ipv4, addresses))))
 
 
-def _is_address(text: str) -> bool:
+def _is_ipv4(address: str) -> bool:
+    """Whether a text is an IPv4 address."""
     try:
-        return ipaddress.ip_address(text).version == 4
+        return ipaddress.ip_address(address).version == 4
     except ValueError:
         return False
 
@@ -171,4 +202,4 @@ def _is_address(text: str) -> bool:
 def _parse_reverse_name(name: str) -> str | None:
     """The address in a name of the reverse zone, None if it has none: 2.1.5.127.in-addr.arpa has 127.5.1.2."""
     address = ".".join(reversed(name.removesuffix(_REVERSE_ZONE).split(".")))
-    return address if _is_address(address) else None
+    return address if _is_ipv4(address) else None

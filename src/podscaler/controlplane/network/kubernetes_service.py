@@ -19,7 +19,7 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 SERVICES = "services"
 SLICES = "endpointslices.discovery.k8s.io"
 ENDPOINTS = "endpoints"
-KEY = ("default", "kubernetes")
+NAMESPACE, NAME = KEY = ("default", "kubernetes")
 PORT_NAME = "https"
 PORT = 443
 _INITIAL_TARGET_PORT = 6443
@@ -57,25 +57,28 @@ class KubernetesService(Reconciler[selection.Key]):
         return [KEY]
 
     async def sync(self, key: selection.Key) -> float | None:
-        """Create or update the objects."""
+        """Create or update the objects. Returns None: there is no time of a next sync. Raises StatusError."""
         host, port = self._server
-        service, wanted = self._registry.find(SERVICES, *key), _service(port)
+        service, desired_service = self._registry.find(SERVICES, *key), _service(port)
+        desired_ports = desired_service["spec"]["ports"]
         if service is None:
-            await self._registry.create(SERVICES, wanted)
-        elif service["spec"].get("ports") != wanted["spec"]["ports"]:
-            spec = {**service["spec"], "ports": wanted["spec"]["ports"]}
+            await self._registry.create(SERVICES, desired_service)
+        elif service["spec"].get("ports") != desired_ports:
+            spec = {**service["spec"], "ports": desired_ports}
             await self._registry.update(SERVICES, {**service, "spec": spec})
         await self._ensure(SLICES, _slice(host, port), ("endpoints", "ports"))
         await self._ensure(ENDPOINTS, _endpoints(host, port), ("subsets",))
         return None
 
-    async def _ensure(self, resource: str, wanted: Object, fields: Sequence[str]) -> None:
+    async def _ensure(self, resource: str, desired: Object, fields: Sequence[str]) -> None:
         """Create an object, or update those fields of the stored one that differ."""
         existing = self._registry.find(resource, *KEY)
         if existing is None:
-            await self._registry.create(resource, wanted)
-        elif any(existing.get(name) != wanted[name] for name in fields):
-            await self._registry.update(resource, {**existing, **{name: wanted[name] for name in fields}})
+            await self._registry.create(resource, desired)
+        elif any(existing.get(field_name) != desired[field_name] for field_name in fields):
+            await self._registry.update(
+                resource, {**existing, **{field_name: desired[field_name] for field_name in fields}}
+            )
 
 
 def _keys_of_event(event: ObjectEvent) -> Iterable[selection.Key]:
@@ -85,8 +88,8 @@ def _keys_of_event(event: ObjectEvent) -> Iterable[selection.Key]:
 def _service(port: int) -> Object:
     """The Service `kubernetes`, which leads to the port of the API server."""
     metadata = {
-        "namespace": KEY[0],
-        "name": KEY[1],
+        "namespace": NAMESPACE,
+        "name": NAME,
         "labels": {"component": "apiserver", "provider": "kubernetes"},
     }
     ports = [{"name": PORT_NAME, "protocol": "TCP", "port": PORT, "targetPort": port}]
@@ -94,11 +97,11 @@ def _service(port: int) -> Object:
 
 
 def _slice(host: str, port: int) -> Object:
-    """Its only EndpointSlice."""
+    """The only EndpointSlice of the Service, with the address and port of the API server."""
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
-        "metadata": {"namespace": KEY[0], "name": KEY[1], "labels": {slices.SERVICE_NAME: KEY[1]}},
+        "metadata": {"namespace": NAMESPACE, "name": NAME, "labels": {slices.SERVICE_NAME: NAME}},
         "addressType": "IPv4",
         "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
         "ports": [{"name": PORT_NAME, "protocol": "TCP", "port": port}],
@@ -106,7 +109,8 @@ def _slice(host: str, port: int) -> Object:
 
 
 def _endpoints(host: str, port: int) -> Object:
-    metadata = {"namespace": KEY[0], "name": KEY[1], "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}}
+    """The Endpoints of the Service; the label says that no slice is made of it."""
+    metadata = {"namespace": NAMESPACE, "name": NAME, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}}
     ports = [{"name": PORT_NAME, "port": port, "protocol": "TCP"}]
     subsets = [{"addresses": [{"ip": host}], "ports": ports}]
     return {"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets}

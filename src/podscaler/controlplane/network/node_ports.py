@@ -1,7 +1,8 @@
 """Allocates node ports (port numbers for Services of type NodePort and LoadBalancer) in the range 30000 to 32767.
 
 `cluster_ips` creates a `NodePortAllocation` for each write of a Service: a port without nodePort gets the lowest free
-number, `{"port": 80}` becomes `{"port": 80, "nodePort": 30000}`. `NodePorts` has the committed ones.
+number, `{"port": 80}` becomes `{"port": 80, "nodePort": 30000}`. `NodePorts` holds the node ports of stored Services.
+The range of a nodePort in a spec is checked by validation (`api.kinds.networking.service_validation`).
 
 Source: kube-apiserver's port allocator of Services (pkg/registry/core/service/storage/alloc.go,
 --service-node-port-range). Differs: the lowest free port is allocated, not a random one.
@@ -36,12 +37,12 @@ class NodePorts:
             del self._owners[number]
 
     def without_ports_of_others(self, key: Key, spec: Object) -> Object:
-        """A stored spec without the node ports that another Service has, which an earlier version may have stored."""
-        ports = [dict(port) for port in spec.get("ports") or []]
-        for port in ports:
-            if self._owners.get(port.get("nodePort", 0), key) != key:
-                del port["nodePort"]
-        return {**spec, "ports": ports} if ports else spec
+        """A stored spec without the node ports of other Services, which earlier releases of podscaler could store."""
+        service_ports = [dict(service_port) for service_port in spec.get("ports") or []]
+        for service_port in service_ports:
+            if self._owners.get(service_port.get("nodePort", 0), key) != key:
+                del service_port["nodePort"]
+        return {**spec, "ports": service_ports} if service_ports else spec
 
     def owner(self, number: int) -> Key | None:
         """The Service with a node port, None for a free one."""
@@ -49,10 +50,13 @@ class NodePorts:
 
 
 class NodePortAllocation:
-    """The node ports of one write of a Service; they are not reserved before the write is decided.
+    """The node ports of one write of a Service: call `ports`, then `health_check`.
+
+    Nothing is reserved in `reserved`: the caller does it once the write is stored. A number is available if no other
+    Service has it, and this write has not given it to another port.
 
     Args:
-        reserved: the node ports of all Services.
+        reserved: the node ports of all stored Services.
         key: namespace and name of the written Service.
         old: the stored spec, empty for a new Service.
         is_dry: whether the write is a dry run, for which `health_check` accepts numbers out of the range.
@@ -61,10 +65,13 @@ class NodePortAllocation:
     def __init__(self, reserved: NodePorts, key: Key, old: Object, *, is_dry: bool = False) -> None:
         self._reserved = reserved
         self._key = key
-        self._old = frozenset(_numbers(old))
+        self._old_numbers = frozenset(_numbers(old))
         self._is_new = not old
         self._is_dry = is_dry
-        self._service_ports: dict[int, int] = {}
+        self._service_port_of: dict[int, int] = {}
+        """The node ports of this write, each with the `port` of the Service that has it."""
+        self._requested: frozenset[int] = frozenset()
+        """The node ports that the spec of this write names; none of them is given to a port that names none."""
 
     def ports(self, spec: Object) -> list[Object]:
         """The ports of a Service of type NodePort or LoadBalancer, each with its node port.
@@ -72,13 +79,14 @@ class NodePortAllocation:
         Ports with the same number (53 of TCP and of UDP) share a node port in a new Service. Raises StatusError 422 for
         a node port of another Service, PodscalerError if none is free.
         """
-        ports = [dict(port) for port in spec.get("ports") or []]
-        for index, port in enumerate(ports):
+        service_ports = [dict(port) for port in spec.get("ports") or []]
+        self._requested = frozenset(_numbers(spec))
+        for index, port in enumerate(service_ports):
             if not port.get("nodePort"):
-                self._allocate(port, ports, spec)
+                self._allocate(port, service_ports, spec)
             if port.get("nodePort"):
                 self._add(port, f"spec.ports[{index}].nodePort")
-        return ports
+        return service_ports
 
     def health_check(self, spec: Object) -> int:
         """The healthCheckNodePort: the one in the spec, or a free one.
@@ -86,7 +94,8 @@ class NodePortAllocation:
         Raises StatusError 500 for a port of another Service or out of the range, PodscalerError if none is free.
         """
         number: int = spec.get("healthCheckNodePort", 0)
-        problem = "" if not number or self._is_free(number) else "provided port is already allocated"
+        is_taken = number in self._service_port_of or not self._is_free(number)
+        problem = "provided port is already allocated" if number and is_taken else ""
         if number and number not in NODE_PORT_RANGE and not self._is_dry:
             first, last = NODE_PORT_RANGE[0], NODE_PORT_RANGE[-1]
             problem = f"provided port is not in the valid range. The range of valid ports is {first}-{last}"
@@ -95,36 +104,47 @@ class NodePortAllocation:
         return number or self._lowest_free("HealthCheck NodePort")
 
     def _allocate(self, port: Object, ports: list[Object], spec: Object) -> None:
-        """Set port["nodePort"], if the Service needs one."""
-        number = port.get("port")
-        shared = [other["nodePort"] for other in ports if other.get("port") == number and other.get("nodePort")]
-        if self._is_new and shared:
-            port["nodePort"] = shared[0]
+        """Set port["nodePort"], if the Service needs one: that of a port with the same number, or a free one."""
+        same_number = [other for other in ports if other.get("port") == port.get("port") and other.get("nodePort")]
+        if self._is_new and same_number:
+            port["nodePort"] = same_number[0]["nodePort"]
         elif service_update.needs_node_ports(spec):
             port["nodePort"] = self._lowest_free("nodePort")
 
     def _add(self, port: Object, path: str) -> None:
-        """Add port["nodePort"] to this allocation. Raises StatusError 422 if it is not available; `path` names it."""
+        """Add port["nodePort"] to this allocation; `path` is its field.
+
+        Raises StatusError 422 if it is not available.
+        """
         number: int = port["nodePort"]
         service_port = port.get("port", 0)
-        is_shared = number in self._service_ports and (not self._is_new or self._service_ports[number] == service_port)
-        if not is_shared and (number in self._service_ports or not self._is_free(number)):
+        if number in self._service_port_of:
+            # As upstream: in a new Service only ports with the same number share a node port, in an update any ports
+            # do.
+            is_available = not self._is_new or self._service_port_of[number] == service_port
+        else:
+            is_available = self._is_free(number)
+        if not is_available:
+            _, name = self._key
             error = field.invalid(path, number, "provided port is already allocated")
-            raise api_errors.invalid(service.RESOURCE, self._key[1], [error])
-        self._service_ports[number] = service_port
+            raise api_errors.invalid(service.RESOURCE, name, [error])
+        self._service_port_of[number] = service_port
 
     def _lowest_free(self, field_name: str) -> int:
+        """The lowest number that no Service has, and this write neither has nor requests. Raises PodscalerError."""
         for number in NODE_PORT_RANGE:
-            if number not in self._service_ports and self._reserved.owner(number) is None:
+            is_of_this_write = number in self._service_port_of or number in self._requested
+            if not is_of_this_write and self._reserved.owner(number) is None:
                 return number
         raise PodscalerError(f"failed to allocate a {field_name}: range is full")
 
     def _is_free(self, number: int) -> bool:
-        return number in self._old or self._reserved.owner(number) in (None, self._key)
+        """Whether no other Service has the number."""
+        return number in self._old_numbers or self._reserved.owner(number) in (None, self._key)
 
 
 def _numbers(spec: Object) -> Iterator[int]:
     """The node ports in a spec: those of its ports, and its healthCheckNodePort."""
-    ports = spec.get("ports") or [] if service_update.is_reached_through_nodes(spec) else []
+    ports = (spec.get("ports") or []) if service_update.is_reached_through_nodes(spec) else []
     numbers = [*(port.get("nodePort", 0) for port in ports), spec.get("healthCheckNodePort", 0)]
     yield from filter(None, numbers)

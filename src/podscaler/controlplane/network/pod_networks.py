@@ -40,8 +40,8 @@ TRY_TIMEOUT_S: Final = 2.0
 SEARCH_PATH: Final = "/usr/sbin:/sbin:/usr/bin:/bin"
 FORWARDING_TIMEOUT_S: Final = 10.0
 POLL_S: Final = 0.001
-_BRIDGE: Final = re.compile("podscaler([1-9][0-9]*)")
-_SYSTEM: Final = Path("/proc/sys/net/ipv4")
+_BRIDGE_NAME: Final = re.compile("podscaler(?P<block>[1-9][0-9]*)")
+_IPV4_OPTIONS: Final = Path("/proc/sys/net/ipv4")
 _INTERFACES: Final = Path("/sys/class/net")
 _FORWARDING: Final = "3"
 """BR_STATE_FORWARDING of linux/if_bridge.h."""
@@ -64,7 +64,7 @@ class PodNetworks:
     def __init__(self, block: AddressBlock) -> None:
         self._block = block
         self._bridge = f"podscaler{block.number}"
-        self._namespaces: dict[str, int] = {}
+        self._namespaces: dict[str, int] = {}  # address of the pod -> descriptor of its namespace
         self._lock = asyncio.Lock()
 
     def open(self) -> None:
@@ -77,7 +77,7 @@ class PodNetworks:
         try:
             _ip([f"link add name {self._bridge} type bridge", f"link set {self._bridge} up"])
             _set_option(f"conf/{self._bridge}/route_localnet", 1)
-            self._try()
+            self._try_connection()
         except (PodNetworkError, OSError) as error:
             remove_leftovers(self._block)
             raise PodNetworkError(f"network namespaces cannot be used here: {error}") from error
@@ -103,16 +103,16 @@ class PodNetworks:
         """A TCP socket in the namespace of the pod at `address`, which has one. Blocks. Raises OSError."""
         descriptor = self._namespaces[address]
 
-        def open_there() -> socket.socket:
-            _checked(_libc().setns(descriptor, CLONE_NEWNET))
+        def enter_and_open() -> socket.socket:
+            _check_result(_libc().setns(descriptor, CLONE_NEWNET))
             return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
 
-        return _in_own_thread(open_there)
+        return _run_in_own_thread(enter_and_open)
 
     def add(self, address: str) -> None:
         """Make the namespace of the pod at `address`. Blocks. Raises PodNetworkError."""
         try:
-            self._namespaces[address] = _in_own_thread(lambda: self._make_namespace(address))
+            self._namespaces[address] = _run_in_own_thread(lambda: self._make_namespace(address))
             _ip(
                 [
                     f"link set {self._interface(address)} master {self._bridge} up",
@@ -142,8 +142,11 @@ class PodNetworks:
             self._namespaces.clear()
 
     def _make_namespace(self, address: str) -> int:
-        """A namespace with its interface configured; returns its descriptor. The thread stays in it."""
-        _checked(_libc().unshare(CLONE_NEWNET))
+        """Make a namespace with its interface configured; returns its descriptor. The thread stays in it.
+
+        Raises OSError, PodNetworkError.
+        """
+        _check_result(_libc().unshare(CLONE_NEWNET))
         _set_option("conf/all/route_localnet", 1)
         _set_option("ip_unprivileged_port_start", 0)
         _ip(
@@ -161,15 +164,18 @@ class PodNetworks:
         """The name of the node's end of the pod's veth pair; the kernel allows 15 characters."""
         return _interface_prefix(self._block) + socket.inet_aton(address)[2:].hex()
 
-    def _try(self) -> None:
-        """Connect from a namespace to the node: a filter of packets or the kernel may prevent it."""
-        node = self._block.node_address
-        address = f"{node.rpartition('.')[0]}.2"
-        self.add(address)
-        with socket.create_server((node, 0)) as server, self.open_socket(address) as client:
+    def _try_connection(self) -> None:
+        """Connect from a namespace to the node: a filter of packets or the kernel may prevent it.
+
+        Raises OSError, PodNetworkError.
+        """
+        node_address = self._block.node_address
+        unused_address = f"{node_address.rpartition('.')[0]}.2"
+        self.add(unused_address)
+        with socket.create_server((node_address, 0)) as server, self.open_socket(unused_address) as client:
             client.settimeout(TRY_TIMEOUT_S)
             client.connect(server.getsockname())
-        self.remove(address)
+        self.remove(unused_address)
 
 
 def remove_leftovers(block: AddressBlock) -> None:
@@ -179,7 +185,7 @@ def remove_leftovers(block: AddressBlock) -> None:
     PodNetworkError for those of this block; others that cannot be removed are logged.
     """
     _remove_interfaces(block)
-    for number in _numbers_of_interfaces() - {block.number}:
+    for number in _blocks_with_bridge() - {block.number}:
         unused = addresses.claim_number(number)
         if unused is None:  # a running `up` has that block
             continue
@@ -192,22 +198,27 @@ def remove_leftovers(block: AddressBlock) -> None:
 
 
 def _remove_interfaces(block: AddressBlock) -> None:
+    """Remove the bridge and the interfaces of a block. Raises PodNetworkError."""
     try:
-        _ip(f"link delete {name}" for name in _own_interfaces(block))
+        _ip(f"link delete {name}" for name in _interfaces_of(block))
     except PodNetworkError:  # one may have gone meanwhile, with the last process of its namespace
-        if _own_interfaces(block):
+        if _interfaces_of(block):
             raise
 
 
-def _numbers_of_interfaces() -> set[int]:
-    """The blocks that have a bridge on this machine; none for other users than root, who cannot remove them."""
+def _blocks_with_bridge() -> set[int]:
+    """The numbers of the blocks that have a bridge on this machine; none for other users than root.
+
+    Only root can remove bridges.
+    """
     if sys.platform != "linux" or os.geteuid() != 0:
         return set()
-    bridges = (_BRIDGE.fullmatch(name) for _, name in socket.if_nameindex())
-    return {int(bridge[1]) for bridge in bridges if bridge} & set(addresses.BLOCK_NUMBERS)
+    matches = (_BRIDGE_NAME.fullmatch(name) for _, name in socket.if_nameindex())
+    return {int(match["block"]) for match in matches if match} & set(addresses.BLOCK_NUMBERS)
 
 
-def _own_interfaces(block: AddressBlock) -> list[str]:
+def _interfaces_of(block: AddressBlock) -> list[str]:
+    """The names of the bridge and of the node's ends of the veth pairs of a block, as far as they exist."""
     names = [name for _, name in socket.if_nameindex()] if sys.platform == "linux" else []
     return [name for name in names if name == f"podscaler{block.number}" or name.startswith(_interface_prefix(block))]
 
@@ -216,23 +227,23 @@ def _interface_prefix(block: AddressBlock) -> str:
     return f"ps{block.number}-"
 
 
-def _ip(lines: Iterable[str]) -> None:
-    """Run these commands of ip(8). Raises PodNetworkError."""
-    text = "".join(f"{line}\n" for line in lines)
-    if not text:
+def _ip(commands: Iterable[str]) -> None:
+    """Run these commands of ip(8), each without the word `ip`. Raises PodNetworkError if one of them fails."""
+    batch = "".join(f"{command}\n" for command in commands)
+    if not batch:
         return
     program = shutil.which("ip", path=SEARCH_PATH)
     if program is None:
         raise PodNetworkError("the program `ip` (package iproute2) is not installed")
-    command = [program, "-force", "-batch", "-"]  # -force: go on after an error, which the exit status tells
+    argv = [program, "-force", "-batch", "-"]  # -force: go on after an error, which the exit status reports
     try:
-        done = subprocess.run(  # noqa: S603  no shell; the lines have addresses and names that are made here
-            command, input=text, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
+        completed = subprocess.run(  # noqa: S603  no shell; the lines have addresses and names that are made here
+            argv, input=batch, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PodNetworkError(f"{program}: {error}") from error
-    if done.returncode != 0:
-        raise PodNetworkError(f"ip: {' '.join(done.stderr.split())}")
+    if completed.returncode != 0:
+        raise PodNetworkError(f"ip: {' '.join(completed.stderr.split())}")
 
 
 def _await_forwarding(interface: str) -> None:
@@ -240,20 +251,20 @@ def _await_forwarding(interface: str) -> None:
 
     A datagram that is lost before costs a resolver 5 s. Raises PodNetworkError after FORWARDING_TIMEOUT_S.
     """
-    state = _INTERFACES / interface / "brport" / "state"
-    until_s = time.monotonic() + FORWARDING_TIMEOUT_S
-    while state.exists() and state.read_text(encoding="ascii").strip() != _FORWARDING:
-        if time.monotonic() > until_s:
+    state_file = _INTERFACES / interface / "brport" / "state"
+    deadline_s = time.monotonic() + FORWARDING_TIMEOUT_S
+    while state_file.exists() and state_file.read_text(encoding="ascii").strip() != _FORWARDING:
+        if time.monotonic() > deadline_s:
             raise PodNetworkError(f"the bridge does not forward for {interface}")
         time.sleep(POLL_S)
 
 
 def _set_option(name: str, value: int) -> None:
     """Set an option of IPv4 in the network namespace of this thread. Raises OSError."""
-    (_SYSTEM / name).write_text(f"{value}\n", encoding="ascii")
+    (_IPV4_OPTIONS / name).write_text(f"{value}\n", encoding="ascii")
 
 
-def _in_own_thread(work: Callable[[], Result]) -> Result:
+def _run_in_own_thread(work: Callable[[], Result]) -> Result:
     """Run `work`, which may change the namespace of its thread, in a thread that ends after it."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(work).result()
@@ -263,7 +274,8 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(result: int) -> None:
+def _check_result(result: int) -> None:
+    """Raise OSError if a call of libc has returned an error."""
     if result != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+        error_number = ctypes.get_errno()
+        raise OSError(error_number, os.strerror(error_number))

@@ -22,6 +22,9 @@ PRIVILEGED_PORTS = range(1, 1024)
 RESERVED_OPEN_FILES = 256
 """The open files of this process that are not for proxied connections (logs, the store, API connections)."""
 MAX_OPEN_FILES = 65_536
+OPEN_FILES_PER_CONNECTION = 2
+MIN_CONNECTIONS = 16
+"""The limit of connections even where the limit of open files is very low."""
 
 
 def raise_connection_limit() -> int:
@@ -31,14 +34,14 @@ def raise_connection_limit() -> int:
     system refuses, the present limit counts. Each connection takes two open files: 65536 allow 32640 connections. To
     be called once, at the start.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    desired_limit = MAX_OPEN_FILES if hard_limit == resource.RLIM_INFINITY else min(hard_limit, MAX_OPEN_FILES)
+    if soft_limit != resource.RLIM_INFINITY and soft_limit < desired_limit:
         with contextlib.suppress(OSError, ValueError):  # some systems have a lower limit of their own
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = MAX_OPEN_FILES if soft == resource.RLIM_INFINITY else soft
-    return max((files - RESERVED_OPEN_FILES) // 2, 16)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (desired_limit, hard_limit))
+        soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    open_files = MAX_OPEN_FILES if soft_limit == resource.RLIM_INFINITY else soft_limit
+    return max((open_files - RESERVED_OPEN_FILES) // OPEN_FILES_PER_CONNECTION, MIN_CONNECTIONS)
 
 
 @dataclass(slots=True)
@@ -72,24 +75,25 @@ async def listen(address: Address, connections: ProxiedConnections, clock: Clock
     except PermissionError:
         if port not in PRIVILEGED_PORTS:
             raise
-        port, server = await _serve_high(balancer, connections, host, port)
+        port, server = await _serve_at_substitute(balancer, connections, host, port)
     return PortListener(balancer, port, server)
 
 
-async def _serve_high(
+async def _serve_at_substitute(
     balancer: Balancer, connections: ProxiedConnections, host: str, low_port: int
 ) -> tuple[int, asyncio.Server]:
     """Listen on the first free substitute of a port below 1024; returns its number. Raises OSError if none is free."""
-    *tried, last = (low_port + offset for offset in SUBSTITUTE_OFFSETS)
-    for port in tried:
+    *first_ports, last_port = (low_port + offset for offset in SUBSTITUTE_OFFSETS)
+    for port in first_ports:
         try:
             return port, await _serve(balancer, connections, host, port)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
-    return last, await _serve(balancer, connections, host, last)
+    return last_port, await _serve(balancer, connections, host, last_port)
 
 
 async def _serve(balancer: Balancer, connections: ProxiedConnections, host: str, port: int) -> asyncio.Server:
+    """Listen on exactly this address and port; each accepted connection is a `ClientSide`. Raises OSError."""
     loop = asyncio.get_running_loop()
     return await loop.create_server(lambda: ClientSide(balancer, connections), host, port, backlog=ACCEPT_BACKLOG)

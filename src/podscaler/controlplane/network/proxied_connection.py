@@ -21,8 +21,11 @@ from typing import Protocol, cast
 from podscaler.controlplane.network.balancer import Address, Balancer
 
 CONNECT_TIMEOUT_S = 2.0
+"""For one endpoint."""
 ENDPOINT_WAIT_S = 1.0
+"""For another endpoint, where all candidates have refused (rule 2)."""
 BUFFER_BYTES = 64 * 1024
+"""From so many bytes that wait to be sent on, the other side is not read (rule 3)."""
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """SO_LINGER with a timeout of 0: closing sends a RST."""
 
@@ -56,7 +59,8 @@ class ProxiedConnections:
         """Count a connection; returns False if the limit is reached."""
         if len(self._open) >= self._limit:
             self.refused += 1
-            if self.refused & (self.refused - 1) == 0:
+            is_power_of_two = self.refused & (self.refused - 1) == 0
+            if is_power_of_two:  # a flood of connections is not a flood of log lines
                 _log.warning("%d connections to Services refused: %d are open", self.refused, self._limit)
             return False
         self._open.add(connection)
@@ -196,9 +200,9 @@ class ClientSide(_Side):
 
     async def _connect(self) -> None:
         """Connect to an endpoint and join both sides; the client is reset if that fails."""
-        peername = self.transport.get_extra_info("peername")
+        client_address = self.transport.get_extra_info("peername")
         try:
-            peer = await self._connect_to_endpoint(peername[0] if peername else "")
+            peer = await self._connect_to_endpoint(client_address[0] if client_address else "")
         except Exception:
             _log.exception("a proxied connection failed")
             peer = None
@@ -212,22 +216,26 @@ class ClientSide(_Side):
             self._join(peer)
 
     async def _connect_to_endpoint(self, client: str) -> EndpointSide | None:
-        """The connected endpoint for a client's IP address; None (rule 2) if none accepts in time."""
+        """Connect to an endpoint and return its side; None (rule 2) if none accepts in time.
+
+        Args:
+            client: the client's IP address.
+        """
         loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + ENDPOINT_WAIT_S
+        deadline_s = loop.time() + ENDPOINT_WAIT_S
         while self._balancer.candidates:
             peer = await self._connect_to_first(client)
             if peer is not None:
                 return peer
             try:
-                async with asyncio.timeout_at(give_up_at):
-                    await self._balancer.changed()
+                async with asyncio.timeout_at(deadline_s):
+                    await self._balancer.wait_for_change()
             except TimeoutError:
                 break
         return None
 
     async def _connect_to_first(self, client: str) -> EndpointSide | None:
-        """The first endpoint that accepts a connection, None if all refuse."""
+        """Connect to the first endpoint that accepts and return its side, None if all refuse."""
         tried: set[Address] = set()
         while (address := self._balancer.acquire(client, tried)) is not None:
             tried.add(address)
@@ -237,10 +245,10 @@ class ClientSide(_Side):
         return None
 
     def _join(self, peer: EndpointSide) -> None:
-        """Join both sides, beginning with what the client has sent meanwhile."""
+        """Join both sides, beginning with the bytes that the client has sent meanwhile."""
         self.peer, peer.peer = peer, self
-        for data in self._early_bytes:
-            peer.transport.write(data)
+        for early_bytes in self._early_bytes:
+            peer.transport.write(early_bytes)
         self._early_bytes.clear()
         if self.has_ended:
             peer.transport.write_eof()
@@ -263,8 +271,8 @@ async def _open_connection(side: EndpointSide, address: Address) -> bool:
 
 def reset(transport: asyncio.Transport) -> None:
     """Close at once with a RST, so that the other end does not take it for the end of a complete response."""
-    sock = transport.get_extra_info("socket")
-    if sock is not None:
+    tcp_socket = transport.get_extra_info("socket")
+    if tcp_socket is not None:
         with contextlib.suppress(OSError):  # closed already
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            tcp_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
     transport.abort()

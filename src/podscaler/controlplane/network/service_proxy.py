@@ -33,6 +33,7 @@ from podscaler.controlplane.registry.events import EventRecorder
 from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 TCP, UDP = "TCP", "UDP"
+"""The protocols that are proxied; another one needs a listener in `_listen`."""
 SERVICES = "services"
 SLICES = "endpointslices.discovery.k8s.io"
 PODS = "pods"
@@ -40,6 +41,7 @@ DEFAULT_AFFINITY_S = 10_800
 BATCH_FROM_ENDPOINTS = 100
 """Changes of a Service with fewer endpoints are not collected, so that they take effect at once."""
 BATCH_S_PER_ENDPOINT = 0.0001
+"""The seconds for which changes are collected, for each endpoint, up to MAX_BATCH_S: a sync reads all of them."""
 MAX_BATCH_S = 0.5
 
 
@@ -48,7 +50,7 @@ class CannotListen(PodscalerError):
 
 
 class ListenAddress(NamedTuple):
-    """An address that the proxy listens on, of a Service or of the node; `protocol` is TCP or UDP."""
+    """An address to listen on: a Service's or the node's, with the Service's port number; `protocol` is TCP or UDP."""
 
     host: str
     port: int
@@ -77,10 +79,12 @@ class ServiceProxy(Reconciler[Key]):
         self._events = EventRecorder(registry, self.name, clock)
         self._connections = ProxiedConnections(limit)
         self._listeners: dict[Key, dict[ListenAddress, Listener]] = {}
-        self._terminating_uids: dict[Key, str] = {}
-        self._reported: dict[Key, str] = {}
+        self._terminating_uids: dict[Key, str] = {}  # namespace and name of a pod -> its uid
+        self._reported_ports: dict[
+            Key, str
+        ] = {}  # the ports whose protocol is not served, as the last event names them
         self._endpoint_counts: dict[Key, int] = {}
-        self._cache: dict[Key, dict[tuple[str, _PortKey], _CachedSlice]] = {}
+        self._cache: dict[Key, dict[tuple[str, _PortKey], _CachedSlice]] = {}  # by name of the slice, and port
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Services, slices, and pods for their deletion."""
@@ -92,34 +96,40 @@ class ServiceProxy(Reconciler[Key]):
 
     def prime(self) -> Iterable[Key]:
         """All Services, and those that are gone but still have listeners."""
-        terminating = filter(pods.is_terminating, self._registry.list(PODS))
-        self._terminating_uids = {selection.key_of(pod): pod["metadata"]["uid"] for pod in terminating}
+        terminating_pods = filter(pods.is_terminating, self._registry.list(PODS))
+        self._terminating_uids = {selection.key_of(pod): pod["metadata"]["uid"] for pod in terminating_pods}
         return {*map(selection.key_of, self._registry.list(SERVICES)), *self._listeners}
 
     async def sync(self, key: Key) -> float | None:
-        """Open and close listeners, and set the backends of the open ones."""
+        """Open and close listeners, and set the backends of the open ones.
+
+        Returns None: there is no time of a next sync. Raises StatusError, and CannotListen when all else is done.
+        """
         service = self._registry.find(SERVICES, *key)
-        wanted = _listen_addresses(service, self._node_address) if service else {}
+        namespace, name = key
+        desired_ports = _listen_addresses(service, self._node_address) if service else {}
         listeners = self._listeners.setdefault(key, {})
-        for address in listeners.keys() - wanted.keys():
+        for address in listeners.keys() - desired_ports.keys():
             listeners.pop(address).close()
-        _close_conflicting(listeners, wanted)
+        _close_conflicting(listeners, desired_ports)
         self._report_not_served(key, service)
-        if service is None or not wanted:
-            for by_service in (self._listeners, self._endpoint_counts, self._cache):
-                by_service.pop(key, None)
+        if service is None or not desired_ports:
+            for state_by_service in (self._listeners, self._endpoint_counts, self._cache):
+                state_by_service.pop(key, None)
             return None
-        failure = await self._open(listeners, wanted)
-        endpoint_slices = self._registry.list(SLICES, key[0], labels={slices.SERVICE_NAME: key[1]})
+        listen_error = await self._open(listeners, desired_ports)
+        endpoint_slices = self._registry.list(SLICES, namespace, labels={slices.SERVICE_NAME: name})
         self._endpoint_counts[key] = sum(
             len(endpoint_slice.get("endpoints") or []) for endpoint_slice in endpoint_slices
         )
         for address, listener in listeners.items():
-            listener.balancer.replace(self._backends(key, endpoint_slices, wanted[address]), _affinity_s(service))
+            listener.balancer.replace(
+                self._backends(key, endpoint_slices, desired_ports[address]), _affinity_s(service)
+            )
         self._drop_cached(key, endpoint_slices)
         await self._write_port_map(service, listeners)
-        if failure is not None:
-            raise failure
+        if listen_error is not None:
+            raise listen_error
         return None
 
     def report(self, key: Key, error: Exception) -> None:
@@ -138,22 +148,24 @@ class ServiceProxy(Reconciler[Key]):
 
     def _report_not_served(self, key: Key, service: Object | None) -> None:
         """Record an event, once, for the ports of a Service whose protocol is not proxied."""
-        not_served = ", ".join(_ports_not_served(service)) if service else ""
-        if service is not None and not_served and self._reported.get(key) != not_served:
-            message = f"only TCP and UDP are served, not {not_served}: reach the pods directly"
+        ports_not_served = ", ".join(_ports_not_served(service)) if service else ""
+        if service is not None and ports_not_served and self._reported_ports.get(key) != ports_not_served:
+            message = f"only TCP and UDP are served, not {ports_not_served}: reach the pods directly"
             self._events.event(service, "Warning", "ProtocolNotServed", message)
-        if not_served:
-            self._reported[key] = not_served
+        if ports_not_served:
+            self._reported_ports[key] = ports_not_served
         else:
-            self._reported.pop(key, None)
+            self._reported_ports.pop(key, None)
 
     def _batch_s(self, key: Key) -> float:
-        """How long changes are collected: each sync reads all endpoints."""
-        endpoints = self._endpoint_counts.get(key, 0)
-        return min(endpoints * BATCH_S_PER_ENDPOINT, MAX_BATCH_S) if endpoints >= BATCH_FROM_ENDPOINTS else 0.0
+        """The seconds for which changes of a Service's endpoints are collected before a sync."""
+        endpoint_count = self._endpoint_counts.get(key, 0)
+        if endpoint_count < BATCH_FROM_ENDPOINTS:
+            return 0.0
+        return min(endpoint_count * BATCH_S_PER_ENDPOINT, MAX_BATCH_S)
 
     def _keys_of_pod(self, event: ObjectEvent) -> Iterable[Key]:
-        """All Services of the namespace with listeners, once for each pod that becomes terminating."""
+        """The keys that a change of a pod concerns: all Services of its namespace with listeners when it terminates."""
         key, uid = selection.key_of(event.object), event.object["metadata"]["uid"]
         if event.type == "DELETED":
             if self._terminating_uids.get(key) == uid:
@@ -162,26 +174,32 @@ class ServiceProxy(Reconciler[Key]):
         if not pods.is_terminating(event.object) or self._terminating_uids.get(key) == uid:
             return []
         self._terminating_uids[key] = uid
-        return [service for service in self._listeners if service[0] == key[0]]
+        pod_namespace, _ = key
+        return [(namespace, service) for namespace, service in self._listeners if namespace == pod_namespace]
 
     async def _open(
-        self, listeners: dict[ListenAddress, Listener], wanted: Iterable[ListenAddress]
+        self, listeners: dict[ListenAddress, Listener], addresses: Iterable[ListenAddress]
     ) -> CannotListen | None:
         """Open missing listeners, high ports first, as low ports may have to move to free high ones.
 
         Returns the error of the last port that could not be opened, None if all were.
+
+        Args:
+            listeners: the open listeners of the Service, to which the new ones are added.
+            addresses: all addresses that the Service needs.
         """
-        failure = None
-        for address in sorted(wanted, key=attrgetter("port"), reverse=True):
+        listen_error = None
+        for address in sorted(addresses, key=attrgetter("port"), reverse=True):
             if address in listeners:
                 continue
             try:
                 listeners[address] = await self._listen(address)
             except OSError as error:
-                failure = _cannot_listen(address, error)
-        return failure
+                listen_error = _cannot_listen(address, error)
+        return listen_error
 
     async def _listen(self, address: ListenAddress) -> Listener:
+        """Open the listener for the protocol of `address`. Raises OSError."""
         host_port = address.host, address.port
         if address.protocol == UDP:
             return await datagram_listener.listen(host_port, self._connections, self._clock)
@@ -193,12 +211,13 @@ class ServiceProxy(Reconciler[Key]):
         ready: list[Address] = []
         draining: list[Address] = []
         for endpoint_slice in endpoint_slices:
-            name = endpoint_slice["metadata"]["name"], service_port
-            if name not in cache or cache[name].slice is not endpoint_slice:
+            cache_key = endpoint_slice["metadata"]["name"], service_port
+            if cache_key not in cache or cache[cache_key].slice is not endpoint_slice:
                 backends = _backends_of(endpoint_slice, service_port, {})
-                cache[name] = _CachedSlice(endpoint_slice, frozenset(_pods_of(endpoint_slice)), backends)
-            backends = cache[name].backends
-            if not self._terminating_uids.keys().isdisjoint(cache[name].pods):
+                cache[cache_key] = _CachedSlice(endpoint_slice, frozenset(_pods_of(endpoint_slice)), backends)
+            backends = cache[cache_key].backends
+            has_terminating_pod = not self._terminating_uids.keys().isdisjoint(cache[cache_key].pods)
+            if has_terminating_pod:
                 backends = _backends_of(endpoint_slice, service_port, self._terminating_uids)
             ready += backends.ready
             draining += backends.draining
@@ -206,34 +225,39 @@ class ServiceProxy(Reconciler[Key]):
 
     def _drop_cached(self, key: Key, endpoint_slices: Iterable[Object]) -> None:
         """Remove all slices but these from the cache."""
-        names = {endpoint_slice["metadata"]["name"] for endpoint_slice in endpoint_slices}
-        cache = self._cache.get(key, {})
-        self._cache[key] = {name: cached for name, cached in cache.items() if name[0] in names}
+        kept_names = {endpoint_slice["metadata"]["name"] for endpoint_slice in endpoint_slices}
+        self._cache[key] = {
+            (slice_name, service_port): cached
+            for (slice_name, service_port), cached in self._cache.get(key, {}).items()
+            if slice_name in kept_names
+        }
 
     async def _write_port_map(self, service: Object, listeners: Mapping[ListenAddress, Listener]) -> None:
-        """Write the ports that are served at another number to an annotation, and record events."""
-        moved = {at.port: listener.port for at, listener in listeners.items() if listener.port != at.port}
-        if moved == port_map.of(service):
+        """Write the ports that are served at another number to an annotation, and record events. Raises StatusError."""
+        moved_ports = {
+            address.port: listener.port for address, listener in listeners.items() if listener.port != address.port
+        }
+        if moved_ports == port_map.of(service):
             return
 
-        def annotate(newest: Object) -> None:
-            annotations = newest["metadata"].setdefault("annotations", {})
-            if moved:
-                annotations[port_map.ANNOTATION] = port_map.text(moved)
+        def annotate(stored_service: Object) -> None:
+            annotations = stored_service["metadata"].setdefault("annotations", {})
+            if moved_ports:
+                annotations[port_map.ANNOTATION] = port_map.text(moved_ports)
             else:
                 annotations.pop(port_map.ANNOTATION, None)
 
         await write_errors.ignoring_gone(self._registry.mutate(SERVICES, *selection.key_of(service), annotate))
-        for port, real in moved.items():
+        for port, real_port in moved_ports.items():
             message = (
-                f"ports below 1024 need privileges on this machine: port {port} is served at {real} "
+                f"ports below 1024 need privileges on this machine: port {port} is served at {real_port} "
                 "(inside pods at both where the Node's condition LowPorts is True)"
             )
             self._events.event(service, "Warning", "PortMoved", message)
 
 
 class _PortKey(NamedTuple):
-    """What joins a port of a Service with those of its slices."""
+    """Name (may be empty) and protocol, by which a port of a Service is found among the ports of its slices."""
 
     name: str
     protocol: str
@@ -255,43 +279,59 @@ class _CachedSlice:
 
 
 def _keys_of_slice(event: ObjectEvent) -> Iterable[Key]:
+    """The Service that the label of a slice names; none without the label."""
+    namespace, _ = selection.key_of(event.object)
     service = selection.labels_of(event.object).get(slices.SERVICE_NAME)
-    return [(selection.key_of(event.object)[0], service)] if service else []
+    return [(namespace, service)] if service else []
 
 
-def _backends_of(endpoint_slice: Object, service_port: "_PortKey", leaving_pods: Mapping[Key, str]) -> Backends:
-    """The backends of a port in a slice; `leaving_pods` are the uids of terminating pods by namespace and name."""
-    number = None if endpoint_slice["addressType"] == "FQDN" else _target_port(endpoint_slice, service_port)
-    if number is None:
+def _backends_of(endpoint_slice: Object, service_port: "_PortKey", terminating_uids: Mapping[Key, str]) -> Backends:
+    """The backends of a port in a slice.
+
+    Args:
+        terminating_uids: namespace and name of a terminating pod -> its uid, for slices that do not show it yet.
+    """
+    port_number = None if endpoint_slice["addressType"] == "FQDN" else _target_port(endpoint_slice, service_port)
+    if port_number is None:
         return Backends()
     ready: list[Address] = []
     draining: list[Address] = []
     for endpoint in endpoint_slice.get("endpoints") or []:
         conditions, target = endpoint.get("conditions") or {}, endpoint.get("targetRef") or {}
-        leaving_uid = leaving_pods.get((target.get("namespace", ""), target.get("name", "")))
-        is_leaving = conditions.get("terminating", False) or leaving_uid == target.get("uid", "")
-        if conditions.get("ready", True) and not is_leaving:
-            ready.append((endpoint["addresses"][0], number))
-        elif is_leaving and conditions.get("serving", False):
-            draining.append((endpoint["addresses"][0], number))
+        terminating_uid = terminating_uids.get((target.get("namespace", ""), target.get("name", "")))
+        is_terminating = conditions.get("terminating", False) or terminating_uid == target.get("uid", "")
+        if conditions.get("ready", True) and not is_terminating:
+            ready.append((endpoint["addresses"][0], port_number))
+        elif is_terminating and conditions.get("serving", False):
+            draining.append((endpoint["addresses"][0], port_number))
     return Backends(tuple(ready), tuple(draining))
 
 
 def _pods_of(endpoint_slice: Object) -> Iterable[Key]:
+    """Namespace and name of the pods of a slice's endpoints; empty texts for an endpoint without a pod."""
     for endpoint in endpoint_slice.get("endpoints") or []:
         target = endpoint.get("targetRef") or {}
         yield target.get("namespace", ""), target.get("name", "")
 
 
-def _close_conflicting(listeners: dict[ListenAddress, Listener], wanted: Container[ListenAddress]) -> None:
-    """Close listeners at a substitute number that is now a port of the Service itself; they get another number."""
+def _close_conflicting(listeners: dict[ListenAddress, Listener], addresses: Container[ListenAddress]) -> None:
+    """Close listeners at a substitute number that is now a port of the Service itself; they get another number.
+
+    Args:
+        addresses: all addresses that the Service needs.
+    """
     for address, listener in list(listeners.items()):
-        if listener.port != address.port and address._replace(port=listener.port) in wanted:
+        real_address = address._replace(port=listener.port)
+        if real_address != address and real_address in addresses:
             listeners.pop(address).close()
 
 
 def _listen_addresses(service: Object, node_address: str) -> dict[ListenAddress, "_PortKey"]:
-    """The Service port by each address to listen on for a Service; empty if it has no clusterIP."""
+    """The addresses to listen on for a Service, each with its Service port; empty if it has no clusterIP.
+
+    Args:
+        node_address: where node ports are listened on, empty for nowhere.
+    """
     spec = service["spec"]
     host = spec.get("clusterIP") or "None"
     if host == "None" or spec.get("type") == "ExternalName":
@@ -308,6 +348,7 @@ def _listen_addresses(service: Object, node_address: str) -> dict[ListenAddress,
 
 
 def _ports_not_served(service: Object) -> list[str]:
+    """The ports of a Service whose protocol is not proxied, as `132/SCTP`."""
     spec = service["spec"]
     if spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None":
         return []
@@ -328,14 +369,15 @@ def _affinity_s(service: Object) -> int | None:
     spec = service["spec"]
     if spec.get("sessionAffinity") != "ClientIP":
         return None
-    client = (spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}
-    return int(client.get("timeoutSeconds", DEFAULT_AFFINITY_S))
+    client_ip_config = (spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}
+    return int(client_ip_config.get("timeoutSeconds", DEFAULT_AFFINITY_S))
 
 
 def _cannot_listen(address: ListenAddress, error: OSError) -> CannotListen:
-    where = f"{address.host}:{address.port}"
+    """The error with the reason why the address cannot be listened on, for an event of the Service."""
+    host_port = f"{address.host}:{address.port}"
     if error.errno == errno.EADDRINUSE:
-        return CannotListen(f"cannot listen on {where}: another process of this machine uses that port")
+        return CannotListen(f"cannot listen on {host_port}: another process of this machine uses that port")
     if error.errno == errno.EADDRNOTAVAIL:
-        return CannotListen(f"cannot listen on {where}: this machine has no such address")
-    return CannotListen(f"cannot listen on {where}: {error.strerror or error}")
+        return CannotListen(f"cannot listen on {host_port}: this machine has no such address")
+    return CannotListen(f"cannot listen on {host_port}: {error.strerror or error}")

@@ -23,11 +23,11 @@ def begin(user: User) -> None:
 @contextmanager
 def as_user(user: User) -> Iterator[None]:
     """Set the user of the current task within the block."""
-    before = _USER.set(user)
+    reset_token = _USER.set(user)
     try:
         yield
     finally:
-        _USER.reset(before)
+        _USER.reset(reset_token)
 
 
 def current() -> User:

@@ -47,8 +47,8 @@ def check_options(options: DeleteOptions) -> None:
     if policy and policy not in _PROPAGATION_POLICIES:
         errors.append(field.not_supported("propagationPolicy", policy, (*_PROPAGATION_POLICIES, "nil")))
     if policy and options.orphan_dependents is not None:
-        text = "orphanDependents and deletionPropagation cannot be both set"
-        errors.append(field.invalid("propagationPolicy", policy, text))
+        conflict_message = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(field.invalid("propagationPolicy", policy, conflict_message))
     if errors:
         raise api_errors.invalid_options("DeleteOptions", errors)
 
@@ -57,17 +57,17 @@ def check_preconditions(resource: Resource, stored: Entry, options: DeleteOption
     """Raise StatusError 409 if `stored` does not meet the preconditions."""
     uid, version = options.preconditions.uid, options.preconditions.resource_version
     if uid and uid != stored.uid:
-        why = (
+        mismatch = (
             f"the UID in the precondition ({uid}) does not match the UID in record ({stored.uid}). "
             "The object might have been deleted and then recreated"
         )
-        raise api_errors.delete_conflict(resource, stored.name, why)
+        raise api_errors.delete_conflict(resource, stored.name, mismatch)
     if version and version != str(stored.revision):
-        why = (
+        mismatch = (
             f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
             f"({stored.revision}). The object might have been modified"
         )
-        raise api_errors.delete_conflict(resource, stored.name, why)
+        raise api_errors.delete_conflict(resource, stored.name, mismatch)
 
 
 def plan(resource: Resource, stored: Object, options: DeleteOptions, now_ns: int) -> DeletionPlan:
@@ -163,11 +163,11 @@ def _requested_grace_period_s(options: DeleteOptions) -> int | None:
 
 def _finalizers(resource: Resource, finalizers: list[str], options: DeleteOptions) -> list[str]:
     """`finalizers` with those of the garbage collector according to the policy."""
-    wanted = _wanted_finalizer(resource, finalizers, options)
-    if wanted in finalizers:
+    policy_finalizer = _wanted_finalizer(resource, finalizers, options)
+    if policy_finalizer in finalizers:
         return finalizers
-    others = [name for name in finalizers if name not in (ORPHAN, FOREGROUND)]
-    return [*others, wanted] if wanted else others
+    other_finalizers = [name for name in finalizers if name not in (ORPHAN, FOREGROUND)]
+    return [*other_finalizers, policy_finalizer] if policy_finalizer else other_finalizers
 
 
 def _wanted_finalizer(resource: Resource, finalizers: list[str], options: DeleteOptions) -> str:

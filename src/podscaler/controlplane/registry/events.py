@@ -96,6 +96,7 @@ class EventRecorder:
         batch[written.name] = event
 
     async def _write_or_log(self, event: Object) -> None:
+        """Write an Event; a refused one is logged and dropped."""
         try:
             await self._write(event)
         except StatusError as error:

@@ -99,12 +99,14 @@ def _is_unprotected(pod: Object) -> bool:
 
 
 def _budgets_of(objects: Objects, pod: Object) -> list[Object]:
+    """The PodDisruptionBudgets in the pod's namespace that select it."""
     labels = pod["metadata"].get("labels") or {}
-    entries = objects.list(BUDGETS, pod["metadata"]["namespace"]).entries
-    return [budget for budget in (entry.decode() for entry in entries) if _selects(budget, labels)]
+    budget_entries = objects.list(BUDGETS, pod["metadata"]["namespace"]).entries
+    return [budget for budget in (entry.decode() for entry in budget_entries) if _selects(budget, labels)]
 
 
 def _selects(budget: Object, labels: Object) -> bool:
+    """Whether a PodDisruptionBudget selects pods with these labels; an invalid selector selects none."""
     try:
         return selectors.from_label_selector((budget.get("spec") or {}).get("selector")).matches(labels)
     except SelectorError:

@@ -101,7 +101,9 @@ class FieldManagers:
         new = _stored_form(self._find_version(resource, stored), obj)
         if version != stored:
             new = kind.versions.convert(new, stored, version)
-        return managed_kinds.created(kind, new, sent, kind.writer(author.manager, version, rfc3339(now_ns)))
+        return managed_kinds.entries_after_create(
+            kind, new, sent, kind.writer(author.manager, version, rfc3339(now_ns))
+        )
 
     def entries_after(self, resource: Resource, update: Update, author: Author | None) -> tuple[Sequence[Any], bool]:
         """The entries after an update, and whether it changes the object or its entries (other than their times).
@@ -115,28 +117,33 @@ class FieldManagers:
         if author is None:
             entries = update.stored_entries if update.sent is None else update.sent
         else:
-            before = managed_kinds.base(update.stored_entries, None if update.subresource else update.sent) or []
-            is_unaffected = not before or (is_same and update.seen is update.new and before is update.stored_entries)
-            entries = before if is_unaffected else self._updated(resource, update, before, author)
+            base_entries = (
+                managed_kinds.entries_before_update(update.stored_entries, None if update.subresource else update.sent)
+                or []
+            )
+            is_unaffected = not base_entries or (
+                is_same and update.seen is update.new and base_entries is update.stored_entries
+            )
+            entries = base_entries if is_unaffected else self._updated(resource, update, base_entries, author)
         return entries, not (is_same and _equal_except_times(entries, update.stored_entries))
 
-    def _updated(self, resource: Resource, update: Update, before: Sequence[Any], author: Author) -> Entries:
-        """The entries `before` after an update by `author`, compared in the version that the author wrote."""
+    def _updated(self, resource: Resource, update: Update, base_entries: Sequence[Any], author: Author) -> Entries:
+        """The entries `base_entries` after an update by `author`, compared in the version that the author wrote."""
         kind = self.kind(resource, update.subresource)
         version = author.api_version or self.storage_version(resource)
         old, new = (self._in_version(resource, obj, version) for obj in (update.old, update.seen))
         writer = kind.writer(author.manager, version, rfc3339(update.now_ns))
-        return managed_kinds.updated(kind, old, new, before, writer)
+        return managed_kinds.entries_after_update(kind, old, new, base_entries, writer)
 
     def _in_version(self, resource: Resource, obj: Object, version: str) -> Object:
         """An object in `version`; it may have been stored when another one was the storage version."""
-        own = str(obj["apiVersion"])
-        if own == version:
+        stored_version = str(obj["apiVersion"])
+        if stored_version == version:
             return obj
-        if self._find_version(resource, own) is None:
-            own = self.storage_version(resource)
-            obj = {**obj, "apiVersion": own}
-        return self.kind(resource).versions.convert(obj, own, version)
+        if self._find_version(resource, stored_version) is None:
+            stored_version = self.storage_version(resource)
+            obj = {**obj, "apiVersion": stored_version}
+        return self.kind(resource).versions.convert(obj, stored_version, version)
 
     def stored_object(self, resource: Resource, obj: Object, version: str) -> Object:
         """A stored object in `version`, without managedFields. Raises KeyError for a version that is not served."""
@@ -187,19 +194,19 @@ def set_entries(obj: Object, entries: Sequence[Any] | None) -> None:
 
 
 def validate_entries(entries: Sequence[Mapping[str, Any]] | None) -> list[FieldError]:
-    """The field errors of managers and subresources in entries that a client sent; empty for valid ones."""
+    """The field errors of managers and subresources in managedFields that a client sent; empty for valid ones."""
     errors: list[FieldError] = []
-    for index, entry in enumerate(entries or ()):
+    for index, managed_fields_entry in enumerate(entries or ()):
         field_path = f"metadata.managedFields[{index}]"
-        errors += manager_names.errors(f"{field_path}.manager", entry.get("manager", ""))
-        if len(entry.get("subresource", "").encode()) > SUBRESOURCE_MAX_BYTES:
+        errors += manager_names.errors(f"{field_path}.manager", managed_fields_entry.get("manager", ""))
+        if len(managed_fields_entry.get("subresource", "").encode()) > SUBRESOURCE_MAX_BYTES:
             errors.append(field.too_long(f"{field_path}.subresource", SUBRESOURCE_MAX_BYTES))
     return errors
 
 
-def _equal_except_times(entries: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:
+def _equal_except_times(entries: Sequence[Mapping[str, Any]], other_entries: Sequence[Mapping[str, Any]]) -> bool:
     """Whether entries are equal except for their times."""
-    return entries == others or without_times(entries) == without_times(others)
+    return entries == other_entries or without_times(entries) == without_times(other_entries)
 
 
 def _version_in(resource: Resource, version: str) -> Version | None:
@@ -247,8 +254,8 @@ def _empty_object(find: FindVersion, version: str) -> Object:
 
 def _stored_form(version: Version | None, obj: Object) -> Object:
     """A decoded object in its stored form: fields in the schema's order, without empty values."""
-    known = version is not None and schema.find_message(version.message)
-    return canonical.canonical(obj, version.message) if version is not None and known else obj
+    has_schema = version is not None and schema.find_message(version.message)
+    return canonical.canonical(obj, version.message) if version is not None and has_schema else obj
 
 
 def _copied(obj: Object) -> Object:

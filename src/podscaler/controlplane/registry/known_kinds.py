@@ -46,6 +46,7 @@ class KnownKinds:
 
 
 async def _cancel_all(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel tasks and wait for their end; their errors are dropped."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -168,6 +168,7 @@ def _spec_differs(resource: Resource, new: Object, old: Object) -> bool:
 
 
 def _copy_or_remove(name: str, metadata: Object, stored: Object) -> None:
+    """Set a field of metadata to the stored one, in place; it is removed if the stored object lacks it."""
     if name in stored:
         metadata[name] = stored[name]
     else:
@@ -182,5 +183,6 @@ def _remove_empty(metadata: Object) -> None:
 
 
 def _without_resource_version(obj: Object) -> Object:
-    metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
+    """A copy of the object without its resourceVersion; its other parts are shared."""
+    metadata = {name: field_value for name, field_value in obj["metadata"].items() if name != "resourceVersion"}
     return {**obj, "metadata": metadata}

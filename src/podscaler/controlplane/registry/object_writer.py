@@ -175,10 +175,16 @@ class ObjectWriter:
             if deletion.is_last_finalizer_removed(resource, new, old):
                 transaction.remove(stored)
                 return entries.from_object(resource.storage_key, new, stored.revision)
-            seen = seen_by_managers(new)
-            before, is_outdated = self._in_storage_version(resource, old, stored)
+            new_as_managed = seen_by_managers(new)
+            old_to_compare, is_outdated = self._in_storage_version(resource, old, stored)
             update = field_managers.Update(
-                before, new, seen, live_entries or [], sent_entries, transaction.now_ns, options.subresource
+                old=old_to_compare,
+                new=new,
+                seen=new_as_managed,
+                stored_entries=live_entries or [],
+                sent=sent_entries,
+                now_ns=transaction.now_ns,
+                subresource=options.subresource,
             )
             managed_fields, is_changed = self.field_managers.entries_after(resource, update, options.author)
             if not (is_changed or allocation.spec or is_outdated):
@@ -229,11 +235,12 @@ class ObjectWriter:
         """The old object in the storage version without managedFields, and whether it is stored in another version."""
         if resource.strategy.convert is None:
             return old, False
-        before = self.prepared(self.stored_kind(resource), stored)
-        field_managers.take_entries(before)
-        return before, before["apiVersion"] != stored.decode()["apiVersion"]
+        converted = self.prepared(self.stored_kind(resource), stored)
+        field_managers.take_entries(converted)
+        return converted, converted["apiVersion"] != stored.decode()["apiVersion"]
 
     def _get(self, transaction: Transaction, resource: Resource, key: str) -> Entry:
+        """The stored object at `key`. Raises StatusError 404."""
         namespace, _, name = key.rpartition("/")
         stored = transaction.find(resource.storage_key, namespace, name)
         if stored is None:
@@ -255,23 +262,27 @@ class ObjectWriter:
         namespace = metadata.get("namespace", "")
         if not namespace:
             raise api_errors.bad_request("an empty namespace may not be set during creation")
-        served = self._resources.get(NAMESPACES)
-        if served is None:
+        namespace_kind = self._resources.get(NAMESPACES)
+        if namespace_kind is None:
             return
-        entry = transaction.find(NAMESPACES, "", namespace)
-        if entry is None:
-            raise api_errors.not_found(served, namespace)
-        stored = entry.decode()
-        if stored["metadata"].get("deletionTimestamp") or (stored.get("status") or {}).get("phase") == "Terminating":
+        namespace_entry = transaction.find(NAMESPACES, "", namespace)
+        if namespace_entry is None:
+            raise api_errors.not_found(namespace_kind, namespace)
+        stored_namespace = namespace_entry.decode()
+        if (
+            stored_namespace["metadata"].get("deletionTimestamp")
+            or (stored_namespace.get("status") or {}).get("phase") == "Terminating"
+        ):
             reason = f"unable to create new content in namespace {namespace} because it is being terminated"
             message = f"namespace {namespace} is being terminated"
             cause = Cause(reason="NamespaceTerminating", message=message, field="metadata.namespace")
             raise api_errors.forbidden(self.stored_kind(resource), metadata.get("name", ""), reason, cause=cause)
 
     def _check_unique(self, transaction: Transaction, resource: Resource, metadata: Object) -> None:
-        other = transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"])
-        if other is not None:
-            is_being_deleted = "deletionTimestamp" in other.decode()["metadata"]
+        """Raise StatusError 409 if there is an object of that name."""
+        existing = transaction.find(resource.storage_key, metadata.get("namespace", ""), metadata["name"])
+        if existing is not None:
+            is_being_deleted = "deletionTimestamp" in existing.decode()["metadata"]
             raise api_errors.already_exists(resource, metadata["name"], is_being_deleted=is_being_deleted)
 
     def _set_type(self, resource: Resource, obj: Object) -> None:
@@ -287,7 +298,7 @@ class ObjectWriter:
         version = f"{stored.group}/{stored.storage_version}" if stored.group else stored.storage_version
         if obj.get("kind") == stored.kind and obj.get("apiVersion") == version:
             return
-        other_fields = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
+        other_fields = {name: field_value for name, field_value in obj.items() if name not in ("kind", "apiVersion")}
         obj.clear()
         obj.update({"kind": stored.kind, "apiVersion": version, **other_fields})
 
@@ -313,6 +324,7 @@ class ObjectWriter:
             raise api_errors.conflict(resource, stored.name)
 
     def _raise_invalid(self, resource: Resource, obj: Object, errors: list[FieldError]) -> None:
+        """Raise StatusError 422 if there are errors."""
         if errors:
             raise api_errors.invalid(self.stored_kind(resource), obj["metadata"].get("name", ""), errors)
 

@@ -246,6 +246,7 @@ class Objects:
         return await self._update(kind, entries.key_of(namespace, name), change, options)
 
     async def _update(self, kind: Resource, key: str, change: Change, options: UpdateOptions) -> Entry:
+        """Update the object at `key` in a transaction, which is repeated after conversions by a webhook."""
         return await self._write(
             kind, lambda transaction: self._writer.update(transaction, kind, key, change, options), options.dry_run
         )
@@ -313,8 +314,8 @@ class Objects:
         if self.admission.selects(self._resources[resource], "DELETE", ""):
             for entry in page.entries:
                 await self._admit_delete(self._resources[resource], entry, options)
-        for first in range(0, len(page.entries), _COLLECTION_BATCH):
-            batch = page.entries[first : first + _COLLECTION_BATCH]
+        for batch_start in range(0, len(page.entries), _COLLECTION_BATCH):
+            batch = page.entries[batch_start : batch_start + _COLLECTION_BATCH]
             await self._store.write(partial(self._delete_batch, resource, batch, options), dry_run=options.dry_run)
         return replace(page, revision=self.revision)
 
@@ -350,6 +351,7 @@ class Objects:
         return await self._scale_of(kind, await remote_admission.admitted_update(self.admission, write, steps))
 
     async def _scale_of(self, kind: Resource, entry: Entry) -> Object:
+        """The Scale of a stored object. Raises StatusError 500."""
         return await self.converted(lambda: scale_objects.scale_of(kind, self._writer.prepared(kind, entry)))
 
     async def _rescale(self, kind: Resource, key: str, change: Change, options: UpdateOptions) -> Entry:

@@ -180,7 +180,10 @@ class Registry:
         metadata = obj["metadata"]
         uid = metadata.get("uid", "")
         kind = self._objects.resource(resource)
-        unmanaged = {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
+        unmanaged = {
+            **obj,
+            "metadata": {name: field_value for name, field_value in metadata.items() if name != "managedFields"},
+        }
 
         def change(_stored: Object) -> Object:
             new = _copied(unmanaged)
@@ -217,6 +220,7 @@ class Registry:
     async def _update(
         self, resource: str, namespace: str, name: str, change: Callable[[Object], Object], options: UpdateOptions
     ) -> Object:
+        """Update an object as the system user, when a write slot is free; returns the stored object."""
         await self._writes.acquire()
         with acting_user.as_user(users.SYSTEM):
             return (await self._objects.update(resource, namespace, name, change, options=options)).decode()

@@ -189,11 +189,17 @@ def _check_named(new: Object, resource: Resource) -> None:
 
 
 async def admit_connection(
-    admission: AsyncAdmission, resource: Resource, subresource: str, place: tuple[str, str], options: Object
+    admission: AsyncAdmission,
+    resource: Resource,
+    subresource: str,
+    namespace_and_name: tuple[str, str],
+    options: Object,
 ) -> None:
-    """Admit a connection to a subresource of the object at `place` (namespace, name). Raises StatusError."""
+    """Admit a connection to a subresource of the object with this namespace and name. Raises StatusError."""
     if admission.selects(resource, "CONNECT", subresource):
-        write = AdmittedWrite(resource, "CONNECT", subresource, *place, new=options, old=None, is_dry=False)
+        write = AdmittedWrite(
+            resource, "CONNECT", subresource, *namespace_and_name, new=options, old=None, is_dry=False
+        )
         await admission.mutate(write)
         await admission.validate(write)
 

@@ -99,4 +99,4 @@ def _updated(scale: Object, new_scale: Object, live_entries: Entries, author: Au
         return []
     old, new = (canonical.canonical(obj, SCALE_MESSAGE) for obj in (scale, new_scale))
     writer = SCALE_KIND.writer(author.manager, SCALE_VERSION, _NO_TIME)
-    return managed_kinds.updated(SCALE_KIND, old, new, live_entries, writer)
+    return managed_kinds.entries_after_update(SCALE_KIND, old, new, live_entries, writer)

@@ -88,10 +88,10 @@ def _copy(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSu
 
 def _salvage(database: sqlite3.Connection, directory: Path, path: Path) -> BackupSummary:
     """Back up the readable objects of a damaged database, with a new change log that begins after them."""
-    known = _known_state(database, directory)
-    salvaged = salvage.read(database, known.revision)
+    known_state = _known_state(database, directory)
+    salvaged = salvage.read(database, known_state.revision)
     newest = max((row.revision for row in salvaged.rows), default=1)
-    state = State(max(newest, known.revision), newest, known.cluster)
+    state = State(max(newest, known_state.revision), newest, known_state.cluster)
 
     def complete(copy: sqlite3.Connection) -> None:
         database_file.create(copy, state.cluster)
@@ -119,6 +119,7 @@ def _known_state(database: sqlite3.Connection, directory: Path) -> State:
 
 
 def _add_files(copy: sqlite3.Connection, directory: Path) -> None:
+    """Add the table of the credential files to a copy of the database."""
     copy.execute(_CREATE_FILES)
     for name in _credentials(directory):
         content = secret_files.read(directory / name)

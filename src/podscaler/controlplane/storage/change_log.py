@@ -16,6 +16,7 @@ from podscaler.controlplane.storage.entries import Entry
 
 _CACHED_EVENTS = 256
 """How many of the newest events cache their encoded frames for all watchers; slower watchers encode again."""
+_NO_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class EventLog:
         if len(self._cached) > _CACHED_EVENTS:
             self._cached.popleft().frames = None
 
-    def after(self, resource: str, revision: int, limit: int = 1 << 62) -> Sequence[StoreEvent]:
+    def after(self, resource: str, revision: int, limit: int = _NO_LIMIT) -> Sequence[StoreEvent]:
         """At most `limit` events of `resource` after `revision`, oldest first; complete if not `is_behind`."""
         kind_events = self._events_by_kind.get(resource)
         return kind_events.after(revision, limit) if kind_events else ()
@@ -161,6 +162,7 @@ class EventLog:
         return obsolete
 
     def _is_over(self, oldest_ns: int) -> bool:
+        """Whether the log exceeds its bounds, the age of `oldest_ns` included."""
         return (
             len(self._all_events) > self._retention.count
             or self._superseded_bytes > self._retention.superseded_bytes

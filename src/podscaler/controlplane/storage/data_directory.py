@@ -78,21 +78,22 @@ def claim(directory: Path) -> int:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_owner(directory)
         _check_contents(directory)
-        lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock_descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _lock(lock, directory)
+            _lock(lock_descriptor, directory)
             _restrict_permissions(directory)
         except BaseException:
-            os.close(lock)
+            os.close(lock_descriptor)
             raise
     except OSError as error:
         raise UsageError(f"The data directory {directory} cannot be used: {error.strerror}.") from error
-    return lock
+    return lock_descriptor
 
 
-def _lock(lock: int, directory: Path) -> None:
+def _lock(lock_descriptor: int, directory: Path) -> None:
+    """Lock an open file of the directory. Raises UsageError if another process has locked it."""
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         message = f"The data directory {directory} is in use by another podscaler: stop that one, or name another one."
         raise UsageError(message) from error

@@ -224,8 +224,8 @@ def find_damage(database: sqlite3.Connection) -> str:
     (report,) = database.execute("PRAGMA integrity_check(1)").fetchone()
     if report != "ok":
         return " ".join(report.split())
-    for values in database.execute(SELECT_ROWS):
-        row = Row(*values)
+    for columns in database.execute(SELECT_ROWS):
+        row = Row(*columns)
         try:
             entry_of(row)
         except ValueError as error:

@@ -65,6 +65,7 @@ class Reserve:
         return self.is_whole
 
     def _allocated_bytes(self) -> int:
+        """The disk space that the reserve file uses; 0 if there is no file."""
         try:
             return self._path.stat().st_blocks * 512  # stat(2) counts blocks of 512 bytes
         except FileNotFoundError:

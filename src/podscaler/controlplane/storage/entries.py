@@ -42,6 +42,8 @@ class _Owner(msgspec.Struct, gc=False):
 
 
 class _Metadata(msgspec.Struct, gc=False):
+    """The fields of the metadata that are decoded when an entry is created."""
+
     uid: str = ""
     labels: dict[str, str] | None = None
     ownerReferences: list[_Owner] | None = None  # noqa: N815 - the wire's spelling
@@ -56,6 +58,8 @@ class _Head(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder().decode
 _decode_head = msgspec.json.Decoder(_Head).decode
 _NO_LABELS: Mapping[str, str] = {}
+_CACHED_VALUES = 4096
+"""How many different maps of labels, and tuples of uids, are shared by the entries that have them."""
 
 
 class Entry:
@@ -115,13 +119,13 @@ class Entry:
         return f"<Entry {self.resource} {self.key} @{self.revision}>"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_CACHED_VALUES)
 def _shared_labels(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
     """The labels as a map, the same one for all objects with the same labels."""
     return dict(items)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_CACHED_VALUES)
 def _shared_uids(uids: tuple[str, ...]) -> tuple[str, ...]:
     """The same tuple for all dependents of an owner."""
     return uids

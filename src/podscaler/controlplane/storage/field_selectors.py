@@ -35,9 +35,10 @@ class Term:
         return (fields.get(self.field, "") == self.value) != self.negated
 
 
-def parse(text: str) -> tuple[Term, ...]:
+def parse(selector: str) -> tuple[Term, ...]:
     """The requirements, sorted by their text; empty for an empty text. Raises FieldSelectorError."""
-    terms = (_parse_term(part, text) for part in sorted(_split_unescaped(text, ",")) if part)
+    requirements = [requirement for requirement in sorted(_split_unescaped(selector, ",")) if requirement]
+    terms = [_parse_term(requirement, selector) for requirement in requirements]
     return tuple(term for term in terms if term.field or term.value)  # `=` selects everything, as kube-apiserver
 
 
@@ -78,24 +79,24 @@ def _split_unescaped(text: str, separator: str) -> list[str]:
     return parts
 
 
-def _parse_term(part: str, text: str) -> Term:
-    """The requirement that `part` states, at its first operator; `text` is the whole selector, for the error.
+def _parse_term(requirement: str, selector: str) -> Term:
+    """The term that a requirement states, at its first operator; `selector` is the whole text, for the error.
 
     Raises FieldSelectorError.
     """
-    for index in range(len(part)):
+    for index in range(len(requirement)):
         for operator in ("!=", "==", "="):
-            if part.startswith(operator, index):
-                value = _unescaped(part[index + len(operator) :])
-                return Term(part[:index], value, negated=operator == "!=")
-    raise FieldSelectorError(f"invalid selector: '{text}'; can't understand '{part}'")
+            if requirement.startswith(operator, index):
+                field_value = _unescaped(requirement[index + len(operator) :])
+                return Term(requirement[:index], field_value, negated=operator == "!=")
+    raise FieldSelectorError(f"invalid selector: '{selector}'; can't understand '{requirement}'")
 
 
-def _unescaped(value: str) -> str:
+def _unescaped(escaped_value: str) -> str:
     r"""A value without its escapes: `a\,b` becomes `a,b`. Raises FieldSelectorError."""
     plain = ""
     escaped = False
-    for char in value:
+    for char in escaped_value:
         if escaped:
             if char not in "\\,=":
                 raise FieldSelectorError(f"invalid field selector: invalid escape sequence: \\{char}")

@@ -87,22 +87,24 @@ def get_page(store: Store, selection: SelectionPredicate, options: ListOptions) 
     return _page_at(store, selection, revision=store.revision, start="", limit=limit)
 
 
-def _listed_revision(text: str) -> int:
+def _listed_revision(resource_version: str) -> int:
     """As `parse_revision`, but raises StatusError 400."""
     try:
-        return parse_revision(text)
+        return parse_revision(resource_version)
     except StatusError as error:
         raise api_errors.bad_request(f"invalid resource version: {error.message}") from None
 
 
-def parse_revision(text: str) -> int:
+def parse_revision(resource_version: str) -> int:
     """The number in a `resourceVersion` parameter, 0 if it is empty. Raises StatusError 500, as kube-apiserver does."""
-    if not text or text == "0":
+    if not resource_version or resource_version == "0":
         return 0
     try:
-        return numbers.parse_uint(text, 64)
+        return numbers.parse_uint(resource_version, 64)
     except ValueError as error:
-        raise api_errors.error_without_reason(str(field.invalid("resourceVersion", text, str(error)))) from None
+        raise api_errors.error_without_reason(
+            str(field.invalid("resourceVersion", resource_version, str(error)))
+        ) from None
 
 
 def _check_options(options: ListOptions) -> None:
@@ -197,21 +199,21 @@ def _entries_at(store: Store, selection: SelectionPredicate, revision: int) -> l
 
 
 def _encode_token(revision: int, start: str) -> str:
-    text = json.dumps({"v": _CONTINUE_FORMAT, "rv": revision, "start": start}, separators=(",", ":"))
-    return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+    token_json = json.dumps({"v": _CONTINUE_FORMAT, "rv": revision, "start": start}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(token_json.encode()).rstrip(b"=").decode()
 
 
-def _parse_token(text: str) -> tuple[int, str]:
+def _parse_token(token_base64: str) -> tuple[int, str]:
     """The revision and the first key of the next page. Raises StatusError 400."""
-    illegal = _NOT_BASE64.search(text)
-    if illegal is not None or len(text) % 4 == 1:
-        offset = illegal.start() if illegal is not None else len(text) - 1
+    illegal_match = _NOT_BASE64.search(token_base64)
+    if illegal_match is not None or len(token_base64) % 4 == 1:
+        offset = illegal_match.start() if illegal_match is not None else len(token_base64) - 1
         raise _invalid_token(f"illegal base64 data at input byte {offset}")
-    raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    token_json = base64.urlsafe_b64decode(token_base64 + "=" * (-len(token_base64) % 4))
     try:
-        token = json.loads(raw.decode("utf-8"))
+        token = json.loads(token_json.decode("utf-8"))
     except ValueError as error:
-        raise _invalid_token(_syntax_error(raw)) from error
+        raise _invalid_token(_syntax_error(token_json)) from error
     token = {} if token is None else token
     _check_types(token)
     if token.get("v") != _CONTINUE_FORMAT:
@@ -221,7 +223,7 @@ def _parse_token(text: str) -> tuple[int, str]:
         raise _invalid_token(f"incorrect encoded start resourceVersion (version {_CONTINUE_FORMAT})")
     if not start:
         raise _invalid_token(f"encoded start key empty (version {_CONTINUE_FORMAT})")
-    if any(part in (".", "..") for part in start.split("/")):
+    if any(path_element in (".", "..") for path_element in start.split("/")):
         raise _invalid_token(start)
     return revision, start
 
@@ -231,30 +233,30 @@ def _check_types(token: Any) -> None:
     if not isinstance(token, dict):
         raise _invalid_token(f"json: cannot unmarshal {_json_type(token)} into Go value of type storage.continueToken")
     for name, python_type, go_type in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
-        value = token.get(name)
-        if value is not None and type(value) is not python_type:  # bool is no int here
-            into = f"Go struct field continueToken.{name} of type {go_type}"
-            raise _invalid_token(f"json: cannot unmarshal {_json_type(value)} into {into}")
+        field_value = token.get(name)
+        if field_value is not None and type(field_value) is not python_type:  # bool is no int here
+            go_field = f"Go struct field continueToken.{name} of type {go_type}"
+            raise _invalid_token(f"json: cannot unmarshal {_json_type(field_value)} into {go_field}")
 
 
-def _json_type(value: Any) -> str:
+def _json_type(json_value: Any) -> str:
     """Go's name of the type of a JSON value."""
-    if isinstance(value, bool):
+    if isinstance(json_value, bool):
         return "bool"
-    if isinstance(value, dict):
+    if isinstance(json_value, dict):
         return "object"
-    if isinstance(value, list):
+    if isinstance(json_value, list):
         return "array"
-    return "string" if isinstance(value, str) else "number"
+    return "string" if isinstance(json_value, str) else "number"
 
 
 def _invalid_token(reason: str) -> StatusError:
     return api_errors.bad_request(f"invalid continue token: continue key is not valid: {reason}")
 
 
-def _syntax_error(raw: bytes) -> str:
+def _syntax_error(token_json: bytes) -> str:
     """Go's message for invalid JSON, assuming that it fails at its first byte."""
-    first = raw.lstrip(b" \t\r\n")[:1]
-    if not first or first in b'{["':
+    first_byte = token_json.lstrip(b" \t\r\n")[:1]
+    if not first_byte or first_byte in b'{["':
         return "unexpected end of JSON input"
-    return f"invalid character '{chr(first[0])}' looking for beginning of value"
+    return f"invalid character '{chr(first_byte[0])}' looking for beginning of value"

@@ -30,9 +30,9 @@ class Table:
         """The entries of a namespace (`""`: all), in key order."""
         if not namespace:
             return [self._entries[key] for key in self._keys]
-        first = bisect_left(self._keys, f"{namespace}/")
-        end = bisect_left(self._keys, f"{namespace}0", first)  # "0" follows "/"
-        return [self._entries[key] for key in self._keys[first:end]]
+        start = bisect_left(self._keys, f"{namespace}/")
+        end = bisect_left(self._keys, f"{namespace}0", start)  # "0" follows "/"
+        return [self._entries[key] for key in self._keys[start:end]]
 
     def owned_by(self, uid: str) -> list[Entry]:
         """The entries with an ownerReference to `uid`, oldest reference first."""
@@ -62,6 +62,7 @@ class Table:
             self._index_owners(entry)
 
     def _index_owners(self, entry: Entry) -> None:
+        """Add an object to the index of owners."""
         for uid in entry.owner_uids:
             self._keys_by_owner.setdefault(uid, {})[entry.key] = None
 

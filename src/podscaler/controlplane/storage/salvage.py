@@ -161,13 +161,14 @@ class _PageReader:
 def _read_row(database: sqlite3.Connection, revision: int, query: str) -> Row | None:
     """The row, None if it cannot be read."""
     try:
-        values = database.execute(query, (revision,)).fetchone()
+        columns = database.execute(query, (revision,)).fetchone()
     except sqlite3.DatabaseError:
         return None
-    return Row(*values) if values else None
+    return Row(*columns) if columns else None
 
 
 def _is_sound(row: Row) -> bool:
+    """Whether the body of a row can be decoded."""
     try:
         database_file.entry_of(row)
     except ValueError:
@@ -180,12 +181,12 @@ def _describe(row: Row, older: Row | None) -> str:
     return f"{row.title} (revision {row.revision}) cannot be read{saved}"
 
 
-def _describe_ranges(parts: Iterable[tuple[int, int]]) -> list[str]:
+def _describe_ranges(lost_ranges: Iterable[tuple[int, int]]) -> list[str]:
     """A line for each range, adjacent ones merged."""
-    ranges: list[tuple[int, int]] = []
-    for first, last in sorted(parts):
-        if ranges and first <= ranges[-1][1] + 1:
-            ranges[-1] = (ranges[-1][0], max(last, ranges[-1][1]))
+    merged_ranges: list[tuple[int, int]] = []
+    for first, last in sorted(lost_ranges):
+        if merged_ranges and first <= merged_ranges[-1][1] + 1:
+            merged_ranges[-1] = (merged_ranges[-1][0], max(last, merged_ranges[-1][1]))
         else:
-            ranges.append((first, last))
-    return [f"what was written at revisions {first} to {last} cannot be read" for first, last in ranges]
+            merged_ranges.append((first, last))
+    return [f"what was written at revisions {first} to {last} cannot be read" for first, last in merged_ranges]

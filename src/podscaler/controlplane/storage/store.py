@@ -173,7 +173,7 @@ class Store:
     async def _attempt(self, decide: Callable[[Transaction], T], transaction: Transaction) -> T:
         """The result of `decide` once its changes are committed. Raises as `write`."""
         try:
-            result = decide(transaction)
+            decided = decide(transaction)
         except StatusError:
             await self._wait_for_commit()
             raise
@@ -182,7 +182,7 @@ class Store:
                 raise DiskFull()
             self._accept(transaction)
         await self._wait_for_commit()
-        return result
+        return decided
 
     def why_unavailable(self) -> str:
         """Why the store accepts no writes, empty if it does."""
@@ -312,6 +312,7 @@ class Store:
             self._notify(events)
 
     def _notify(self, events: list[StoreEvent]) -> None:
+        """Call the listeners with the events of a commit; their exceptions are logged."""
         for listener in self._listeners:
             try:
                 listener(events)
@@ -328,6 +329,7 @@ class Store:
             batch.fail(error)
 
     def _entry_of(self, row: Row) -> Entry | None:
+        """The entry of a row, None for a deletion. Raises UsageError if its body is damaged."""
         try:
             return database_file.entry_of(row)
         except ValueError as error:

@@ -199,10 +199,12 @@ class Subscription:
         """The next of the objects that are there at the start."""
         chunk = entries[self._initial_sent : self._initial_sent + BATCH_SIZE]
         self._initial_sent += len(chunk)
-        done = self._initial_sent >= len(entries)
-        if done:
+        is_last = self._initial_sent >= len(entries)
+        if is_last:
             self._initial = None
-        return EventBatch([EntryEvent("ADDED", entry, {}) for entry in chunk], self._last_revision, initial_done=done)
+        return EventBatch(
+            [EntryEvent("ADDED", entry, {}) for entry in chunk], self._last_revision, initial_done=is_last
+        )
 
     def _next_events(self) -> list[EntryEvent]:
         """The selected events of the next changes in the log, which count as returned. Raises StatusError 410."""

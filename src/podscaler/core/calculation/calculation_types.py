@@ -77,10 +77,10 @@ class MetricError(Exception):
     """A metric has no proposal.
 
     Args:
-        text: the bare error.
+        message: the bare error.
         calculation: the numbers up to the error, for the trace; None if nothing was calculated.
     """
 
-    def __init__(self, text: str, calculation: Calculation | None = None) -> None:
-        super().__init__(text)
+    def __init__(self, message: str, calculation: Calculation | None = None) -> None:
+        super().__init__(message)
         self.calculation = calculation

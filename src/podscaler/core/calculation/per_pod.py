@@ -42,10 +42,10 @@ def propose_resource(metric: ResourceMetric, measurement: Measurement, situation
         gauge = _UtilizationGauge(metric.target.pct, _requests(metric, grouped, situation), situation.tolerance)
     else:
         gauge = _AverageGauge(metric.average_milli, situation.tolerance)
-    replicas, calculation, first = _calculate(gauge, grouped, situation)
-    current = MetricValueStatus(average_value=status_text.of_resource(metric.resource, first.average_milli))
+    replicas, calculation, first_reading = _calculate(gauge, grouped, situation)
+    current = MetricValueStatus(average_value=status_text.of_resource(metric.resource, first_reading.average_milli))
     if isinstance(metric.target, Utilization):
-        current = MetricValueStatus(average_value=current.average_value, average_utilization=first.current)
+        current = MetricValueStatus(average_value=current.average_value, average_utilization=first_reading.current)
     return Proposal(replicas, current, calculation)
 
 
@@ -65,8 +65,10 @@ def propose_pods(metric: PodsMetric, measurement: Measurement, situation: Situat
     """The proposal of a Pods metric. Raises MetricError."""
     grouped = grouped_samples(metric, measurement, "", situation)
     gauge = _AverageGauge(metric.average_milli, situation.tolerance)
-    replicas, calculation, first = _calculate(gauge, grouped, situation)
-    return Proposal(replicas, MetricValueStatus(average_value=status_text.decimal(first.average_milli)), calculation)
+    replicas, calculation, first_reading = _calculate(gauge, grouped, situation)
+    return Proposal(
+        replicas, MetricValueStatus(average_value=status_text.decimal(first_reading.average_milli)), calculation
+    )
 
 
 def _samples(measurement: Measurement, fetch: str, api: str) -> Mapping[str, Sample]:
@@ -143,11 +145,11 @@ class _AverageGauge:
         """The average value of a pod; samples of pods that are not listed count too."""
         unlisted_milli = sum([sample.value_milli for sample in grouped.unlisted])
         usage_milli = numbers.wrap64(_counted_milli(grouped) + unlisted_milli + sum(filled.values()))
-        entries = len(grouped.counted) + len(grouped.unlisted) + len(filled)
-        average_milli = numbers.divide_toward_zero(usage_milli, entries)
+        sample_count = len(grouped.counted) + len(grouped.unlisted) + len(filled)
+        average_milli = numbers.divide_toward_zero(usage_milli, sample_count)
         ratio = numbers.divide(float(average_milli), float(self._target_milli))
         is_within = self._tolerance.allows(ratio)
-        return Reading(usage_milli, entries, None, average_milli, average_milli, ratio, is_within)
+        return Reading(usage_milli, sample_count, None, average_milli, average_milli, ratio, is_within)
 
     def on_target(self, index: int) -> int:
         """The usage of a pod that is on target."""
@@ -179,27 +181,35 @@ def _calculate(gauge: _Gauge, grouped: Grouped, situation: Situation) -> tuple[i
     """The replicas, the calculation, and the first reading, which the status reports. Raises MetricError."""
     filled = _NOT_FILLED
     try:
-        first = gauge.read(grouped, _NOT_FILLED)
-        includes_unready = bool(grouped.unready) and first.ratio > 1.0
+        first_reading = gauge.read(grouped, _NOT_FILLED)
+        includes_unready = bool(grouped.unready) and first_reading.ratio > 1.0
         if includes_unready or grouped.missing:
-            filled = _filled(gauge, grouped, first.ratio, includes_unready=includes_unready)
-            second = _with_filled(first, gauge.read(grouped, filled), grouped, filled, situation)
+            filled = _filled(gauge, grouped, first_reading.ratio, includes_unready=includes_unready)
+            second_result = _with_filled(first_reading, gauge.read(grouped, filled), grouped, filled, situation)
         else:
-            second = None
+            second_result = None
     except MetricError as error:
         error.calculation = PerPod(_pod_samples(grouped, gauge, filled, situation), grouped.unlisted)
         raise
     samples = _pod_samples(grouped, gauge, filled, situation)
     ready_pods = len(grouped.counted)
-    if second is not None:
-        calculation = PerPod(samples, grouped.unlisted, ready_pods, first, second.reading, second.pods, second.outcome)
-        return second.replicas, calculation, first
-    if first.is_within_tolerance:
+    if second_result is not None:
+        calculation = PerPod(
+            samples,
+            grouped.unlisted,
+            ready_pods,
+            first_reading,
+            second_result.reading,
+            second_result.pods,
+            second_result.outcome,
+        )
+        return second_result.replicas, calculation, first_reading
+    if first_reading.is_within_tolerance:
         replicas, outcome = situation.replicas, Outcome.WITHIN_TOLERANCE
     else:
-        replicas = situation.settings.emulation.ceil_int32(first.ratio * float(ready_pods))
+        replicas = situation.settings.emulation.ceil_int32(first_reading.ratio * float(ready_pods))
         outcome = Outcome.SCALED
-    return replicas, PerPod(samples, grouped.unlisted, ready_pods, first, outcome=outcome), first
+    return replicas, PerPod(samples, grouped.unlisted, ready_pods, first_reading, outcome=outcome), first_reading
 
 
 def _filled(gauge: _Gauge, grouped: Grouped, ratio: float, *, includes_unready: bool) -> Filled:
@@ -215,21 +225,23 @@ def _filled(gauge: _Gauge, grouped: Grouped, ratio: float, *, includes_unready: 
 
 
 def _with_filled(
-    first: Reading, second: Reading, grouped: Grouped, filled: Filled, situation: Situation
+    first_reading: Reading, second_reading: Reading, grouped: Grouped, filled: Filled, situation: Situation
 ) -> _SecondResult:
+    """The result of the second reading, which has values assumed for the pods in `filled` (rule 3)."""
     pods_counted = len(grouped.counted) + len(grouped.unlisted) + len(filled)
     current = situation.replicas
-    if second.is_within_tolerance:
-        return _SecondResult(second, current, pods_counted, Outcome.STILL_WITHIN_TOLERANCE)
-    if (first.ratio < 1.0 < second.ratio) or (second.ratio < 1.0 < first.ratio):
-        return _SecondResult(second, current, pods_counted, Outcome.DIRECTION_REVERSED)
-    replicas = situation.settings.emulation.ceil_int32(second.ratio * float(pods_counted))
-    if (second.ratio < 1.0 and replicas > current) or (second.ratio > 1.0 and replicas < current):
-        return _SecondResult(second, current, pods_counted, Outcome.WRONG_DIRECTION)
-    return _SecondResult(second, replicas, pods_counted, Outcome.REFILLED)
+    if second_reading.is_within_tolerance:
+        return _SecondResult(second_reading, current, pods_counted, Outcome.STILL_WITHIN_TOLERANCE)
+    if (first_reading.ratio < 1.0 < second_reading.ratio) or (second_reading.ratio < 1.0 < first_reading.ratio):
+        return _SecondResult(second_reading, current, pods_counted, Outcome.DIRECTION_REVERSED)
+    replicas = situation.settings.emulation.ceil_int32(second_reading.ratio * float(pods_counted))
+    if (second_reading.ratio < 1.0 and replicas > current) or (second_reading.ratio > 1.0 and replicas < current):
+        return _SecondResult(second_reading, current, pods_counted, Outcome.WRONG_DIRECTION)
+    return _SecondResult(second_reading, replicas, pods_counted, Outcome.REFILLED)
 
 
 def _pod_samples(grouped: Grouped, gauge: _Gauge | None, filled: Filled, situation: Situation) -> tuple[PodSample, ...]:
+    """The pods of the target for the trace, in list order; `gauge` None: requests are not used."""
     requests_milli = gauge.requests_milli if gauge else None
     return tuple(
         map(

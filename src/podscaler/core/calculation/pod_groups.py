@@ -70,6 +70,7 @@ def _unlisted(samples: Mapping[str, Sample], situation: Situation) -> tuple[Unli
 
 
 def _rule(pod: Pod, sample: Sample | None, situation: Situation) -> PodRule:
+    """The rule of a pod for a metric that is not CPU; `sample` is None if it has none."""
     del situation
     if pod.is_deleting:
         return PodRule.DELETING
@@ -107,9 +108,9 @@ def count_ready(situation: Situation) -> int:
 def requests_milli(resource: str, container: str, situation: Situation) -> list[int]:
     """The request of each pod of the target (see `request_milli`). Raises MetricError."""
     pods = pod_list.of(situation.pods)
-    known = None if container else pods.requests_milli(resource)
-    if known is not None:
-        return known
+    cached_requests = None if container else pods.requests_milli(resource)
+    if cached_requests is not None:
+        return cached_requests
     return [request_milli(pod, resource, container, situation.settings) for pod in pods]
 
 
@@ -124,6 +125,7 @@ def request_milli(pod: Pod, resource: str, container: str, settings: Settings) -
 
 
 def _container_request(pod: Pod, resource: str, name: str) -> int:
+    """The request of one container in thousandths. Raises MetricError if it has none, or does not exist."""
     for container in pod.containers:
         if container.name == name:
             request = container.requests_milli.get(resource)
@@ -134,6 +136,7 @@ def _container_request(pod: Pod, resource: str, name: str) -> int:
 
 
 def _pod_level_request(pod: Pod, pod_level: PodLevelRequests, resource: str, settings: Settings) -> int:
+    """The request of the pod as a whole in thousandths. Raises MetricError if it has none of the resource."""
     adds_overhead = settings.emulation.adds_overhead
     requests = pod_level.with_overhead_milli if adds_overhead else pod_level.without_overhead_milli
     if resource not in requests:
@@ -142,6 +145,7 @@ def _pod_level_request(pod: Pod, pod_level: PodLevelRequests, resource: str, set
 
 
 def _sum_of_containers(pod: Pod, resource: str) -> int:
+    """The sum of the containers' requests in thousandths. Raises MetricError if one of them has none."""
     total = 0
     for container in pod.containers:
         request = container.requests_milli.get(resource)

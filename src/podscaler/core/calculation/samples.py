@@ -27,51 +27,53 @@ def of_resource(
     or a time cannot be read.
     """
     samples: dict[str, Sample] = {}
-    for item in response.items or ():
-        usage_milli = _usage(item, resource, container, version)
+    for pod_metrics in response.items or ():
+        usage_milli = _usage(pod_metrics, resource, container, version)
         if usage_milli is not None:
-            samples[item.metadata.name] = Sample(
-                usage_milli, instants.parse_optional(item.timestamp), duration.parse(item.window)
+            samples[pod_metrics.metadata.name] = Sample(
+                usage_milli, instants.parse_optional(pod_metrics.timestamp), duration.parse(pod_metrics.window)
             )
     return PodSamples(samples, is_empty=not response.items)
 
 
-def _usage(item: metrics.PodMetrics, resource: str, container: str, version: Emulation) -> int | None:
+def _usage(pod_metrics: metrics.PodMetrics, resource: str, container: str, version: Emulation) -> int | None:
     """The usage of a container, or of the whole pod if `container` is empty; None if it was not measured."""
     if not container:
-        return _pod_usage(item, resource, version)
-    measured = next(
-        (entry for entry in item.containers or () if entry.name == container),
+        return _pod_usage(pod_metrics, resource, version)
+    found_container = next(
+        (
+            container_metrics
+            for container_metrics in pod_metrics.containers or ()
+            if container_metrics.name == container
+        ),
         None,
     )
-    if measured is None or not measured.usage or resource not in measured.usage:
+    if found_container is None or not found_container.usage or resource not in found_container.usage:
         return None
-    return version.parse_milli(measured.usage[resource])
+    return version.parse_milli(found_container.usage[resource])
 
 
-def _pod_usage(item: metrics.PodMetrics, resource: str, version: Emulation) -> int | None:
+def _pod_usage(pod_metrics: metrics.PodMetrics, resource: str, version: Emulation) -> int | None:
     """The sum over the containers of a pod; None if one of them was not measured."""
-    if not item.containers:
+    if not pod_metrics.containers:
         return None
     total_milli = 0
-    for container in item.containers:
-        text = container.usage.get(resource) if container.usage else None
-        if text is None:
+    for container in pod_metrics.containers:
+        quantity_text = container.usage.get(resource) if container.usage else None
+        if quantity_text is None:
             return None
-        total_milli += version.parse_milli(text)
+        total_milli += version.parse_milli(quantity_text)
     return numbers.wrap64(total_milli)
 
 
 def of_pods(response: metrics.MetricValueList, version: Emulation = emulation.V1_37) -> PodSamples:
     """The values of a custom metric by the names of the pods that they describe. Raises ValueError as `of_resource`."""
-    samples = {
-        item.described_object.name: Sample(
-            version.parse_milli(item.value),
-            instants.parse_optional(item.timestamp),
-            DEFAULT_WINDOW_NS if item.window_s is None else item.window_s * SECOND_NS,
-        )
-        for item in response.items or ()
-    }
+    samples: dict[str, Sample] = {}
+    for metric_value in response.items or ():
+        window_ns = DEFAULT_WINDOW_NS if metric_value.window_s is None else metric_value.window_s * SECOND_NS
+        value_milli = version.parse_milli(metric_value.value)
+        taken_at = instants.parse_optional(metric_value.timestamp)
+        samples[metric_value.described_object.name] = Sample(value_milli, taken_at, window_ns)
     return PodSamples(samples, is_empty=not samples)
 
 
@@ -80,10 +82,12 @@ def of_values(
 ) -> Values:
     """The values of a metric of an object, or of an external one, in order. Raises ValueError as `of_resource`."""
     items = response.items or ()
-    return Values(tuple(version.parse_milli(item.value) for item in items), _query(items[0]) if items else "")
+    return Values(
+        tuple(version.parse_milli(metric_value.value) for metric_value in items), _query(items[0]) if items else ""
+    )
 
 
-def _query(item: metrics.MetricValue | metrics.ExternalMetricValue) -> str:
+def _query(metric_value: metrics.MetricValue | metrics.ExternalMetricValue) -> str:
     """The query behind a value, from the label QUERY_LABEL that podscaler's own sources set; empty if there is none."""
-    labels = item.metric_labels if isinstance(item, metrics.ExternalMetricValue) else None
+    labels = metric_value.metric_labels if isinstance(metric_value, metrics.ExternalMetricValue) else None
     return (labels or {}).get(QUERY_LABEL, "")

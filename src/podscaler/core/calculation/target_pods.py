@@ -39,22 +39,22 @@ def find(spec: Spec, scale: Scale, observation: Observation, settings: Settings)
     try:
         selector = selectors.parse(scale.selector)
     except SelectorError as error:
-        text = f"couldn't convert selector into a corresponding internal selector object: {error}"
-        return _failed(scale, "InvalidSelector", text)
+        message = f"couldn't convert selector into a corresponding internal selector object: {error}"
+        return _failed(scale, "InvalidSelector", message)
     if not observation.is_registered:
         return _failed(scale, "", f"HPA {spec.key} was deleted during reconciliation")
     pods = pod_list.matching(observation.pods, selector)
     overlapping_keys = _overlapping_keys(spec, pods, observation, settings)
     if overlapping_keys:
         keys = tuple(sorted([spec.key, *overlapping_keys]))
-        text = f"pods by selector {scale.selector} are controlled by more than one HPA (e.g. [{' '.join(keys)}])"
-        failure = MetricFailure("AmbiguousSelector", text, text)
+        message = f"pods by selector {scale.selector} are controlled by more than one HPA (e.g. [{' '.join(keys)}])"
+        failure = MetricFailure("AmbiguousSelector", message, message)
         return TargetPods(selector, pods, Selection(scale.selector, len(pods), keys, failure))
     return TargetPods(selector, pods, Selection(scale.selector, len(pods)))
 
 
-def _failed(scale: Scale, reason: str, text: str) -> TargetPods:
-    return TargetPods(None, (), Selection(scale.selector, 0, failure=MetricFailure(reason, text, text)))
+def _failed(scale: Scale, reason: str, message: str) -> TargetPods:
+    return TargetPods(None, (), Selection(scale.selector, 0, failure=MetricFailure(reason, message, message)))
 
 
 def _overlapping_keys(spec: Spec, pods: Sequence[Pod], observation: Observation, settings: Settings) -> list[str]:

@@ -71,22 +71,22 @@ def _external_values(metric: ExternalMetric, measurement: Measurement) -> tuple[
 
 def _saturating_sum(values_milli: tuple[int, ...]) -> int:
     """The sum, which stops at the largest int64."""
-    total = 0
-    for value in values_milli:
-        if value > 0 and total > numbers.INT64_MAX - value:
+    total_milli = 0
+    for value_milli in values_milli:
+        if value_milli > 0 and total_milli > numbers.INT64_MAX - value_milli:
             return numbers.INT64_MAX
-        total = numbers.wrap64(total + value)
-    return total
+        total_milli = numbers.wrap64(total_milli + value_milli)
+    return total_milli
 
 
 def _sum_until_negative(values_milli: tuple[int, ...]) -> int:
     """The sum; the largest int64 as soon as it is negative, by overflow or by a negative value, as upstream."""
-    total = 0
-    for value in values_milli:
-        total = numbers.wrap64(total + value)
-        if total < 0:
+    total_milli = 0
+    for value_milli in values_milli:
+        total_milli = numbers.wrap64(total_milli + value_milli)
+        if total_milli < 0:
             return numbers.INT64_MAX
-    return total
+    return total_milli
 
 
 def _of_total(usage_milli: int, target_milli: int, situation: Situation) -> Proposal:
@@ -109,21 +109,22 @@ def _of_total(usage_milli: int, target_milli: int, situation: Situation) -> Prop
 
 
 def _ready_pods(situation: Situation) -> int:
+    """The number of ready pods. Raises MetricError if the target has no pods."""
     if not situation.pods:
         raise MetricError(f"unable to calculate ready pods: {NO_PODS}")
     return pod_groups.count_ready(situation)
 
 
 def _of_average(
-    usage_milli: int, target_milli: int, wanted: int, reported_milli: int, situation: Situation
+    usage_milli: int, target_milli: int, wanted_replicas: int, reported_milli: int, situation: Situation
 ) -> Proposal:
-    """The proposal `wanted`, unless the value is close enough to the target times the replicas of the status."""
+    """The proposal `wanted_replicas`, unless the value is close to the target times the replicas of the status."""
     replicas = situation.status_replicas
     ratio = numbers.divide(float(usage_milli), float(target_milli) * float(replicas))
     is_within = situation.tolerance.allows(ratio)
     outcome = Outcome.WITHIN_TOLERANCE if is_within else Outcome.SCALED
     return Proposal(
-        replicas if is_within else wanted,
+        replicas if is_within else wanted_replicas,
         MetricValueStatus(average_value=status_text.decimal(reported_milli)),
         OfAverage(usage_milli, replicas, ratio, is_within, reported_milli, outcome),
     )

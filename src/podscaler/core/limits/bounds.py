@@ -29,20 +29,20 @@ def without_behavior(spec: Spec, stabilized: int, current: int) -> Limits:
     rate_limit = numbers.int32_of_float(max(2.0 * float(current), 4.0))
     highest, reason = _nearer_highest(spec, rate_limit)
     if stabilized < spec.min_replicas:
-        result, reason = spec.min_replicas, "TooFewReplicas"
+        limited_replicas, reason = spec.min_replicas, "TooFewReplicas"
     elif stabilized > highest:
-        result = highest
+        limited_replicas = highest
     else:
-        result, reason = stabilized, WITHIN_RANGE
+        limited_replicas, reason = stabilized, WITHIN_RANGE
     return Limits(
         wanted=stabilized,
         direction=direction(stabilized, current),
         select_policy="",
         policies=(),
         rate_limit=rate_limit,
-        bound=None if reason is WITHIN_RANGE else result,
+        bound=None if reason is WITHIN_RANGE else limited_replicas,
         reason=reason,
-        result=result,
+        result=limited_replicas,
     )
 
 
@@ -57,12 +57,12 @@ def with_behavior(spec: Spec, rates: PolicyFacts, stabilized: int, current: int)
     if change is Direction.UP:
         policy_limit = policies.scale_up_limit(rates, current)
         bound, reason = _nearer_highest(spec, policy_limit.limit)
-        result = min(stabilized, bound)
+        limited_replicas = min(stabilized, bound)
     else:
         policy_limit = policies.scale_down_limit(rates, current)
         bound, reason = _nearer_lowest(spec, policy_limit.limit)
-        result = max(stabilized, bound)
-    is_limited = result != stabilized
+        limited_replicas = max(stabilized, bound)
+    is_limited = limited_replicas != stabilized
     return Limits(
         stabilized,
         change,
@@ -71,7 +71,7 @@ def with_behavior(spec: Spec, rates: PolicyFacts, stabilized: int, current: int)
         policy_limit.limit,
         bound if is_limited else None,
         reason if is_limited else WITHIN_RANGE,
-        result,
+        limited_replicas,
         rates.prior_history.scale_ups,
         rates.prior_history.scale_downs,
     )
@@ -85,12 +85,14 @@ def direction(desired: int, current: int) -> Direction:
 
 
 def _nearer_highest(spec: Spec, rate_limit: int) -> tuple[int, str]:
+    """The lower one of maxReplicas and the rate limit, and the reason of the condition ScalingLimited."""
     if spec.max_replicas > rate_limit:
         return rate_limit, "ScaleUpLimit"
     return spec.max_replicas, "TooManyReplicas"
 
 
 def _nearer_lowest(spec: Spec, rate_limit: int) -> tuple[int, str]:
+    """The higher one of minReplicas and the rate limit, and the reason of the condition ScalingLimited."""
     if spec.min_replicas < rate_limit:
         return rate_limit, "ScaleDownLimit"
     return spec.min_replicas, "TooFewReplicas"

@@ -20,14 +20,14 @@ class DesiredReplicas(Fact, frozen=True, gc=False):
 
     Attributes:
         prior_history: the history before this sync.
-        wanted: the proposal of the metrics.
+        proposal: the proposal of the metrics.
         current: the replicas of the target.
         now_ns: the instant of the sync.
     """
 
     spec: Spec
     prior_history: History
-    wanted: int
+    proposal: int
     current: int
     now_ns: int
     settings: Settings
@@ -44,11 +44,11 @@ def by_windows(desired: DesiredReplicas) -> Normalised:
     """The desired replicas limited by the windows, and then by rates and bounds, as the current algorithm does."""
     spec, prior_history, now_ns = desired.spec, desired.prior_history, desired.now_ns
     if spec.behavior is None:
-        stabilized = stabilization.by_flag(prior_history.recommendations, desired.wanted, now_ns, desired.settings)
+        stabilized = stabilization.by_flag(prior_history.recommendations, desired.proposal, now_ns, desired.settings)
         return Normalised(stabilized, bounds.without_behavior(spec, stabilized.step.result, desired.current))
     windows_ns = stabilization.windows_ns(spec.behavior, desired.settings)
     stabilized = stabilization.by_behavior(
-        prior_history.recommendations, desired.wanted, desired.current, now_ns=now_ns, windows_ns=windows_ns
+        prior_history.recommendations, desired.proposal, desired.current, now_ns=now_ns, windows_ns=windows_ns
     )
     rates = PolicyFacts(spec.behavior, prior_history, now_ns, desired.settings.emulation)
     return Normalised(stabilized, bounds.with_behavior(spec, rates, stabilized.step.result, desired.current))

@@ -72,7 +72,8 @@ def by_behavior(
     Args:
         windows_ns: the windows for scaling down and for scaling up.
     """
-    down_cutoff, up_cutoff = now_ns - windows_ns[0], now_ns - windows_ns[1]
+    down_window_ns, up_window_ns = windows_ns
+    down_cutoff, up_cutoff = now_ns - down_window_ns, now_ns - up_window_ns
     highest = lowest = proposal
     highest_at = lowest_at = reused = None
     for index, recommendation in enumerate(recommendations):
@@ -82,16 +83,16 @@ def by_behavior(
             highest, highest_at = recommendation.replicas, index
         if recommendation.at < up_cutoff and recommendation.at < down_cutoff:
             reused = index
-    result, held_by = current, None
-    if result < lowest:
-        result, held_by = lowest, lowest_at
-    if result > highest:
-        result, held_by = highest, highest_at
+    stabilized_replicas, held_by = current, None
+    if stabilized_replicas < lowest:
+        stabilized_replicas, held_by = lowest, lowest_at
+    if stabilized_replicas > highest:
+        stabilized_replicas, held_by = highest, highest_at
     condition = SCALE_UP_STABILIZED if proposal >= current else SCALE_DOWN_STABILIZED
     return Stabilized(
         history.recommended(recommendations, Recommendation(proposal, now_ns), reused),
-        READY_FOR_NEW_SCALE if result == proposal else condition,
-        Stabilization(proposal, recommendations, down_cutoff, up_cutoff, highest, lowest, result, held_by),
+        READY_FOR_NEW_SCALE if stabilized_replicas == proposal else condition,
+        Stabilization(proposal, recommendations, down_cutoff, up_cutoff, highest, lowest, stabilized_replicas, held_by),
     )
 
 

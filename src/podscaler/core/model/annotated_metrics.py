@@ -33,22 +33,18 @@ def unchanged(wire: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
 
 def complete(wire: autoscaling.HorizontalPodAutoscaler) -> CompletedAutoscaler:
     """The autoscaler with a Pods metric for each target in the annotation, behind the metrics of the spec."""
-    text = (wire.metadata.annotations or {}).get(TARGETS)
-    if text is None:
+    targets_json = (wire.metadata.annotations or {}).get(TARGETS)
+    if targets_json is None:
         return CompletedAutoscaler(wire)
     try:
-        targets = alpha_custom_metrics.parse_list(text)
+        targets = alpha_custom_metrics.parse_list(targets_json)
     except ValueError as error:
         return CompletedAutoscaler(wire, f'metadata.annotations["{TARGETS}"] {error}')
-    pods = [
-        autoscaling.MetricSpec(
-            type="Pods",
-            pods=autoscaling.PodsMetricSource(
-                metric=autoscaling.MetricIdentifier(name=target.name),
-                target=autoscaling.MetricTarget(type="AverageValue", average_value=target.value),
-            ),
-        )
-        for target in targets
-    ]
-    metrics = (*(wire.spec.metrics or ()), *pods)
+    pods_metrics = []
+    for target in targets:
+        identifier = autoscaling.MetricIdentifier(name=target.name)
+        average = autoscaling.MetricTarget(type="AverageValue", average_value=target.value)
+        source = autoscaling.PodsMetricSource(metric=identifier, target=average)
+        pods_metrics.append(autoscaling.MetricSpec(type="Pods", pods=source))
+    metrics = (*(wire.spec.metrics or ()), *pods_metrics)
     return CompletedAutoscaler(msgspec.structs.replace(wire, spec=msgspec.structs.replace(wire.spec, metrics=metrics)))

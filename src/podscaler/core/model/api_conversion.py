@@ -24,7 +24,7 @@ _NO_REQUESTS: Mapping[str, str] = {}
 
 def pod(wire: pods.Pod, version: Emulation = emulation.V1_37) -> Pod:
     """The facts of one pod. Raises ValueError if a quantity or a time of it cannot be read."""
-    ready = next((condition for condition in wire.status.conditions or () if condition.type == "Ready"), None)
+    readiness = next((condition for condition in wire.status.conditions or () if condition.type == "Ready"), None)
     containers = tuple(
         _container_requests(counting_container, version) for counting_container in _counting_containers(wire.spec)
     )
@@ -34,8 +34,8 @@ def pod(wire: pods.Pod, version: Emulation = emulation.V1_37) -> Pod:
         phase=wire.status.phase,
         is_deleting=wire.metadata.deletion_timestamp is not None,
         started_at=instants.parse(wire.status.start_time) if wire.status.start_time else None,
-        ready=ready.status if ready else None,
-        ready_changed_at=instants.parse_optional(ready.last_transition_time) if ready else instants.ZERO,
+        ready=readiness.status if readiness else None,
+        ready_changed_at=instants.parse_optional(readiness.last_transition_time) if readiness else instants.ZERO,
         containers=containers,
         requests_milli=_common_sums(containers),
         pod_level=_pod_level_requests(wire.spec, version),
@@ -69,8 +69,14 @@ def _requested(container: pods.Container) -> Mapping[str, str]:
 
 
 def _container_requests(container: pods.Container, version: Emulation) -> ContainerRequests:
+    """The requests of a container in thousandths by resource, as this version of Kubernetes rounds them.
+
+    Raises ValueError.
+    """
     milli = version.parse_milli
-    return ContainerRequests(container.name, {name: milli(text) for name, text in _requested(container).items()})
+    return ContainerRequests(
+        container.name, {name: milli(quantity_text) for name, quantity_text in _requested(container).items()}
+    )
 
 
 def _common_sums(containers: tuple[ContainerRequests, ...]) -> Mapping[str, int]:
@@ -79,10 +85,10 @@ def _common_sums(containers: tuple[ContainerRequests, ...]) -> Mapping[str, int]
         return containers[0].requests_milli
     if not containers:
         return {}
-    first, *other_containers = (container.requests_milli for container in containers)
+    first_container, *other_containers = (container.requests_milli for container in containers)
     return {
         name: numbers.wrap64(amount + sum(requests_milli[name] for requests_milli in other_containers))
-        for name, amount in first.items()
+        for name, amount in first_container.items()
         if all(name in other_container for other_container in other_containers)
     }
 
@@ -92,9 +98,12 @@ def _is_pod_level_resource(name: str) -> bool:
 
 
 def _pod_level_requests(spec: pods.PodSpec, version: Emulation) -> PodLevelRequests | None:
+    """The requests of a pod with `spec.resources.requests`, in thousandths; None if it has none that count."""
     requests = spec.resources.requests if spec.resources else None
     requests_of_level = {
-        name: quantity.parse(text) for name, text in (requests or {}).items() if _is_pod_level_resource(name)
+        name: quantity.parse(quantity_text)
+        for name, quantity_text in (requests or {}).items()
+        if _is_pod_level_resource(name)
     }
     if not requests_of_level:
         return None
@@ -130,16 +139,19 @@ def _aggregate_requests(spec: pods.PodSpec) -> Requests:
     return running
 
 
-def _parsed(texts: Mapping[str, str]) -> Requests:
-    return {name: quantity.parse(text) for name, text in texts.items()}
+def _parsed(quantity_texts: Mapping[str, str]) -> Requests:
+    """The amounts of quantities as manifests write them, by resource name. Raises ValueError."""
+    return {name: quantity.parse(quantity_text) for name, quantity_text in quantity_texts.items()}
 
 
-def _add(total: Requests, more: Requests) -> None:
-    for name, amount in more.items():
+def _add(total: Requests, added: Requests) -> None:
+    """Add amounts to `total`, in place."""
+    for name, amount in added.items():
         total[name] = total[name] + amount if name in total else amount
 
 
-def _raise_to(total: Requests, least: Requests) -> None:
-    for name, amount in least.items():
+def _raise_to(total: Requests, minimum: Requests) -> None:
+    """Raise each amount of `total` to at least that of `minimum`, in place."""
+    for name, amount in minimum.items():
         if name not in total or total[name] < amount:
             total[name] = amount

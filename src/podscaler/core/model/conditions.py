@@ -42,10 +42,10 @@ class Conditions:
 
     def restore(self, condition_type: str) -> None:
         """Reset a condition that the status had before this sync."""
-        for before in self._before:
-            if before.type == condition_type:
+        for old_condition in self._before:
+            if old_condition.type == condition_type:
                 self._conditions = [
-                    before if condition.type == condition_type else condition for condition in self._conditions
+                    old_condition if condition.type == condition_type else condition for condition in self._conditions
                 ]
 
     def remove(self, condition_type: str) -> None:

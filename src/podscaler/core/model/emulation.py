@@ -44,8 +44,8 @@ def _average_or_total(total_milli: int, replicas: int) -> int:
     return _average(total_milli, replicas) if replicas else total_milli
 
 
-def _milli_away_from_zero(text: str) -> int:
-    return quantity.parse(text).milli_value_away_from_zero()
+def _milli_away_from_zero(quantity_text: str) -> int:
+    return quantity.parse(quantity_text).milli_value_away_from_zero()
 
 
 V1_37 = Emulation(
@@ -65,5 +65,5 @@ V1_38 = Emulation(
     adds_overhead=False,
 )
 
-VERSIONS = {each.version: each for each in (V1_37, V1_38)}
+VERSIONS = {emulation.version: emulation for emulation in (V1_37, V1_38)}
 """By `major.minor`."""

@@ -136,19 +136,19 @@ def with_annotations(wire: HorizontalPodAutoscalerSpec, annotations: Mapping[str
 
 def of_policy(annotations: Mapping[str, str]) -> Mapping[str, str]:
     """Those of the annotations that belong to a failure policy."""
-    return {name: text for name, text in annotations.items() if name.startswith(PREFIX)}
+    return {name: annotation for name, annotation in annotations.items() if name.startswith(PREFIX)}
 
 
 def annotations_of(policy_spec: OnMetricFailureSpec) -> dict[str, str]:
     """The annotations that state the same as the field."""
     fallback = policy_spec.fallback
-    texts = {
+    annotations = {
         KEEP_LAST_FOR: policy_spec.keep_last_for,
         IGNORE_FAILED: None if policy_spec.ignore_failed is None else str(policy_spec.ignore_failed).lower(),
         FALLBACK_REPLICAS: None if fallback is None else str(fallback.replicas),
         FALLBACK_AFTER: None if fallback is None else fallback.after,
     }
-    return {name: text for name, text in texts.items() if text is not None}
+    return {name: annotation for name, annotation in annotations.items() if annotation is not None}
 
 
 _FIELD_OF = {
@@ -177,28 +177,31 @@ def _policy(
     return FailurePolicy(keep_last_ns, bool(policy_spec.ignore_failed), fallback, identities)
 
 
-def _span_ns(subject: str, text: str) -> int:
+def _span_ns(subject: str, duration_text: str) -> int:
+    """A duration in ns, from 0 to LONGEST_SPAN; `subject` is for the message. Raises PolicyError."""
     try:
-        span_ns = duration.parse(text)
+        span_ns = duration.parse(duration_text)
     except ValueError:
-        raise PolicyError(subject, f'"{text}" is not a duration such as 90s or 5m') from None
+        raise PolicyError(subject, f'"{duration_text}" is not a duration such as 90s or 5m') from None
     if not 0 <= span_ns <= _LONGEST_SPAN_NS:
-        raise PolicyError(subject, f'"{text}" is not between 0s and {LONGEST_SPAN}')
+        raise PolicyError(subject, f'"{duration_text}" is not between 0s and {LONGEST_SPAN}')
     return span_ns
 
 
-def _count(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,10}", text) or int(text) > numbers.INT32_MAX:
-        raise PolicyError(FALLBACK_REPLICAS, f'"{text}" is not a number of replicas')
-    return int(text)
+def _count(replicas_text: str) -> int:
+    """The number of the fallback replicas. Raises PolicyError."""
+    if not re.fullmatch(r"[0-9]{1,10}", replicas_text) or int(replicas_text) > numbers.INT32_MAX:
+        raise PolicyError(FALLBACK_REPLICAS, f'"{replicas_text}" is not a number of replicas')
+    return int(replicas_text)
 
 
-def _boolean(text: str | None) -> bool | None:
-    if text is None:
+def _boolean(boolean_text: str | None) -> bool | None:
+    """The value of the annotation IGNORE_FAILED; None if there is none. Raises PolicyError."""
+    if boolean_text is None:
         return None
-    if text not in _BOOLEANS:
-        raise PolicyError(IGNORE_FAILED, f'"{text}" is neither "true" nor "false"')
-    return _BOOLEANS[text]
+    if boolean_text not in _BOOLEANS:
+        raise PolicyError(IGNORE_FAILED, f'"{boolean_text}" is neither "true" nor "false"')
+    return _BOOLEANS[boolean_text]
 
 
 def _identity(metric: MetricSpec) -> str:

@@ -107,6 +107,7 @@ def recorded(events: tuple[ScaleEvent, ...], latest: ScaleEvent, cutoff: int) ->
 
 
 def _marked(event: ScaleEvent, cutoff: int) -> ScaleEvent:
+    """The event, marked as outdated if it happened before `cutoff`."""
     if event.is_outdated or event.at >= cutoff:
         return event
     return msgspec.structs.replace(event, is_outdated=True)

@@ -131,6 +131,7 @@ def _total(target: autoscaling.MetricTarget, version: Emulation) -> Total | None
 
 
 def _read_resource(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+    """A Resource metric, of whole pods."""
     del namespace
     source = wire.resource or autoscaling.ResourceMetricSource()
     outer = f"failed to get {source.name} resource metric value: "
@@ -139,6 +140,7 @@ def _read_resource(wire: autoscaling.MetricSpec, namespace: str, version: Emulat
 
 
 def _read_container_resource(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+    """A ContainerResource metric, of one container of each pod."""
     del namespace
     source = wire.container_resource or autoscaling.ContainerResourceMetricSource()
     target = _resource_target(source.name, source.target, f"{source.name} container resource utilization", version)
@@ -168,6 +170,7 @@ def _resource_target(
 
 
 def _read_pods(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+    """A Pods metric; its target must be an AverageValue."""
     del namespace
     source = wire.pods or autoscaling.PodsMetricSource()
     metric = source.metric.name
@@ -188,6 +191,7 @@ def _read_pods(wire: autoscaling.MetricSpec, namespace: str, version: Emulation)
 
 
 def _read_object(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+    """An Object metric, with a Value or an AverageValue as target."""
     source = wire.object or autoscaling.ObjectMetricSource()
     metric, described = source.metric.name, source.described_object
     target: Target | None = None
@@ -216,10 +220,11 @@ def _read_object(wire: autoscaling.MetricSpec, namespace: str, version: Emulatio
 
 
 def _read_external(wire: autoscaling.MetricSpec, namespace: str, version: Emulation) -> Metric:
+    """An External metric, with an AverageValue, or else a Value, as target."""
     source = wire.external or autoscaling.ExternalMetricSource()
     metric = source.metric.name
     target = _average(source.target, version) or _total(source.target, version)
-    is_average = isinstance(target, Average)
+    average_prefix = f"failed to get {metric} external metric: "
     selector, selector_fault = _selector(source.metric)
     return ExternalMetric(
         type=wire.type,
@@ -227,9 +232,7 @@ def _read_external(wire: autoscaling.MetricSpec, namespace: str, version: Emulat
         name=_external_name(source.metric),
         reason="FailedGetExternalMetric",
         outer=f"failed to get {metric} external metric value: ",
-        inner=f"failed to get {metric} external metric: "
-        if is_average
-        else f"failed to get external metric {metric}: ",
+        inner=average_prefix if isinstance(target, Average) else f"failed to get external metric {metric}: ",
         fetch=f"unable to get external metric {namespace}/{metric}/{selectors.go_text(source.metric.selector)}: ",
         fault=selector_fault if target else _no_target("external"),
         has_inner_fault=bool(target and selector_fault),

@@ -62,13 +62,15 @@ def matching(pods: Iterable[Pod], selector: Selector) -> PodList:
 
 
 def _matching(pods: Iterable[Pod], selector: Selector) -> list[Pod]:
+    """The pods whose labels a selector matches."""
     if len(selector.equalities) == 1 and not selector.others:
-        ((key, value),) = selector.equalities
-        return [pod for pod in pods if pod.labels.get(key) == value]
+        ((label, label_value),) = selector.equalities  # most selectors have one equality: no call for each pod
+        return [pod for pod in pods if pod.labels.get(label) == label_value]
     return [pod for pod in pods if selector.matches(pod.labels)]
 
 
 def _latest_start(pods: Iterable[Pod]) -> int | None:
+    """The latest start of pods that are all running and ready; None if one of them is not."""
     latest = None
     for pod in pods:
         started_at = pod.started_at
@@ -80,6 +82,7 @@ def _latest_start(pods: Iterable[Pod]) -> int | None:
 
 
 def _requests_milli(pods: Iterable[Pod], resource: str) -> list[int] | None:
+    """The request of each pod in thousandths; None if a pod has none, or has pod-level requests."""
     requests_milli = []
     for pod in pods:
         request_milli = pod.requests_milli.get(resource)

@@ -38,9 +38,9 @@ class Namespace:
         if len(self._selectors) > (key in self._selectors):
             for pod in pods:
                 for label in (_ANY, *pod.labels.items()):
-                    for other in self._keys_by_label.get(label, ()):
-                        if other != key and self._selectors[other].matches(pod.labels):
-                            sharing_keys.add(other)
+                    for other_key in self._keys_by_label.get(label, ()):
+                        if other_key != key and self._selectors[other_key].matches(pod.labels):
+                            sharing_keys.add(other_key)
         return sharing_keys
 
     def store(self, key: str, selector: Selector) -> None:
@@ -80,7 +80,7 @@ class RecordedNeighbours:
     def sharing(self, key: str, pods: Sequence[Pod]) -> set[str]:
         """All recorded keys, without `key` itself."""
         del pods
-        return {other for other in self._keys if other != key}
+        return {other_key for other_key in self._keys if other_key != key}
 
 
 class SelectorStore:

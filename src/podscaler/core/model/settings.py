@@ -94,45 +94,45 @@ def from_flags(flags: Mapping[str, Any], version: str = "1.37") -> Settings:
 
     Raises ValueError naming the flag.
     """
-    values: dict[str, Any] = {"emulation": parse_version(version)}
-    for flag, value in flags.items():
+    fields: dict[str, Any] = {"emulation": parse_version(version)}
+    for flag, flag_value in flags.items():
         try:
             if flag in _SPAN_FIELDS:
-                values[_SPAN_FIELDS[flag]] = duration.parse(str(value))
+                fields[_SPAN_FIELDS[flag]] = duration.parse(str(flag_value))
             elif flag == f"{_PREFIX}tolerance":
-                values["tolerance"] = float(value)
+                fields["tolerance"] = float(flag_value)
             elif flag == "feature-gates":
-                values["gates"] = _gates(value)
+                fields["gates"] = _gates(flag_value)
             elif flag == "algorithm":
-                values["algorithm"] = parse_algorithm(str(value))
+                fields["algorithm"] = parse_algorithm(str(flag_value))
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"flag {flag}: {error}") from None
-    return Settings(**values)
+    return Settings(**fields)
 
 
-def parse_algorithm(text: str) -> str:
+def parse_algorithm(name: str) -> str:
     """The name of an algorithm, one of ALGORITHMS. Raises ValueError for another text."""
-    if text not in ALGORITHMS:
-        raise ValueError(f"{text!r} is not one of {', '.join(ALGORITHMS)}")
-    return text
+    if name not in ALGORITHMS:
+        raise ValueError(f"{name!r} is not one of {', '.join(ALGORITHMS)}")
+    return name
 
 
-def parse_version(text: str) -> Emulation:
+def parse_version(version: str) -> Emulation:
     """The emulation of a version of Kubernetes, `1.37` or `1.37.0`. Raises ValueError."""
-    emulation_of_version = emulation.VERSIONS.get(".".join(text.removeprefix("v").split(".")[:2]))
+    emulation_of_version = emulation.VERSIONS.get(".".join(version.removeprefix("v").split(".")[:2]))
     if emulation_of_version is None:
-        raise ValueError(f"Kubernetes {text} is not one of {', '.join(emulation.VERSIONS)}")
+        raise ValueError(f"Kubernetes {version} is not one of {', '.join(emulation.VERSIONS)}")
     return emulation_of_version
 
 
-def gate_values(text: str) -> list[tuple[str, bool]]:
+def gate_values(gates_text: str) -> list[tuple[str, bool]]:
     """The names and values of `A=true,B=false`, in order. Raises ValueError.
 
     Source: the words of Go's strconv.ParseBool; the messages of k8s.io/component-base/featuregate.
     """
     values: list[tuple[str, bool]] = []
-    for entry in filter(None, (part.strip() for part in text.split(","))):
-        name, separator, word = (part.strip() for part in entry.partition("="))
+    for assignment in filter(None, (part.strip() for part in gates_text.split(","))):
+        name, separator, word = (part.strip() for part in assignment.partition("="))
         if not separator:
             raise ValueError(f"missing bool value for {name}")
         if word not in TRUE_WORDS | FALSE_WORDS:
@@ -141,7 +141,9 @@ def gate_values(text: str) -> list[tuple[str, bool]]:
     return values
 
 
-def _gates(value: Any) -> Gates:
+def _gates(flag_value: str | Mapping[str, Any]) -> Gates:
     """The gates of `A=true,B=false` or of {"A": true}; gates that no decision depends on are ignored."""
-    text = ",".join(f"{name}={on}" for name, on in value.items()) if isinstance(value, Mapping) else str(value)
-    return Gates(**{GATE_NAMES[name]: on for name, on in gate_values(text) if name in GATE_NAMES})
+    gates_text = str(flag_value)
+    if isinstance(flag_value, Mapping):
+        gates_text = ",".join(f"{name}={is_on}" for name, is_on in flag_value.items())
+    return Gates(**{GATE_NAMES[name]: is_on for name, is_on in gate_values(gates_text) if name in GATE_NAMES})

@@ -133,12 +133,13 @@ def of(wire: autoscaling.HorizontalPodAutoscaler, version: Emulation = emulation
     return parse(meta.namespace, meta.name, wire.spec, version, annotations=meta.annotations or NO_ANNOTATIONS)
 
 
-def api_version_fault(text: str) -> str:
+def api_version_fault(api_version: str) -> str:
     """The error of an apiVersion; empty for `group/version`, `version` and the empty text."""
-    return f"unexpected GroupVersion string: {text}" if text.count("/") > 1 else ""
+    return f"unexpected GroupVersion string: {api_version}" if api_version.count("/") > 1 else ""
 
 
 def _behavior(wire: autoscaling.HorizontalPodAutoscalerBehavior) -> Behavior:
+    """The behavior of both directions; a direction that is not stated has the API's defaults."""
     up, down = wire.scale_up or _NO_RULES, wire.scale_down or _NO_RULES
     up_window_s = up.stabilization_window_seconds or 0
     return Behavior(
@@ -150,11 +151,12 @@ def _behavior(wire: autoscaling.HorizontalPodAutoscalerBehavior) -> Behavior:
 def _rules(
     wire: autoscaling.HPAScalingRules, defaults: tuple[autoscaling.HPAScalingPolicy, ...], window_s: int | None
 ) -> Rules:
+    """The rules of one direction.
+
+    `defaults` are its policies where none are stated; `window_s` is None for the window of the flag.
+    """
     wire_policies = defaults if wire.policies is None else wire.policies
-    policies = tuple(
-        Policy(wire_policy.type, wire_policy.value, wire_policy.period_seconds * SECOND_NS)
-        for wire_policy in wire_policies
-    )
+    policies = tuple([Policy(policy.type, policy.value, policy.period_seconds * SECOND_NS) for policy in wire_policies])
     return Rules(
         window_ns=None if window_s is None else window_s * SECOND_NS,
         select_policy=wire.select_policy or "Max",

@@ -26,8 +26,8 @@ def decimal(milli: int) -> str:
 
 def binary(milli: int) -> str:
     """As `decimal`, but with a binary suffix where one keeps an integer (amounts of memory)."""
-    whole, rest = divmod(milli, 1000)
-    if rest or abs(whole) < 1024 or whole % 1024:
+    whole, remainder_milli = divmod(milli, 1000)
+    if remainder_milli or abs(whole) < 1024 or whole % 1024:
         return decimal(milli)
     suffix_index = 0
     while whole % 1024 == 0:

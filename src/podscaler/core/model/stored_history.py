@@ -22,14 +22,14 @@ ENTRIES_MAX = 64
 """The highest number of highs, of lows, and of scale events of each direction; above it, neighbours are joined."""
 
 
-def compacted(history: History, since: int) -> History:
+def compacted(history: History, since_ns: int) -> History:
     """The entries of a history that can matter to a later decision, in the order of time.
 
     Args:
-        since: the instant before which entries are dropped, but for the latest recommendation.
+        since_ns: the instant before which entries are dropped, but for the latest recommendation.
     """
     ordered = sorted(history.recommendations, key=lambda recommendation: (recommendation.at, recommendation.replicas))
-    recent = [recommendation for recommendation in ordered if recommendation.at >= since] or ordered[-1:]
+    recent = [recommendation for recommendation in ordered if recommendation.at >= since_ns] or ordered[-1:]
     falling = sorted(
         recent, key=lambda recommendation: (recommendation.at, -recommendation.replicas)
     )  # of one instant only the lowest counts
@@ -37,8 +37,8 @@ def compacted(history: History, since: int) -> History:
     lows = _thinned(_lasting(falling, lambda recommendation, later: recommendation.replicas < later.replicas))
     return History(
         tuple(sorted({*highs, *lows}, key=lambda recommendation: (recommendation.at, recommendation.replicas))),
-        _events(history.scale_ups, since),
-        _events(history.scale_downs, since),
+        _events(history.scale_ups, since_ns),
+        _events(history.scale_downs, since_ns),
         history.last_proposals,
         history.unread_since,
     )
@@ -59,14 +59,17 @@ def _thinned(chain: list[Recommendation]) -> list[Recommendation]:
     """At most ENTRIES_MAX of the chain: neighbours are joined to the first count at the later instant."""
     while len(chain) > ENTRIES_MAX:
         pairs = zip(chain[:-1:2], chain[1::2], strict=False)
-        joined_pairs = [Recommendation(first.replicas, second.at) for first, second in pairs]
+        joined_pairs = [Recommendation(earlier.replicas, later.at) for earlier, later in pairs]
         chain = [*joined_pairs, chain[-1]]
     return chain
 
 
-def _events(events: Iterable[ScaleEvent], since: int) -> tuple[ScaleEvent, ...]:
-    """The scale events since then; of more than ENTRIES_MAX the oldest are joined to one, at their latest instant."""
-    recent = sorted([event for event in events if event.at >= since], key=lambda scale_event: scale_event.at)
+def _events(events: Iterable[ScaleEvent], since_ns: int) -> tuple[ScaleEvent, ...]:
+    """The scale events since that instant.
+
+    Of more than ENTRIES_MAX the oldest are joined to one, at their latest instant.
+    """
+    recent = sorted([event for event in events if event.at >= since_ns], key=lambda scale_event: scale_event.at)
     surplus = len(recent) - ENTRIES_MAX
     if surplus > 0:
         surplus_events, recent = recent[: surplus + 1], recent[surplus + 1 :]
@@ -84,12 +87,12 @@ def is_equivalent(stored: History, latest: History, *, goes_on: bool) -> bool:
     """
     if stored == latest:
         return True
-    before, after = stored.recommendations, latest.recommendations
+    old, new = stored.recommendations, latest.recommendations
     return (
         goes_on
-        and bool(before and after)
-        and before[:-1] == after[:-1]
-        and before[-1].replicas == after[-1].replicas
+        and bool(old and new)
+        and old[:-1] == new[:-1]
+        and old[-1].replicas == new[-1].replicas
         and (stored.scale_ups, stored.scale_downs) == (latest.scale_ups, latest.scale_downs)
         and stored.unread_since == latest.unread_since
         and _failing(latest) <= set(stored.last_proposals)
@@ -122,27 +125,18 @@ def with_later_recommendations(stored: History, span: int, until: int) -> Histor
 
 def not_after(stored: History, now_ns: int) -> History:
     """The history with instants after `now_ns`, which come from another machine's clock, moved to `now_ns`."""
-    return _with_instants(stored, lambda at: min(at, now_ns))
+    return _with_instants(stored, lambda instant_ns: min(instant_ns, now_ns))
 
 
 def _with_instants(stored: History, change: Callable[[int], int]) -> History:
-    since = stored.unread_since
+    """The history with `change(instant)` in place of each instant, in ns since the epoch."""
+    replace, unread_since = msgspec.structs.replace, stored.unread_since
     return History(
-        tuple(
-            [
-                Recommendation(recommendation.replicas, change(recommendation.at))
-                for recommendation in stored.recommendations
-            ]
-        ),
-        tuple([msgspec.structs.replace(scale_up, at=change(scale_up.at)) for scale_up in stored.scale_ups]),
-        tuple([msgspec.structs.replace(scale_down, at=change(scale_down.at)) for scale_down in stored.scale_downs]),
-        tuple(
-            [
-                msgspec.structs.replace(last_proposal, at=change(last_proposal.at))
-                for last_proposal in stored.last_proposals
-            ]
-        ),
-        None if since is None else change(since),
+        tuple([replace(recommendation, at=change(recommendation.at)) for recommendation in stored.recommendations]),
+        tuple([replace(scale_up, at=change(scale_up.at)) for scale_up in stored.scale_ups]),
+        tuple([replace(scale_down, at=change(scale_down.at)) for scale_down in stored.scale_downs]),
+        tuple([replace(proposal, at=change(proposal.at)) for proposal in stored.last_proposals]),
+        None if unread_since is None else change(unread_since),
     )
 
 
@@ -167,7 +161,7 @@ def without_change(stored: History, change: int) -> History:
 
 def shifted(stored: History, span: int) -> History:
     """The history with all instants later by `span` ns: the wall clock was set by so much."""
-    return _with_instants(stored, lambda at: at + span)
+    return _with_instants(stored, lambda instant_ns: instant_ns + span)
 
 
 def merged(earlier: History, later: History) -> History:

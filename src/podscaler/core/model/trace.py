@@ -460,18 +460,19 @@ class Trace(Step, frozen=True, gc=False):
     failure_policy: FailurePolicyStep | None = None
 
 
-def read(value: Any) -> Trace:
+def read(trace_data: Any) -> Trace:
     """The trace in JSON-ready data, as `podscaler replay --trace` and `podscaler explain -o json` write it.
 
     JSON has neither infinities nor NaN: such a ratio is null there, and is computed again from the numbers beside it.
     Raises ValueError naming the part that cannot be used.
     """
-    if isinstance(value, dict) and isinstance(value.get("metrics"), list):
-        value = value | {"metrics": [_with_ratios(metric) for metric in value["metrics"]]}
-    return msgspec.convert(value, Trace)
+    if isinstance(trace_data, dict) and isinstance(trace_data.get("metrics"), list):
+        trace_data = trace_data | {"metrics": [_with_ratios(metric) for metric in trace_data["metrics"]]}
+    return msgspec.convert(trace_data, Trace)
 
 
 def _with_ratios(metric: Any) -> Any:
+    """A step of a metric as its JSON object, with the ratios that are null; other data unchanged."""
     calculation = metric.get("calculation") if isinstance(metric, dict) else None
     if not isinstance(calculation, dict):
         return metric

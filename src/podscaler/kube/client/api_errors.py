@@ -34,6 +34,8 @@ NOT_ACCEPTABLE = "the server was unable to respond with a content type that the 
 
 
 class _Status(msgspec.Struct):
+    """A metav1.Status as the API server returns it; `details` is its JSON object."""
+
     kind: str = ""
     status: str = ""
     message: str = ""
@@ -53,18 +55,18 @@ def of_response(response: Response, *, method: str, subject: str) -> StatusError
         method: `GET`, ...
         subject: the requested resource and object, as texts name it: `pods.metrics.k8s.io`, `deployments web`.
     """
-    status = _status_in(response.body)
+    status = _decode_failure(response.body)
     if status is not None:
-        return _from_status(status, response)
-    reason, text = _generic(response, method)
-    text = f"{text} ({method.lower()} {subject})"
-    return StatusError(text, code=response.status, reason=reason, headers=_retry_after(response))
+        return _error_of_failure(status, response)
+    reason, message = _generic(response, method)
+    message = f"{message} ({method.lower()} {subject})"
+    return StatusError(message, code=response.status, reason=reason, headers=_retry_after(response))
 
 
-def of_status(data: bytes) -> StatusError | None:
+def of_status(status_json: bytes) -> StatusError | None:
     """The error in an object of kind Status, such as that of a watch's ERROR event; None for other objects."""
-    status = _status_in(data)
-    return None if status is None else _from_status(status, Response(status.code, {}, data))
+    status = _decode_failure(status_json)
+    return None if status is None else _error_of_failure(status, Response(status.code, {}, status_json))
 
 
 def body_text(response: Response) -> str:
@@ -75,7 +77,8 @@ def body_text(response: Response) -> str:
     return response.body[:BODY_TEXT_MAX_BYTES].decode(errors="replace").strip()
 
 
-def _status_in(body: bytes) -> _Status | None:
+def _decode_failure(body: bytes) -> _Status | None:
+    """The failure in a body; None if the body is no object of kind Status, or reports no failure."""
     try:
         status = _STATUS.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -83,14 +86,15 @@ def _status_in(body: bytes) -> _Status | None:
     return status if status.kind == "Status" and status.status == "Failure" else None
 
 
-def _from_status(status: _Status, response: Response) -> StatusError:
+def _error_of_failure(status: _Status, response: Response) -> StatusError:
+    """The StatusError of a decoded Status; the code and Retry-After are those of the HTTP response."""
     details = status.details or {}
-    causes = [_cause(entry) for entry in details.get("causes") or () if isinstance(entry, dict)]
+    causes = [_cause(cause) for cause in details.get("causes") or () if isinstance(cause, dict)]
     return StatusError(
         status.message,
         code=response.status,
         reason=status.reason,
-        details={key: value for key, value in details.items() if key != "causes"},
+        details={name: detail for name, detail in details.items() if name != "causes"},
         causes=causes,
         headers=_retry_after(response),
     )
@@ -100,9 +104,10 @@ def _retry_after(response: Response) -> dict[str, str]:
     return {"Retry-After": response.headers["retry-after"]} if "retry-after" in response.headers else {}
 
 
-def _cause(entry: dict[str, Any]) -> Cause:
+def _cause(cause: dict[str, Any]) -> Cause:
+    """A cause of a Status from its JSON object; missing fields are empty."""
     return Cause(
-        reason=str(entry.get("reason", "")), message=str(entry.get("message", "")), field=str(entry.get("field", ""))
+        reason=str(cause.get("reason", "")), message=str(cause.get("message", "")), field=str(cause.get("field", ""))
     )
 
 
@@ -112,8 +117,8 @@ def _generic(response: Response, method: str) -> tuple[str, str]:
         case 403:
             return "Forbidden", body_text(response)
         case 406:
-            text = body_text(response)
-            return "NotAcceptable", NOT_ACCEPTABLE if text in ("", "unknown") else text
+            message = body_text(response)
+            return "NotAcceptable", NOT_ACCEPTABLE if message in ("", "unknown") else message
         case 409 if method == "POST":
             return "AlreadyExists", TEXTS_BY_CODE[409][1]
         case 415:

@@ -95,19 +95,19 @@ class Client:
 
     async def put(self, path: str, body: bytes, *, subject: str) -> bytes:
         """Replace the object at `path`; returns the new one. Raises StatusError."""
-        return (await self._send(self._writing("PUT", path, body, JSON), subject)).body
+        return (await self._send(self._write_request("PUT", path, body, JSON), subject)).body
 
     async def post(self, path: str, body: bytes, *, subject: str) -> bytes:
         """Create in the collection at `path`; returns the new object. Raises StatusError."""
-        return (await self._send(self._writing("POST", path, body, JSON), subject)).body
+        return (await self._send(self._write_request("POST", path, body, JSON), subject)).body
 
     async def patch(self, path: str, body: bytes, *, subject: str, content_type: str = MERGE_PATCH) -> bytes:
         """Patch the object at `path`; returns the new one. Raises StatusError."""
-        return (await self._send(self._writing("PATCH", path, body, content_type), subject)).body
+        return (await self._send(self._write_request("PATCH", path, body, content_type), subject)).body
 
     async def delete(self, path: str, *, subject: str, body: bytes | None = None) -> bytes:
         """Delete the object at `path`, `body` being DeleteOptions; returns the response's body. Raises StatusError."""
-        return (await self._send(self._writing("DELETE", path, body, JSON), subject)).body
+        return (await self._send(self._write_request("DELETE", path, body, JSON), subject)).body
 
     @asynccontextmanager
     async def watch(
@@ -131,21 +131,23 @@ class Client:
         """Close all connections."""
         await self._transport.close()
 
-    def _writing(self, method: str, path: str, body: bytes | None, content_type: str) -> Request:
+    def _write_request(self, method: str, path: str, body: bytes | None, content_type: str) -> Request:
+        """A request that writes; without a body it has no Content-Type."""
         headers = {"Accept": JSON}
         if body is not None:
             headers["Content-Type"] = content_type
         return Request(method, path, "", body, headers, REQUEST_TIMEOUT_S)
 
     async def _send(self, request: Request, subject: str) -> Response:
-        for number in range(RETRIES):
+        """The response (200-206), after retries by the module's rules. Raises StatusError."""
+        for retry in range(RETRIES):
             try:
                 return await self._attempt(request, subject)
             except StatusError as failure:
                 requested_s = retry_delay_s(failure, request.method)
                 if requested_s is None:
                     raise
-                delay_s = self._spread(max(requested_s, BACKOFF_S[number]))
+                delay_s = self._spread(max(requested_s, BACKOFF_S[retry]))
                 level = logging.DEBUG if isinstance(failure, TransportError) else logging.INFO
                 log.log(level, "%s %s: %s; again in %g s", request.method, request.path, failure, delay_s)
             await self._clock.sleep(delay_s)
@@ -155,6 +157,7 @@ class Client:
         return delay_s if self._rng is None else delay_s * (1 + self._rng.random() * SPREAD_RATIO)
 
     async def _attempt(self, request: Request, subject: str) -> Response:
+        """Send once, when the rate limit allows it; the response (200-206). Raises StatusError."""
         if self._limit is not None:
             await self._limit.take()
         response = await self._transport.request(request)

@@ -74,11 +74,15 @@ class NamespacedTransport(WrappedTransport):
         return self._transport.stream(self._narrowed(request))
 
     def _narrowed(self, request: Request) -> Request:
+        """The request, for one namespace if it lists or watches a kind in all namespaces."""
         match = _COLLECTION.fullmatch(request.path) if request.method == "GET" else None
-        if match is None or match[2] in UNNAMESPACED:
+        if match is None:
+            return request
+        prefix, plural = match.groups()
+        if plural in UNNAMESPACED:
             return request
         scope = urls.path("namespaces", self._namespace)
-        return replace(request, path=f"{match[1]}{scope}/{match[2]}")
+        return replace(request, path=f"{prefix}{scope}/{plural}")
 
 
 async def open_client(config: Config, clock: Clock, *, user_agent: str, limit: TokenBucket | None = None) -> Client:

@@ -46,24 +46,34 @@ class RESTMapping:
 
 
 class _GroupVersion(msgspec.Struct):
+    """A version of an API group."""
+
     version: str = ""
 
 
 class _APIGroup(msgspec.Struct, rename="camel"):
+    """The response to `/apis/GROUP`."""
+
     versions: list[_GroupVersion] = []
     preferred_version: _GroupVersion = msgspec.field(default_factory=_GroupVersion)
 
 
 class _APIVersions(msgspec.Struct):
+    """The response to `/api`."""
+
     versions: list[str] = []
 
 
 class _APIResource(msgspec.Struct):
+    """A resource of a version: its plural name (`pods`, `pods/log`) and its kind."""
+
     name: str
     kind: str = ""
 
 
 class _APIResourceList(msgspec.Struct):
+    """The response to `/apis/GROUP/VERSION`, or to `/api/v1`."""
+
     resources: list[_APIResource] = []
 
 
@@ -93,14 +103,15 @@ class Discovery:
             mappings = await self._mappings.get(group, max_age_s)
             if matching := [mapping for mapping in mappings if kind in (mapping.kind, mapping.kind.lower())]:
                 return matching
-        text = f"no matches for kind {quoted(kind)} in group {quoted(group)}"
-        raise StatusError(text, code=0, reason=NO_KIND_MATCH)
+        message = f"no matches for kind {quoted(kind)} in group {quoted(group)}"
+        raise StatusError(message, code=0, reason=NO_KIND_MATCH)
 
     async def versions(self, group: str, *, max_age_s: float = FRESH_S) -> Sequence[str]:
         """The versions in which a group is served, preferred first; empty if it is not. Raises StatusError."""
         return await self._versions.get(group, max_age_s) or await self._versions.get(group, FRESH_MISS_S)
 
     async def _read_versions(self, group: str) -> Sequence[str]:
+        """The versions of a group, preferred first; empty if it is not served. Raises StatusError."""
         if not group:
             return (await self._get("/api", _APIVersions)).versions
         try:
@@ -109,7 +120,7 @@ class Discovery:
             if is_not_found(error):
                 return ()
             raise
-        versions = [document.preferred_version.version, *(entry.version for entry in document.versions)]
+        versions = [document.preferred_version.version, *(listed.version for listed in document.versions)]
         return tuple(dict.fromkeys(filter(None, versions)))
 
     async def _read_mappings(self, group: str) -> Sequence[RESTMapping]:
@@ -127,6 +138,7 @@ class Discovery:
         return mappings
 
     async def _mappings_of(self, group: str, version: str) -> list[RESTMapping]:
+        """The resources in one version of a group, without subresources. Raises StatusError."""
         resources = (await self._get(urls.group_version(group, version), _APIResourceList)).resources
         return [
             RESTMapping(group, version, resource.name, resource.kind)
@@ -135,6 +147,7 @@ class Discovery:
         ]
 
     async def _get(self, path: str, document: type[D]) -> D:
+        """The discovery document at `path`, decoded as the type `document`. Raises StatusError."""
         body = await self._client.get(path, subject="discovery", timeout_s=TIMEOUT_S)
         try:
             return msgspec.json.decode(body, type=document)
@@ -148,17 +161,20 @@ class _DocumentCache(Generic[D]):
     def __init__(self, clock: Clock, request: Callable[[str], Coroutine[Any, Any, D]]) -> None:
         self._clock = clock
         self._request = request
-        self._values: dict[str, tuple[float, D]] = {}  # with the time of the request, monotonic clock
+        self._documents: dict[str, tuple[float, D]] = {}  # with the time of the request, monotonic clock
         self._flights: SingleFlight[str, D] = SingleFlight()
 
     async def get(self, group: str, max_age_s: float) -> D:
         """The document, read now if the cached one is older than `max_age_s`. Raises StatusError."""
-        cached = self._values.get(group)
-        if cached is not None and self._clock.monotonic_s() - cached[0] < max_age_s:
-            return cached[1]
+        cached = self._documents.get(group)
+        if cached is not None:
+            read_at_s, document = cached
+            if self._clock.monotonic_s() - read_at_s < max_age_s:
+                return document
         return await self._flights.run(group, lambda: self._renew(group))
 
     async def _renew(self, group: str) -> D:
-        value = await self._request(group)
-        self._values[group] = (self._clock.monotonic_s(), value)
-        return value
+        """Request the document of a group and cache it."""
+        document = await self._request(group)
+        self._documents[group] = (self._clock.monotonic_s(), document)
+        return document

@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 
 class _Kind(msgspec.Struct):
+    """The kind of a response, which tells a Status from an object."""
+
     kind: str = ""
 
 
@@ -44,11 +46,15 @@ def with_kind(response: Response, decoder: "msgspec.json.Decoder[T]") -> T:
 
 
 def _decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
+    """The object in a body; where it cannot be decoded, the error of the Status in it, if it is one.
+
+    Raises StatusError.
+    """
     try:
         return decoder.decode(body)
     except msgspec.DecodeError as error:
         raise api_errors.of_status(body) or _unusable(f"unable to decode the answer: {error}") from error
 
 
-def _unusable(text: str) -> StatusError:
-    return StatusError(text, code=0)
+def _unusable(message: str) -> StatusError:
+    return StatusError(message, code=0)

@@ -25,7 +25,7 @@ _UNESCAPED = re.compile(r"[A-Za-z0-9_.~-]+").fullmatch
 
 def query(parameters: Iterable[tuple[str, str]]) -> str:
     """The encoded query: in alphabetical order of names, space as `+`; parameters with an empty value are left out."""
-    return "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in sorted(parameters) if value)
+    return "&".join(f"{quote_plus(name)}={quote_plus(argument)}" for name, argument in sorted(parameters) if argument)
 
 
 def path(*segments: str) -> str:
@@ -58,6 +58,10 @@ def subresource(name: str) -> str:
 
 
 def _segment(name: str, kind: str) -> str:
+    """A name as a segment of a path; `kind` says what it names in the error.
+
+    Raises StatusError (code 0) if it is invalid.
+    """
     if faults := names.path_segment_errors(name):
         raise StatusError(f"invalid {kind} {quoted(name)}: [{' '.join(faults)}]", code=0)
     return name

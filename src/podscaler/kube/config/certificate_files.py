@@ -41,6 +41,7 @@ class CertificateFiles:
         return self._pair.pem
 
     async def _read_again(self) -> None:
+        """Read the files again; a failure is logged, and the last certificate stays in use."""
         try:
             await asyncio.to_thread(self._pair.read_again)
         except (OSError, ValueError) as error:

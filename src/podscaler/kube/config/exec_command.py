@@ -71,6 +71,8 @@ class Issued:
 
 
 class _Status(msgspec.Struct, rename="camel"):
+    """The credentials of an ExecCredential; `expiration_timestamp` is None if they do not expire."""
+
     token: str = ""
     client_certificate_data: str = ""
     client_key_data: str = ""
@@ -78,36 +80,44 @@ class _Status(msgspec.Struct, rename="camel"):
 
 
 class _ExecCredential(msgspec.Struct, rename="camel"):
+    """The output of a credential command (client.authentication.k8s.io)."""
+
     kind: str = ""
     api_version: str = ""
     status: _Status | None = None
 
 
 def command(settings: Exec, folder: Path, cluster: Mapping[str, Any] | None) -> Command:
-    """The command of a kubeconfig in `folder`; `cluster` is passed to the program. Raises ValueError."""
+    """The command of a kubeconfig in `folder`. Raises ValueError.
+
+    `cluster` is passed to the program, as made by `cluster_info`; None if the kubeconfig does not request that.
+    """
     _validate(settings)
     interactive = _is_interactive(settings.interactive_mode)
-    info = {
+    exec_info = {
         "kind": "ExecCredential",
         "apiVersion": settings.api_version,
         "spec": ({} if cluster is None else {"cluster": cluster}) | {"interactive": interactive},
     }
-    result = Command(
+    plugin_command = Command(
         program=_program(settings.command, folder),
         arguments=tuple(settings.args or ()),
         environment={variable.name: variable.value for variable in settings.env or ()}
-        | {"KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()},
+        | {"KUBERNETES_EXEC_INFO": msgspec.json.encode(exec_info).decode()},
         api_version=settings.api_version,
         interactive=interactive,
         install_hint=settings.install_hint,
     )
-    if shutil.which(result.program, path=result.environment.get("PATH", os.environ.get("PATH"))) is None:
-        raise ValueError(result.missing_text())
-    return result
+    if (
+        shutil.which(plugin_command.program, path=plugin_command.environment.get("PATH", os.environ.get("PATH")))
+        is None
+    ):
+        raise ValueError(plugin_command.missing_text())
+    return plugin_command
 
 
 def cluster_info(cluster: KubeconfigCluster, ca_pem: bytes | None) -> dict[str, Any]:
-    """`spec.cluster` of the ExecCredential for the program; empty fields are left out."""
+    """`spec.cluster` of the ExecCredential for the program, JSON-ready; empty fields are left out."""
     extensions = {extension.name: extension.extension for extension in reversed(cluster.extensions or ())}
     fields = {
         "server": cluster.server,
@@ -118,7 +128,7 @@ def cluster_info(cluster: KubeconfigCluster, ca_pem: bytes | None) -> dict[str, 
         "disable-compression": cluster.disable_compression,
         "config": extensions.get(CONFIG_EXTENSION),
     }
-    return {key: value for key, value in fields.items() if value}
+    return {name: field for name, field in fields.items() if field}
 
 
 def parse_output(output: bytes, api_version: str) -> Issued:
@@ -138,6 +148,7 @@ def parse_output(output: bytes, api_version: str) -> Issued:
 
 
 def _issued_credentials(status: _Status) -> Issued:
+    """The credentials in the status of an ExecCredential. Raises ValueError for none, and for an incomplete pair."""
     certificate, key = status.client_certificate_data, status.client_key_data
     if not (status.token or certificate or key):
         raise ValueError("exec plugin didn't return a token or cert/key pair")
@@ -147,17 +158,19 @@ def _issued_credentials(status: _Status) -> Issued:
     return Issued(status.token or None, pem, _parse_expiry(status.expiration_timestamp))
 
 
-def _parse_expiry(text: str | None) -> int | None:
+def _parse_expiry(expiry_text: str | None) -> int | None:
     """An RFC 3339 time in nanoseconds since the epoch, None if there is none. Raises ValueError."""
-    if not text:
+    if not expiry_text:
         return None
     try:
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None:
+        expiry = datetime.fromisoformat(expiry_text)
+        if expiry.tzinfo is None:
             raise ValueError("no zone")
     except ValueError as error:
-        raise ValueError(f'exec plugin returned expirationTimestamp "{text}", which is no RFC 3339 time') from error
-    return int(moment.timestamp()) * NANOSECONDS
+        raise ValueError(
+            f'exec plugin returned expirationTimestamp "{expiry_text}", which is no RFC 3339 time'
+        ) from error
+    return int(expiry.timestamp()) * NANOSECONDS
 
 
 def _validate(settings: Exec) -> None:

@@ -81,6 +81,7 @@ class ExecPlugin:
         return True
 
     async def _renew(self) -> None:
+        """Run the program unless a failure's back-off lasts; concurrent calls share one run. Raises UsageError."""
         if self._clock.monotonic_s() < self._retry_at_s and self._failure is not None:
             self._keep_or_raise(self._failure)
             return
@@ -90,9 +91,10 @@ class ExecPlugin:
             self._keep_or_raise(error)
             return
         if issued is not self._issued:
-            self._take(issued)
+            self._use(issued)
 
-    def _take(self, issued: Issued) -> None:
+    def _use(self, issued: Issued) -> None:
+        """Use new credentials from now on."""
         self._issued, self._failure = issued, None
         self._backoff.reset()
         self._header = f"Bearer {issued.token}" if issued.token else None
@@ -125,6 +127,7 @@ class ExecPlugin:
         return issued
 
     async def _output(self) -> bytes:
+        """The standard output of one run of the program. Raises ValueError if it cannot be run or fails."""
         is_interactive = self._command.interactive
         try:
             process = await asyncio.create_subprocess_exec(
@@ -142,6 +145,7 @@ class ExecPlugin:
         return await self._finish(process)
 
     async def _finish(self, process: asyncio.subprocess.Process) -> bytes:
+        """Wait for the program, which is killed after its time limit; its standard output. Raises ValueError."""
         limit_s = INTERACTIVE_LIMIT_S if self._command.interactive else RUN_LIMIT_S
         try:
             async with asyncio.timeout(limit_s):

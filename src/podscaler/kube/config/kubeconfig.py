@@ -50,9 +50,9 @@ class _Entry(msgspec.Struct, frozen=True):
     path: Path
     name: str
 
-    def fault(self, field: str, text: str) -> UsageError:
+    def fault(self, field: str, message: str) -> UsageError:
         """The error of a field, such as `kubeconfig /home/jane/config: user "jane": client-key: ...`."""
-        return UsageError(f"kubeconfig {self.path}: {self.name}: {field}: {text}")
+        return UsageError(f"kubeconfig {self.path}: {self.name}: {field}: {message}")
 
     def bytes_of(self, field: str, inline: str, file: str) -> bytes | None:
         """The data, inline (base64) or of a file; inline wins, as in kubectl. None without data. Raises UsageError."""
@@ -117,9 +117,10 @@ def _find(files: Sequence[tuple[Path, KubeconfigFile]], section: str, name: str,
 
 
 def _config(choice: _Choice, clock: Clock) -> Config:
+    """The Config of a context; reads the files that the cluster and the user name. Raises UsageError."""
     cluster, user = choice.cluster, choice.user
     server = _server(choice.cluster_entry, cluster)
-    ca_pem = _ca(choice.cluster_entry, cluster)
+    ca_pem = _authorities_pem(choice.cluster_entry, cluster)
     certificate, key = _client_certificate(choice.user_entry, user)
     provider = _credentials(choice, clock, ca_pem)
     return Config(
@@ -157,6 +158,7 @@ def _server(entry: _Entry, cluster: KubeconfigCluster) -> str:
 
 
 def _proxy(entry: _Entry, cluster: KubeconfigCluster, server: str) -> str | None:
+    """The proxy's URL by the kubeconfig, else by the environment; None for a direct connection. Raises UsageError."""
     if not cluster.proxy_url:
         return proxies.from_environment(server)
     try:
@@ -166,6 +168,7 @@ def _proxy(entry: _Entry, cluster: KubeconfigCluster, server: str) -> str | None
 
 
 def _impersonation(entry: _Entry, user: KubeconfigUser) -> tuple[tuple[str, str], ...]:
+    """The impersonation headers of a user, in order; empty without `as`. Raises UsageError."""
     try:
         return impersonation_headers(
             user.as_user, uid=user.as_uid, groups=user.as_groups or (), extra=user.as_user_extra or {}
@@ -174,19 +177,20 @@ def _impersonation(entry: _Entry, user: KubeconfigUser) -> tuple[tuple[str, str]
         raise entry.fault("as", str(error)) from error
 
 
-def _ca(entry: _Entry, cluster: KubeconfigCluster) -> bytes | None:
+def _authorities_pem(entry: _Entry, cluster: KubeconfigCluster) -> bytes | None:
     """The trusted authorities in PEM, None if the cluster names none. Raises UsageError."""
-    data = entry.bytes_of("certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority)
-    if data is None:
+    ca_pem = entry.bytes_of("certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority)
+    if ca_pem is None:
         return None
     if cluster.insecure_skip_tls_verify:
         raise entry.fault("insecure-skip-tls-verify", "cannot be combined with a certificate authority")
-    if b"-----BEGIN CERTIFICATE-----" not in data:
+    if b"-----BEGIN CERTIFICATE-----" not in ca_pem:
         raise entry.fault("certificate-authority", "holds no PEM certificate")
-    return data
+    return ca_pem
 
 
 def _client_certificate(entry: _Entry, user: KubeconfigUser) -> tuple[bytes | None, bytes | None]:
+    """The client certificate and its key in PEM; both None if the user has none. Raises UsageError."""
     certificate = entry.bytes_of("client-certificate", user.client_certificate_data, user.client_certificate)
     key = entry.bytes_of("client-key", user.client_key_data, user.client_key)
     if certificate is None and key is None:
@@ -215,13 +219,13 @@ def _credentials(choice: _Choice, clock: Clock, ca_pem: bytes | None) -> Credent
     """The provider of the user's Authorization header. Raises UsageError."""
     entry, user = choice.user_entry, choice.user
     if user.auth_provider is not None:
-        text = (
+        message = (
             "is not supported since Kubernetes 1.26; use an exec credential plugin (kubelogin, gke-gcloud-auth-plugin)"
         )
-        raise entry.fault("auth-provider", text)
+        raise entry.fault("auth-provider", message)
     if user.username or user.password:
-        text = "a user name with a password is not supported (no API server since 1.19 takes one); use a token"
-        raise entry.fault("username", text)
+        message = "a user name with a password is not supported (no API server since 1.19 takes one); use a token"
+        raise entry.fault("username", message)
     if user.token_file:
         return TokenFile(entry.resolve(user.token_file), clock)
     if user.token:
@@ -232,6 +236,7 @@ def _credentials(choice: _Choice, clock: Clock, ca_pem: bytes | None) -> Credent
 
 
 def _exec_plugin(choice: _Choice, settings: kubeconfig_file.Exec, clock: Clock, ca_pem: bytes | None) -> ExecPlugin:
+    """The provider of credentials that runs the user's plugin. Raises UsageError."""
     entry = choice.user_entry
     try:
         cluster = exec_command.cluster_info(choice.cluster, ca_pem) if settings.provide_cluster_info else None
@@ -265,8 +270,9 @@ def impersonation_headers(
     headers = [("Impersonate-User", user)]
     headers += [("Impersonate-Uid", uid)] if uid else []
     headers += [("Impersonate-Group", group) for group in groups]
-    for key, values in sorted((extra or {}).items()):
-        headers += [(f"Impersonate-Extra-{quote(key.lower(), safe=NAME_CHARACTERS)}", value) for value in values]
-    if any("\r" in value or "\n" in value for _, value in headers):
+    for key, attributes in sorted((extra or {}).items()):
+        header_name = f"Impersonate-Extra-{quote(key.lower(), safe=NAME_CHARACTERS)}"
+        headers += [(header_name, attribute) for attribute in attributes]
+    if any("\r" in header or "\n" in header for _, header in headers):
         raise ValueError("holds a line break")
     return tuple(headers)

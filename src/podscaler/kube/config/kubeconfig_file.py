@@ -123,10 +123,10 @@ class KubeconfigFile(msgspec.Struct, rename="kebab", frozen=True):
     contexts: list[NamedContext] | None = None
 
 
-def parse(path: Path, data: bytes) -> KubeconfigFile:
-    """The content of a kubeconfig. Raises UsageError for invalid YAML and for fields of another type."""
+def parse(path: Path, content: bytes) -> KubeconfigFile:
+    """The kubeconfig in a file's content; `path` is for messages. Raises UsageError if it is invalid."""
     try:
-        return msgspec.convert(yaml.safe_load(data) or {}, KubeconfigFile)
+        return msgspec.convert(yaml.safe_load(content) or {}, KubeconfigFile)
     except yaml.YAMLError as error:
         raise UsageError(f"kubeconfig {path}: not valid YAML: {' '.join(str(error).split())}") from error
     except msgspec.ValidationError as error:

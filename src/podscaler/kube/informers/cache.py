@@ -38,15 +38,15 @@ T_contra = TypeVar("T_contra", bound=Cached, contravariant=True)
 class ResourceEventHandler(Protocol[T_contra]):
     """A subscriber to changes; called on the event loop, must not block."""
 
-    def added(self, obj: T_contra) -> None:
+    def added(self, obj: T_contra, /) -> None:
         """An object is new in the cache."""
         ...
 
-    def updated(self, old: T_contra, new: T_contra) -> None:
+    def updated(self, old: T_contra, new: T_contra, /) -> None:
         """An object changed."""
         ...
 
-    def deleted(self, obj: T_contra) -> None:
+    def deleted(self, obj: T_contra, /) -> None:
         """An object is gone; `obj` is its last state."""
         ...
 
@@ -155,8 +155,8 @@ class Cache(Generic[T]):
     def _candidates(self, namespace: str, selector: Selector) -> Mapping[str, T]:
         """The objects by name that may match: those with the rarest label value that the selector requires."""
         smallest: Mapping[str, T] | None = None
-        for label, value in selector.equalities:
-            labelled = self._index_of(label).get((namespace, value), {})
+        for label, label_value in selector.equalities:
+            labelled = self._index_of(label).get((namespace, label_value), {})
             if smallest is None or len(labelled) < len(smallest):
                 smallest = labelled
         return self._objects.get(namespace, {}) if smallest is None else smallest
@@ -170,10 +170,12 @@ class Cache(Generic[T]):
         return self._indexes[label]
 
     def _index(self, obj: T) -> None:
+        """Add an object to the indexes of its labels."""
         for label, index in self._indexes.items():
             _put(index, label, obj)
 
     def _unindex(self, obj: T) -> None:
+        """Remove an object from the indexes of its labels; a label value without objects leaves no entry."""
         labels = obj.metadata.labels or {}
         for label, index in self._indexes.items():
             if label in labels:
@@ -183,10 +185,12 @@ class Cache(Generic[T]):
                     del index[label_key]
 
     def _notify_all(self, old: T | None, new: T | None) -> None:
+        """Call all handlers; `old` is None for an added object, `new` for a deleted one."""
         for handler in self._handlers:
             self._notify(handler, old, new)
 
     def _notify(self, handler: ResourceEventHandler[T], old: T | None, new: T | None) -> None:
+        """Call a handler: `old` is None for an added object, `new` for a deleted one. An exception is logged."""
         try:
             if new is None:
                 assert old is not None

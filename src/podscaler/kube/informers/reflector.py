@@ -121,7 +121,7 @@ class Reflector(Generic[T]):
                     start_version = self._version or self._list_from
                     self._list_from = "" if watch_events.is_expired(error) else start_version
                     self._version = None
-                await self._wait(error)
+                await self._wait_after_failure(error)
 
     async def _list_and_watch(self) -> None:
         """List if necessary, then watch until the server ends the watch. Raises StatusError."""
@@ -143,10 +143,11 @@ class Reflector(Generic[T]):
         return True
 
     def _note_success(self) -> None:
+        """Reset the back-off and the last error."""
         self._backoff.reset()
         self.last_error, self.is_served, self.is_forbidden = "", True, False
 
-    async def _wait(self, error: StatusError) -> None:
+    async def _wait_after_failure(self, error: StatusError) -> None:
         """Log a failure, keep what it says about the resource, and wait for the back-off."""
         requested_s = retry_delay_s(error, "WATCH") or 0.0
         delay_s = 0.0 if error.code == 410 and not self.last_error else max(self._backoff.next_s(), requested_s)
@@ -185,10 +186,10 @@ class Reflector(Generic[T]):
     async def _decoded_page(self, page: Page) -> list[T]:
         """The page's objects; yields to the event loop in between, as a page may hold the whole list."""
         objects: list[T] = []
-        for index, raw in enumerate(page.items or ()):
+        for index, object_json in enumerate(page.items or ()):
             if index % PAGE_OBJECTS == PAGE_OBJECTS - 1:
                 await asyncio.sleep(0)
-            obj = self._decoded(raw)
+            obj = self._decoded(object_json)
             if obj is not None:
                 objects.append(self._cache.same(obj))
         return objects
@@ -203,7 +204,7 @@ class Reflector(Generic[T]):
             ("sendInitialEvents", "true"),
         ]
         watching = asyncio.ensure_future(self._watch(beginning))
-        stalled = asyncio.ensure_future(self._stall())
+        stalled = asyncio.ensure_future(self._wait_for_stall())
         try:
             await asyncio.wait((watching, stalled), return_when=asyncio.FIRST_COMPLETED)
             if watching.done() or self._arriving is None:
@@ -217,7 +218,7 @@ class Reflector(Generic[T]):
             stalled.cancel()
             await asyncio.gather(watching, stalled, return_exceptions=True)
 
-    async def _stall(self) -> None:
+    async def _wait_for_stall(self) -> None:
         """Return when the streamed list is complete, or no object has arrived for STALL_S."""
         count = -1
         while self._arriving is not None and len(self._arriving) != count:
@@ -258,6 +259,7 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(0)
 
     def _apply(self, event: WatchEvent) -> None:
+        """Apply one event: to the streamed list while it is incomplete, else to the cache."""
         if event.type == "BOOKMARK":
             self._bookmark(event.object)
             return
@@ -274,10 +276,10 @@ class Reflector(Generic[T]):
             self._cache.put(obj)
         self._advance(obj.metadata.resource_version)
 
-    def _bookmark(self, raw: msgspec.Raw) -> None:
+    def _bookmark(self, bookmark_json: msgspec.Raw) -> None:
         """Apply a bookmark, which has a version only; one of them ends a streamed list, which enters the cache then."""
-        version = watch_events.version_of(raw)
-        if self._arriving is not None and watch_events.ends_initial_events(raw):
+        version = watch_events.version_of(bookmark_json)
+        if self._arriving is not None and watch_events.ends_initial_events(bookmark_json):
             self._cache.replace(self._arriving.values(), version)
             self._arriving = None
             self._early_ends = 0
@@ -288,10 +290,10 @@ class Reflector(Generic[T]):
         if version and self._arriving is None:
             self._version = self._cache.version = version
 
-    def _decoded(self, raw: msgspec.Raw) -> T | None:
+    def _decoded(self, object_json: msgspec.Raw) -> T | None:
         """The object, None (and a log line) if it cannot be decoded."""
         try:
-            return self._source.read(raw)
+            return self._source.read(object_json)
         except ValueError as error:
             log.error("an object of %s cannot be decoded and is skipped: %s", self._source.subject, error)
             return None

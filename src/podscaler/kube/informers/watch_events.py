@@ -39,11 +39,15 @@ class WatchEvent(msgspec.Struct):
 
 
 class _BookmarkMeta(msgspec.Struct, rename="camel"):
+    """The fields of a bookmark's metadata that are read."""
+
     resource_version: str = ""
     annotations: dict[str, str] | None = None
 
 
 class _Bookmark(msgspec.Struct):
+    """The object of a BOOKMARK event."""
+
     metadata: _BookmarkMeta
 
 
@@ -80,18 +84,18 @@ def event(line: bytes) -> WatchEvent:
     return watch_event
 
 
-def version_of(raw: msgspec.Raw) -> str:
+def version_of(object_json: msgspec.Raw) -> str:
     """The resource version of an object; empty if it cannot be read."""
     try:
-        return _BOOKMARK_DECODER.decode(raw).metadata.resource_version
+        return _BOOKMARK_DECODER.decode(object_json).metadata.resource_version
     except msgspec.DecodeError:
         return ""
 
 
-def ends_initial_events(raw: msgspec.Raw) -> bool:
+def ends_initial_events(bookmark_json: msgspec.Raw) -> bool:
     """Whether a bookmark marks the end of the initial events."""
     try:
-        return (_BOOKMARK_DECODER.decode(raw).metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+        return (_BOOKMARK_DECODER.decode(bookmark_json).metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
     except msgspec.DecodeError:
         return False
 

@@ -84,22 +84,22 @@ class AccessAttributes(NamedTuple):
         """The attributes in a SubjectAccessReview."""
         if self.path:
             return {"nonResourceAttributes": {"path": self.path, "verb": self.verb}}
-        attributes = {key: value for key, value in self._asdict().items() if value}
+        attributes = {name: attribute for name, attribute in self._asdict().items() if attribute}
         return {"resourceAttributes": attributes}
 
     def rejection(self, user: str, reason: str) -> AccessError:
         """403 for a user, with the reason of the authorizer if there is one."""
         ending = f": {reason}" if reason else ""
         if self.path:
-            text = f'forbidden: User "{user}" cannot {self.verb} path "{self.path}"{ending}'
-            return AccessError(403, "Forbidden", text)
+            message = f'forbidden: User "{user}" cannot {self.verb} path "{self.path}"{ending}'
+            return AccessError(403, "Forbidden", message)
         resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
         scope = f' in the namespace "{self.namespace}"' if self.namespace else " at the cluster scope"
         described = f"{self.resource}.{self.group}" + (f' "{self.name}"' if self.name else "")
-        text = f'User "{user}" cannot {self.verb} resource "{resource}" in API group "{self.group}"{scope}{ending}'
+        message = f'User "{user}" cannot {self.verb} resource "{resource}" in API group "{self.group}"{scope}{ending}'
         details = {"name": self.name, "group": self.group, "kind": self.resource}
-        shown_details = {key: value for key, value in details.items() if value}
-        return AccessError(403, "Forbidden", f"{described} is forbidden: {text}", shown_details)
+        shown_details = {name: detail for name, detail in details.items() if detail}
+        return AccessError(403, "Forbidden", f"{described} is forbidden: {message}", shown_details)
 
 
 UNAUTHORIZED = AccessError(401, "Unauthorized", "Unauthorized")
@@ -124,20 +124,28 @@ ANONYMOUS = ReviewedUser("system:anonymous", groups=("system:unauthenticated",))
 
 
 class _TokenStatus(msgspec.Struct):
+    """The status of a TokenReview."""
+
     authenticated: bool = False
     user: ReviewedUser = ReviewedUser()
 
 
 class _TokenReview(msgspec.Struct):
+    """The response to a TokenReview."""
+
     status: _TokenStatus
 
 
 class _AccessStatus(msgspec.Struct):
+    """The status of a SubjectAccessReview."""
+
     allowed: bool = False
     reason: str = ""
 
 
 class _AccessReview(msgspec.Struct):
+    """The response to a SubjectAccessReview."""
+
     status: _AccessStatus
 
 
@@ -145,7 +153,7 @@ class _CachedReview(NamedTuple):
     """The user of a token, or the error of an access, used until an instant of the monotonic clock."""
 
     until_s: float
-    value: Any
+    review_result: Any
 
 
 class DelegatedAccess:
@@ -219,7 +227,7 @@ class DelegatedAccess:
         if cached is None or cached.until_s <= self._clock.monotonic_s():
             cached = self._cached_review(await self._review_token(token))
             self._users.put(digest, cached)
-        user: ReviewedUser | None = cached.value
+        user: ReviewedUser | None = cached.review_result
         return user
 
     async def _find_error(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
@@ -229,13 +237,15 @@ class DelegatedAccess:
         if cached is None or cached.until_s <= self._clock.monotonic_s():
             cached = self._cached_review(await self._review_access(user, attributes))
             self._access.put(key, cached)
-        access_error: AccessError | None = cached.value
+        access_error: AccessError | None = cached.review_result
         return access_error
 
-    def _cached_review(self, value: Any) -> _CachedReview:
-        return _CachedReview(self._clock.monotonic_s() + CACHE_S, value)
+    def _cached_review(self, review_result: Any) -> _CachedReview:
+        """A result to be used for CACHE_S: a user, an AccessError, or None."""
+        return _CachedReview(self._clock.monotonic_s() + CACHE_S, review_result)
 
     async def _review_token(self, token: str) -> ReviewedUser | None:
+        """The user of a token; None if the API server does not know it. Raises StatusError, DecodeError."""
         response = await self._review(IDENTITY_REVIEWS, "TokenReview", {"token": token})
         status = msgspec.json.decode(response, type=_TokenReview).status
         if not status.authenticated:
@@ -244,13 +254,17 @@ class DelegatedAccess:
         return msgspec.structs.replace(status.user, groups=groups)
 
     async def _review_access(self, user: ReviewedUser, attributes: AccessAttributes) -> AccessError | None:
+        """The error for a user; None if the API server allows the access. Raises StatusError, DecodeError."""
         user_fields = {"user": user.username, "uid": user.uid, "groups": user.groups, "extra": user.extra}
         response = await self._review(ACCESS_REVIEWS, "SubjectAccessReview", user_fields | attributes.spec())
         status = msgspec.json.decode(response, type=_AccessReview).status
         return None if status.allowed else attributes.rejection(user.username, status.reason)
 
     async def _review(self, path: str, kind: str, spec: Mapping[str, Any]) -> bytes:
-        """The API server's response to a review of `kind`. Raises StatusError."""
+        """The body of the API server's response to a review of `kind` with this spec (JSON-ready).
+
+        Raises StatusError.
+        """
         group_version = "/".join(path.split("/")[2:4])  # of /apis/GROUP/VERSION/RESOURCE
         body = {"apiVersion": group_version, "kind": kind, "spec": spec}
         async with self._review_slots:

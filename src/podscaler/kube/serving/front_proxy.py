@@ -81,6 +81,8 @@ class TrustedAuthorities:
 
 
 class _ConfigMap(msgspec.Struct):
+    """A ConfigMap, of which only the data are read."""
+
     data: dict[str, str] | None = None
 
 
@@ -164,15 +166,15 @@ class FrontProxyAuthentication:
         return checked if is_valid else (False, False)
 
 
-def parse(data: Mapping[str, str]) -> TrustedAuthorities:
+def parse(config_map_data: Mapping[str, str]) -> TrustedAuthorities:
     """The authorities of the ConfigMap's data. Raises ValueError."""
 
     def names(key: str) -> Sequence[str]:
-        return msgspec.json.decode(data.get(key) or "[]", type=list[str])
+        return msgspec.json.decode(config_map_data.get(key) or "[]", type=list[str])
 
     return TrustedAuthorities(
-        front_proxy=data.get("requestheader-client-ca-file", ""),
-        clients=data.get("client-ca-file", ""),
+        front_proxy=config_map_data.get("requestheader-client-ca-file", ""),
+        clients=config_map_data.get("client-ca-file", ""),
         allowed_names=names("requestheader-allowed-names"),
         user_headers=names("requestheader-username-headers"),
         uid_headers=names("requestheader-uid-headers"),
@@ -195,18 +197,19 @@ def _is_signed(certificate: bytes, authorities: str) -> bool:
 
 def _user_of_headers(trusted: TrustedAuthorities, headers: RequestHeaders) -> ReviewedUser | None:
     """The user that the front proxy names; None if it names none."""
-    name = _first(headers, trusted.user_headers)
+    name = _first_value(headers, trusted.user_headers)
     if not name:
         return None
-    groups = [value for key in trusted.group_headers for value in headers.getall(key, [])]
+    groups = [group for header in trusted.group_headers for group in headers.getall(header, [])]
     extra: dict[str, tuple[str, ...]] = {}
     for key in dict.fromkeys(headers.keys()):
         for prefix in trusted.extra_prefixes:
             if key.lower().startswith(prefix.lower()):
                 extra[unquote(key[len(prefix) :].lower())] = tuple(headers.getall(key, []))
-    return ReviewedUser(name, _first(headers, trusted.uid_headers), tuple(groups), extra)
+    return ReviewedUser(name, _first_value(headers, trusted.uid_headers), tuple(groups), extra)
 
 
-def _first(headers: RequestHeaders, names: Sequence[str]) -> str:
+def _first_value(headers: RequestHeaders, names: Sequence[str]) -> str:
     """The value of the first of these headers that has one, else empty."""
-    return next((value for name in names if (value := headers.get(name, ""))), "")
+    header_values = (headers.get(name, "") for name in names)
+    return next(filter(None, header_values), "")

@@ -65,6 +65,7 @@ class ServingCertificate:
 
 
 def _cause(error: Exception) -> str:
+    """Why the certificate could not be loaded, for the error message."""
     if isinstance(error, ssl.SSLError):
         return "not a certificate in PEM with its key"
     return str(error.strerror if isinstance(error, OSError) else error)

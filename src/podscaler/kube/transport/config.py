@@ -51,6 +51,7 @@ class Config:
 
     @property
     def _credential_kind(self) -> str:
+        """The kind of credentials, for messages."""
         match self.credentials:
             case StaticHeader():
                 return "a bearer token"

@@ -52,9 +52,9 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    async def send(self, data: bytes, timeout_s: float | None) -> HTTPResponse:
+    async def send(self, encoded_request: bytes, timeout_s: float | None) -> HTTPResponse:
         """Send an encoded request; the complete response, at the latest after `timeout_s`. Raises NoAnswer."""
-        response = self._begin(data, streams=False)
+        response = self._begin(encoded_request, streams=False)
         timer = None if timeout_s is None else self._loop.call_later(timeout_s, self._expire)
         try:
             await self._wait()
@@ -64,9 +64,9 @@ class Connection(asyncio.Protocol):
         self.finish()
         return response
 
-    async def send_streamed(self, data: bytes) -> HTTPResponse:
+    async def send_streamed(self, encoded_request: bytes) -> HTTPResponse:
         """The response to a request once its head has arrived; then read its body, and `finish`. Raises NoAnswer."""
-        response = self._begin(data, streams=True)
+        response = self._begin(encoded_request, streams=True)
         while not response.status:
             await self._wait()
         return response
@@ -131,22 +131,22 @@ class Connection(asyncio.Protocol):
             return
         self._wake()
 
-    def _begin(self, data: bytes, *, streams: bool) -> HTTPResponse:
+    def _begin(self, encoded_request: bytes, *, streams: bool) -> HTTPResponse:
         """Send a request; returns its response, which is still empty. Raises NoAnswer if the connection is closed."""
         if self._transport is None:
             raise NoAnswer("EOF", broken=True, unanswered=True)
         response = HTTPResponse(None if streams else self._body_max_bytes)
         self._response, self._streams, self._failure = response, streams, None
-        self._loop.call_soon(self._write, data)
+        self._loop.call_soon(self._write, encoded_request)
         return response
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, encoded_request: bytes) -> None:
         """Called at the end of the event loop's iteration: writes in a row wake the kernel and the server less often.
 
         Over TLS that saves a third of the CPU of a request (docs/decisions/http-client.md).
         """
         if self._transport is not None:
-            self._transport.write(data)
+            self._transport.write(encoded_request)
 
     async def _wait(self) -> None:
         """Return when bytes or the end of the response have arrived. Raises NoAnswer."""
@@ -169,6 +169,7 @@ class Connection(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def _fail(self, failure: NoAnswer) -> None:
+        """End the request in progress with `failure`, unless it has failed before, and close the connection."""
         if self._failure is None:
             self._failure = failure
         self.close()

@@ -110,6 +110,7 @@ class Pool:
             raise
 
     def _wake(self) -> None:
+        """Let the first caller that still waits in `acquire` go on."""
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():

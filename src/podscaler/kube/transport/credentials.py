@@ -116,6 +116,7 @@ class TokenFile:
         return True
 
     async def _read(self) -> None:
+        """Read the file; a failure is logged if there is a token already. Raises UsageError if there is none."""
         self._read_at_s = self._clock.monotonic_s()
         try:
             token = (await asyncio.to_thread(self.path.read_text, "utf-8")).strip()

@@ -30,6 +30,10 @@ SECOND_FAMILY_DELAY_S = 0.3
 """The delay before addresses of the other family are tried too (Happy Eyeballs), as in Go."""
 DEAD_AFTER_MS = 45_000
 """A connection without acknowledgements for so long is closed; Go detects that by HTTP/2 pings after 45 s."""
+KEEP_ALIVE_IDLE_S = 30
+KEEP_ALIVE_INTERVAL_S = 5
+KEEP_ALIVE_PROBES = 3
+"""How many keep-alive probes without an answer close a connection: together with the idle time DEAD_AFTER_MS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +86,18 @@ async def dial(config: Config, context: ssl.SSLContext | None) -> Connection:
     try:
         async with asyncio.timeout(DIAL_TIMEOUT_S):
             if config.proxy:
-                await _through_proxy(connection, config, parse_address(config.proxy), context)
+                await _connect_through_proxy(connection, config, parse_address(config.proxy), context)
             else:
-                await _direct(connection, config, server, context)
+                await _connect_directly(connection, config, server, context)
     except (OSError, EOFError, UnicodeError) as error:  # UnicodeError: a name that cannot be a host's
         raise network_errors.of_dial(error, server.address) from error
     return connection
 
 
-async def _direct(
+async def _connect_directly(
     connection: Connection, config: Config, server: ServerAddress, context: ssl.SSLContext | None
 ) -> None:
+    """Connect to the server itself, and hand the asyncio transport to `connection`. Raises OSError."""
     loop = asyncio.get_running_loop()
     connected = await _socket_to(server)
     await loop.create_connection(
@@ -104,7 +109,7 @@ async def _direct(
     )
 
 
-async def _through_proxy(
+async def _connect_through_proxy(
     connection: Connection, config: Config, proxy: ServerAddress, context: ssl.SSLContext | None
 ) -> None:
     """Connect through a proxy, and hand the asyncio transport to `connection`. Raises OSError, EOFError, NoAnswer."""
@@ -130,6 +135,7 @@ async def _through_proxy(
 
 
 async def _open_proxy(proxy: ServerAddress) -> ProxyTunnel:
+    """A connection to the proxy, over TLS if its scheme is `https`. Raises NoAnswer."""
     try:
         context = await asyncio.to_thread(ssl.create_default_context) if proxy.scheme == "https" else None
         _, proxy_tunnel = await asyncio.get_running_loop().create_connection(
@@ -145,6 +151,7 @@ async def _open_proxy(proxy: ServerAddress) -> ProxyTunnel:
 
 
 async def _socket_to(address: ServerAddress) -> socket.socket:
+    """A connected socket; the addresses of both families are tried in turn. Raises OSError."""
     loop = asyncio.get_running_loop()
     addresses = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     return await aiohappyeyeballs.start_connection(
@@ -153,14 +160,14 @@ async def _socket_to(address: ServerAddress) -> socket.socket:
 
 
 def _socket(address_info: Any) -> socket.socket:
-    """An unconnected socket for a result of getaddrinfo, with keep-alive probes after 30 s."""
+    """An unconnected socket for a result of getaddrinfo, with keep-alive probes after KEEP_ALIVE_IDLE_S."""
     family, kind, protocol, _, _ = address_info
     unconnected = socket.socket(family, kind, protocol)
     unconnected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_KEEPIDLE"):
-        unconnected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
-        unconnected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
-        unconnected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+        unconnected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEP_ALIVE_IDLE_S)
+        unconnected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEP_ALIVE_INTERVAL_S)
+        unconnected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEP_ALIVE_PROBES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         unconnected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_AFTER_MS)
     return unconnected

@@ -66,19 +66,19 @@ class HTTPResponse:
         chunks, self.chunks = self.chunks, []
         return chunks
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, received: bytes) -> None:
         """Parse the next bytes of the connection. Raises ValueError; bytes after the end only clear `keeps_alive`."""
         if self._parser is None:
             self.keeps_alive = False
             return
         try:
-            self._parser.feed_data(data)
+            self._parser.feed_data(received)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self.is_complete:
                 raise ValueError(f"malformed HTTP response: {error.__context__ or error}") from error
             self.keeps_alive = False
         if not self.status:
-            self._head_bytes += len(data)
+            self._head_bytes += len(received)
             if self._head_bytes > HEAD_MAX_BYTES:
                 raise ValueError("the head of the response is too long")
 
@@ -97,8 +97,8 @@ class HTTPResponse:
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser; headers after the body (trailers) are ignored."""
         if not self.status:
-            key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip()
-            self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
+            key, header = name.decode("latin-1").lower(), value.decode("latin-1").strip()
+            self.headers[key] = f"{self.headers[key]}, {header}" if key in self.headers else header
 
     def on_headers_complete(self) -> None:
         """Called by the parser; the head of an interim response (1xx) is dropped."""
@@ -131,11 +131,12 @@ class HTTPResponse:
                 self._append(inflated)
             data = self._inflate.unused_data
 
-    def _append(self, data: bytes) -> None:
-        self._body_bytes += len(data)
+    def _append(self, chunk: bytes) -> None:
+        """Add a decompressed chunk to the body. Raises ValueError if the body gets too long."""
+        self._body_bytes += len(chunk)
         if self._body_max_bytes is not None and self._body_bytes > self._body_max_bytes:
             raise ValueError(f"the body is longer than {self._body_max_bytes} bytes")
-        self.chunks.append(data)
+        self.chunks.append(chunk)
 
     def on_message_complete(self) -> None:
         """Called by the parser at the end of a message. Drops the parser, whose references here are a cycle."""

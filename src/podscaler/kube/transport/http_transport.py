@@ -98,6 +98,7 @@ class HttpTransport:
         await asyncio.sleep(0)
 
     async def _credentials(self) -> str | None:
+        """The Authorization header for a request; None for none. A renewed client certificate is used from now on."""
         try:
             if self._config.certificates is not None:
                 await self._renew_certificate(await self._config.certificates.pem())
@@ -114,28 +115,30 @@ class HttpTransport:
         self._pool.retire()
 
     async def _send(self, request: Request, authorization: str | None) -> Response:
-        data = self._encode(request, authorization, self._shared_by_requests)
+        """Send a request on a pooled connection; the whole response. Raises NoAnswer."""
+        encoded_request = self._encode(request, authorization, self._shared_by_requests)
         connection = self._pool.find_idle() or await self._acquire(request.timeout_s)
         try:
-            response = await self._exchange(connection, data, request)
+            response = await self._exchange(connection, encoded_request, request)
         finally:
             self._pool.release(connection)
         return Response(response.status, response.headers, response.body())
 
-    async def _exchange(self, connection: Connection, data: bytes, request: Request) -> HTTPResponse:
+    async def _exchange(self, connection: Connection, encoded_request: bytes, request: Request) -> HTTPResponse:
         """The response on this connection, or on a new one (rule 4). Raises NoAnswer."""
         try:
-            return await connection.send(data, request.timeout_s)
+            return await connection.send(encoded_request, request.timeout_s)
         except NoAnswer as error:
             if not (connection.request_count and error.unanswered and error.broken and request.method == "GET"):
                 raise
         new_connection = await self._pool.dial_new()
         try:
-            return await new_connection.send(data, request.timeout_s)
+            return await new_connection.send(encoded_request, request.timeout_s)
         finally:
             self._pool.release(new_connection)
 
     async def _acquire(self, timeout_s: float | None) -> Connection:
+        """A connection of the pool, at the latest after `timeout_s` (None: no limit). Raises NoAnswer."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._pool.acquire()
@@ -146,6 +149,7 @@ class HttpTransport:
         return await dialing.dial(self._config, self._context)
 
     async def _open(self, request: Request) -> "_HttpStream":
+        """Send a request; its response once the head has arrived, with the connection in use. Raises NoAnswer."""
         authorization = await self._credentials()
         connection = await self._acquire(HEADERS_TIMEOUT_S)
         timer = connection.expire_in(HEADERS_TIMEOUT_S)
@@ -197,17 +201,19 @@ class _HttpStream:
         return b"".join([chunk async for chunks in self._chunks() for chunk in chunks])
 
     async def batches(self) -> AsyncIterator[list[bytes]]:
+        """As in ResponseStream; the lines that end in one arrival of bytes are one batch."""
         incomplete: list[bytes] = []  # the pieces of a line without its end
         async for chunks in self._chunks():
             incomplete += chunks
             if not any(b"\n" in chunk for chunk in chunks):
                 continue
-            *lines, last = b"".join(incomplete).split(b"\n")
-            incomplete = [last] if last else []
+            *lines, line_start = b"".join(incomplete).split(b"\n")
+            incomplete = [line_start] if line_start else []
             if batch := [line for line in lines if line]:
                 yield batch
 
     async def _chunks(self) -> AsyncIterator[list[bytes]]:
+        """The pieces of the body as they arrive. Raises TransportError."""
         try:
             while chunks := await self.connection.read_chunks():
                 yield chunks
@@ -224,11 +230,12 @@ def _prefix(config: Config) -> str:
 
 
 def _shared_headers(config: Config, user_agent: str) -> bytes:
+    """The encoded header lines that all requests of the transport have."""
     headers = [("Host", config.server.split("/")[2]), ("User-Agent", user_agent)]
     if config.proxy and dialing.needs_absolute_targets(config):
         authorization = dialing.proxy_authorization(dialing.parse_address(config.proxy))
         headers += [("Proxy-Authorization", authorization)] if authorization else []
-    return b"".join(_header(name, value) for name, value in (*headers, *config.headers))
+    return b"".join(_header(name, header) for name, header in (*headers, *config.headers))
 
 
 def _header(name: str, value: str) -> bytes:

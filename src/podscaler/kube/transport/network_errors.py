@@ -84,6 +84,7 @@ def of_read(error: BaseException | None, address: str, *, is_fresh: bool) -> NoA
 
 
 def _errno_text(error: OSError) -> str:
+    """The error in Go's words by its errno; of several attempts to connect, the first one's."""
     number = error.errno
     if number is None and (attempt_errors := getattr(error, "exceptions", ())):
         number = getattr(attempt_errors[0], "errno", None)

@@ -16,22 +16,23 @@ SCHEMES = ("http", "https", "socks5", "socks5h")
 DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
-def parse(text: str) -> str:
-    """The proxy's URL, with a scheme. Raises ValueError for one that cannot be used."""
-    url = text if "://" in text else f"http://{text}"
+def parse(address: str) -> str:
+    """The proxy's URL; an address without a scheme gets `http://`. Raises ValueError for one that cannot be used."""
+    url = address if "://" in address else f"http://{address}"
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES:
-        raise ValueError(f'"{redacted(text)}" is not an http://, https:// or socks5:// address')
+        raise ValueError(f'"{redacted(address)}" is not an http://, https:// or socks5:// address')
     if not parts.hostname or _has_bad_port(parts):
-        raise ValueError(f'"{redacted(text)}" names no host or no usable port')
+        raise ValueError(f'"{redacted(address)}" names no host or no usable port')
     return url
 
 
 def redacted(url: str) -> str:
     """The URL without its password, for messages."""
-    scheme, mark, rest = url.partition("://") if "://" in url else ("", "", url)
-    user, at, host = rest.rpartition("@")
-    return f"{scheme}{mark}{user.partition(':')[0]}:xxxxx@{host}" if at and ":" in user else url
+    scheme_end = url.find("://")
+    scheme, address = ("", url) if scheme_end < 0 else (url[: scheme_end + 3], url[scheme_end + 3 :])
+    user, separator, host = address.rpartition("@")
+    return f"{scheme}{user.partition(':')[0]}:xxxxx@{host}" if separator and ":" in user else url
 
 
 def from_environment(server: str) -> str | None:
@@ -41,12 +42,12 @@ def from_environment(server: str) -> str | None:
     """
     parts = urlsplit(server)
     name = "HTTPS_PROXY" if parts.scheme == "https" else "HTTP_PROXY"
-    text = _variable(name)
+    proxy_address = _variable(name)
     host, port = parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme]
-    if not text or _is_exempt(host, port):
+    if not proxy_address or _is_exempt(host, port):
         return None
     try:
-        return parse(text)
+        return parse(proxy_address)
     except ValueError as error:
         raise UsageError(f"the environment's {name}: {error}") from error
 
@@ -56,6 +57,7 @@ def _variable(name: str) -> str:
 
 
 def _is_exempt(host: str, port: int) -> bool:
+    """Whether a host needs no proxy: it is this machine, or an entry of NO_PROXY covers it."""
     address = _address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return True
@@ -86,6 +88,7 @@ def _covers(entry: str, host: str, port: int, address: ipaddress.IPv4Address | i
 
 
 def _in_network(entry: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Whether the address is in the network `entry`; False if that is no valid network."""
     try:
         return address in ipaddress.ip_network(entry, strict=False)
     except ValueError:
@@ -95,8 +98,8 @@ def _in_network(entry: str, address: ipaddress.IPv4Address | ipaddress.IPv6Addre
 def _split(entry: str) -> tuple[str, str]:
     """Host and port of an entry; the port is empty if it has none. `[::1]:80` and `::1` are IPv6 addresses."""
     if entry.startswith("["):
-        name, _, rest = entry[1:].partition("]")
-        return name, rest.removeprefix(":")
+        name, _, port_text = entry[1:].partition("]")
+        return name, port_text.removeprefix(":")
     if entry.count(":") != 1:
         return entry, ""
     name, _, port = entry.partition(":")
@@ -104,6 +107,7 @@ def _split(entry: str) -> tuple[str, str]:
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The IP address in a host; None if it is a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -111,6 +115,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _has_bad_port(parts: SplitResult) -> bool:
+    """Whether the URL has the port 0, or one that is no number of a port."""
     try:
         return parts.port == 0
     except ValueError:

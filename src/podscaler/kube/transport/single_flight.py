@@ -26,10 +26,11 @@ class SingleFlight(Generic[K, V]):
         if task is None:
             task = asyncio.get_running_loop().create_task(start())
             self._running[key] = task
-            task.add_done_callback(lambda done: self._finish(key, done))
+            task.add_done_callback(lambda ended_task: self._finish(key, ended_task))
         return await asyncio.shield(task)
 
     def _finish(self, key: K, task: asyncio.Task[V]) -> None:
+        """Forget a run that has ended."""
         del self._running[key]
         if not task.cancelled():
             task.exception()  # marks it as retrieved: all callers may have been cancelled

@@ -49,6 +49,7 @@ def _with_explicit_chain(pem: bytes) -> bytes:
 
 
 def _load_client_certificate(context: ssl.SSLContext, pem: bytes, origin: str) -> None:
+    """Add a client certificate and its key (PEM) to the context; `origin` is for the message. Raises UsageError."""
     try:
         with MemoryFile(_with_explicit_chain(pem)) as path:
             context.load_cert_chain(path, password=lambda: b"")

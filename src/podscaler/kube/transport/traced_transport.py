@@ -83,12 +83,14 @@ def _attributes(request: Request, server: str) -> dict[str, str]:
 
 
 def _with_trace(request: Request) -> Request:
+    """The request with the headers that pass on the current trace."""
     headers = dict(request.headers)
     _PROPAGATOR.inject(headers)
     return replace(request, headers=headers)
 
 
 def _set_status(span: Span, response: Response) -> None:
+    """Note the status code of the response in the span; 400 and above count as an error."""
     span.set_attribute("http.response.status_code", response.status)
     if response.status >= 400:
         span.set_status(StatusCode.ERROR, f"status {response.status}")

@@ -80,6 +80,7 @@ class ProxyTunnel(asyncio.Protocol):
         self._wake()
 
     async def _wait_for_data(self) -> None:
+        """Wait for more bytes of the proxy. Raises EOFError if it closed the connection."""
         if self._is_closed:
             raise EOFError
         self._waiter = asyncio.get_running_loop().create_future()

@@ -34,14 +34,14 @@ class RuleFinding:
         field: the path of the field within it, as autoscaling/v2 names it; may be empty.
         message: the fault and its effect.
         fix: how to correct it.
-        other: another object that is involved, whose annotation switches the rule off, too; None if there is none.
+        other_item: another object that is involved, whose annotation switches the rule off, too; None if there is none.
     """
 
     item: Item
     field: str
     message: str
     fix: str
-    other: Item | None = None
+    other_item: Item | None = None
 
 
 Check = Callable[[LintContext], Iterator[RuleFinding]]
@@ -79,7 +79,7 @@ def rule(identifier: str, name: str, severity: Severity, summary: str) -> Callab
 
 def about(autoscaler: LintedAutoscaler, path: str, message: str, fix: str) -> RuleFinding:
     """A finding about the field at `path` of an autoscaler; the annotation of its target switches it off, too."""
-    return RuleFinding(autoscaler.item, path, message, fix, other=autoscaler.target)
+    return RuleFinding(autoscaler.item, path, message, fix, other_item=autoscaler.target)
 
 
 @dataclass(frozen=True, slots=True)

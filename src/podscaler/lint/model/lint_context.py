@@ -79,13 +79,13 @@ class LintedAutoscaler:
     metrics: tuple[LintedMetric, ...]
 
     @property
-    def least(self) -> int:
+    def min_replicas(self) -> int:
         """minReplicas."""
         replicas: int = self.item.spec.get("minReplicas", 1)
         return replicas
 
     @property
-    def most(self) -> int:
+    def max_replicas(self) -> int:
         """maxReplicas."""
         replicas: int = self.item.spec.get("maxReplicas", 0)
         return replicas
@@ -164,8 +164,9 @@ class LintContext:
         return LintedAutoscaler(item, reference, key, self.find(key), tuple(_metrics(item.spec.get("metrics") or ())))
 
 
-def _metrics(written: Iterable[Object]) -> Iterable[LintedMetric]:
-    for index, metric in enumerate(written):
+def _metrics(written_metrics: Iterable[Object]) -> Iterable[LintedMetric]:
+    """The metrics of a spec, as written; those without the source of their type are left out."""
+    for index, metric in enumerate(written_metrics):
         name = _SOURCES.get(metric.get("type", ""), "")
         if metric.get(name):  # a cluster may serve newer types
             yield LintedMetric(metric["type"], metric[name], f"spec.metrics[{index}].{name}")
@@ -176,14 +177,14 @@ _SPEC_FIELD = re.compile(r"spec\.(\w+)(?:\[(\d+)\])?")
 
 def _without_rejected(item: Item) -> Item:
     """The autoscaler without the parts of its spec that the API server rejects, so that rules read valid values."""
-    parts = [match.groups() for fault in item.faults if (match := _SPEC_FIELD.match(fault.field))]
-    if not parts:
+    rejected_fields = [match.groups() for fault in item.faults if (match := _SPEC_FIELD.match(fault.field))]
+    if not rejected_fields:
         return item
     spec = dict(item.spec)
-    rejected_indexes = {int(index) for name, index in parts if name == "metrics" and index is not None}
-    written = enumerate(spec.get("metrics") or ())
-    spec["metrics"] = [{} if index in rejected_indexes else metric for index, metric in written]
-    for name, index in parts:
+    rejected_indexes = {int(index) for name, index in rejected_fields if name == "metrics" and index is not None}
+    indexed_metrics = enumerate(spec.get("metrics") or ())
+    spec["metrics"] = [{} if index in rejected_indexes else metric for index, metric in indexed_metrics]
+    for name, index in rejected_fields:
         if index is None or name != "metrics":
             spec.pop(name, None)
     return replace(item, obj={**item.obj, "spec": spec})

@@ -98,8 +98,12 @@ class Item:
     @property
     def ignored(self) -> tuple[str, ...]:
         """The rules that its annotation switches off, as written."""
-        text = mapping(mapping(self.written.get("metadata")).get("annotations")).get(IGNORE_ANNOTATION)
-        return tuple(part.strip() for part in text.split(",") if part.strip()) if isinstance(text, str) else ()
+        rule_ids = mapping(mapping(self.written.get("metadata")).get("annotations")).get(IGNORE_ANNOTATION)
+        return (
+            tuple(rule_id.strip() for rule_id in rule_ids.split(",") if rule_id.strip())
+            if isinstance(rule_ids, str)
+            else ()
+        )
 
 
 def group_of(api_version: str) -> str:
@@ -107,17 +111,17 @@ def group_of(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
-def mapping(value: Any) -> Object:
+def mapping(json_value: Any) -> Object:
     """The value where it is an object, else an empty one: objects of unknown kinds are not validated."""
-    return dict(value) if isinstance(value, Mapping) else {}
+    return dict(json_value) if isinstance(json_value, Mapping) else {}
 
 
-def mappings(value: Any) -> Iterator[Object]:
+def mappings(json_value: Any) -> Iterator[Object]:
     """The objects of a list; nothing where it is none."""
-    if isinstance(value, list):
-        yield from (element for element in value if isinstance(element, dict))
+    if isinstance(json_value, list):
+        yield from (element for element in json_value if isinstance(element, dict))
 
 
-def text(value: Any) -> str:
+def text(json_value: Any) -> str:
     """The value where it is a text, else the empty one."""
-    return value if isinstance(value, str) else ""
+    return json_value if isinstance(json_value, str) else ""

@@ -48,17 +48,18 @@ def record() -> Resource:
     return records.of(_without_rules(pod_autoscaler.definition())).stored
 
 
-def _without_rules(part: Any) -> Any:
-    if isinstance(part, dict):
-        return {name: _without_rules(member) for name, member in part.items() if name != "x-kubernetes-validations"}
-    return [_without_rules(item) for item in part] if isinstance(part, list) else part
+def _without_rules(schema: Any) -> Any:
+    """A schema, or a part of one, without its CEL rules at any depth."""
+    if isinstance(schema, dict):
+        return {name: _without_rules(member) for name, member in schema.items() if name != "x-kubernetes-validations"}
+    return [_without_rules(element) for element in schema] if isinstance(schema, list) else schema
 
 
-def decoded(value: Object) -> DecodedPodAutoscaler:
+def decoded(manifest: Object) -> DecodedPodAutoscaler:
     """A PodAutoscaler decoded from plain data. Raises DecodeError."""
     version = record().versions[0]
     assert version.decode is not None, "the schema of a custom resource is its definition's"
-    decoded_object = version.decode(value)
+    decoded_object = version.decode(manifest)
     stored = semantics.copied(decoded_object.obj)
     version.default(stored)
     return DecodedPodAutoscaler(decoded_object.obj, stored, tuple(decoded_object.problems))
@@ -71,10 +72,10 @@ def in_v2(stored: Object) -> Object:
 
 def first_errors(errors: Iterable[FieldError]) -> Iterator[APIFinding]:
     """The first error of each field: a wrong quantity has four."""
-    seen: set[str] = set()
+    reported_fields: set[str] = set()
     for error in errors:
-        if error.field != _NO_FIELD and error.field not in seen:
-            seen.add(error.field)
+        if error.field != _NO_FIELD and error.field not in reported_fields:
+            reported_fields.add(error.field)
             yield APIFinding(error.field, error.text)
 
 

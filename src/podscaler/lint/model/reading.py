@@ -40,52 +40,52 @@ _UNNAMESPACED = frozenset(
 )
 
 
-def items(value: Any, origin: DocumentOrigin, namespace: str = DEFAULT_NAMESPACE) -> Iterator[Item]:
+def items(document_value: Any, origin: DocumentOrigin, namespace: str = DEFAULT_NAMESPACE) -> Iterator[Item]:
     """The objects of one parsed document, with the elements of Lists one by one.
 
     A value without kind or apiVersion gives one item without a kind, with that API error.
 
     Args:
-        value: as `json_text.parse` or `yaml_text.parse` return it.
+        document_value: as `json_text.parse` or `yaml_text.parse` return it.
         origin: the file or cluster that it is from.
         namespace: the namespace of objects that name none.
     """
     try:
-        meta = decoding.read_type_meta(value)
+        meta = decoding.read_type_meta(document_value)
     except DecodeError as error:
         yield _unreadable(origin, str(error))
         return
-    if not isinstance(value, dict) or not meta.kind or not meta.api_version:
+    if not isinstance(document_value, dict) or not meta.kind or not meta.api_version:
         missing = "Kind" if not meta.kind else "apiVersion"
         yield _unreadable(origin, f"Object '{missing}' is missing")
-    elif meta.kind.endswith("List") and isinstance(value.get("items"), list):
-        yield from _of_list(value, meta.kind, origin, namespace)
+    elif meta.kind.endswith("List") and isinstance(document_value.get("items"), list):
+        yield from _of_list(document_value, meta.kind, origin, namespace)
     else:
-        yield _item(value, origin, namespace)
+        yield _item(document_value, origin, namespace)
 
 
 def _unreadable(origin: DocumentOrigin, fault: str) -> Item:
     return Item("", "", "", "", {}, {}, origin, (APIFinding("", fault),))
 
 
-def _of_list(value: Object, kind: str, origin: DocumentOrigin, namespace: str) -> Iterator[Item]:
+def _of_list(list_object: Object, kind: str, origin: DocumentOrigin, namespace: str) -> Iterator[Item]:
     """The elements of a list; in a list of one kind they need no apiVersion and kind."""
-    own = {} if kind == "List" else {"apiVersion": value["apiVersion"], "kind": kind.removesuffix("List")}
+    type_meta = {} if kind == "List" else {"apiVersion": list_object["apiVersion"], "kind": kind.removesuffix("List")}
     prefix = f"{origin.path}." if origin.path else ""
-    for index, element in enumerate(value["items"]):
-        typed = {**own, **element} if isinstance(element, dict) else element
+    for index, element in enumerate(list_object["items"]):
+        typed = {**type_meta, **element} if isinstance(element, dict) else element
         yield from items(typed, replace(origin, path=f"{prefix}items[{index}]"), namespace)
 
 
-def _item(value: Object, origin: DocumentOrigin, namespace: str) -> Item:
+def _item(manifest: Object, origin: DocumentOrigin, namespace: str) -> Item:
     """The item of an object, with the errors by which an API server would reject it."""
-    api_version, kind = value["apiVersion"], value["kind"]
-    meta = mapping(value.get("metadata"))
-    known = manifest_objects.find_record(api_version, kind)
+    api_version, kind = manifest["apiVersion"], manifest["kind"]
+    meta = mapping(manifest.get("metadata"))
+    kind_record = manifest_objects.find_record(api_version, kind)
     item = Item(
         api_version,
         kind,
-        text(meta.get("namespace")) or (namespace if _is_namespaced(api_version, kind, known) else ""),
+        text(meta.get("namespace")) or (namespace if _is_namespaced(api_version, kind, kind_record) else ""),
         text(meta.get("name")) or text(meta.get("generateName")),
         {},
         {},
@@ -93,15 +93,15 @@ def _item(value: Object, origin: DocumentOrigin, namespace: str) -> Item:
     )
     try:
         if (api_version, kind) == (pod_autoscalers.API_VERSION, pod_autoscalers.KIND):
-            return _pod_autoscaler(item, value)
-        return _unknown(item, value) if known is None else _decoded(item, value, *known)
+            return _pod_autoscaler(item, manifest)
+        return _unknown(item, manifest) if kind_record is None else _decoded(item, manifest, *kind_record)
     except DecodeError as error:
         return replace(item, faults=(APIFinding("", str(error)),))
 
 
-def _unknown(item: Item, value: Object) -> Item:
+def _unknown(item: Item, manifest: Object) -> Item:
     """An item of an unknown kind, as written. Raises DecodeError for numbers beyond a float64."""
-    plain = json_text.plain(value)
+    plain = json_text.plain(manifest)
     return replace(item, written=plain, obj=plain, faults=_faults_of_version(item.api_version, item.kind))
 
 
@@ -112,15 +112,16 @@ def _faults_of_version(api_version: str, kind: str) -> tuple[APIFinding, ...]:
     return (APIFinding("apiVersion", f'no kind "{kind}" is registered for version "{api_version}"'),)
 
 
-def _is_namespaced(api_version: str, kind: str, known: tuple[Resource, Version] | None) -> bool:
-    if known:
-        return known[0].namespaced
+def _is_namespaced(api_version: str, kind: str, kind_record: tuple[Resource, Version] | None) -> bool:
+    """Whether objects of a kind are in namespaces; `kind_record` is None for a kind that podscaler does not have."""
+    if kind_record:
+        return kind_record[0].namespaced
     return (api_version.rpartition("/")[0], kind) not in _UNNAMESPACED
 
 
-def _decoded(item: Item, value: Object, resource: Resource, version: Version) -> Item:
+def _decoded(item: Item, manifest: Object, resource: Resource, version: Version) -> Item:
     """An item of a known kind. Raises DecodeError for what the server could not decode."""
-    decoded = decoding.decode_value(value, version.message)
+    decoded = decoding.decode_value(manifest, version.message)
     stored = manifest_objects.with_defaults(decoded.obj, resource, version)
     item_read = replace(item, written=decoded.obj, obj=stored)
     if item.origin.is_live:
@@ -130,13 +131,13 @@ def _decoded(item: Item, value: Object, resource: Resource, version: Version) ->
     )
 
 
-def _pod_autoscaler(item: Item, value: Object) -> Item:
+def _pod_autoscaler(item: Item, manifest: Object) -> Item:
     """A PodAutoscaler, validated as a HorizontalPodAutoscaler where it conforms to its definition.
 
     Raises DecodeError for what cannot be decoded.
     """
     record = pod_autoscalers.record()
-    decoded = pod_autoscalers.decoded(value)
+    decoded = pod_autoscalers.decoded(manifest)
     decoding_errors: tuple[APIFinding, ...] = ()
     if not item.origin.is_live:
         decoding_errors = tuple(APIFinding("", problem) for problem in decoded.problems)

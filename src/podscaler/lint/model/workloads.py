@@ -104,20 +104,22 @@ def _read(item: Item, limit_ranges: Iterable[Object]) -> Workload:
         item,
         template["metadata"].get("labels") or {},
         _selector(item),
-        tuple(_counting(spec)),
+        tuple(_measured_containers(spec)),
         api_conversion.pod(msgspec.convert(template, pods.Pod)),
         bool(spec.get("resources")),
     )
 
 
 def _selector(item: Item) -> Selector:
-    wanted = item.spec.get("selector")
+    """The selector of a workload's pods. Raises ValueError for an invalid one."""
+    selector_spec = item.spec.get("selector")
     if item.kind == "ReplicationController":
-        return selectors.from_labels(wanted or {})
-    return selectors.from_label_selector(wanted)
+        return selectors.from_labels(selector_spec or {})
+    return selectors.from_label_selector(selector_spec)
 
 
-def _counting(spec: Object) -> Iterator[MeasuredContainer]:
+def _measured_containers(spec: Object) -> Iterator[MeasuredContainer]:
+    """The regular containers of a pod's spec, then its sidecars (restartable init containers)."""
     for index, container in enumerate(spec.get("containers") or ()):
         yield MeasuredContainer(container.get("name", ""), f"{_TEMPLATE}.containers[{index}]", container)
     for index, container in enumerate(spec.get("initContainers") or ()):

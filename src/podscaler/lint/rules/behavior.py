@@ -52,7 +52,7 @@ def _unused(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFindin
             f"spec.behavior.{direction}.{names[0]}",
             f"{' and '.join(names)} of {direction} never count, because its selectPolicy is Disabled",
             f"remove {'them' if len(names) > 1 else 'it'}, or the Disabled",
-            other=autoscaler.target,
+            other_item=autoscaler.target,
         )
 
 
@@ -62,28 +62,29 @@ def _shadowed(autoscaler: LintedAutoscaler, direction: str) -> Iterator[RuleFind
     select = rules.get("selectPolicy", "Max")
     policies = rules.get("policies") or []
     for index, policy in enumerate(policies if select != "Disabled" else ()):
-        for other_index, other in enumerate(policies):
-            if other_index != index and _outdoes(other, policy, select=select, is_first=other_index < index):
+        for other_index, other_policy in enumerate(policies):
+            if other_index != index and _outdoes(other_policy, policy, select=select, is_first=other_index < index):
                 yield about(
                     autoscaler,
                     f"spec.behavior.{direction}.policies[{index}]",
-                    f"{_shown(policy)} never decides: with selectPolicy {select}, {_shown(other)} "
+                    f"{_shown(policy)} never decides: with selectPolicy {select}, {_shown(other_policy)} "
                     f"always allows {'at least as much' if select == 'Max' else 'no more'}",
                     "remove one of them, or change selectPolicy",
                 )
                 break
 
 
-def _outdoes(other: Object, policy: Object, *, select: str, is_first: bool) -> bool:
-    """Whether `other` decides wherever both apply; of equal ones the first does."""
-    if other["type"] != policy["type"]:
+def _outdoes(other_policy: Object, policy: Object, *, select: str, is_first: bool) -> bool:
+    """Whether `other_policy` decides wherever both apply; of equal ones the first does."""
+    if other_policy["type"] != policy["type"]:
         return False
-    mine, theirs = (policy["value"], -policy["periodSeconds"]), (other["value"], -other["periodSeconds"])
-    if mine == theirs:
+    amount, period_s = policy["value"], policy["periodSeconds"]
+    other_amount, other_period_s = other_policy["value"], other_policy["periodSeconds"]
+    if (amount, period_s) == (other_amount, other_period_s):
         return is_first
-    if select == "Min":
-        mine, theirs = theirs, mine
-    return bool(theirs[0] >= mine[0] and theirs[1] >= mine[1])
+    if select == "Min":  # the policy that allows less decides
+        return bool(other_amount <= amount and other_period_s >= period_s)
+    return bool(other_amount >= amount and other_period_s <= period_s)
 
 
 def _shown(policy: Object) -> str:
@@ -106,16 +107,17 @@ def policy_below_rounding(context: LintContext) -> Iterator[RuleFinding]:
                     yield about(
                         autoscaler,
                         f"spec.behavior.{direction}.policies[{index}].value",
-                        f"{policy['value']} % of at most {autoscaler.most} replicas is less than one pod, and is "
-                        f"rounded up to one: the policy is 1 pod each {policy['periodSeconds']} s",
+                        f"{policy['value']} % of at most {autoscaler.max_replicas} replicas is less than one pod, and "
+                        f"is rounded up to one: the policy is 1 pod each {policy['periodSeconds']} s",
                         "write it as type Pods with value 1, or raise the percentage",
                     )
 
 
 def _is_always_one(autoscaler: LintedAutoscaler, direction: str, policy: Object) -> bool:
+    """Whether a policy in percent, as its JSON object, is less than one pod even at maxReplicas."""
     if policy["type"] != "Percent" or autoscaler.is_disabled(direction):
         return False
-    return bool(policy["value"] * autoscaler.most < 100)
+    return bool(policy["value"] * autoscaler.max_replicas < 100)
 
 
 @rule(

@@ -25,11 +25,11 @@ MANY_PODS = 20
 def min_equals_max(context: LintContext) -> Iterator[RuleFinding]:
     """PSL014: bounds that leave the metrics nothing to decide."""
     for autoscaler in context.autoscalers:
-        if autoscaler.least == autoscaler.most:
+        if autoscaler.min_replicas == autoscaler.max_replicas:
             yield about(
                 autoscaler,
                 "spec.maxReplicas",
-                f"minReplicas and maxReplicas are both {autoscaler.most}: the metrics decide nothing",
+                f"minReplicas and maxReplicas are both {autoscaler.max_replicas}: the metrics decide nothing",
                 "raise maxReplicas, or delete the autoscaler and set the replicas",
             )
 
@@ -38,17 +38,17 @@ def min_equals_max(context: LintContext) -> Iterator[RuleFinding]:
 def maximum_in_one_step(context: LintContext) -> Iterator[RuleFinding]:
     """PSL015: policies that allow a single wrong sample to start all pods."""
     for autoscaler in context.autoscalers:
-        start = max(autoscaler.least, 1)
-        added = autoscaler.most - start
+        start = max(autoscaler.min_replicas, 1)
+        added = autoscaler.max_replicas - start
         is_limited = _has_policies(autoscaler)
         if autoscaler.is_disabled("scaleUp") or added < (2 if is_limited else MANY_PODS):
             continue
-        if _highest_after_one_step(autoscaler, start) >= autoscaler.most:
+        if _highest_after_one_step(autoscaler, start) >= autoscaler.max_replicas:
             cause = "the policies of scaleUp allow" if is_limited else "without policies of its own, scaleUp allows"
             yield about(
                 autoscaler,
                 "spec.behavior.scaleUp" if is_limited else "spec.maxReplicas",
-                f"{cause} to go from {start} to maxReplicas ({autoscaler.most}) in one step: one wrong sample "
+                f"{cause} to go from {start} to maxReplicas ({autoscaler.max_replicas}) in one step: one wrong sample "
                 f"can start {added} pods",
                 "add a scaleUp policy that takes several steps, with selectPolicy Min where others allow more",
             )
@@ -68,6 +68,6 @@ def _highest_after_one_step(autoscaler: LintedAutoscaler, start: int) -> int:
     wire = msgspec.convert(autoscaler.item.spec, autoscaling.HorizontalPodAutoscalerSpec)
     spec = specs.parse(autoscaler.item.namespace, autoscaler.item.name, wire)
     if spec.behavior is None:
-        return bounds.without_behavior(spec, autoscaler.most, start).result
+        return bounds.without_behavior(spec, autoscaler.max_replicas, start).result
     rates = PolicyFacts(spec.behavior, history.EMPTY, 0, emulation.V1_37)
     return policies.scale_up_limit(rates, start).limit

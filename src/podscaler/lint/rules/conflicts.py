@@ -50,22 +50,24 @@ def _candidates(workload: Workload, by_label: dict[_Label, list[Workload]]) -> S
     return min((by_label.get((workload.item.namespace, *pair), []) for pair in pairs), key=len)
 
 
-def _picks(workload: Workload, other: Workload) -> bool:
-    return other.item.key != workload.item.key and workload.selector.matches(other.labels)
+def _picks(workload: Workload, other_workload: Workload) -> bool:
+    return other_workload.item.key != workload.item.key and workload.selector.matches(other_workload.labels)
 
 
 def _overlap(
-    autoscaler: LintedAutoscaler, workload: Workload, other: LintedAutoscaler, picked: Sequence[Workload]
+    autoscaler: LintedAutoscaler, workload: Workload, other_autoscaler: LintedAutoscaler, picked: Sequence[Workload]
 ) -> RuleFinding:
     """The finding for `workload`, whose selector picks the pods of the workloads `picked`."""
+    picked_workloads = _listed([picked_workload.item for picked_workload in picked])
+    item, other_item = autoscaler.item, other_autoscaler.item
     return RuleFinding(
         workload.item,
         "spec.selector",
-        f"the selector picks the pods of {_listed([each.item for each in picked])} too, so that the autoscalers "
-        f"{autoscaler.item.namespace}/{autoscaler.item.name} and {other.item.namespace}/{other.item.name} both stop "
+        f"the selector picks the pods of {picked_workloads} too, so that the autoscalers "
+        f"{item.namespace}/{item.name} and {other_item.namespace}/{other_item.name} both stop "
         "with AmbiguousSelector",
         "give each workload a label of its own in selector and template",
-        other=autoscaler.item,
+        other_item=autoscaler.item,
     )
 
 
@@ -78,8 +80,12 @@ def two_autoscalers(context: LintContext) -> Iterator[RuleFinding]:
     scaled_objects = _scaled_objects(context)
     for autoscaler in context.autoscalers:
         item = autoscaler.item
-        conflicting = [other for other in owners[autoscaler.target_key] if other is not item]
-        conflicting += [other for other in scaled_objects.get(autoscaler.target_key, ()) if not _is_owned(item, other)]
+        conflicting = [other_item for other_item in owners[autoscaler.target_key] if other_item is not item]
+        conflicting += [
+            other_item
+            for other_item in scaled_objects.get(autoscaler.target_key, ())
+            if not _is_owned(item, other_item)
+        ]
         if conflicting:
             yield _conflict(autoscaler, conflicting)
 
@@ -93,7 +99,7 @@ def _conflict(autoscaler: LintedAutoscaler, conflicting: Sequence[Item]) -> Rule
         f"{reference.get('kind', '')} {autoscaler.item.namespace}/{reference.get('name', '')} is scaled by "
         f"{_listed(conflicting)} too: each undoes what the other does",
         "keep one autoscaler for a target, with all its metrics: the highest proposal counts",
-        other=conflicting[0],
+        other_item=conflicting[0],
     )
 
 
@@ -109,11 +115,10 @@ def _scaled_objects(context: LintContext) -> dict[Key, list[Item]]:
 
 
 def _is_owned(item: Item, owner: Item) -> bool:
-    owners = mappings(mapping(item.written.get("metadata")).get("ownerReferences"))
-    return any(
-        (owner_reference.get("kind"), owner_reference.get("name")) == (owner.kind, owner.name)
-        for owner_reference in owners
-    )
+    """Whether an ownerReference of the item names the owner."""
+    owner_references = mappings(mapping(item.written.get("metadata")).get("ownerReferences"))
+    owner_names = [(reference.get("kind"), reference.get("name")) for reference in owner_references]
+    return (owner.kind, owner.name) in owner_names
 
 
 @rule(
@@ -159,7 +164,7 @@ def _mutual_change(autoscaler: LintedAutoscaler, vertical: Item, shared: Sequenc
         f"the autoscaler scales by {resources}, and {vertical.shown} changes the requests of {resources} of the same "
         "pods: each answers the other's changes",
         "scale by another metric, or set the VerticalPodAutoscaler's controlledResources or updateMode: Off",
-        other=vertical,
+        other_item=vertical,
     )
 
 

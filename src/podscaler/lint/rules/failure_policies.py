@@ -61,10 +61,10 @@ def fallback_outside_bounds(context: LintContext) -> Iterator[RuleFinding]:
     """PSL027: fallback replicas that the bounds change."""
     for autoscaler in context.autoscalers:
         fallback = _fallback(autoscaler)
-        if fallback is None or autoscaler.least <= fallback.replicas <= autoscaler.most:
+        if fallback is None or autoscaler.min_replicas <= fallback.replicas <= autoscaler.max_replicas:
             continue
         is_field = _stated_in_spec(autoscaler) is not None
-        bound = autoscaler.least if fallback.replicas < autoscaler.least else autoscaler.most
+        bound = autoscaler.min_replicas if fallback.replicas < autoscaler.min_replicas else autoscaler.max_replicas
         yield about(
             autoscaler,
             f"spec.{FIELD}.fallback.replicas" if is_field else f"metadata.annotations[{FALLBACK_REPLICAS}]",
@@ -97,5 +97,6 @@ def _stated_in_spec(autoscaler: LintedAutoscaler) -> OnMetricFailureSpec | None:
 
 
 def _annotations(autoscaler: LintedAutoscaler) -> dict[str, str]:
+    """The annotations of an autoscaler that belong to a failure policy."""
     written = mapping(mapping(autoscaler.item.written.get("metadata")).get("annotations"))
-    return {name: text(value) for name, value in written.items() if name.startswith(failure_policy.PREFIX)}
+    return {name: text(annotation) for name, annotation in written.items() if name.startswith(failure_policy.PREFIX)}

@@ -41,18 +41,18 @@ def value_of_a_total(context: LintContext) -> Iterator[RuleFinding]:
 
 def _is_total(name: str) -> bool:
     """Whether a name means a count over all pods: `queue_depth` and `qps` do, `queue_age_seconds` does not."""
-    words = {word.lower() for word in _WORD.findall(_RATE.sub("rate", name))}
-    return bool(words & set(_WORDS_OF_TOTALS.split())) and not words & set(_WORDS_OF_OTHER_METRICS.split())
+    name_words = {word.lower() for word in _WORD.findall(_RATE.sub("rate", name))}
+    return bool(name_words & set(_WORDS_OF_TOTALS.split())) and not name_words & set(_WORDS_OF_OTHER_METRICS.split())
 
 
 def _total(autoscaler: LintedAutoscaler, metric: LintedMetric) -> RuleFinding:
     """The finding for a metric whose name looks like that of a total."""
-    value = metric.target.get("value", "")
+    target_text = metric.target.get("value", "")
     return about(
         autoscaler,
         f"{metric.path}.target.type",
         f"{metric.name} looks like a total over all pods, and target type Value compares it as it is: while it is "
-        f"above {value}, every sync multiplies the replicas again, up to maxReplicas",
+        f"above {target_text}, every sync multiplies the replicas again, up to maxReplicas",
         "use target type AverageValue with what one pod can take, if it is a total",
     )
 
@@ -92,6 +92,11 @@ def unknown_resource(context: LintContext) -> Iterator[RuleFinding]:
 
 
 def _measured_instead(resource: str) -> str:
-    known = {name: name for name in MEASURED_RESOURCES} | _OTHER_NAMES
-    close = difflib.get_close_matches(resource.lower(), known, n=1)
-    return f"write {known[close[0]]}" if close else "use a metric of type Pods, Object or External for anything else"
+    """What to write in place of an unknown resource."""
+    resources_by_name = {name: name for name in MEASURED_RESOURCES} | _OTHER_NAMES
+    similar_names = difflib.get_close_matches(resource.lower(), resources_by_name, n=1)
+    return (
+        f"write {resources_by_name[similar_names[0]]}"
+        if similar_names
+        else "use a metric of type Pods, Object or External for anything else"
+    )

@@ -20,6 +20,7 @@ _FIELD = "spec.replicas"
 
 @rule("PSL005", "replicas-in-manifest", Severity.WARNING, "A manifest sets the replicas that an autoscaler owns.")
 def replicas_in_manifest(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL005: a manifest, or an applied configuration, that sets the replicas of an autoscaler's target."""
     for autoscaler in context.autoscalers:
         target = autoscaler.target
         owner = _set_by(target) if target and not target.faults else ""
@@ -29,7 +30,7 @@ def replicas_in_manifest(context: LintContext) -> Iterator[RuleFinding]:
 
 def _finding(autoscaler: LintedAutoscaler, target: Item, owner: str) -> RuleFinding:
     """The finding for a manifest that sets the replicas of an autoscaler's target."""
-    if mapping(target.written.get("spec")).get("replicas") == 0 and autoscaler.least:
+    if mapping(target.written.get("spec")).get("replicas") == 0 and autoscaler.min_replicas:
         effect = f"0 switches {autoscaler.item.shown} off"
     else:
         effect = f"each apply undoes what {autoscaler.item.shown} decided"
@@ -45,10 +46,10 @@ def _set_by(target: Item) -> str:
     meta = mapping(target.written.get("metadata"))
     if "replicas" in mapping(_last_applied(meta).get("spec")):
         return "kubectl apply (its last-applied annotation has it)"
-    for entry in mappings(meta.get("managedFields")):
-        fields = mapping(mapping(entry.get("fieldsV1")).get("f:spec"))
-        if entry.get("operation") == "Apply" and "f:replicas" in fields:
-            return f"the applied configuration of {text(entry.get('manager'))}"
+    for managed_fields_entry in mappings(meta.get("managedFields")):
+        fields = mapping(mapping(managed_fields_entry.get("fieldsV1")).get("f:spec"))
+        if managed_fields_entry.get("operation") == "Apply" and "f:replicas" in fields:
+            return f"the applied configuration of {text(managed_fields_entry.get('manager'))}"
     return ""
 
 

@@ -34,15 +34,17 @@ class _Limit:
 @rule("PSL004", "quota-below-minimum", Severity.ERROR, "A ResourceQuota allows fewer pods than minReplicas.")
 def quota_below_minimum(context: LintContext) -> Iterator[RuleFinding]:
     for autoscaler, limit in _limits(context):
-        if limit.replicas < autoscaler.least:
-            yield _finding(autoscaler, limit, "minReplicas", autoscaler.least, "the least that is asked for never runs")
+        if limit.replicas < autoscaler.min_replicas:
+            yield _finding(
+                autoscaler, limit, "minReplicas", autoscaler.min_replicas, "the least that is asked for never runs"
+            )
 
 
 @rule("PSL023", "quota-below-maximum", Severity.WARNING, "A ResourceQuota allows fewer pods than maxReplicas.")
 def quota_below_maximum(context: LintContext) -> Iterator[RuleFinding]:
     for autoscaler, limit in _limits(context):
-        if autoscaler.least <= limit.replicas < autoscaler.most:
-            yield _finding(autoscaler, limit, "maxReplicas", autoscaler.most, "the rest stays without pods")
+        if autoscaler.min_replicas <= limit.replicas < autoscaler.max_replicas:
+            yield _finding(autoscaler, limit, "maxReplicas", autoscaler.max_replicas, "the rest stays without pods")
 
 
 def _finding(autoscaler: LintedAutoscaler, limit: _Limit, field: str, replicas: int, effect: str) -> RuleFinding:
@@ -53,7 +55,7 @@ def _finding(autoscaler: LintedAutoscaler, limit: _Limit, field: str, replicas: 
         f"{field} is {replicas}, but {limit.quota.shown} has room for {limit.replicas} of the target's pods at most "
         f"({limit.entry}): {effect}",
         f"raise {limit.entry} of the quota, lower what a pod asks for, or lower {field}",
-        other=limit.quota,
+        other_item=limit.quota,
     )
 
 
@@ -72,17 +74,17 @@ def _limits_of(quota: Item, workload: Workload) -> Iterator[_Limit]:
     spec = mapping(quota.obj.get("spec"))
     if quota.faults or spec.get("scopes") or spec.get("scopeSelector"):
         return
-    for entry, hard_milli in _amounts_milli(spec.get("hard")).items():
-        pod_milli = _used_by_one_pod_milli(entry, workload)
+    for quota_resource, hard_milli in _amounts_milli(spec.get("hard")).items():
+        pod_milli = _used_by_one_pod_milli(quota_resource, workload)
         if pod_milli:
-            yield _Limit(quota, entry, max(hard_milli, 0) // pod_milli)
+            yield _Limit(quota, quota_resource, max(hard_milli, 0) // pod_milli)
 
 
-def _used_by_one_pod_milli(entry: str, workload: Workload) -> int | None:
-    """The least that one pod uses of an entry of a quota, in thousandths; None: not known."""
-    if entry in _PODS:
+def _used_by_one_pod_milli(quota_resource: str, workload: Workload) -> int | None:
+    """The least that one pod uses of a quota's resource, in thousandths; None: not known."""
+    if quota_resource in _PODS:
         return POD_MILLI
-    kind, _, resource = entry.rpartition(".")
+    kind, _, resource = quota_resource.rpartition(".")
     if kind not in ("", "requests", "limits") or workload.has_pod_resources:
         return None
     amounts_milli = [container.amount_milli(kind or "requests", resource) for container in workload.containers]

@@ -53,7 +53,7 @@ def _missing_in_container(
         f"{kind} {container.name} of the pod template has no {resource} request, so {autoscaler.item.shown} cannot "
         f"compute {resource} utilization ({metric.path}), and does not scale by it",
         f"set resources.requests.{resource} of {kind} {container.name}, or give the metric an averageValue",
-        other=autoscaler.item,
+        other_item=autoscaler.item,
     )
 
 
@@ -66,7 +66,7 @@ def _missing_for_pod(autoscaler: LintedAutoscaler, metric: LintedMetric, workloa
         f"the pod template has requests for the pod as a whole, but none for {resource}, so {autoscaler.item.shown} "
         f"cannot compute {resource} utilization ({metric.path})",
         f"set {_POD_REQUESTS}.{resource}",
-        other=autoscaler.item,
+        other_item=autoscaler.item,
     )
 
 

@@ -62,15 +62,16 @@ def _is_listed(metric: LintedMetric, listed: frozenset[str]) -> bool:
     if metric.type == "Pods":
         return f"pods/{name}" in listed
     kind = _described(metric).lower()
-    names = {
-        listed_name.rpartition("/")[0].partition(".")[0]
-        for listed_name in listed
-        if listed_name.rpartition("/")[2] == name
-    }
-    return any(plural in (kind, f"{kind}s", f"{kind}es", f"{kind[:-1]}ies") for plural in names)
+    plurals = {kind, f"{kind}s", f"{kind}es", f"{kind[:-1]}ies"}
+    for listed_name in listed:
+        resource, _, metric_name = listed_name.rpartition("/")
+        if metric_name == name and resource.partition(".")[0] in plurals:
+            return True
+    return False
 
 
 def _for_object(metric: LintedMetric) -> str:
+    """The object of a metric as part of a message, with a leading space; empty for External metrics."""
     if metric.type == "External":
         return ""
     return " for pods" if metric.type == "Pods" else f" for {_described(metric)}"

@@ -36,15 +36,16 @@ def target_without_scale(context: LintContext) -> Iterator[RuleFinding]:
 
 def _reason(autoscaler: LintedAutoscaler, context: LintContext, defined: dict[tuple[str, str], bool]) -> str:
     """Why the target cannot be scaled; empty if it can be, or where that is not known."""
-    kind = (autoscaler.target_key.group, autoscaler.target_key.kind)
-    if kind[0] == "extensions" and kind[1] in _MOVED_TO_APPS:
+    group, kind_name = autoscaler.target_key.group, autoscaler.target_key.kind
+    kind = (group, kind_name)
+    if group == "extensions" and kind_name in _MOVED_TO_APPS:
         return "is named in the group extensions, which no longer has it (write apps/v1)"
     is_scalable = _scalable(kind, context, defined)
     if is_scalable is False:
         return "has no scale subresource"
     if is_scalable is None and context.cluster and kind in context.cluster.unserved:
         return "is of a kind that the cluster does not serve"
-    if is_scalable is None and kind[0] == "apps":
+    if is_scalable is None and group == "apps":
         return "is of a kind that the group apps does not have"
     return ""
 
@@ -54,9 +55,9 @@ def _scalable(kind: tuple[str, str], context: LintContext, defined: dict[tuple[s
     if kind in _NEVER_SCALED:
         return False
     served = context.cluster.scalable if context.cluster else {}
-    for known in (_built_in(), defined, served):
-        if kind in known:
-            return known[kind]
+    for scale_by_kind in (_built_in(), defined, served):
+        if kind in scale_by_kind:
+            return scale_by_kind[kind]
     return None
 
 
@@ -67,13 +68,13 @@ def _built_in() -> dict[tuple[str, str], bool]:
 
 def _defined(context: LintContext) -> dict[tuple[str, str], bool]:
     """Whether the kinds of CustomResourceDefinitions among the objects have a scale in any version."""
-    is_defined = {}
+    scale_by_kind = {}
     for item in context.of_kind(*_CRD):
         spec = mapping(item.obj.get("spec"))
         kind = (text(spec.get("group")), text(mapping(spec.get("names")).get("kind")).lower())
         versions = mappings(spec.get("versions"))
-        is_defined[kind] = any("scale" in mapping(version.get("subresources")) for version in versions)
-    return is_defined
+        scale_by_kind[kind] = any("scale" in mapping(version.get("subresources")) for version in versions)
+    return scale_by_kind
 
 
 @rule("PSL003", "target-not-found", Severity.ERROR, "The target is not there.")
@@ -81,11 +82,11 @@ def target_not_found(context: LintContext) -> Iterator[RuleFinding]:
     """PSL003: a target that is neither among the files nor in the cluster."""
     for autoscaler in context.autoscalers:
         if autoscaler.target is None and _should_be_there(autoscaler, context):
-            where = "in the cluster" if context.cluster else "among the files"
+            searched_place = "in the cluster" if context.cluster else "among the files"
             yield RuleFinding(
                 autoscaler.item,
                 f"{_REFERENCE}.name",
-                f"the target {_shown(autoscaler)} is not {where}{_similar(autoscaler, context)}",
+                f"the target {_shown(autoscaler)} is not {searched_place}{_similar(autoscaler, context)}",
                 "name an object of the autoscaler's own namespace that is there",
             )
 

@@ -72,7 +72,7 @@ def _finding(reach: _UtilizationRange, reason: str) -> RuleFinding:
         f"{reason}, but {reach.limits} limits keep {reach.metric.resource} at {reach.highest_pct:g} % of requests at "
         "most: it never scales up by this metric",
         "lower averageUtilization, or give limits more room above requests",
-        other=reach.autoscaler.target,
+        other_item=reach.autoscaler.target,
     )
 
 

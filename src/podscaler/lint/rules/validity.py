@@ -18,6 +18,7 @@ _ZERO = "to support scaling to zero replicas"
 
 @rule("PSL000", "refused", Severity.ERROR, "The API server would refuse the object.")
 def refused(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL000: an API error with which the API server would reject the object."""
     for item in context.items:
         for fault in item.faults:
             if not _is_about_zero(item, fault):
@@ -63,15 +64,15 @@ def _without_indexes(path: str) -> str:
 def _fix_of_unknown(item: Item, path: str) -> str:
     """The most similar name of a field, else the advice to remove it."""
     parent, _, name = path.rpartition(".")
-    close = difflib.get_close_matches(name, _fields(item, _without_indexes(parent)), n=1)
-    return f"write {close[0]} in place of {name}" if close else f"remove {path}"
+    similar_names = difflib.get_close_matches(name, _fields(item, _without_indexes(parent)), n=1)
+    return f"write {similar_names[0]} in place of {name}" if similar_names else f"remove {path}"
 
 
 def _fields(item: Item, parent: str) -> list[str]:
     """The names of the fields below a path of an object; none if its type is not known."""
     name = schema.find_kind(item.api_version, item.kind)
-    for part in parent.split(".") if parent else ():
-        member = schema.find_field(name, part) if name else None
+    for field_name in parent.split(".") if parent else ():
+        member = schema.find_field(name, field_name) if name else None
         name = member.type if member and not member.is_scalar else None
     message = schema.find_message(name) if name else None
     return [field.name for field in message.json_fields()] if message else []
@@ -106,6 +107,7 @@ _WORKLOAD_VERSIONS = frozenset({"extensions/v1beta1", "apps/v1beta1", "apps/v1be
 
 @rule("PSL018", "removed-api-version", Severity.ERROR, "The object is of a version that Kubernetes no longer serves.")
 def removed_api_version(context: LintContext) -> Iterator[RuleFinding]:
+    """PSL018: an apiVersion that Kubernetes no longer serves."""
     for item in context.items:
         warning, fix = _autoscaler(item) if is_autoscaler(item) else _workload(item)
         if warning:
@@ -113,11 +115,13 @@ def removed_api_version(context: LintContext) -> Iterator[RuleFinding]:
 
 
 def _autoscaler(item: Item) -> tuple[str, str]:
+    """The warning about an autoscaler's version, empty if there is none, and the fix."""
     version = conversion.VERSIONS.get(item.api_version)
     return version.deprecation if version else "", "podscaler convert FILE --to autoscaling/v2"
 
 
 def _workload(item: Item) -> tuple[str, str]:
+    """The warning about a workload's version, empty if there is none, and the fix."""
     if item.kind not in _WORKLOADS or item.api_version not in _WORKLOAD_VERSIONS:
         return "", ""
     return f"{item.api_version} {item.kind} is unavailable in v{_WORKLOADS_GONE}+", "write apps/v1, with a selector"

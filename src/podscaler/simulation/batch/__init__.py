@@ -7,7 +7,7 @@
 The results are those of `podscaler.simulation.engine` at every sync. Importing this package imports numpy and numba
 (the extra `simulation`).
 
-Entry point: `batch_runs`. Reading order: `layout` (the arrays), `tables` and `scenario_tables` (inputs as
+Entry point: `batch_runs`. Reading order: `layout` (the arrays), `candidate_tables` and `scenario_tables` (inputs as
 arrays), then in machine code `compilation`, `world_kernel`, `metric_kernel`, `decision_kernel`, `candidate_kernel`.
 May import: `simulation.engine`, `simulation.world`, `simulation.model`, `core`, `api`.
 """
@@ -22,8 +22,8 @@ from podscaler.simulation.batch.batch_runs import (
     run,
     run_exactly,
 )
+from podscaler.simulation.batch.candidate_tables import NotCovered
 from podscaler.simulation.batch.scenario_tables import BatchScenario
-from podscaler.simulation.batch.tables import NotCovered
 
 __all__ = [
     "BatchResult",

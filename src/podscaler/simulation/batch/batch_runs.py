@@ -11,14 +11,13 @@ import msgspec
 import numpy as np
 
 from podscaler.core.model.spec import Spec
-from podscaler.simulation.batch import candidate_kernel, exact, scenario_tables, tables
-from podscaler.simulation.batch import layout as at
-from podscaler.simulation.batch.exact import ExactCandidate
+from podscaler.simulation.batch import candidate_kernel, candidate_tables, exact_fallback, layout, scenario_tables
+from podscaler.simulation.batch.candidate_tables import NotCovered, SpecTables
+from podscaler.simulation.batch.exact_fallback import ExactCandidate
 from podscaler.simulation.batch.layout import Array, KernelInputs, KernelResults
 from podscaler.simulation.batch.scenario_tables import BatchScenario
-from podscaler.simulation.batch.tables import NotCovered, SpecTables
 from podscaler.simulation.model.scenario import SimulationScenario
-from podscaler.simulation.world import serving
+from podscaler.simulation.world import load_serving
 
 
 class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,24 +112,25 @@ def run(scenario: BatchScenario, candidates: Sequence[Spec], measures: Measures 
 
 
 def _run_kernel(scenario: BatchScenario, candidates: Sequence[Spec], measures: Measures) -> "_Results":
+    """Simulate the candidates in machine code; one row of results for each. Raises NotCovered, ValueError as `run`."""
     syncs = len(scenario.at_ms)
-    specs = _spec_tables(scenario, candidates)
+    spec_tables = _spec_tables(scenario, candidates)
     world = scenario.world.copy()
-    world[at.COUNTED_FROM] = np.searchsorted(scenario.at_ms, measures.counted_from_ms)
-    needed = _needed(measures, syncs)
+    world[layout.COUNTED_FROM] = np.searchsorted(scenario.at_ms, measures.counted_from_ms)
+    needed_pods = _needed_pods(measures, syncs)
     results = _Results.empty(len(candidates), syncs, keep_timeline=measures.keep_timeline)
     inputs = KernelInputs(
         world,
         scenario.loads,
         scenario.feeds,
         scenario.containers,
-        specs.specs,
-        specs.tolerances,
-        specs.metrics,
-        specs.policies,
-        needed,
+        spec_tables.specs,
+        spec_tables.tolerances,
+        spec_tables.metrics,
+        spec_tables.policies,
+        needed_pods,
     )
-    memory = at.memory_for(world, specs.event_slots)
+    memory = layout.memory_for(world, spec_tables.event_slots)
     candidate_kernel.simulate(inputs, memory, results.arrays, _slo_bound_ms(measures))
     return results
 
@@ -144,19 +144,17 @@ def evaluate(
     """
     try:
         compiled = compile_scenario(scenario)
-    except NotCovered as reason:
-        return run_exactly(scenario, candidates, measures, dict.fromkeys(range(len(candidates)), str(reason)))
-    fallbacks = {
-        index: obstacle
-        for index, candidate in enumerate(candidates)
-        if (obstacle := find_obstacle(compiled, candidate))
-    }
-    covered = [index for index in range(len(candidates)) if index not in fallbacks]
+    except NotCovered as not_covered:
+        return run_exactly(scenario, candidates, measures, dict.fromkeys(range(len(candidates)), str(not_covered)))
+    obstacles = {index: find_obstacle(compiled, candidate) for index, candidate in enumerate(candidates)}
+    fallbacks = {index: not_covered_reason for index, not_covered_reason in obstacles.items() if not_covered_reason}
+    covered_indexes = [index for index in obstacles if index not in fallbacks]
     results = _Results.empty(len(candidates), len(compiled.at_ms), keep_timeline=measures.keep_timeline)
-    if covered:
-        results.take(covered, _run_kernel(compiled, [candidates[index] for index in covered], measures))
+    if covered_indexes:
+        covered_candidates = [candidates[index] for index in covered_indexes]
+        results.store_rows(covered_indexes, _run_kernel(compiled, covered_candidates, measures))
     for index in fallbacks:
-        results.take_exact(index, _exact(scenario, candidates[index], measures))
+        results.store_exact_row(index, _simulate_exactly(scenario, candidates[index], measures))
     return results.as_result(compiled.at_ms, compiled.demand_ucores, measures, fallbacks)
 
 
@@ -169,7 +167,7 @@ def run_exactly(
     """As `run`, by the exact engine.
 
     Args:
-        reasons: the `fallbacks` of the result.
+        reasons: why the batch engine does not simulate a candidate, by its index; the `fallbacks` of the result.
 
     Raises ValueError as `engine.simulate` does, or where the needed pods are not as many as the syncs.
     """
@@ -177,9 +175,9 @@ def run_exactly(
     demand_ucores = np.zeros(len(at_ms), np.int64)
     results = _Results.empty(len(candidates), len(at_ms), keep_timeline=measures.keep_timeline)
     for index, candidate in enumerate(candidates):
-        single = _exact(scenario, candidate, measures)
-        demand_ucores = single.demand_ucores
-        results.take_exact(index, single)
+        exact_result = _simulate_exactly(scenario, candidate, measures)
+        demand_ucores = exact_result.demand_ucores
+        results.store_exact_row(index, exact_result)
     return results.as_result(at_ms, demand_ucores, measures, reasons)
 
 
@@ -193,95 +191,102 @@ def find_obstacle(scenario: BatchScenario, candidate: Spec) -> str | None:
 
 
 def _spec_tables(scenario: BatchScenario, candidates: Sequence[Spec]) -> SpecTables:
+    """The candidates as arrays. Raises NotCovered for the first that cannot be simulated."""
     scenario_model = scenario.scenario
     replicas_max = max([scenario.sources.workload.replicas, *(candidate.max_replicas for candidate in candidates)])
     if replicas_max > scenario.most_replicas:
         raise NotCovered(f"{replicas_max} replicas have more capacity than 61 bits can state")
-    return tables.of_specs(
+    return candidate_tables.of_specs(
         candidates, scenario.sources, scenario_model.settings, len(scenario.at_ms), scenario_model.sync_period_ms
     )
 
 
 def _slo_bound_ms(measures: Measures) -> float:
     """The response time above which the SLO is missed; NaN: there is no SLO."""
-    bound_ms = serving.slo_bound_ms(measures.slo_ms)
+    bound_ms = load_serving.slo_bound_ms(measures.slo_ms)
     return math.nan if bound_ms is None else bound_ms
 
 
-def _needed(measures: Measures, syncs: int) -> Array:
-    needed = np.array([] if measures.needed is None else measures.needed, np.int64)
-    if len(needed) not in (0, syncs):
-        raise ValueError(f"there are {len(needed)} numbers of needed pods for {syncs} syncs")
-    return needed
+def _needed_pods(measures: Measures, syncs: int) -> Array:
+    """The needed pods for each sync; empty if they are unknown. Raises ValueError if there are not `syncs` of them."""
+    needed_pods = np.array([] if measures.needed is None else measures.needed, np.int64)
+    if len(needed_pods) not in (0, syncs):
+        raise ValueError(f"there are {len(needed_pods)} numbers of needed pods for {syncs} syncs")
+    return needed_pods
 
 
-def _exact(scenario: SimulationScenario, candidate: Spec, measures: Measures) -> ExactCandidate:
+def _simulate_exactly(scenario: SimulationScenario, candidate: Spec, measures: Measures) -> ExactCandidate:
+    """The results of one candidate, by the exact engine."""
     at_ms = range(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms)
-    return exact.simulate(
+    return exact_fallback.simulate(
         scenario,
         candidate,
-        needed=_needed(measures, len(at_ms)),
+        needed=_needed_pods(measures, len(at_ms)),
         slo_ms=_slo_bound_ms(measures),
         counted_from_ms=measures.counted_from_ms,
     )
 
 
 class _Results(NamedTuple):
-    """The arrays of results."""
+    """The results of all candidates as arrays, one row for each candidate."""
 
     arrays: KernelResults
 
     @classmethod
     def empty(cls, candidates: int, syncs: int, *, keep_timeline: bool) -> "_Results":
+        """Arrays of zeros for that many candidates and syncs; without `keep_timeline` timelines have no rows."""
         rows = candidates if keep_timeline else 0
         return cls(
             KernelResults(
                 np.zeros((rows, syncs), np.int32),
                 np.zeros((rows, syncs), np.int32),
-                np.zeros((candidates, at.TOTAL_FIELDS), np.int64),
-                np.zeros((candidates, at.DEVIATION_FIELDS), np.int64),
-                np.zeros((candidates, 2), np.float64),
+                np.zeros((candidates, layout.TOTAL_FIELDS), np.int64),
+                np.zeros((candidates, layout.DEVIATION_FIELDS), np.int64),
+                np.zeros((candidates, layout.INACCURACY_FIELDS), np.float64),
             )
         )
 
-    def take_exact(self, index: int, single: ExactCandidate) -> None:
-        """Take the results of the exact engine for one candidate."""
+    def store_exact_row(self, index: int, exact_result: ExactCandidate) -> None:
+        """Copy the results of the exact engine into the row of one candidate."""
         own_arrays = self.arrays
         if len(own_arrays.replicas):
-            own_arrays.replicas[index], own_arrays.ready[index] = single.replicas, single.ready
-        own_arrays.totals[index] = single.totals
-        own_arrays.deviations[index], own_arrays.inaccuracies[index] = single.deviations, single.inaccuracies
+            own_arrays.replicas[index] = exact_result.replicas
+            own_arrays.ready[index] = exact_result.ready
+        own_arrays.totals[index] = exact_result.totals
+        own_arrays.deviations[index] = exact_result.deviations
+        own_arrays.inaccuracies[index] = exact_result.inaccuracies
 
-    def take(self, rows: Sequence[int], others: "_Results") -> None:
-        """Take the results of some candidates."""
-        for own_array, other_array in zip(self.arrays, others.arrays, strict=True):
+    def store_rows(self, rows: Sequence[int], covered_results: "_Results") -> None:
+        """Copy the results of the covered candidates into these rows, in order."""
+        for own_array, covered_array in zip(self.arrays, covered_results.arrays, strict=True):
             if len(own_array):
-                own_array[list(rows)] = other_array
+                own_array[list(rows)] = covered_array
 
     def as_result(
         self, at_ms: Array, demand_ucores: Array, measures: Measures, fallbacks: Mapping[int, str]
     ) -> BatchResult:
-        replicas, ready, totals, counts, inaccuracies = self.arrays
+        """The arrays as the public result, with the columns of `totals` and `deviations` as fields."""
+        replicas, ready, totals, deviation_counts, inaccuracies = self.arrays
         deviations = Deviations(
-            under=inaccuracies[:, 0],
-            over=inaccuracies[:, 1],
-            under_syncs=counts[:, at.UNDER_SYNCS],
-            over_syncs=counts[:, at.OVER_SYNCS],
-            unstable_syncs=counts[:, at.UNSTABLE_SYNCS],
-            supply_changes=counts[:, at.SUPPLY_CHANGES],
-            demand_changes=counts[:, at.DEMAND_CHANGES],
+            under=inaccuracies[:, layout.UNDER_SHARES],
+            over=inaccuracies[:, layout.OVER_SHARES],
+            under_syncs=deviation_counts[:, layout.UNDER_SYNCS],
+            over_syncs=deviation_counts[:, layout.OVER_SYNCS],
+            unstable_syncs=deviation_counts[:, layout.UNSTABLE_SYNCS],
+            supply_changes=deviation_counts[:, layout.SUPPLY_CHANGES],
+            demand_changes=deviation_counts[:, layout.DEMAND_CHANGES],
         )
         return BatchResult(
             at_ms=at_ms,
             demand_ucores=demand_ucores,
             replicas=replicas if measures.keep_timeline else None,
             ready=ready if measures.keep_timeline else None,
-            pod_ms=totals[:, at.POD_MS],
-            arrived_work=totals[:, at.ARRIVED_WORK],
-            lost_work=totals[:, at.LOST_WORK],
-            slo_missed_work=totals[:, at.SLO_MISSED_WORK],
-            scale_ups=totals[:, at.SCALE_UPS],
-            scale_downs=totals[:, at.SCALE_DOWNS],
+            pod_ms=totals[:, layout.POD_MS],
+            arrived_work=totals[:, layout.ARRIVED_WORK],
+            lost_work=totals[:, layout.LOST_WORK],
+            slo_missed_work=totals[:, layout.SLO_MISSED_WORK],
+            scale_ups=totals[:, layout.SCALE_UPS],
+            scale_downs=totals[:, layout.SCALE_DOWNS],
             syncs=int((at_ms >= measures.counted_from_ms).sum()),
             deviations=None if measures.needed is None else deviations,
             fallbacks=fallbacks,

@@ -1,8 +1,9 @@
 """Defines the arrays that the compiled functions share: which there are, and their fields as indexes.
 
-`tables` fills the arrays of inputs; the compiled modules read them and keep their own. Numbers are 64 bits wide: times
-in ms (`_MS`) or ns (`_NS`) since the start of the scenario, CPU in millionths of a core, work in those times ms, memory
-in bytes, metric values in thousandths.
+`candidate_tables` and `scenario_tables` fill the arrays of inputs; the compiled modules read them and keep their own.
+Numbers are 64 bits wide: times in ms (`_MS`) or ns (`_NS`) since the start of the scenario, CPU in millionths of a
+core, work in those times ms, memory in bytes, metric values in thousandths. A new field: a name in one of the tuples of
+indexes here, its number of fields, and its value in the module that fills the array.
 """
 
 from typing import Any, NamedTuple
@@ -163,6 +164,15 @@ UNDER_SYNCS, OVER_SYNCS, UNSTABLE_SYNCS, SUPPLY_CHANGES, DEMAND_CHANGES = range(
 DEVIATION_FIELDS = 5
 
 
+UNDER_SHARES, OVER_SHARES = range(2)
+"""`inaccuracies[candidate]`: the sums of the shares of missing and of surplus pods."""
+INACCURACY_FIELDS = 2
+
+LAST_ARRIVED, LAST_LOST, LAST_READY, LAST_NEEDED = range(4)
+"""`last`, of the sync before: the work that had arrived and was lost, the ready pods, the needed pods."""
+LAST_FIELDS = 4
+
+
 class KernelInputs(NamedTuple):
     """What candidates share, and the candidates; the fields of the arrays are stated above.
 
@@ -186,7 +196,6 @@ class KernelMemory(NamedTuple):
 
     Attributes:
         writes: the instants at which pods are made or removed, as a ring.
-        last: of the sync before: the work that had arrived and was lost, the ready pods, the needed pods.
     """
 
     state: Array
@@ -201,11 +210,7 @@ class KernelMemory(NamedTuple):
 
 
 class KernelResults(NamedTuple):
-    """The arrays to fill, one row for each candidate; timelines have no rows where they are not kept.
-
-    Attributes:
-        inaccuracies: the sums of the shares of missing and of surplus pods.
-    """
+    """The arrays to fill, one row for each candidate; timelines have no rows where they are not kept."""
 
     replicas: Array
     ready: Array
@@ -220,16 +225,17 @@ def memory_for(world: Array, event_slots: int) -> KernelMemory:
     Args:
         event_slots: how many scale events it keeps at most in each direction.
     """
+    # A sync adds at most one cohort and one recommendation. Three entries more than syncs leave a margin.
     entries = int(world[SYNCS]) + 3
-    writes = int(world[ACTUATION_MS]) // int(world[SYNC_PERIOD_MS]) + 2
+    pending_writes = int(world[ACTUATION_MS]) // int(world[SYNC_PERIOD_MS]) + 2
     return KernelMemory(
         state=np.zeros(STATE_FIELDS, np.int64),
         cohorts=np.empty((entries, COHORT_FIELDS), np.int64),
         samples=np.empty((entries, int(world[SLOTS]), SAMPLE_FIELDS), np.int64),
-        writes=np.empty(writes, np.int64),
+        writes=np.empty(pending_writes, np.int64),
         marks=np.zeros(MARK_FIELDS, np.int64),
         highest=np.empty((entries, 2), np.int64),
         lowest=np.empty((entries, 2), np.int64),
         events=np.empty((2, event_slots, 3), np.int64),
-        last=np.zeros(4, np.int64),
+        last=np.zeros(LAST_FIELDS, np.int64),
     )

@@ -1,4 +1,4 @@
-"""Defines scalers that an autoscaler is compared with: a fixed count, and perfect hindsight.
+"""Defines scalers that an autoscaler is compared with: a fixed count, and one that knows the future load.
 
 Each is a `podscaler.simulation.scaler_runs.Scaler`; `knative` has one more.
 """
@@ -48,18 +48,18 @@ class Hindsight:
     def replicas(self, at_ms: int, state: WorkloadState) -> int:
         """As in Scaler."""
         del state
-        series = self._needed
-        first = max(bisect.bisect_right(series.at_ms, at_ms) - 1, 0)
-        end = bisect.bisect_right(series.at_ms, at_ms + self._lead_ms + self.tick_ms)
-        return max(series.values[first : max(end, first + 1)])
+        needed_series = self._needed
+        first_step = max(bisect.bisect_right(needed_series.at_ms, at_ms) - 1, 0)
+        end_step = bisect.bisect_right(needed_series.at_ms, at_ms + self._lead_ms + self.tick_ms)
+        return max(needed_series.values[first_step : max(end_step, first_step + 1)])
 
 
 def lead_ms(workload: WorkloadModel, scenario: SimulationScenario) -> int:
     """From the write of a scale until a new pod is ready, at the long end of its durations."""
     pod = workload.pod
-    return scenario.actuation_ms + _long_ms(pod.launch) + _long_ms(pod.startup)
+    return scenario.actuation_ms + _high_estimate_ms(pod.launch) + _high_estimate_ms(pod.startup)
 
 
-def _long_ms(durations: DurationDistribution) -> int:
-    """The duration itself, the upper bound, or the 95th percentile."""
+def _high_estimate_ms(durations: DurationDistribution) -> int:
+    """A fixed duration itself, the upper bound of a uniform one, the 95th percentile of a lognormal one."""
     return durations.low_ms if durations.is_fixed else durations.high_ms

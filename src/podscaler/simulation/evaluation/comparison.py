@@ -3,8 +3,9 @@
 Called by `podscaler backtest`. Autoscalers run in the batch engine where it is installed and covers them, else in the
 exact engine; both have the same results. Other scalers run in the exact engine's world.
 
-A new measure is a sum in Run that `_run` and `_batch` fill, a field of CandidateResult that `_result` computes, a
-column of `podscaler.cli.backtest.comparison_output`, and a field of `podscaler.simulation.fleet.autoscalers.FleetRow`.
+A new measure is a sum in Run that `_run_exactly` and `_run_in_batch` fill, a field of CandidateResult that `_result`
+computes, a column of `podscaler.cli.backtest.comparison_output`, and a field of
+`podscaler.simulation.fleet.autoscalers.FleetRow`.
 
 Invariant: all candidates are measured at the same instants, those of the scenario's syncs from `Needs.from_ms` on.
 """
@@ -23,7 +24,7 @@ from podscaler.simulation.model.results import WorkloadState
 from podscaler.simulation.model.scenario import AutoscalerModel, SimulationScenario
 from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.scaler_runs import Scaler
-from podscaler.simulation.world import serving
+from podscaler.simulation.world import load_serving
 
 _HOUR_MS = 3_600_000
 
@@ -64,7 +65,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run(msgspec.Struct, kw_only=True):
-    """What a candidate did, at the instants that count.
+    """The sums and ready pods of one candidate over the instants that count; filled by `_run_exactly`, `_run_in_batch`.
 
     Attributes:
         at_ms, ready: for each instant.
@@ -127,47 +128,58 @@ def compare(scenario: SimulationScenario, candidates: Sequence[Candidate], needs
 
     Raises ValueError if no instant counts, or where the scenario contradicts itself.
     """
-    runs = _runs(scenario, candidates, needs)
+    runs = _run_all(scenario, candidates, needs)
     at_ms = runs[0].at_ms
     if not at_ms:
         raise ValueError("no sync is in the time that counts")
     needed = [needs.pods.value_at(instant_ms) for instant_ms in at_ms]
-    first = elasticity(needed, runs[0].ready)
+    present_elasticity = elasticity(needed, runs[0].ready)
     pairs = zip(candidates, runs, strict=True)
-    results = tuple([_result(candidate, run, needed, first, needs) for candidate, run in pairs])
+    results = tuple([_result(candidate, run, needed, present_elasticity, needs) for candidate, run in pairs])
     return CandidateComparison(at_ms=at_ms, needed=needed, sync_period_ms=scenario.sync_period_ms, results=results)
 
 
-def _result(candidate: Candidate, run: Run, needed: Sequence[int], first: Elasticity, needs: Needs) -> CandidateResult:
-    measured = elasticity(needed, run.ready)
+def _result(
+    candidate: Candidate, run: Run, needed: Sequence[int], present_elasticity: Elasticity, needs: Needs
+) -> CandidateResult:
+    """The measures of one candidate, whose speedup is against the elasticity of the first candidate."""
+    candidate_elasticity = elasticity(needed, run.ready)
     reactions = surges.reactions(run.at_ms, needed, run.ready)
     return CandidateResult(
         name=candidate.name,
         pod_hours=run.pod_ms / _HOUR_MS,
-        elasticity=measured,
-        slo_missed_pct=None if needs.slo_ms is None else _pct(run.slow_work, run.arrived_work),
-        lost_pct=_pct(run.lost_work, run.arrived_work),
+        elasticity=candidate_elasticity,
+        slo_missed_pct=None if needs.slo_ms is None else _share_pct(run.slow_work, run.arrived_work),
+        lost_pct=_share_pct(run.lost_work, run.arrived_work),
         scale_changes=run.scale_changes,
         reactions=surges.summary(reactions, run.at_ms[-1]),
-        speedup=elastic_speedup(first, measured),
+        speedup=elastic_speedup(present_elasticity, candidate_elasticity),
         is_attainable=candidate.is_attainable,
         run=run,
     )
 
 
-def _pct(part: int, whole: int) -> float | None:
+def _share_pct(part: int, whole: int) -> float | None:
+    """A part in percent of the whole; None if the whole is 0."""
     return 100 * part / whole if whole else None
 
 
-def _runs(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> list[Run]:
+def _run_all(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> list[Run]:
     """The runs of all candidates, in order."""
-    is_batched = [isinstance(candidate.policy, Spec) and candidate.replicas is None for candidate in candidates]
-    batched = [index for index, fits in enumerate(is_batched) if fits]
-    by_index = dict(zip(batched, _batch(scenario, [candidates[index] for index in batched], needs), strict=False))
-    return [by_index.get(index) or _run(scenario, candidate, needs) for index, candidate in enumerate(candidates)]
+    batched_indexes = [
+        index
+        for index, candidate in enumerate(candidates)
+        if isinstance(candidate.policy, Spec) and candidate.replicas is None
+    ]
+    batched_candidates = [candidates[index] for index in batched_indexes]
+    # Not strict: the batch engine yields no run where it is not installed.
+    batch_runs = dict(zip(batched_indexes, _run_in_batch(scenario, batched_candidates, needs), strict=False))
+    return [
+        batch_runs.get(index) or _run_exactly(scenario, candidate, needs) for index, candidate in enumerate(candidates)
+    ]
 
 
-def _batch(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> Iterable[Run]:
+def _run_in_batch(scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs) -> Iterable[Run]:
     """The runs of autoscalers in the batch engine; none if it is not installed."""
     try:
         from podscaler.simulation import batch
@@ -195,9 +207,11 @@ def _batch(scenario: SimulationScenario, candidates: Sequence[Candidate], needs:
         )
 
 
-def _run(scenario: SimulationScenario, candidate: Candidate, needs: Needs) -> Run:
+def _run_exactly(scenario: SimulationScenario, candidate: Candidate, needs: Needs) -> Run:
     """The run of one candidate in the exact engine."""
-    replayed_scenario, key = _starting_with(scenario, candidate.replicas), _workload(scenario)
+    replayed_scenario = _with_replicas(scenario, candidate.replicas)
+    workload_key = _workload_key(scenario)
+    slo_bound_ms = load_serving.slo_bound_ms(needs.slo_ms)
     run = Run()
     if isinstance(candidate.policy, Spec):
         autoscaler, *other_autoscalers = replayed_scenario.autoscalers
@@ -206,24 +220,26 @@ def _run(scenario: SimulationScenario, candidate: Candidate, needs: Needs) -> Ru
         for sync in engine.simulate(replayed_scenario):
             if sync.autoscaler.spec.key == candidate.policy.key and sync.at_ms >= needs.from_ms:
                 run.scale_changes += sync.decision.replicas is not None
-                _count(run, sync.at_ms, sync.workload, scenario.sync_period_ms, serving.slo_bound_ms(needs.slo_ms))
+                _add_state(run, sync.at_ms, sync.workload, scenario.sync_period_ms, slo_bound_ms)
         return run
     scaler = _CountedScaler(candidate.policy(), needs.from_ms)
-    for at_ms, state in scaler_runs.scale(replayed_scenario, key, scaler):
+    for at_ms, state in scaler_runs.run_scaler(replayed_scenario, workload_key, scaler):
         if at_ms >= needs.from_ms:
-            _count(run, at_ms, state, scenario.sync_period_ms, serving.slo_bound_ms(needs.slo_ms))
+            _add_state(run, at_ms, state, scenario.sync_period_ms, slo_bound_ms)
     run.scale_changes = scaler.changes
     return run
 
 
-def _workload(scenario: SimulationScenario) -> str:
+def _workload_key(scenario: SimulationScenario) -> str:
+    """The key of the workload that candidates scale: that of the first autoscaler, or else the first one."""
     return scenario.autoscalers[0].workload if scenario.autoscalers else scenario.workloads[0].key
 
 
-def _starting_with(scenario: SimulationScenario, replicas: int | None) -> SimulationScenario:
+def _with_replicas(scenario: SimulationScenario, replicas: int | None) -> SimulationScenario:
+    """The scenario whose workload starts with that many replicas; None: with its own."""
     if replicas is None:
         return scenario
-    key = _workload(scenario)
+    key = _workload_key(scenario)
     workloads = [
         msgspec.structs.replace(workload, replicas=replicas) if workload.key == key else workload
         for workload in scenario.workloads
@@ -231,7 +247,8 @@ def _starting_with(scenario: SimulationScenario, replicas: int | None) -> Simula
     return msgspec.structs.replace(scenario, workloads=tuple(workloads))
 
 
-def _count(run: Run, at_ms: int, state: WorkloadState, period_ms: int, slo_ms: float | None) -> None:
+def _add_state(run: Run, at_ms: int, state: WorkloadState, period_ms: int, slo_ms: float | None) -> None:
+    """Add the state at an instant that counts to the sums of a run; `slo_ms` is None without an SLO."""
     run.at_ms.append(at_ms)
     run.ready.append(state.ready)
     run.pod_ms += state.pods * period_ms
@@ -239,7 +256,8 @@ def _count(run: Run, at_ms: int, state: WorkloadState, period_ms: int, slo_ms: f
     run.lost_work += state.lost_ucores_ms
     if slo_ms is None or not state.rate_milli:
         return
-    if not state.ready or (state.latency_ms is not None and state.latency_ms > slo_ms):
+    is_too_slow = state.latency_ms is not None and state.latency_ms > slo_ms
+    if not state.ready or is_too_slow:
         run.slow_work += state.arrived_ucores_ms
 
 

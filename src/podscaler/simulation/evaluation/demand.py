@@ -20,10 +20,11 @@ import msgspec
 from podscaler.simulation.model import step_series
 from podscaler.simulation.model.step_series import StepSeries
 from podscaler.simulation.model.workloads import RequestLoad, WorkloadModel
-from podscaler.simulation.world.serving import erlang_c
+from podscaler.simulation.world.load_serving import erlang_c
 
 _CORE_UCORES = 1_000_000
 _BISECTIONS = 50
+"""Halvings of the interval 0 to 1, which leave less than a float can state."""
 
 
 class PodCapacity(msgspec.Struct, frozen=True):
@@ -50,22 +51,25 @@ def pod_capacity(
     Raises ValueError if the workload has neither limit nor request, where an SLO is stated for a load without
     requests, and where no utilization meets the SLO.
     """
-    full = _full_capacity(workload, stated_milli)
+    full_capacity = _full_capacity(workload, stated_milli)
     if slo_ms is None:
-        return full
+        return full_capacity
     if workload.requests is None:
         raise ValueError(f"{workload.key}: a response time needs a load of requests; this load is CPU alone")
-    utilization = utilization_at_slo(workload.requests, full.ucores, slo_ms)
-    ucores = math.floor(full.ucores * utilization)
+    utilization = utilization_at_slo(workload.requests, full_capacity.ucores, slo_ms)
+    ucores = math.floor(full_capacity.ucores * utilization)
     if ucores <= 0:
-        alone_ms = workload.requests.latency_ms + _service_ms(workload.requests, full.ucores)
+        alone_ms = workload.requests.latency_ms + _service_ms(workload.requests, full_capacity.ucores)
         raise ValueError(
             f"{workload.key}: no number of pods meets {slo_ms:g} ms: a request alone takes {alone_ms:g} ms"
         )
-    return PodCapacity(ucores, f"{full.basis} at the utilization of {utilization:.0%} that meets {slo_ms:g} ms")
+    return PodCapacity(
+        ucores, f"{full_capacity.basis} at the utilization of {utilization:.0%} that meets {slo_ms:g} ms"
+    )
 
 
 def _full_capacity(workload: WorkloadModel, stated_milli: int | None) -> PodCapacity:
+    """The demand of a pod at full utilization. Raises ValueError if the workload does not have it."""
     if stated_milli is not None:
         if stated_milli <= 0:
             raise ValueError(f"{workload.key}: the capacity of a pod must be above 0")
@@ -85,28 +89,32 @@ def utilization_at_slo(requests: RequestLoad, capacity_ucores: int, slo_ms: floa
 
     For a pod of one core or less: rho = 1 - S / (SLO - latency). For c cores it is found in the response time of M/M/c.
     """
-    room_ms = slo_ms - requests.latency_ms
+    cpu_budget_ms = slo_ms - requests.latency_ms
     service_ms = _service_ms(requests, capacity_ucores)
-    if room_ms <= service_ms:
+    if cpu_budget_ms <= service_ms:
         return 0.0
-    cores = _cores(capacity_ucores)
+    cores = _server_cores(capacity_ucores)
     if cores == 1:
-        return 1 - service_ms / room_ms
-    low, high = 0.0, 1.0
+        return 1 - service_ms / cpu_budget_ms
+    feasible, infeasible = 0.0, 1.0
     for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
+        middle = (feasible + infeasible) / 2
         waiting_ms = service_ms * erlang_c(cores, middle * cores) / (cores * (1 - middle))
-        low, high = (middle, high) if service_ms + waiting_ms <= room_ms else (low, middle)
-    return low
+        if service_ms + waiting_ms <= cpu_budget_ms:
+            feasible = middle
+        else:
+            infeasible = middle
+    return feasible
 
 
-def _cores(capacity_ucores: int) -> int:
+def _server_cores(capacity_ucores: int) -> int:
+    """The whole cores of a pod, at least 1: the servers of the queue."""
     return max(capacity_ucores // _CORE_UCORES, 1)
 
 
 def _service_ms(requests: RequestLoad, capacity_ucores: int) -> float:
     """The time of a request that is alone in a pod, on one of the pod's cores."""
-    return requests.cpu_per_request_us / 1000 * _CORE_UCORES * _cores(capacity_ucores) / capacity_ucores
+    return requests.cpu_per_request_us / 1000 * _CORE_UCORES * _server_cores(capacity_ucores) / capacity_ucores
 
 
 def needed_pods(demand_ucores: int, capacity: PodCapacity) -> int:

@@ -23,6 +23,7 @@ GAP_RATIO = 2.5
 """A distance of two observations of more than this many usual ones is a gap."""
 
 _SHOWN_PERIODS = 5
+"""How many periods a sentence names."""
 
 
 class UsageObservation(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,26 +77,28 @@ class Reconstruction(msgspec.Struct, frozen=True, kw_only=True):
 
     def sentences(self) -> tuple[str, ...]:
         """What is not known of the demand; empty if all of it is known."""
-        texts = []
+        sentences = []
         if self.censored:
-            texts.append(
+            sentences.append(
                 f"In {self.censored_pct:.1f} % of the time pods were at their CPU limit, so the demand is only a lower "
                 f"bound then: {_periods_text(self.censored)}."
             )
         if self.gaps:
-            texts.append(f"Nothing was measured, and the demand before is assumed to last: {_periods_text(self.gaps)}.")
+            sentences.append(
+                f"Nothing was measured, and the demand before is assumed to last: {_periods_text(self.gaps)}."
+            )
         if self.extrapolated_pct:
-            texts.append(
+            sentences.append(
                 f"In {self.extrapolated_pct:.1f} % of the observations some ready pods had no sample; each counts as "
                 "the average of the others."
             )
-        return tuple(texts)
+        return tuple(sentences)
 
 
 def _periods_text(periods: Sequence[UnknownPeriod]) -> str:
     period_texts = [f"{clock(period.begin_ms)} to {clock(period.end_ms)}" for period in periods[:_SHOWN_PERIODS]]
-    more = len(periods) - len(period_texts)
-    return ", ".join(period_texts) + (f", and {more} more" if more else "")
+    omitted_count = len(periods) - len(period_texts)
+    return ", ".join(period_texts) + (f", and {omitted_count} more" if omitted_count else "")
 
 
 def clock(at_ms: int) -> str:
@@ -128,10 +131,13 @@ def reconstruct(observations: Sequence[UsageObservation], end_ms: int) -> Recons
 
 
 def _gaps(at_ms: Sequence[int]) -> tuple[UnknownPeriod, ...]:
+    """The periods between two observations that are further apart than GAP_RATIO times the median distance."""
     distances = sorted(later - earlier for earlier, later in itertools.pairwise(at_ms))
-    longest_ms = GAP_RATIO * distances[len(distances) // 2] if distances else 0
-    pairs = itertools.pairwise(at_ms)
-    return tuple([UnknownPeriod(earlier, later) for earlier, later in pairs if later - earlier > longest_ms])
+    longest_distance_ms = GAP_RATIO * distances[len(distances) // 2] if distances else 0
+    neighbors = itertools.pairwise(at_ms)
+    return tuple(
+        [UnknownPeriod(earlier, later) for earlier, later in neighbors if later - earlier > longest_distance_ms]
+    )
 
 
 def _demand_ucores(observation: UsageObservation) -> int:
@@ -143,10 +149,15 @@ def _demand_ucores(observation: UsageObservation) -> int:
 
 
 def _censored(observations: Sequence[UsageObservation], end_ms: int) -> tuple[UnknownPeriod, ...]:
+    """The periods in which pods were at their limit; an observation lasts until the next one, the last to `end_ms`."""
+    periods: list[UnknownPeriod] = []
     ends_ms = [*[observation.at_ms for observation in observations[1:]], end_ms]
-    periods = []
-    for limited, group in itertools.groupby(zip(observations, ends_ms, strict=True), lambda pair: pair[0].limited > 0):
-        members = list(group)
-        if limited:
-            periods.append(UnknownPeriod(members[0][0].at_ms, members[-1][1]))
+    previous_is_limited = False
+    for observation, observation_end_ms in zip(observations, ends_ms, strict=True):
+        is_limited = observation.limited > 0
+        if is_limited and previous_is_limited:
+            periods[-1] = UnknownPeriod(periods[-1].begin_ms, observation_end_ms)
+        elif is_limited:
+            periods.append(UnknownPeriod(observation.at_ms, observation_end_ms))
+        previous_is_limited = is_limited
     return tuple(periods)

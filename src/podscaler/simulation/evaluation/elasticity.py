@@ -69,7 +69,7 @@ def elasticity(needed: Sequence[int], supplied: Sequence[int]) -> Elasticity:
         under_timeshare_pct=100 * sum(need > supply for need, supply in pairs) / samples,
         over_timeshare_pct=100 * sum(supply > need for need, supply in pairs) / samples,
         instability_pct=_instability_pct(needed, supplied),
-        jitter=(_changes(supplied) - _changes(needed)) / samples,
+        jitter=(_change_count(supplied) - _change_count(needed)) / samples,
         samples=samples,
         undefined_samples=sum(not need for need in needed),
     )
@@ -82,18 +82,19 @@ def _accuracy_pct(deviations: Sequence[tuple[int, int]]) -> float | None:
 
 
 def _instability_pct(needed: Sequence[int], supplied: Sequence[int]) -> float | None:
-    directions = list(zip(_directions(needed), _directions(supplied), strict=True))
-    if not directions:
+    """The share of the changes in which demand and supply have different signs; None for a single sample."""
+    sign_pairs = list(zip(_change_signs(needed), _change_signs(supplied), strict=True))
+    if not sign_pairs:
         return None
-    return 100 * sum(demand != supply for demand, supply in directions) / len(directions)
+    return 100 * sum(demand != supply for demand, supply in sign_pairs) / len(sign_pairs)
 
 
-def _directions(counts: Sequence[int]) -> list[int]:
+def _change_signs(counts: Sequence[int]) -> list[int]:
     """The sign of each change from one sample to the next."""
     return [(later > earlier) - (later < earlier) for earlier, later in itertools.pairwise(counts)]
 
 
-def _changes(counts: Sequence[int]) -> int:
+def _change_count(counts: Sequence[int]) -> int:
     return sum(later != earlier for earlier, later in itertools.pairwise(counts))
 
 
@@ -102,15 +103,18 @@ def elastic_speedup(baseline: Elasticity, candidate: Elasticity) -> float | None
 
     None if it says nothing, since a metric of either is 0 or undefined.
     """
-    ratio = 1.0
-    for before, after in zip(_four(baseline), _four(candidate), strict=True):
-        if not before or not after:
+    product = 1.0
+    for baseline_metric, candidate_metric in zip(
+        _accuracies_and_timeshares(baseline), _accuracies_and_timeshares(candidate), strict=True
+    ):
+        if not baseline_metric or not candidate_metric:
             return None
-        ratio *= before / after
-    return float(ratio**0.25)
+        product *= baseline_metric / candidate_metric
+    return float(product**0.25)
 
 
-def _four(metrics: Elasticity) -> tuple[float | None, ...]:
+def _accuracies_and_timeshares(metrics: Elasticity) -> tuple[float | None, ...]:
+    """theta_U, theta_O, tau_U and tau_O, in this order."""
     return (
         metrics.under_accuracy_pct,
         metrics.over_accuracy_pct,
@@ -129,10 +133,10 @@ def deviation(metrics: Elasticity, order: int = 2) -> float | None:
     """
     if order < 1:
         raise ValueError("the order of a Minkowski distance is 1 or more")
-    values = (*_four(metrics), metrics.instability_pct)
-    total = 0.0
-    for value in values:
-        if value is None:
+    metric_values = (*_accuracies_and_timeshares(metrics), metrics.instability_pct)
+    sum_of_powers = 0.0
+    for metric_value in metric_values:
+        if metric_value is None:
             return None
-        total += float(value**order)
-    return float(total ** (1 / order))
+        sum_of_powers += float(metric_value**order)
+    return float(sum_of_powers ** (1 / order))

@@ -20,7 +20,7 @@ The metric is one of two:
   seconds. 100 requests/s that take 520 ms are 52 at once; with a target of 10 for each pod, ceil(52 / 7) = 8 pods.
 
 Differs: concurrency is that of the instant of a tick, not an average over each second, and the mean response time is
-that of the world, which is stationary up to a utilization of 0.99 (`podscaler.simulation.world.serving`); requests
+that of the world, which is stationary up to a utilization of 0.99 (`podscaler.simulation.world.load_serving`); requests
 that still wait when arrivals end do not count. The scale-down delay is its default, 0. A window that has begun just
 now is averaged over what it has.
 
@@ -69,13 +69,13 @@ class KnativeConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Knative:
-    """The Scaler, with the metric of the stable window and its state of panic."""
+    """The Scaler; keeps the readings of the metric in the stable window, and when panic mode was last confirmed."""
 
     def __init__(self, config: KnativeConfig) -> None:
         self._config = config
-        self._window: deque[tuple[int, float]] = deque()
+        self._readings: deque[tuple[int, float]] = deque()
         self._panic_since_ms: int | None = None
-        self._most_in_panic = 0
+        self._most_pods_in_panic = 0
 
     @property
     def tick_ms(self) -> int:
@@ -85,50 +85,58 @@ class Knative:
     def replicas(self, at_ms: int, state: WorkloadState) -> int:
         """As in Scaler."""
         config = self._config
-        reading = _concurrency_ucores(state) if config.target_concurrency is None else _concurrency(state)
-        if at_ms and reading is not None:
-            self._window.append((at_ms, reading))
-        while self._window and self._window[0][0] <= at_ms - config.stable_window_ms:
-            self._window.popleft()
-        if not self._window:
+        metric_value = (
+            _cpu_concurrency_ucores(state) if config.target_concurrency is None else _request_concurrency(state)
+        )
+        if at_ms and metric_value is not None:
+            self._readings.append((at_ms, metric_value))
+        while self._readings and self._readings[0][0] <= at_ms - config.stable_window_ms:
+            self._readings.popleft()
+        if not self._readings:
             return state.replicas
         ready = max(state.ready, 1)
-        stable = self._desired_of_window(at_ms, config.stable_window_ms)
-        panic = self._desired_of_window(at_ms, round(config.stable_window_ms * config.panic_window_ratio))
-        self._update_panic(at_ms, panic / ready >= config.panic_threshold)
-        stable, panic = self._rate_limited(stable, ready), self._rate_limited(panic, ready)
-        desired_pods = stable
+        stable_pods = self._desired_pods_of_window(at_ms, config.stable_window_ms)
+        panic_pods = self._desired_pods_of_window(at_ms, round(config.stable_window_ms * config.panic_window_ratio))
+        self._update_panic(at_ms, panic_pods / ready >= config.panic_threshold)
+        stable_pods, panic_pods = self._limit_rate(stable_pods, ready), self._limit_rate(panic_pods, ready)
+        desired_pods = stable_pods
         if self._panic_since_ms is not None:
-            self._most_in_panic = max(self._most_in_panic, stable, panic, state.ready)
-            desired_pods = self._most_in_panic
+            self._most_pods_in_panic = max(self._most_pods_in_panic, stable_pods, panic_pods, state.ready)
+            desired_pods = self._most_pods_in_panic
         return min(max(desired_pods, config.min_replicas, 1), config.max_replicas)
 
-    def _desired_of_window(self, at_ms: int, window_ms: int) -> int:
-        values = [value for taken_ms, value in self._window if taken_ms > at_ms - window_ms]
+    def _desired_pods_of_window(self, at_ms: int, window_ms: int) -> int:
+        """The metric's average over the last `window_ms` divided by the target, rounded up; 0 without a reading."""
+        values = [value for taken_ms, value in self._readings if taken_ms > at_ms - window_ms]
         config = self._config
-        full = config.target_ucores if config.target_concurrency is None else config.target_concurrency
-        return math.ceil(math.fsum(values) / len(values) / (full * config.target_utilization)) if values else 0
+        target_of_pod = config.target_ucores if config.target_concurrency is None else config.target_concurrency
+        if not values:
+            return 0
+        average = math.fsum(values) / len(values)
+        return math.ceil(average / (target_of_pod * config.target_utilization))
 
-    def _rate_limited(self, desired_pods: int, ready: int) -> int:
-        config = self._config
-        return min(
-            max(desired_pods, math.floor(ready / config.max_scale_down_rate)),
-            math.ceil(ready * config.max_scale_up_rate),
-        )
+    def _limit_rate(self, desired_pods: int, ready: int) -> int:
+        """The desired pods within the scale rates, which are ratios of the ready pods."""
+        lowest = math.floor(ready / self._config.max_scale_down_rate)
+        highest = math.ceil(ready * self._config.max_scale_up_rate)
+        return min(max(desired_pods, lowest), highest)
 
     def _update_panic(self, at_ms: int, is_over_threshold: bool) -> None:
+        """Begin or prolong panic mode over the threshold, and end it a stable window after the last such tick."""
         if is_over_threshold:
             self._panic_since_ms = at_ms
         elif self._panic_since_ms is not None and at_ms - self._panic_since_ms >= self._config.stable_window_ms:
             self._panic_since_ms = None
-            self._most_in_panic = 0
+            self._most_pods_in_panic = 0
 
 
-def _concurrency_ucores(state: WorkloadState) -> float:
+def _cpu_concurrency_ucores(state: WorkloadState) -> float:
     """The CPU in use, and the work that waits as if it were to be done within a second."""
     return state.used_ucores + state.backlog_ucores_ms / _SECOND_MS
 
 
-def _concurrency(state: WorkloadState) -> float | None:
+def _request_concurrency(state: WorkloadState) -> float | None:
     """The mean number of requests that are handled or wait; None if no pod is ready, so nothing is measured."""
-    return None if state.latency_ms is None else state.rate_milli / 1000 * state.latency_ms / _SECOND_MS
+    if state.latency_ms is None:
+        return None
+    return state.rate_milli / 1000 * state.latency_ms / _SECOND_MS

@@ -1,4 +1,4 @@
-"""Makes a scenario out of series of a monitoring system: what kube-state-metrics and cAdvisor have of a workload.
+"""Makes a scenario out of series of Prometheus: what kube-state-metrics and cAdvisor export of a workload.
 
 Called by `podscaler backtest` with the results of range queries at one step. The spec of the autoscaler is a manifest,
 since these series have no behavior. What they do not have is assumed, and `RecordedWorkload.assumptions` states it.
@@ -47,7 +47,12 @@ class MonitoredSeries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def workload(series: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerSpec) -> RecordedWorkload:
-    """The workload of an autoscaler. Raises UsageError if the spec or the values cannot be used."""
+    """The workload of an autoscaler. Raises UsageError if the spec or the values cannot be used.
+
+    Args:
+        series: of its pods; all but `limits` have at least one value.
+        spec, wire: the autoscaler's spec, parsed and in the API's form.
+    """
     for metric in spec.metrics:
         if not isinstance(metric, ResourceMetric) or metric.resource != "cpu" or metric.container:
             raise UsageError(
@@ -61,19 +66,19 @@ def workload(series: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerS
     end_ms = observations[-1].at_ms + USAGE_WINDOW_MS
     reconstruction = demand_reconstruction.reconstruct(observations, end_ms)
     kind, _, name = spec.reference.split("/", 2)
-    container = ContainerModel(
+    container_model = ContainerModel(
         name="all", requests_milli={"cpu": round(series.requests[-1][1] * 1000)}, cpu_limit_milli=limit_milli
     )
-    model = WorkloadModel(
+    workload_model = WorkloadModel(
         key=f"{spec.namespace}/{name}",
         kind=kind,
         replicas=round(series.replicas[0][1]),
-        pod=PodModel(containers=(container,)),
+        pod=PodModel(containers=(container_model,)),
         demands=(ResourceLoad(resource="cpu", total=reconstruction.demand),),
     )
     scenario = SimulationScenario(
-        workloads=(model,),
-        autoscalers=(AutoscalerModel(spec=spec, workload=model.key),),
+        workloads=(workload_model,),
+        autoscalers=(AutoscalerModel(spec=spec, workload=workload_model.key),),
         duration_ms=end_ms - reconstruction.start_ms,
         start_ns=reconstruction.start_ms // 1000 * 1_000_000_000,
     )
@@ -87,7 +92,7 @@ def workload(series: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerS
 
 def _observations(series: MonitoredSeries, limit_milli: int | None) -> list[UsageObservation]:
     """An observation for each value of usage; the other series count with their value at or before it."""
-    hottest, ready = _Lookup(series.hottest), _Lookup(series.ready)
+    hottest_series, ready_series = _SeriesByInstant(series.hottest), _SeriesByInstant(series.ready)
     observations = []
     for at_s, cores in series.usage:
         if math.isnan(cores):
@@ -96,21 +101,21 @@ def _observations(series: MonitoredSeries, limit_milli: int | None) -> list[Usag
             raise UsageError(
                 f"the query of usage has the value {cores:g} at {demand_reconstruction.clock(round(at_s * 1000))}"
             )
-        pods = round(ready.value_at(at_s))
-        is_limited = limit_milli is not None and hottest.value_at(at_s) * 1000 >= AT_LIMIT_RATIO * limit_milli
+        ready_pods = round(ready_series.value_at(at_s))
+        is_limited = limit_milli is not None and hottest_series.value_at(at_s) * 1000 >= AT_LIMIT_RATIO * limit_milli
         observations.append(
             UsageObservation(
                 at_ms=round(at_s * 1000) - USAGE_WINDOW_MS,
                 used_milli=math.ceil(cores * 1000),
-                measured=pods,
-                ready=pods,
+                measured=ready_pods,
+                ready=ready_pods,
                 limited=int(is_limited),
             )
         )
     return observations
 
 
-class _Lookup:
+class _SeriesByInstant:
     """The values of a series by instant."""
 
     def __init__(self, series: Series) -> None:
@@ -126,6 +131,7 @@ class _Lookup:
 
 
 def _assumptions(limit_milli: int | None) -> list[str]:
+    """Sentences about what the series lack, and what is assumed in its place."""
     sentences = ["A pod is assumed to be ready after 7 s, and samples to be those of metrics-server with its defaults."]
     if limit_milli is None:
         sentences.append("The query of limits has no series, so no pod is limited.")

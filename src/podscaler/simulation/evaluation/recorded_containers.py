@@ -34,8 +34,8 @@ from podscaler.simulation.model import step_series
 from podscaler.simulation.model.workloads import ContainerModel, ResourceLoad
 
 _MIB = 1 << 20
-_POD = msgspec.json.Decoder(typed_pods.Pod)
-_NONE: Mapping[str, int] = {}
+_POD_DECODER = msgspec.json.Decoder(typed_pods.Pod)
+_NO_LIMITS: Mapping[str, int] = {}
 
 
 class CPULimits(NamedTuple):
@@ -47,16 +47,19 @@ class CPULimits(NamedTuple):
     """
 
     pod_milli: int | None = None
-    containers_milli: Mapping[str, int] = _NONE
+    containers_milli: Mapping[str, int] = _NO_LIMITS
 
 
 @lru_cache(maxsize=256)
-def read_limits(text: bytes) -> CPULimits:
-    """The CPU limits of a recorded pod. Raises RecordingError."""
+def read_limits(pod_json: bytes) -> CPULimits:
+    """The CPU limits of a recorded pod, a Pod as JSON; init containers count if they are sidecars.
+
+    Raises RecordingError.
+    """
     try:
-        spec = _POD.decode(text).spec
-        if whole := _cpu_limit(spec.resources):
-            return CPULimits(quantity.parse(whole).milli_value())
+        spec = _POD_DECODER.decode(pod_json).spec
+        if pod_limit := _cpu_limit(spec.resources):
+            return CPULimits(quantity.parse(pod_limit).milli_value())
         sidecars = [
             init_container for init_container in spec.init_containers or () if init_container.restart_policy == "Always"
         ]
@@ -69,6 +72,7 @@ def read_limits(text: bytes) -> CPULimits:
 
 
 def _cpu_limit(resources: typed_pods.ResourceRequirements | None) -> str:
+    """The quantity in `limits.cpu`; empty if there is none."""
     return resources.limits.cpu if resources and resources.limits else ""
 
 
@@ -90,13 +94,16 @@ class _MemoryObservation(NamedTuple):
 
 
 class RecordedContainers:
-    """What a recording shows of the containers.
+    """Sums up the pods and the usage of all syncs, and makes the containers of the simulated pod of them.
 
     Args:
         version: how quantities are read.
 
     Attributes:
         limits: of the pods, until they are set again.
+
+    The sums of CPU (thousandths of a core) and memory, the numbers of measurements, and the least memory of a ready pod
+    are kept by the name of the container.
     """
 
     def __init__(self, version: Emulation, limits: CPULimits) -> None:
@@ -110,65 +117,75 @@ class RecordedContainers:
         self._memory: list[_MemoryObservation] = []
 
     def add_pod(self, pod: Pod) -> None:
-        """Take the requests of a pod; one of each sync is enough."""
+        """Count the requests of a pod; one pod of each sync is enough."""
         self._requests[_requests(pod)] += 1
 
     def add_usage(self, usage: PodMetricsList, at_ms: int, ready: Set[str], *, cpu_milli: Mapping[str, int]) -> int:
-        """Take the usage of an instant; returns how many pods are at their CPU limit.
+        """Add the usage of an instant; returns how many pods are at their CPU limit.
 
         Args:
+            at_ms: the instant, since the epoch.
             ready: the names of the ready pods.
             cpu_milli: the CPU of each pod in this usage.
 
         Raises ValueError if a quantity cannot be read.
         """
-        of_pods = self._values_milli(usage, "memory", "")
-        if of_pods:
-            self._memory.append(_MemoryObservation(at_ms, sum(of_pods.values()) // 1000, len(of_pods), len(ready)))
-        names = dict.fromkeys([container.name for item in usage.items or () for container in item.containers or ()])
-        limited = _limited(cpu_milli, self.limits.pod_milli)
-        for name in names:
-            is_only = len(names) == 1
-            of_cpu = cpu_milli if is_only else self._values_milli(usage, "cpu", name)
-            self._cpu_milli[name] += sum(of_cpu.values())
-            self._add_memory(name, of_pods if is_only else self._values_milli(usage, "memory", name), ready)
-            limited |= _limited(of_cpu, self.limits.containers_milli.get(name))
-        return len(limited)
+        memory_of_pods = self._values_milli(usage, "memory", "")
+        if memory_of_pods:
+            self._memory.append(
+                _MemoryObservation(at_ms, sum(memory_of_pods.values()) // 1000, len(memory_of_pods), len(ready))
+            )
+        container_names = dict.fromkeys(
+            [container.name for pod_metrics in usage.items or () for container in pod_metrics.containers or ()]
+        )
+        pods_at_limit = _pods_at_limit(cpu_milli, self.limits.pod_milli)
+        for name in container_names:
+            is_only = len(container_names) == 1
+            cpu_of_container = cpu_milli if is_only else self._values_milli(usage, "cpu", name)
+            self._cpu_milli[name] += sum(cpu_of_container.values())
+            self._add_memory(name, memory_of_pods if is_only else self._values_milli(usage, "memory", name), ready)
+            pods_at_limit |= _pods_at_limit(cpu_of_container, self.limits.containers_milli.get(name))
+        return len(pods_at_limit)
 
     def _values_milli(self, usage: PodMetricsList, resource: str, container: str) -> Mapping[str, int]:
+        """The usage of each pod in thousandths, by its name; an empty `container` means all containers."""
         pod_samples = samples.of_resource(usage, resource, container, self._version).samples
         return {pod: sample.value_milli for pod, sample in pod_samples.items()}
 
     def _add_memory(self, name: str, values_milli: Mapping[str, int], ready: Set[str]) -> None:
+        """Add the memory of a container, given in thousandths of a byte by pod; `ready` are names of pods."""
         self._memory_bytes[name] += sum(values_milli.values()) // 1000
         self._measured[name] += len(values_milli)
-        of_ready = [value // 1000 for pod, value in values_milli.items() if pod in ready]
-        if of_ready:
-            self._least_bytes[name] = min(*of_ready, self._least_bytes.get(name, of_ready[0]))
+        ready_bytes = [value // 1000 for pod, value in values_milli.items() if pod in ready]
+        if ready_bytes:
+            self._least_bytes[name] = min(*ready_bytes, self._least_bytes.get(name, ready_bytes[0]))
 
     def models(self) -> tuple[ContainerModel, ...]:
         """The containers of a pod, with the most frequent requests and the last limits."""
-        containers = self._usual()
-        names = [container.container for container in containers]
-        cpu_permille = _permille([self._cpu_milli[name] for name in names])
-        memory_permille = _permille([self._load_bytes(name) for name in names])
+        containers = self._usual_containers()
+        container_names = [container.container for container in containers]
+        cpu_permille = _permille([self._cpu_milli[name] for name in container_names])
+        memory_permille = _permille([self._load_bytes(name) for name in container_names])
         return tuple(
             [
                 ContainerModel(
                     name=container.container,
-                    requests_milli=_stated({"cpu": container.cpu_milli, "memory": container.memory_milli}),
-                    cpu_limit_milli=self._limit_milli(container.container, cpu),
+                    requests_milli=_without_zeros({"cpu": container.cpu_milli, "memory": container.memory_milli}),
+                    cpu_limit_milli=self._limit_milli(container.container, cpu_share),
                     idle_memory_bytes=self._least_bytes.get(container.container, 0),
-                    load_permille=cpu,
-                    memory_permille=memory,
+                    load_permille=cpu_share,
+                    memory_permille=memory_share,
                 )
-                for container, cpu, memory in zip(containers, cpu_permille, memory_permille, strict=True)
+                for container, cpu_share, memory_share in zip(containers, cpu_permille, memory_permille, strict=True)
             ]
         )
 
     def _limit_milli(self, name: str, permille: int) -> int | None:
-        whole_milli = self.limits.pod_milli
-        return self.limits.containers_milli.get(name) if whole_milli is None else -(-whole_milli * permille // 1000)
+        """The limit of a container, or its share (`permille`) of the limit of the pod; None if it has none."""
+        pod_limit_milli = self.limits.pod_milli
+        if pod_limit_milli is None:
+            return self.limits.containers_milli.get(name)
+        return -(-pod_limit_milli * permille // 1000)  # rounded up
 
     def memory_load(self, start_ms: int) -> ResourceLoad | None:
         """The memory of the load over milliseconds since `start_ms`; None if no memory was recorded."""
@@ -176,13 +193,13 @@ class RecordedContainers:
             return None
         idle_bytes = self._idle_bytes()
         steps = [
-            (max(memory_sample.at_ms - start_ms, 0), _shared_bytes(memory_sample, idle_bytes))
+            (max(memory_sample.at_ms - start_ms, 0), _load_memory_bytes(memory_sample, idle_bytes))
             for memory_sample in self._memory
         ]
         return ResourceLoad(resource="memory", total=step_series.from_steps([(0, steps[0][1]), *steps[1:]]))
 
     def sentences(self, spec: Spec, models: Sequence[ContainerModel]) -> list[str]:
-        """What the metrics of a spec assume of the containers."""
+        """Sentences about what the simulated containers assume where a metric of the spec depends on it."""
         lines = []
         resources = [metric for metric in spec.metrics if isinstance(metric, ResourceMetric)]
         if any(metric.resource == "memory" for metric in resources):
@@ -199,21 +216,23 @@ class RecordedContainers:
             lines.append(f"Containers share the load as in the whole recording: {shares}.")
         return lines
 
-    def _usual(self) -> tuple[_Requests, ...]:
+    def _usual_containers(self) -> tuple[_Requests, ...]:
         """The containers that most pods have; those that were measured where the pods have none."""
-        with_containers = [(count, requests) for requests, count in self._requests.items() if requests]
-        if with_containers:
-            return max(with_containers)[1]
+        counted_requests = [(count, requests) for requests, count in self._requests.items() if requests]
+        if counted_requests:
+            _, most_frequent_requests = max(counted_requests)
+            return most_frequent_requests
         return tuple([_Requests(name, 0, 0) for name in self._cpu_milli])
 
     def _idle_bytes(self) -> int:
-        return sum(self._least_bytes.get(container.container, 0) for container in self._usual())
+        return sum(self._least_bytes.get(container.container, 0) for container in self._usual_containers())
 
     def _load_bytes(self, name: str) -> int:
         return max(self._memory_bytes[name] - self._measured[name] * self._least_bytes.get(name, 0), 0)
 
 
 def _requests(pod: Pod) -> tuple[_Requests, ...]:
+    """The requests of each container of a pod, in order."""
     return tuple(
         [
             _Requests(container.name, container.requests_milli.get("cpu", 0), container.requests_milli.get("memory", 0))
@@ -222,18 +241,19 @@ def _requests(pod: Pod) -> tuple[_Requests, ...]:
     )
 
 
-def _limited(used_milli: Mapping[str, int], limit_milli: int | None) -> set[str]:
-    """The pods that use a limit."""
+def _pods_at_limit(used_milli: Mapping[str, int], limit_milli: int | None) -> set[str]:
+    """The names of the pods that use AT_LIMIT_RATIO of a limit or more; none without a limit."""
     if not limit_milli:
         return set()
     return {pod for pod, used in used_milli.items() if used >= AT_LIMIT_RATIO * limit_milli}
 
 
-def _stated(requests_milli: Mapping[str, int]) -> dict[str, int]:
+def _without_zeros(requests_milli: Mapping[str, int]) -> dict[str, int]:
     return {resource: amount for resource, amount in requests_milli.items() if amount}
 
 
-def _shared_bytes(observed: _MemoryObservation, idle_bytes: int) -> int:
+def _load_memory_bytes(observed: _MemoryObservation, idle_bytes: int) -> int:
+    """The memory of the load, without `idle_bytes` for each pod; ready pods without usage count as the average."""
     used_bytes = max(observed.used_bytes - observed.measured * idle_bytes, 0)
     return used_bytes * max(observed.ready, observed.measured) // observed.measured
 
@@ -243,5 +263,6 @@ def _permille(weights: Sequence[int]) -> list[int]:
     total = sum(weights)
     if not total:
         return [1000, *[0 for _ in weights[1:]]]
-    ends = [end * 1000 // total for end in itertools.accumulate(weights)]
+    # Differences of rounded running sums add up to 1000; rounded shares need not.
+    ends = [running_sum * 1000 // total for running_sum in itertools.accumulate(weights)]
     return [end - begin for begin, end in itertools.pairwise([0, *ends])]

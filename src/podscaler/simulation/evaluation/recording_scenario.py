@@ -32,8 +32,9 @@ from podscaler.simulation.model.distributions import DurationDistribution, fixed
 from podscaler.simulation.model.scenario import AutoscalerModel, MetricFeed, MetricsServerModel, SimulationScenario
 from podscaler.simulation.model.workloads import PodModel, ResourceLoad, WorkloadModel
 
-_MS_NS = 1_000_000
+_NS_PER_MS = 1_000_000
 _SECOND_MS = 1_000
+_ASSUMED_STARTUP_MS = 7_000
 _DEFAULT_PERIOD_MS = 15_000
 
 
@@ -69,12 +70,16 @@ class RecordedWorkload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(lines: Iterable[bytes], selection: RecordedSelection) -> RecordedWorkload:
-    """The workload of a recording. Raises UsageError, naming the line where one cannot be used."""
+    """The workload of a recording. Raises UsageError, naming the line where one cannot be used.
+
+    Args:
+        lines: of the recording file, with their line ends; the first one that is not blank is the header.
+    """
     reader: _Reader | None = None
-    number = 0
+    line_number = 0
     try:
         for line in lines:
-            number += 1
+            line_number += 1
             if not line or line.isspace():
                 continue
             if reader is None:
@@ -82,224 +87,258 @@ def read(lines: Iterable[bytes], selection: RecordedSelection) -> RecordedWorklo
             else:
                 reader.add(line)
     except RecordingError as error:
-        raise UsageError(f"line {number}: {error}") from None
+        raise UsageError(f"line {line_number}: {error}") from None
     except (OSError, EOFError) as error:
-        raise UsageError(f"after line {number}: {error}") from None
+        raise UsageError(f"after line {line_number}: {error}") from None
     if reader is None:
         raise UsageError("line 1: the recording is empty; its first line must be a header")
-    return reader.finished()
+    return reader.finish()
 
 
 class _Reader:
-    """Collects what the syncs of one autoscaler show."""
+    """Reads the syncs of one autoscaler line by line, and makes a `RecordedWorkload` of them.
+
+    Args:
+        replay: parses lines, with the header's settings.
+
+    Feeds are keyed by the name of the metric, the subject (`Kind/name` of an object, or empty), and whether pods share
+    the value; their points are milliseconds since the epoch with a value in thousandths.
+    """
 
     def __init__(self, replay: Replay, selection: RecordedSelection) -> None:
         self._replay = replay
         self._selection = selection
-        self._others: set[str] = set()
-        self._key = selection.autoscaler
+        self._other_keys: set[str] = set()
+        self._autoscaler_key = selection.autoscaler
         self._observations: list[UsageObservation] = []
-        self._feeds: dict[tuple[str, str, bool], list[tuple[int, int]]] = {}
+        self._feed_points: dict[tuple[str, str, bool], list[tuple[int, int]]] = {}
         self._periods_ms: Counter[int] = Counter()
         self._windows_ms: Counter[int] = Counter()
         self._containers = RecordedContainers(replay.settings.emulation, CPULimits(selection.cpu_limit_milli))
         self._pods: list[Pod] = []
         self._start_ups_ms: dict[str, int] = {}
         self._least_age_ms: int | None = None
-        self._first: RecordedSync | None = None
-        self._last: RecordedSync | None = None
+        self._first_sync: RecordedSync | None = None
+        self._last_sync: RecordedSync | None = None
         self._last_usage_at_ms = 0
 
     def add(self, line: bytes) -> None:
-        """Take one line. Raises RecordingError."""
+        """Parse one line, and add its sync if it is one of the selection. Raises RecordingError."""
         sync = self._replay.parse(line)
         if sync is None:
             return
-        if not self._key:
-            self._key = sync.spec.key
-        if sync.spec.key != self._key:
-            self._others.add(sync.spec.key)
+        if not self._autoscaler_key:
+            self._autoscaler_key = sync.spec.key
+        if sync.spec.key != self._autoscaler_key:
+            self._other_keys.add(sync.spec.key)
             return
         selection = self._selection
-        if (selection.from_ns or 0) <= sync.now_ns and (selection.to_ns is None or sync.now_ns <= selection.to_ns):
-            self._take(sync)
+        is_late_enough = sync.now_ns >= (selection.from_ns or 0)
+        is_early_enough = selection.to_ns is None or sync.now_ns <= selection.to_ns
+        if is_late_enough and is_early_enough:
+            self._add_sync(sync)
 
-    def _take(self, sync: RecordedSync) -> None:
-        pods = _selected(sync)
-        self._pods = [sync.observation.pods[index] for index in pods]
+    def _add_sync(self, sync: RecordedSync) -> None:
+        """Add the pods, limits, usage and metric values of one sync. Raises RecordingError."""
+        pod_indexes = _selected_pods(sync)
+        self._pods = [sync.observation.pods[index] for index in pod_indexes]
         if self._pods:
             self._containers.add_pod(self._pods[0])
-        if self._selection.cpu_limit_milli is None and pods:
-            self._containers.limits = recorded_containers.read_limits(bytes((sync.line.pods or ())[pods[0]]))
-        if self._last is not None:
-            self._periods_ms[round((sync.now_ns - self._last.now_ns) / _MS_NS / _SECOND_MS) * _SECOND_MS] += 1
-        self._first, self._last = self._first or sync, sync
-        self._take_start_ups(self._pods)
+        if self._selection.cpu_limit_milli is None and pod_indexes:
+            pod_json = bytes((sync.line.pods or ())[pod_indexes[0]])
+            self._containers.limits = recorded_containers.read_limits(pod_json)
+        if self._last_sync is not None:
+            period_s = (sync.now_ns - self._last_sync.now_ns) / _NS_PER_MS / _SECOND_MS
+            self._periods_ms[round(period_s) * _SECOND_MS] += 1
+        self._first_sync, self._last_sync = self._first_sync or sync, sync
+        self._add_start_ups(self._pods)
         usage = next(
             (metrics_list for metrics_list in sync.line.metrics or () if isinstance(metrics_list, PodMetricsList)), None
         )
         if usage is not None:
-            self._take_usage(sync, usage)
+            self._add_usage(sync, usage)
+        self._add_metric_values(sync)
+
+    def _add_metric_values(self, sync: RecordedSync) -> None:
+        """Add a point to the feed of each Pods, Object and External metric that could be read."""
         for metric, measurement in zip(sync.spec.metrics, sync.observation.metrics, strict=False):
             if measurement is None or isinstance(measurement, Failure):
                 continue
             match metric:
                 case PodsMetric() if isinstance(measurement, PodSamples):
                     total = sum(sample.value_milli for sample in measurement.samples.values())
-                    self._feed(metric.identifier.name, "", total, sync, is_shared=True)
+                    self._add_feed_point(metric.identifier.name, "", total, sync, is_shared=True)
                 case ObjectMetric() | ExternalMetric() if isinstance(measurement, Values):
                     total = sum(measurement.values_milli)
-                    self._feed(metric.identifier.name, metric.subject, total, sync, is_shared=False)
+                    self._add_feed_point(metric.identifier.name, metric.subject, total, sync, is_shared=False)
                 case _:
                     pass
 
-    def _feed(self, name: str, subject: str, value: int, sync: RecordedSync, *, is_shared: bool) -> None:
-        self._feeds.setdefault((name, subject, is_shared), []).append((sync.now_ns // _MS_NS, value))
+    def _add_feed_point(self, name: str, subject: str, milli: int, sync: RecordedSync, *, is_shared: bool) -> None:
+        feed_points = self._feed_points.setdefault((name, subject, is_shared), [])
+        feed_points.append((sync.now_ns // _NS_PER_MS, milli))
 
-    def _take_start_ups(self, pods: Iterable[Pod]) -> None:
+    def _add_start_ups(self, pods: Iterable[Pod]) -> None:
+        """Keep, for each pod that is ready, the time from its start until it was ready when it was first seen so."""
         for pod in pods:
             if pod.started_at is not None and pod.ready == "True":
-                self._start_ups_ms.setdefault(pod.name, max((pod.ready_changed_at - pod.started_at) // _MS_NS, 0))
+                self._start_ups_ms.setdefault(pod.name, max((pod.ready_changed_at - pod.started_at) // _NS_PER_MS, 0))
 
-    def _take_usage(self, sync: RecordedSync, usage: PodMetricsList) -> None:
+    def _add_usage(self, sync: RecordedSync, usage: PodMetricsList) -> None:
         """Observe the usage, unless it is that of the sync before. Raises RecordingError."""
         try:
             usage_by_pod = samples.of_resource(usage, "cpu", version=self._replay.settings.emulation).samples
             if usage_by_pod:
-                self._observe(sync, usage, usage_by_pod)
+                self._add_observation(sync, usage, usage_by_pod)
         except ValueError as error:
             raise RecordingError(str(error)) from None
 
-    def _observe(self, sync: RecordedSync, usage: PodMetricsList, of_cpu: Mapping[str, Sample]) -> None:
-        newest = max(of_cpu.values(), key=lambda sample: sample.taken_at)
-        window_ms = newest.window_ns // _MS_NS
-        at_ms = (newest.taken_at - newest.window_ns) // _MS_NS
-        age_ms = (sync.now_ns - newest.taken_at) // _MS_NS
+    def _add_observation(self, sync: RecordedSync, usage: PodMetricsList, cpu_samples: Mapping[str, Sample]) -> None:
+        """Add the usage at the newest sample, unless the syncs before had it already.
+
+        Args:
+            cpu_samples: the CPU of each pod that was measured, by the pod's name; not empty.
+        """
+        newest = max(cpu_samples.values(), key=lambda sample: sample.taken_at)
+        window_ms = newest.window_ns // _NS_PER_MS
+        at_ms = (newest.taken_at - newest.window_ns) // _NS_PER_MS
+        age_ms = (sync.now_ns - newest.taken_at) // _NS_PER_MS
         self._least_age_ms = age_ms if self._least_age_ms is None else min(self._least_age_ms, age_ms)
         if at_ms <= self._last_usage_at_ms:
             return
         self._last_usage_at_ms = at_ms
         self._windows_ms[round(window_ms / _SECOND_MS) * _SECOND_MS] += 1
         ready = {pod.name for pod in self._pods if pod.ready == "True" and not pod.is_deleting}
-        cpu_milli = {pod: sample.value_milli for pod, sample in of_cpu.items()}
+        cpu_milli = {pod: sample.value_milli for pod, sample in cpu_samples.items()}
         limited = self._containers.add_usage(usage, at_ms, ready, cpu_milli=cpu_milli)
         self._observations.append(
             UsageObservation(
                 at_ms=at_ms,
                 used_milli=sum(cpu_milli.values()),
-                measured=len(of_cpu),
+                measured=len(cpu_samples),
                 ready=len(ready),
                 limited=limited,
             )
         )
 
-    def finished(self) -> RecordedWorkload:
+    def finish(self) -> RecordedWorkload:
         """The workload. Raises UsageError if the recording lacks what is needed."""
-        first, last = self._first, self._last
-        if first is None or last is None or last.line.hpa is None:
-            raise UsageError(self._nothing())
-        if not self._selection.autoscaler and self._others:
+        first_sync, last_sync = self._first_sync, self._last_sync
+        if first_sync is None or last_sync is None or last_sync.line.hpa is None:
+            raise UsageError(self._no_sync_message())
+        if not self._selection.autoscaler and self._other_keys:
             raise UsageError(
-                f"the recording has {1 + len(self._others)} autoscalers; choose one with --hpa, such as "
-                f"{self._key} or {min(self._others)}"
+                f"the recording has {1 + len(self._other_keys)} autoscalers; choose one with --hpa, such as "
+                f"{self._autoscaler_key} or {min(self._other_keys)}"
             )
         if not self._observations:
             raise UsageError(
-                f"the recording has no CPU usage of the pods of {self._key}, so the demand is unknown; its autoscaler "
-                "needs a resource metric, or use a trace"
+                f"the recording has no CPU usage of the pods of {self._autoscaler_key}, so the demand is unknown; "
+                "its autoscaler needs a resource metric, or use a trace"
             )
-        reconstruction = demand_reconstruction.reconstruct(self._observations, last.now_ns // _MS_NS)
-        wire = msgspec.json.decode(bytes(last.line.hpa.spec), type=HorizontalPodAutoscalerSpec)
-        workload = self._workload(first, reconstruction)
-        self._check(last.spec, workload)
+        reconstruction = demand_reconstruction.reconstruct(self._observations, last_sync.now_ns // _NS_PER_MS)
+        wire = msgspec.json.decode(bytes(last_sync.line.hpa.spec), type=HorizontalPodAutoscalerSpec)
+        workload = self._make_workload(first_sync, reconstruction)
+        self._check_metrics(last_sync.spec, workload)
         return RecordedWorkload(
-            scenario=self._scenario(workload, last.spec, reconstruction),
+            scenario=self._make_scenario(workload, last_sync.spec, reconstruction),
             wire=wire,
             reconstruction=reconstruction,
-            assumptions=(*self._assumptions(last.spec, workload), *reconstruction.sentences()),
+            assumptions=(*self._assumptions(last_sync.spec, workload), *reconstruction.sentences()),
         )
 
-    def _nothing(self) -> str:
-        if self._selection.autoscaler and self._others:
-            return f"the recording has no sync of {self._key}; it has {', '.join(sorted(self._others)[:5])}"
+    def _no_sync_message(self) -> str:
+        """The error of a selection that has no sync."""
+        if self._selection.autoscaler and self._other_keys:
+            return (
+                f"the recording has no sync of {self._autoscaler_key}; it has {', '.join(sorted(self._other_keys)[:5])}"
+            )
         return "the recording has no sync in the time that is asked for"
 
-    def _workload(self, first: RecordedSync, reconstruction: Reconstruction) -> WorkloadModel:
-        scale = first.observation.scale
+    def _make_workload(self, first_sync: RecordedSync, reconstruction: Reconstruction) -> WorkloadModel:
+        """The workload with the replicas of the first sync. Raises UsageError if that sync could not read them."""
+        scale = first_sync.observation.scale
         if not isinstance(scale, Scale):
-            raise UsageError(f"the first sync of {self._key} could not read the scale; choose a later --from")
-        kind, _, name = first.spec.reference.split("/", 2)
+            raise UsageError(
+                f"the first sync of {self._autoscaler_key} could not read the scale; choose a later --from"
+            )
+        kind, _, name = first_sync.spec.reference.split("/", 2)
         memory = self._containers.memory_load(reconstruction.start_ms)
         return WorkloadModel(
-            key=f"{first.spec.namespace}/{name}",
+            key=f"{first_sync.spec.namespace}/{name}",
             kind=kind,
             replicas=scale.replicas,
-            pod=self._pod(),
+            pod=self._make_pod(),
             demands=(ResourceLoad(resource="cpu", total=reconstruction.demand), *([] if memory is None else [memory])),
         )
 
-    def _pod(self) -> PodModel:
-        return PodModel(containers=self._containers.models(), launch=fixed(0), startup=self._startup())
+    def _make_pod(self) -> PodModel:
+        return PodModel(containers=self._containers.models(), launch=fixed(0), startup=self._median_startup())
 
-    def _check(self, spec: Spec, workload: WorkloadModel) -> None:
+    def _check_metrics(self, spec: Spec, workload: WorkloadModel) -> None:
         """Raises UsageError if a resource metric has no recorded usage: it would count as 0."""
         for metric in spec.metrics:
             if isinstance(metric, ResourceMetric) and not workload.has_load(metric.resource):
                 raise UsageError(
-                    f"the recording has no {metric.resource} usage of the pods of {self._key}, which its metric "
-                    f"{metric.name} needs"
+                    f"the recording has no {metric.resource} usage of the pods of {self._autoscaler_key}, which its "
+                    f"metric {metric.name} needs"
                 )
 
-    def _startup(self) -> DurationDistribution:
-        """The median of what was observed, so that all candidates have the same."""
+    def _median_startup(self) -> DurationDistribution:
+        """The median of the observed start-ups, so that all candidates have the same."""
         if not self._start_ups_ms:
-            return fixed(7_000)
+            return fixed(_ASSUMED_STARTUP_MS)
         return fixed(round(statistics.median(self._start_ups_ms.values())))
 
-    def _scenario(self, workload: WorkloadModel, spec: Spec, reconstruction: Reconstruction) -> SimulationScenario:
+    def _make_scenario(self, workload: WorkloadModel, spec: Spec, reconstruction: Reconstruction) -> SimulationScenario:
+        """The scenario, whose start is the second of the first observation; periods are the most frequent ones."""
         start_ms = reconstruction.start_ms // _SECOND_MS * _SECOND_MS
-        resolution_ms = _usual(self._windows_ms, _DEFAULT_PERIOD_MS)
+        resolution_ms = _most_frequent(self._windows_ms, _DEFAULT_PERIOD_MS)
         settings: Settings = self._replay.settings
         return SimulationScenario(
             workloads=(workload,),
             autoscalers=(AutoscalerModel(spec=spec, workload=workload.key),),
             duration_ms=reconstruction.end_ms - start_ms,
-            feeds=tuple([self._series(name, start_ms) for name in self._feeds]),
+            feeds=tuple([self._make_feed(name, start_ms) for name in self._feed_points]),
             metrics_server=MetricsServerModel(
                 resolution_ms=resolution_ms, lag_ms=min(max(self._least_age_ms or 0, 0), resolution_ms)
             ),
             settings=settings,
-            sync_period_ms=_usual(self._periods_ms, _DEFAULT_PERIOD_MS),
-            start_ns=start_ms * _MS_NS,
+            sync_period_ms=_most_frequent(self._periods_ms, _DEFAULT_PERIOD_MS),
+            start_ns=start_ms * _NS_PER_MS,
         )
 
-    def _series(self, identity: tuple[str, str, bool], start_ms: int) -> MetricFeed:
-        name, subject, is_shared = identity
-        points = {max(at_ms - start_ms, 0): value for at_ms, value in self._feeds[identity]}
+    def _make_feed(self, feed_key: tuple[str, str, bool], start_ms: int) -> MetricFeed:
+        """One feed of the scenario, with instants since `start_ms` (since the epoch)."""
+        name, subject, is_shared = feed_key
+        points = {max(at_ms - start_ms, 0): milli for at_ms, milli in self._feed_points[feed_key]}
         series = step_series.from_steps(points.items())
         return MetricFeed(metric=name, values=series, sharing="shared" if is_shared else "each", object_name=subject)
 
     def _assumptions(self, spec: Spec, workload: WorkloadModel) -> list[str]:
+        """Sentences about what the recording lacks, and what is assumed in its place."""
         sentences = []
         if workload.cpu_capacity_ucores is None:
-            lacking = "a container without CPU limit" if self._containers.limits.containers_milli else "no CPU limits"
-            sentences.append(f"The recording has {lacking}, so no pod is limited; --cpu-limit states one.")
+            missing_limits = (
+                "a container without CPU limit" if self._containers.limits.containers_milli else "no CPU limits"
+            )
+            sentences.append(f"The recording has {missing_limits}, so no pod is limited; --cpu-limit states one.")
         if not self._start_ups_ms:
             sentences.append("No pod became ready in the recording, so a pod is assumed to need 7 s.")
         else:
-            seconds = self._startup().low_ms / _SECOND_MS
+            seconds = self._median_startup().low_ms / _SECOND_MS
             sentences.append(f"A new pod is ready after {seconds:g} s, the median of {len(self._start_ups_ms)} pods.")
         sentences.extend(
             f"The values of the metric {name} stay as recorded, whatever the replicas are"
             + (", as a total that pods share." if is_shared else ".")
-            for name, _, is_shared in self._feeds
+            for name, _, is_shared in self._feed_points
         )
         sentences.extend(self._containers.sentences(spec, workload.pod.containers))
         return sentences
 
 
-def _selected(sync: RecordedSync) -> Sequence[int]:
-    """The places of the pods that the scale's selector picks, among all pods of the sync. Raises RecordingError."""
+def _selected_pods(sync: RecordedSync) -> Sequence[int]:
+    """The indexes of the pods that the scale's selector picks, among all pods of the sync. Raises RecordingError."""
     scale, pods = sync.observation.scale, sync.observation.pods
     if not isinstance(scale, Scale):
         return ()
@@ -310,7 +349,7 @@ def _selected(sync: RecordedSync) -> Sequence[int]:
     return [index for index, pod in enumerate(pods) if selector.matches(pod.labels)]
 
 
-def _usual(counts: Counter[int], default: int) -> int:
-    """The most frequent number above 0."""
-    positive = [(count, value) for value, count in counts.items() if value > 0]
-    return max(positive)[1] if positive else default
+def _most_frequent(counts: Counter[int], default: int) -> int:
+    """The most frequent number above 0, the larger of two that are equally frequent; `default` if there is none."""
+    positive = [number for number in counts if number > 0]
+    return max(positive, key=lambda number: (counts[number], number), default=default)

@@ -10,11 +10,15 @@ Called by `podscaler.simulation.evaluation.comparison`.
 import statistics
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 GROWTH = 1.5
+"""A surge begins where the need is this many times the least need of the window before."""
+
 WINDOW_MS = 300_000
+"""The time in which the least need before a surge is searched."""
 
 
 class Reaction(msgspec.Struct, frozen=True):
@@ -47,38 +51,53 @@ class ReactionSummary(msgspec.Struct, frozen=True):
     unfinished: int = 0
 
 
+class _Need(NamedTuple):
+    """The pods that were needed at an instant."""
+
+    at_ms: int
+    pods: int
+
+
 def reactions(at_ms: Sequence[int], needed: Sequence[int], supplied: Sequence[int]) -> tuple[Reaction, ...]:
     """The reaction to each surge, in order.
 
     Args:
-        at_ms: the increasing instants of the samples; the others have one element for each.
+        at_ms: the increasing instants of the samples.
+        needed, supplied: pods, with one element for each sample.
     """
     return tuple(
         [
-            Reaction(at_ms[index], before, needed[index], _reaction_ms(index, at_ms, needed, supplied))
-            for index, before in _surges(at_ms, needed)
+            Reaction(at_ms[index], needed_before, needed[index], _reaction_ms(index, at_ms, needed, supplied))
+            for index, needed_before in _find_surges(at_ms, needed)
         ]
     )
 
 
-def _surges(at_ms: Sequence[int], needed: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _find_surges(at_ms: Sequence[int], needed: Sequence[int]) -> Iterator[tuple[int, int]]:
     """The index of each surge's first sample, and the least need before it."""
-    least: deque[tuple[int, int]] = deque()  # (instant, need) with rising needs: the first is the least of the window
-    for index, need in enumerate(needed):
-        while least and least[0][0] < at_ms[index] - WINDOW_MS:
-            least.popleft()
-        if least and need >= GROWTH * least[0][1] and need > least[0][1]:
-            yield index, least[0][1]
-            least.clear()
-        while least and least[-1][1] >= need:
-            least.pop()
-        least.append((at_ms[index], need))
+    window_minima: deque[_Need] = deque()  # with rising needs, so that the first one is the least of the window
+    for index, needed_pods in enumerate(needed):
+        while window_minima and window_minima[0].at_ms < at_ms[index] - WINDOW_MS:
+            window_minima.popleft()
+        if window_minima:
+            least_pods = window_minima[0].pods
+            if needed_pods >= GROWTH * least_pods and needed_pods > least_pods:
+                yield index, least_pods
+                window_minima.clear()
+        while window_minima and window_minima[-1].pods >= needed_pods:
+            window_minima.pop()
+        window_minima.append(_Need(at_ms[index], needed_pods))
 
 
-def _reaction_ms(begun: int, at_ms: Sequence[int], needed: Sequence[int], supplied: Sequence[int]) -> int | None:
-    for index in range(begun, len(needed)):
+def _reaction_ms(surge_index: int, at_ms: Sequence[int], needed: Sequence[int], supplied: Sequence[int]) -> int | None:
+    """The time from a surge until the supply is at least what is needed; None if it never is.
+
+    Args:
+        surge_index: of the first sample of the surge.
+    """
+    for index in range(surge_index, len(needed)):
         if supplied[index] >= needed[index]:
-            return at_ms[index] - at_ms[begun]
+            return at_ms[index] - at_ms[surge_index]
     return None
 
 

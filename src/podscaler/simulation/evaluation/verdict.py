@@ -16,8 +16,13 @@ import msgspec
 from podscaler.simulation.evaluation.comparison import CandidateComparison, CandidateResult
 
 PARTS = 10
-_ERRORS = 2
-_LEAST_RATIO = 0.01
+"""The number of parts of the time whose differences give the standard error."""
+
+_NOISE_ERRORS = 2
+"""A difference of at most this many standard errors is noise."""
+
+_NOISE_RATIO = 0.01
+"""A difference of at most this share of the present value is noise."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -34,11 +39,27 @@ class Difference(msgspec.Struct, frozen=True):
     @property
     def sign(self) -> int:
         """-1: the candidate is better, 1: it is worse, 0: neither."""
-        return 0 if self.is_noise else (1 if self.candidate > self.present else -1)
+        if self.is_noise:
+            return 0
+        return 1 if self.candidate > self.present else -1
+
+    @property
+    def ratio(self) -> float:
+        """The candidate's value divided by the present one; 1 for noise, infinity if the present value is 0."""
+        if self.is_noise:
+            return 1.0
+        return self.candidate / self.present if self.present else math.inf
 
 
 class Differences(msgspec.Struct, frozen=True):
-    """The two differences of one candidate."""
+    """The two differences of one candidate.
+
+    Attributes:
+        name: of the candidate.
+        supplied: in pod-hours.
+        missing: in needed pods that were not ready.
+        speedup: the elastic speedup against the present spec; 0 if it is undefined.
+    """
 
     name: str
     supplied: Difference
@@ -56,17 +77,24 @@ def sentence(comparison: CandidateComparison) -> str:
     ]
     if not differences:
         return "There is no candidate besides the present spec."
-    better = [difference for difference in differences if min(_signs(difference)) < 0 and max(_signs(difference)) <= 0]
-    if better:
-        best_difference = min(better, key=lambda difference: (_cost(difference), -difference.speedup))
-        return f"{best_difference.name} is better than the present spec: {_words(best_difference)}."
-    mixed = [difference for difference in differences if min(_signs(difference)) < 0 < max(_signs(difference))]
-    if mixed:
-        first = min(
-            mixed, key=lambda difference: (-difference.speedup, difference.missing.candidate, _cost(difference))
+    better_differences = [
+        difference for difference in differences if min(_signs(difference)) < 0 and max(_signs(difference)) <= 0
+    ]
+    if better_differences:
+        best_difference = min(better_differences, key=lambda difference: (_cost_ratio(difference), -difference.speedup))
+        return f"{best_difference.name} is better than the present spec: {_describe_both(best_difference)}."
+    mixed_differences = [
+        difference for difference in differences if min(_signs(difference)) < 0 < max(_signs(difference))
+    ]
+    if mixed_differences:
+        best_difference = min(
+            mixed_differences,
+            key=lambda difference: (-difference.speedup, difference.missing.candidate, _cost_ratio(difference)),
         )
+        description = _describe_both(best_difference)
         return (
-            f"No candidate is better in both measures; compared to the present spec, {first.name} has {_words(first)}."
+            "No candidate is better in both measures; compared to the present spec, "
+            f"{best_difference.name} has {description}."
         )
     if all(max(_signs(difference)) > 0 for difference in differences):
         return "No candidate is better than the present spec: each has more pod-hours or more missing pods."
@@ -74,20 +102,19 @@ def sentence(comparison: CandidateComparison) -> str:
 
 
 def _signs(differences: Differences) -> tuple[int, int]:
+    """The signs of both measures: -1 where the candidate is better, 1 where it is worse."""
     return differences.supplied.sign, differences.missing.sign
 
 
-def _cost(differences: Differences) -> float:
+def _cost_ratio(differences: Differences) -> float:
     """The sum of both measures' ratios, so that the greatest gain comes first."""
-    return sum(
-        1.0 if difference.is_noise else (difference.candidate / difference.present if difference.present else math.inf)
-        for difference in (differences.missing, differences.supplied)
-    )
+    return differences.missing.ratio + differences.supplied.ratio
 
 
 def _differences(
     comparison: CandidateComparison, present_result: CandidateResult, other: CandidateResult
 ) -> Differences:
+    """The differences of a candidate from the present spec; the noise of pod-hours is that of the ready pods."""
     needed = comparison.needed
     supplied = _difference(present_result.run.ready, other.run.ready)
     supplied = msgspec.structs.replace(supplied, present=present_result.pod_hours, candidate=other.pod_hours)
@@ -101,31 +128,35 @@ def _missing_pods(needed: Sequence[int], ready: Sequence[int]) -> list[int]:
     return [max(need - supply, 0) for need, supply in zip(needed, ready, strict=True)]
 
 
-def _difference(present_values: Sequence[int], candidate: Sequence[int]) -> Difference:
-    before, after = sum(present_values), sum(candidate)
-    changes = [later - earlier for earlier, later in zip(_parts(present_values), _parts(candidate), strict=True)]
+def _difference(present_values: Sequence[int], candidate_values: Sequence[int]) -> Difference:
+    """The difference of the sums of two equally long series of pods, one element for each sync."""
+    present_sum, candidate_sum = sum(present_values), sum(candidate_values)
+    changes = [
+        later - earlier for earlier, later in zip(_part_sums(present_values), _part_sums(candidate_values), strict=True)
+    ]
     error = statistics.stdev(changes) * math.sqrt(len(changes)) if len(changes) > 1 else 0.0
-    is_noise = abs(after - before) <= max(_ERRORS * error, _LEAST_RATIO * before)
-    return Difference(before, after, is_noise)
+    is_noise = abs(candidate_sum - present_sum) <= max(_NOISE_ERRORS * error, _NOISE_RATIO * present_sum)
+    return Difference(present_sum, candidate_sum, is_noise)
 
 
-def _parts(values: Sequence[int]) -> list[float]:
+def _part_sums(values: Sequence[int]) -> list[float]:
     """The sums of ten equal parts, or of all values where there are fewer."""
     size = max(len(values) // PARTS, 1)
     return [math.fsum(values[begin : begin + size]) for begin in range(0, size * min(PARTS, len(values)), size)]
 
 
-def _words(differences: Differences) -> str:
-    parts = [_phrase(differences.supplied, "pod-hours"), _phrase(differences.missing, "missing pods")]
-    return " and ".join(parts)
+def _describe_both(differences: Differences) -> str:
+    phrases = [_describe(differences.supplied, "pod-hours"), _describe(differences.missing, "missing pods")]
+    return " and ".join(phrases)
 
 
-def _phrase(difference: Difference, measure: str) -> str:
+def _describe(difference: Difference, measure: str) -> str:
+    """A measure in words, such as `12% fewer pod-hours`."""
     if difference.is_noise:
         return f"equally many {measure}"
     if not difference.candidate:
         return f"no {measure}"
-    way = "more" if difference.candidate > difference.present else "fewer"
+    direction = "more" if difference.candidate > difference.present else "fewer"
     if not difference.present:
         return f"{measure} where there were none"
-    return f"{abs(difference.candidate / difference.present - 1):.0%} {way} {measure}"
+    return f"{abs(difference.candidate / difference.present - 1):.0%} {direction} {measure}"

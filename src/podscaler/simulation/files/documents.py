@@ -1,4 +1,4 @@
-"""Splits scenario files and manifests into documents with places, and decodes Kubernetes objects as an API server does.
+"""Splits scenario files and manifests into documents with line numbers, and decodes Kubernetes objects.
 
 Called by `scenario_file` and `scenario_parts` (for edits of autoscalers).
 
@@ -63,27 +63,27 @@ def read_file(path: Path) -> list[FileField]:
 
 def _documents(content: bytes, file: str) -> Iterator[FileField]:
     """The documents of a file, each with the line at which it begins. Raises UsageError."""
-    line = 1
-    for number, text in enumerate(manifests.split_parts(content), 1):
+    first_line = 1
+    for document_number, document_text in enumerate(manifests.split_parts(content), 1):
         try:
-            document = manifests.parse_part(number, text, manifests.format_of(content))
+            document = manifests.parse_part(document_number, document_text, manifests.format_of(content))
         except UsageError as error:
-            raise UsageError(f"{file}:{line}: {error}") from None
+            raise UsageError(f"{file}:{first_line}: {error}") from None
         if document.repeated:
-            raise UsageError(f"{file}:{line}: document {number}: {' '.join(document.repeated.split())}")
+            raise UsageError(f"{file}:{first_line}: document {document_number}: {' '.join(document.repeated.split())}")
         if document.number:
-            value = json_text.plain(document.value)
-            yield FileField(value, "", FileDocument(file, FieldLines(text, line)))
-        line += text.count(b"\n")
+            plain_value = json_text.plain(document.value)
+            yield FileField(plain_value, "", FileDocument(file, FieldLines(document_text, first_line)))
+        first_line += document_text.count(b"\n")
 
 
 def is_scenario(field: FileField) -> bool:
     """Whether a document is a scenario. Raises UsageError for a version that is not known."""
-    value = field.value
-    if not isinstance(value, dict) or value.get("kind") != KIND:
+    scenario_object = field.value
+    if not isinstance(scenario_object, dict) or scenario_object.get("kind") != KIND:
         return False
-    if value.get("apiVersion") != API_VERSION:
-        raise field.error(f"apiVersion of a {KIND} is {value.get('apiVersion')!r}, not {API_VERSION}")
+    if scenario_object.get("apiVersion") != API_VERSION:
+        raise field.error(f"apiVersion of a {KIND} is {scenario_object.get('apiVersion')!r}, not {API_VERSION}")
     return True
 
 
@@ -92,28 +92,34 @@ def objects(field: FileField) -> Iterator[ManifestObject]:
 
     Raises UsageError for what an API server would reject.
     """
-    value = field.value
-    if not isinstance(value, dict) or not isinstance(value.get("kind"), str) or "apiVersion" not in value:
+    manifest_object = field.value
+    if (
+        not isinstance(manifest_object, dict)
+        or not isinstance(manifest_object.get("kind"), str)
+        or "apiVersion" not in manifest_object
+    ):
         raise field.error("this is neither a scenario nor a Kubernetes object: kind and apiVersion are needed")
-    if value["kind"] == "List" and isinstance(value.get("items"), list):
+    if manifest_object["kind"] == "List" and isinstance(manifest_object.get("items"), list):
         for element in field.child("items").elements():
             yield from objects(element)
         return
-    record = manifest_objects.find_record(str(value["apiVersion"]), value["kind"])
-    if value["kind"] == _CUSTOM_AUTOSCALER:
+    record = manifest_objects.find_record(str(manifest_object["apiVersion"]), manifest_object["kind"])
+    if manifest_object["kind"] == _CUSTOM_AUTOSCALER:
         raise field.error("a PodAutoscaler is simulated as a HorizontalPodAutoscaler; write it as one")
     if record is not None:
-        yield _decoded(field, value, *record)
-    elif value["kind"] == conversion.KIND:
+        yield _decode_object(field, manifest_object, *record)
+    elif manifest_object["kind"] == conversion.KIND:
         versions = ", ".join(conversion.VERSIONS)
-        raise field.error(f"unknown version {value['apiVersion']} of {conversion.KIND}; known versions: {versions}")
+        raise field.error(
+            f"unknown version {manifest_object['apiVersion']} of {conversion.KIND}; known versions: {versions}"
+        )
 
 
-def _decoded(field: FileField, value: Any, resource: Resource, version: Version) -> ManifestObject:
+def _decode_object(field: FileField, manifest_object: Any, resource: Resource, version: Version) -> ManifestObject:
     """The object of a manifest as an API server would store it. Raises UsageError with its place."""
     try:
-        decoded = decoding.decode_value(value, version.message)
-        obj = _stored(decoded.obj, resource, version)
+        decoded = decoding.decode_value(manifest_object, version.message)
+        obj = _with_stored_defaults(decoded.obj, resource, version)
     except DecodeError as error:
         raise field.error(str(error)) from None
     if decoded.problems:
@@ -124,7 +130,7 @@ def _decoded(field: FileField, value: Any, resource: Resource, version: Version)
     return ManifestObject(resource.kind, meta.get("namespace") or NAMESPACE, meta.get("name") or "", obj, field)
 
 
-def _stored(decoded: Object, resource: Resource, version: Version) -> Object:
+def _with_stored_defaults(decoded: Object, resource: Resource, version: Version) -> Object:
     """The stored form. Raises DecodeError for an autoscaler whose annotations state what cannot be read."""
     if resource.kind != conversion.KIND:
         return manifest_objects.with_defaults(decoded, resource, version)

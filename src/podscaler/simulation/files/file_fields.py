@@ -1,6 +1,7 @@
-"""Wraps the values of a scenario file with their places, so that every error names file, line and field.
+"""Wraps the values of a scenario file with file, line and path, so that every error names them.
 
-Used by all other modules of the package.
+Used by all other modules of the package. A method of FileField reads one form of value (a duration, a quantity, a
+choice) and raises UsageError for any other; a new form is a method here.
 """
 
 import difflib
@@ -32,7 +33,7 @@ class FileDocument:
 
 @dataclass(frozen=True, slots=True)
 class FileField:
-    """A value with its place.
+    """A value of a scenario file, with its path and its document.
 
     Attributes:
         value: as YAML or JSON states it.
@@ -61,7 +62,7 @@ class FileField:
     def entries(self) -> dict[str, "FileField"]:
         """The members of a mapping with names of any kind. Raises UsageError."""
         if not isinstance(self.value, Mapping):
-            raise self.error(f"{_value_text(self.value)} is not a mapping of names to values")
+            raise self.error(f"{_describe_value(self.value)} is not a mapping of names to values")
         return {name: self.child(name) for name in self.value}
 
     def members(self, known_names: Collection[str]) -> dict[str, "FileField"]:
@@ -75,38 +76,38 @@ class FileField:
     def elements(self) -> list["FileField"]:
         """The elements of a list. Raises UsageError."""
         if not isinstance(self.value, list):
-            raise self.error(f"{_value_text(self.value)} is not a list")
+            raise self.error(f"{_describe_value(self.value)} is not a list")
         return [self.child(index) for index in range(len(self.value))]
 
     def text(self) -> str:
         """A text that is not empty. Raises UsageError."""
         if not isinstance(self.value, str) or not self.value:
-            raise self.error(f"{_value_text(self.value)} is not a text")
+            raise self.error(f"{_describe_value(self.value)} is not a text")
         return self.value
 
     def choice(self, known_names: Collection[str]) -> str:
         """One of the known words. Raises UsageError."""
         if not isinstance(self.value, str) or self.value not in known_names:
-            raise self.error(f"{_value_text(self.value)} is not one of {', '.join(known_names)}")
+            raise self.error(f"{_describe_value(self.value)} is not one of {', '.join(known_names)}")
         return self.value
 
     def integer(self, *, low: int = 0) -> int:
         """A whole number. Raises UsageError."""
         if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < low:
-            raise self.error(f"{_value_text(self.value)} is not a whole number of {low} or more")
+            raise self.error(f"{_describe_value(self.value)} is not a whole number of {low} or more")
         return self.value
 
     def duration_ms(self, *, low_ms: int = 0) -> int:
         """A duration with its unit in milliseconds: `90s`, `1h30m`, `7d`. Raises UsageError."""
-        text = str(self.value)
+        duration_text = str(self.value)
         try:
-            milliseconds = parse_duration_ms(text)
+            milliseconds = parse_duration_ms(duration_text)
         except ValueError:
             raise self.error(
-                f"{_value_text(self.value)} is not a duration with a unit, such as 90s, 1h30m or 7d"
+                f"{_describe_value(self.value)} is not a duration with a unit, such as 90s, 1h30m or 7d"
             ) from None
         if milliseconds < low_ms:
-            raise self.error(f"the duration {text} is too short; {low_ms} ms or more are needed")
+            raise self.error(f"the duration {duration_text} is too short; {low_ms} ms or more are needed")
         return milliseconds
 
     def scaled(self, per_unit: int) -> int:
@@ -120,37 +121,44 @@ class FileField:
     def amount(self) -> Fraction:
         """A quantity that is not negative. Raises UsageError."""
         if isinstance(self.value, bool) or not isinstance(self.value, str | int | float):
-            raise self.error(f"{_value_text(self.value)} is not a quantity such as 250m, 0.25 or 64Mi")
+            raise self.error(f"{_describe_value(self.value)} is not a quantity such as 250m, 0.25 or 64Mi")
         try:
-            amount = parse_amount(str(self.value))
+            exact_amount = parse_amount(str(self.value))
         except ValueError:
-            raise self.error(f"{_value_text(self.value)} is not a quantity such as 250m, 0.25 or 64Mi") from None
-        if amount < 0:
+            raise self.error(f"{_describe_value(self.value)} is not a quantity such as 250m, 0.25 or 64Mi") from None
+        if exact_amount < 0:
             raise self.error(f"{self.value} is negative")
-        return amount
+        return exact_amount
 
     def number(self, *, high: float = math.inf) -> float:
         """A number that is not negative. Raises UsageError."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float) or not 0 <= self.value <= high:
             bound = f"from 0 to {high:g}" if high < math.inf else "of 0 or more"
-            raise self.error(f"{_value_text(self.value)} is not a number {bound}")
+            raise self.error(f"{_describe_value(self.value)} is not a number {bound}")
         return float(self.value)
 
     def ratio(self) -> float:
         """A share from 0 to 1, also as a percentage (`5%`). Raises UsageError."""
-        percent = _PERCENT.fullmatch(self.value) if isinstance(self.value, str) else None
-        ratio = float(percent[1]) / 100 if percent else self.value
+        percent_match = _PERCENT.fullmatch(self.value) if isinstance(self.value, str) else None
+        ratio = float(percent_match[1]) / 100 if percent_match else self.value
         if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 <= ratio <= 1:
-            raise self.error(f"{_value_text(self.value)} is not a share such as 5% or 0.05")
+            raise self.error(f"{_describe_value(self.value)} is not a share such as 5% or 0.05")
         return float(ratio)
+
+
+def optional_duration_ms(members: Mapping[str, FileField], name: str, default_ms: int, *, low_ms: int = 0) -> int:
+    """The duration of a field; `default_ms` if the field is absent. Raises UsageError."""
+    member = members.get(name)
+    return default_ms if member is None else member.duration_ms(low_ms=low_ms)
 
 
 def parse_duration_ms(text: str) -> int:
     """The milliseconds of a Go duration, which may begin with days (`7d`, `1d12h`). Raises ValueError."""
-    days = _DAYS.fullmatch(text)
-    if days is None:
+    days_match = _DAYS.fullmatch(text)
+    if days_match is None:
         return duration.parse(text) // _MS_NS
-    return int(days[1]) * _DAY_MS + (duration.parse(days[2]) // _MS_NS if days[2] else 0)
+    days, below_a_day = days_match.groups()
+    return int(days) * _DAY_MS + (duration.parse(below_a_day) // _MS_NS if below_a_day else 0)
 
 
 def parse_amount(text: str) -> Fraction:
@@ -159,7 +167,8 @@ def parse_amount(text: str) -> Fraction:
     return parsed.unscaled * Fraction(10) ** parsed.scale
 
 
-def _value_text(value: Any) -> str:
+def _describe_value(value: Any) -> str:
+    """The value in a message: mappings and lists by their type, others as Python writes them."""
     if value is None:
         return "an empty value"
     if isinstance(value, Mapping):
@@ -168,5 +177,6 @@ def _value_text(value: Any) -> str:
 
 
 def _suggestion(name: str, known_names: Collection[str]) -> str:
-    close = difflib.get_close_matches(name, known_names, n=1)
-    return f"{close[0]} is the nearest known one" if close else f"known are {', '.join(known_names)}"
+    """The second half of the message about an unknown field: the nearest known name, or all of them."""
+    close_names = difflib.get_close_matches(name, known_names, n=1)
+    return f"{close_names[0]} is the nearest known one" if close_names else f"known are {', '.join(known_names)}"

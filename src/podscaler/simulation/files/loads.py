@@ -1,6 +1,7 @@
 """Reads a load: a constant, steps, a shape, a trace of a file or of Prometheus, or the sum of several.
 
-Called by `workloads` and `scenario_parts`. The result is a series in whole units that the caller states.
+Called by `workloads` and `scenario_parts`. The result is a series in whole units that the caller states. A new kind of
+load: a name in _KINDS, and its case in `_read_one`; a new shape: an entry of `load_shapes.SHAPES`.
 """
 
 import itertools
@@ -26,7 +27,7 @@ _KINDS = ("steps", "csv", "parquet", "prometheus", *load_shapes.SHAPES, "noise")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeRequest:
-    """A range query.
+    """A range query of Prometheus's HTTP API.
 
     Attributes:
         url: of Prometheus; it may have a user and a password.
@@ -68,27 +69,28 @@ class LoadContext:
 
 def read(field: FileField, context: LoadContext, per_unit: int) -> StepSeries:
     """The series of a load, in units of which `per_unit` are 1. Raises UsageError."""
-    parts = field.elements() if isinstance(field.value, list) else [field]
-    noises, series = [], []
-    for part in parts:
-        name = _kind(part)
-        if name == "noise":
-            part.members(("noise",))
-            noises.append(load_shapes.read_noise(part.child("noise")))
+    load_fields = field.elements() if isinstance(field.value, list) else [field]
+    noises, series_list = [], []
+    for load_field in load_fields:
+        kind = _load_kind(load_field)
+        if kind == "noise":
+            load_field.members(("noise",))
+            noises.append(load_shapes.read_noise(load_field.child("noise")))
         else:
-            series.append(_read_one(part, name, context, per_unit))
-    if not series:
+            series_list.append(_read_one(load_field, kind, context, per_unit))
+    if not series_list:
         raise field.error("a load is needed that is not noise, such as a constant, `steps`, or a `csv` file")
-    return _with_noises(_sum(series), noises, context, per_unit)
+    return _with_noises(_sum_of_series(series_list), noises, context, per_unit)
 
 
 def _with_noises(total: StepSeries, noises: Iterable[NoiseShape], context: LoadContext, per_unit: int) -> StepSeries:
+    """The sum of the loads, with each noise added to it in order."""
     for noise in noises:
-        total = noise.added_to(total, context.duration_ms, context.seed, per_unit)
+        total = noise.add_to(total, context.duration_ms, context.seed, per_unit)
     return total
 
 
-def _kind(field: FileField) -> str:
+def _load_kind(field: FileField) -> str:
     """The name of the kind of a load; empty for a constant. Raises UsageError."""
     if not isinstance(field.value, dict):
         return ""
@@ -99,7 +101,8 @@ def _kind(field: FileField) -> str:
     return str(kinds[0])
 
 
-def _sum(series: list[StepSeries]) -> StepSeries:
+def _sum_of_series(series: list[StepSeries]) -> StepSeries:
+    """The sum of one or more series at each instant."""
     if len(series) == 1:
         return series[0]
     instants = sorted(set(itertools.chain([0], *(one_series.at_ms for one_series in series))))
@@ -108,28 +111,29 @@ def _sum(series: list[StepSeries]) -> StepSeries:
     )
 
 
-def _read_one(field: FileField, name: str, context: LoadContext, per_unit: int) -> StepSeries:
-    """The load of the form `name`; empty for a constant. Raises UsageError."""
-    match name:
+def _read_one(field: FileField, kind: str, context: LoadContext, per_unit: int) -> StepSeries:
+    """The load of a kind of _KINDS; empty for a constant. Raises UsageError."""
+    match kind:
         case "":
             return step_series.constant(field.scaled(per_unit))
         case "steps":
-            return _steps(field.members(("steps",))["steps"], per_unit)
+            return _read_steps(field.members(("steps",))["steps"], per_unit)
         case "csv":
-            return _of_file(field, name, traces.csv_points, context, per_unit)
+            return _read_trace_file(field, kind, traces.csv_points, context, per_unit)
         case "parquet":
-            return _of_file(field, name, traces.parquet_points, context, per_unit)
+            return _read_trace_file(field, kind, traces.parquet_points, context, per_unit)
         case "prometheus":
-            return _of_prometheus(field.members(("prometheus",))["prometheus"], context, per_unit)
-    shape = field.members((name,)).get(name)
-    if shape is None:
-        raise field.error(f"the parameters of {name} are missing")
-    steps = sorted(load_shapes.steps_of_shape(name, shape, context.duration_ms), key=lambda step: step[0])
-    latest = {at_ms: round(amount * per_unit) for at_ms, amount in steps}
-    return step_series.from_steps(latest.items())
+            return _read_prometheus(field.members(("prometheus",))["prometheus"], context, per_unit)
+    shape_field = field.members((kind,)).get(kind)
+    if shape_field is None:
+        raise field.error(f"the parameters of {kind} are missing")
+    steps = sorted(load_shapes.steps_of_shape(kind, shape_field, context.duration_ms), key=lambda step: step[0])
+    # Of two steps at one instant the later one counts, such as a rise of zero length.
+    amount_by_instant = {at_ms: round(amount * per_unit) for at_ms, amount in steps}
+    return step_series.from_steps(amount_by_instant.items())
 
 
-def _steps(field: FileField, per_unit: int) -> StepSeries:
+def _read_steps(field: FileField, per_unit: int) -> StepSeries:
     """A load of instants and values; the value at 0s is needed."""
     steps: dict[int, int] = {}
     for name, member in field.entries().items():
@@ -142,7 +146,7 @@ def _steps(field: FileField, per_unit: int) -> StepSeries:
     return step_series.from_steps(sorted(steps.items()))
 
 
-def _of_file(
+def _read_trace_file(
     field: FileField,
     kind: str,
     read_points: Callable[[TraceColumns], Iterable[TracePoint]],
@@ -159,26 +163,27 @@ def _of_file(
         if unit == "requests":
             raise field.error("each row is one request, so there is no `value`")
         raise field.error("`value` is needed: the column of values")
-    zone = _timezone(members.get("timezone"))
-    value = members["value"].text() if "value" in members else None
-    columns = TraceColumns(path, members["time"].text(), value, zone)
+    timezone = _read_timezone(members.get("timezone"))
+    value_column = members["value"].text() if "value" in members else None
+    columns = TraceColumns(path, members["time"].text(), value_column, timezone)
     rules = PointRules(
         name=str(path),
         duration_ms=context.duration_ms,
         unit=unit,
         every_ms=members["every"].duration_ms(low_ms=1) if "every" in members else None,
         scale=float(members["scale"].amount()) if "scale" in members else 1.0,
-        gaps=_gaps(members),
+        gaps=_read_gaps(members),
         start_ms=traces.parse_instant_ms(str(members["from"].value), columns, "`from`") if "from" in members else None,
     )
     return trace_series.to_series(read_points(columns), rules, per_unit)
 
 
-def _gaps(members: dict[str, FileField]) -> Gaps:
+def _read_gaps(members: dict[str, FileField]) -> Gaps:
     return cast("Gaps", members["gaps"].choice(get_args(Gaps))) if "gaps" in members else "error"
 
 
-def _timezone(field: FileField | None) -> tzinfo:
+def _read_timezone(field: FileField | None) -> tzinfo:
+    """The time zone by its IANA name; UTC without a field. Raises UsageError."""
     if field is None:
         return UTC
     try:
@@ -187,20 +192,24 @@ def _timezone(field: FileField | None) -> tzinfo:
         raise field.error(f"{field.value!r} is not a time zone such as Europe/Berlin") from None
 
 
-_PROMETHEUS_NEEDS = {"url": "of Prometheus", "query": "in PromQL", "start": "an instant such as 2026-01-31T18:00:00Z"}
+_PROMETHEUS_REQUIRED = {
+    "url": "of Prometheus",
+    "query": "in PromQL",
+    "start": "an instant such as 2026-01-31T18:00:00Z",
+}
 _PROMETHEUS_FIELDS = ("url", "query", "start", "end", "step", "scale", "gaps", "tokenFile", "caFile")
 
 
-def _of_prometheus(field: FileField, context: LoadContext, per_unit: int) -> StepSeries:
+def _read_prometheus(field: FileField, context: LoadContext, per_unit: int) -> StepSeries:
     """A load of a range query. Raises UsageError if the caller reads no Prometheus."""
     members = field.members(_PROMETHEUS_FIELDS)
-    for name, needed in _PROMETHEUS_NEEDS.items():
+    for name, explanation in _PROMETHEUS_REQUIRED.items():
         if name not in members:
-            raise field.error(f"`{name}` is needed: {needed}")
+            raise field.error(f"`{name}` is needed: {explanation}")
     if context.range_query is None:
         raise field.error("Prometheus is read by the command line only")
-    start_s = _instant_s(members["start"])
-    end_s = _instant_s(members["end"]) if "end" in members else start_s + context.duration_ms / 1000
+    start_s = _parse_instant_s(members["start"])
+    end_s = _parse_instant_s(members["end"]) if "end" in members else start_s + context.duration_ms / 1000
     if end_s <= start_s:
         raise members["end"].error("`end` is not after `start`")
     step_ms = members["step"].duration_ms(low_ms=1000) if "step" in members else 60_000
@@ -218,25 +227,27 @@ def _of_prometheus(field: FileField, context: LoadContext, per_unit: int) -> Ste
         duration_ms=context.duration_ms,
         every_ms=step_ms,
         scale=float(members["scale"].amount()) if "scale" in members else 1.0,
-        gaps=_gaps(members),
+        gaps=_read_gaps(members),
     )
     try:
         samples = context.range_query(request)
     except UsageError as error:
         raise field.error(str(error)) from None
-    return trace_series.to_series(_of_samples(samples, rules), rules, per_unit)
+    return trace_series.to_series(_points_of_samples(samples, rules), rules, per_unit)
 
 
-def _of_samples(samples: Iterable[tuple[float, str]], rules: PointRules) -> Iterable[TracePoint]:
-    for at_s, text in samples:
+def _points_of_samples(samples: Iterable[tuple[float, str]], rules: PointRules) -> Iterable[TracePoint]:
+    """The points of samples (seconds since the epoch, value as text); NaN is a missing value. Raises UsageError."""
+    for at_s, value_text in samples:
         location = datetime.fromtimestamp(at_s, UTC).isoformat()
-        value = float(text)
+        value = float(value_text)
         if value < 0 or value == float("inf"):
-            raise rules.error(location, f"the value {text} cannot be a load")
+            raise rules.error(location, f"the value {value_text} cannot be a load")
         yield TracePoint(round(at_s * 1000), None if value != value else value, location)  # noqa: PLR0124  NaN
 
 
-def _instant_s(field: FileField) -> float:
+def _parse_instant_s(field: FileField) -> float:
+    """The seconds since the epoch of an ISO 8601 instant, in UTC unless it has an offset. Raises UsageError."""
     try:
         instant = datetime.fromisoformat(field.text())
     except ValueError:

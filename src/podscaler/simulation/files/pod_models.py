@@ -43,22 +43,25 @@ def pod_model(manifest: ManifestObject, members: dict[str, FileField]) -> PodMod
     template = (manifest.obj["spec"].get("template") or {}).get("spec") or {}
     if template.get("resources"):
         raise manifest.field.error("resources of the whole pod cannot be simulated; state those of its containers")
-    burst_ucores, burst_ms = _burst(members)
+    burst_ucores, burst_ms = _read_burst(members)
     grace_ms = int(template.get("terminationGracePeriodSeconds", 30)) * 1000
     crashes = members.get("crashesPerHour")
     return PodModel(
-        containers=tuple(_containers(manifest, template, members)),
-        launch=_distribution(members, "launch", _DEFAULT.launch),
-        startup=_not_below(_distribution(members, "startup", _DEFAULT.startup), _readiness_delay_ms(template)),
+        containers=tuple(_container_models(manifest, template, members)),
+        launch=optional_distribution(members, "launch", _DEFAULT.launch),
+        startup=_with_least_duration(
+            optional_distribution(members, "startup", _DEFAULT.startup), _readiness_delay_ms(template)
+        ),
         burst_ucores=burst_ucores,
         burst_ms=burst_ms,
         crashes_per_hour=0.0 if crashes is None else crashes.number(),
-        restart=_distribution(members, "restart", _DEFAULT.restart),
+        restart=optional_distribution(members, "restart", _DEFAULT.restart),
         termination_ms=members["termination"].duration_ms() if "termination" in members else grace_ms,
     )
 
 
-def _burst(members: dict[str, FileField]) -> tuple[int, int]:
+def _read_burst(members: dict[str, FileField]) -> tuple[int, int]:
+    """The CPU of the start in millionths of a core, and its duration in ms; 0 for both without a burst."""
     if "burst" not in members:
         return 0, 0
     burst = members["burst"].members(("cpu", "for"))
@@ -67,7 +70,10 @@ def _burst(members: dict[str, FileField]) -> tuple[int, int]:
     return burst["cpu"].scaled(UCORES), burst["for"].duration_ms()
 
 
-def _distribution(members: dict[str, FileField], name: str, default: DurationDistribution) -> DurationDistribution:
+def optional_distribution(
+    members: dict[str, FileField], name: str, default: DurationDistribution
+) -> DurationDistribution:
+    """The distribution of a field; `default` if the field is absent. Raises UsageError."""
     return read_distribution(members[name]) if name in members else default
 
 
@@ -89,7 +95,7 @@ def read_distribution(field: FileField) -> DurationDistribution:
     raise field.error("a duration, {uniform: [10s, 30s]}, or {median: 20s, p95: 60s} is needed")
 
 
-def _not_below(distribution: DurationDistribution, low_ms: int) -> DurationDistribution:
+def _with_least_duration(distribution: DurationDistribution, low_ms: int) -> DurationDistribution:
     """The distribution whose bounds are at least `low_ms`."""
     if distribution.kind == "fixed":
         return fixed(max(distribution.low_ms, low_ms))
@@ -97,12 +103,12 @@ def _not_below(distribution: DurationDistribution, low_ms: int) -> DurationDistr
 
 
 def _readiness_delay_ms(template: dict[str, Any]) -> int:
-    """The earliest instant at which all readiness probes may have succeeded, since the containers run."""
+    """The time from the start of the containers until all readiness probes of a pod template may have succeeded."""
     probes = [container.get("readinessProbe") or {} for container in template.get("containers") or ()]
     return 1000 * max((int(probe.get("initialDelaySeconds") or 0) for probe in probes), default=0)
 
 
-def _counting(template: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _counted_containers(template: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The containers whose usage counts: regular ones, then sidecars."""
     yield from template.get("containers") or ()
     for container in template.get("initContainers") or ():
@@ -110,34 +116,44 @@ def _counting(template: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield container
 
 
-def _containers(
+def _container_models(
     manifest: ManifestObject, template: dict[str, Any], members: dict[str, FileField]
 ) -> Iterator[ContainerModel]:
     """The containers that count, with requests, limits, idle usage and share of the load."""
-    counting = list(_counting(template))
-    names = [container["name"] for container in counting]
+    containers = list(_counted_containers(template))
+    names = [container["name"] for container in containers]
     container_fields = members["containers"].members(names) if "containers" in members else {}
-    parts = {name: field.members(("idleCPU", "idleMemory", "load")) for name, field in container_fields.items()}
-    shares = _shares(manifest, names, parts, members.get("containers"))
-    for index, container in enumerate(counting):
+    members_by_container = {
+        name: field.members(("idleCPU", "idleMemory", "load")) for name, field in container_fields.items()
+    }
+    shares = _load_shares(manifest, names, members_by_container, members.get("containers"))
+    for index, container in enumerate(containers):
         name = container["name"]
-        of_pod = {member: members[member] for member in ("idleCPU", "idleMemory") if index == 0 and member in members}
-        container_parts = of_pod | parts.get(name, {})
+        # Idle use that is stated for the pod is that of its first container.
+        pod_members = members if index == 0 else {}
+        container_members = pod_members | members_by_container.get(name, {})
         yield ContainerModel(
             name=name,
-            requests_milli=_amounts(container, "requests"),
-            cpu_limit_milli=_amounts(container, "limits").get("cpu"),
-            idle_cpu_ucores=container_parts["idleCPU"].scaled(UCORES) if "idleCPU" in container_parts else 0,
-            idle_memory_bytes=container_parts["idleMemory"].scaled(1) if "idleMemory" in container_parts else 0,
+            requests_milli=_amounts_milli(container, "requests"),
+            cpu_limit_milli=_amounts_milli(container, "limits").get("cpu"),
+            idle_cpu_ucores=container_members["idleCPU"].scaled(UCORES) if "idleCPU" in container_members else 0,
+            idle_memory_bytes=container_members["idleMemory"].scaled(1) if "idleMemory" in container_members else 0,
             load_permille=shares[name],
         )
 
 
-def _shares(
-    manifest: ManifestObject, names: list[str], parts: dict[str, dict[str, FileField]], field: FileField | None
+def _load_shares(
+    manifest: ManifestObject,
+    names: list[str],
+    members_by_container: dict[str, dict[str, FileField]],
+    field: FileField | None,
 ) -> dict[str, int]:
     """The shares of the load by container: the first one has all of it unless the scenario states shares."""
-    permille_by_name = {name: round(part["load"].ratio() * _PERMILLE) for name, part in parts.items() if "load" in part}
+    permille_by_name = {
+        name: round(container_members["load"].ratio() * _PERMILLE)
+        for name, container_members in members_by_container.items()
+        if "load" in container_members
+    }
     if not permille_by_name:
         return {name: _PERMILLE if name == names[0] else 0 for name in names}
     if sum(permille_by_name.values()) != _PERMILLE:
@@ -148,6 +164,7 @@ def _shares(
     return {name: permille_by_name.get(name, 0) for name in names}
 
 
-def _amounts(container: dict[str, Any], kind: str) -> dict[str, int]:
-    amounts = (container.get("resources") or {}).get(kind) or {}
-    return {name: quantity.parse(str(amount)).milli_value() for name, amount in amounts.items()}
+def _amounts_milli(container: dict[str, Any], kind: str) -> dict[str, int]:
+    """The `requests` or `limits` (`kind`) of a container of a manifest in thousandths, by resource."""
+    quantities = (container.get("resources") or {}).get(kind) or {}
+    return {name: quantity.parse(str(quantity_text)).milli_value() for name, quantity_text in quantities.items()}

@@ -54,83 +54,97 @@ class PointRules:
 
 def to_series(points: Iterable[TracePoint], rules: PointRules, per_unit: int) -> StepSeries:
     """The series of points in units of which `per_unit` are 1. Raises UsageError."""
-    ordered = _ordered(points, rules)
-    first = next(ordered, None)
-    if first is None:
-        raise UsageError(f"{rules.name} has no rows{_in_section(rules)}")
-    start_ms = first.at_ms if rules.start_ms is None else rules.start_ms
-    if first.at_ms > start_ms and rules.unit != "requests":
-        raise rules.error(first.place, "the first row is after the start of the section; choose a later `from`")
-    relative = (point._replace(at_ms=point.at_ms - start_ms) for point in itertools.chain([first], ordered))
-    within = itertools.takewhile(lambda point: point.at_ms < rules.duration_ms, relative)
+    trimmed_points = _check_and_trim(points, rules)
+    first_point = next(trimmed_points, None)
+    if first_point is None:
+        raise UsageError(f"{rules.name} has no rows{_section_text(rules)}")
+    start_ms = first_point.at_ms if rules.start_ms is None else rules.start_ms
+    if first_point.at_ms > start_ms and rules.unit != "requests":
+        raise rules.error(first_point.place, "the first row is after the start of the section; choose a later `from`")
+    relative_points = (
+        point._replace(at_ms=point.at_ms - start_ms) for point in itertools.chain([first_point], trimmed_points)
+    )
+    scenario_points = itertools.takewhile(lambda point: point.at_ms < rules.duration_ms, relative_points)
     if rules.unit == "requests":
-        return _binned(within, rules, per_unit)
-    return _stepped(within, rules, per_unit)
+        return _series_of_requests(scenario_points, rules, per_unit)
+    return _series_of_values(scenario_points, rules, per_unit)
 
 
-def _in_section(rules: PointRules) -> str:
+def _section_text(rules: PointRules) -> str:
     return " at or after the start of the section" if rules.start_ms is not None else ""
 
 
-def _ordered(points: Iterable[TracePoint], rules: PointRules) -> Iterator[TracePoint]:
-    """The points from the last one that is not after the start, checked for order."""
-    start_ms, waiting, before = rules.start_ms, None, None
+def _check_and_trim(points: Iterable[TracePoint], rules: PointRules) -> Iterator[TracePoint]:
+    """The points from the last one at or before the start on, which has the value at the start.
+
+    Of requests, those before the start are dropped. Raises UsageError for points that are not in the order of time.
+    """
+    start_ms, start_point, previous_point = rules.start_ms, None, None
     for point in points:
-        if before is not None:
-            _check_order(before, point, rules)
-        before = point
+        if previous_point is not None:
+            _check_order(previous_point, point, rules)
+        previous_point = point
         if start_ms is not None and point.at_ms <= start_ms and rules.unit != "requests":
-            waiting = point
+            start_point = point
             continue
         if start_ms is not None and point.at_ms < start_ms:
-            waiting = None
+            start_point = None
             continue
-        if waiting is not None:
-            yield waiting
-            waiting = None
+        if start_point is not None:
+            yield start_point
+            start_point = None
         yield point
-    if waiting is not None:
-        yield waiting
+    if start_point is not None:
+        yield start_point
 
 
-def _check_order(before: TracePoint, point: TracePoint, rules: PointRules) -> None:
-    if point.at_ms < before.at_ms:
-        raise rules.error(point.place, f"the instant is earlier than that of {before.place}; sort the rows by time")
-    if point.at_ms == before.at_ms and rules.unit != "requests":
-        raise rules.error(point.place, f"the instant is the same as that of {before.place}; one row each is needed")
+def _check_order(previous_point: TracePoint, point: TracePoint, rules: PointRules) -> None:
+    """Raises UsageError unless a point is later than the one before; requests may be at one instant."""
+    if point.at_ms < previous_point.at_ms:
+        raise rules.error(
+            point.place, f"the instant is earlier than that of {previous_point.place}; sort the rows by time"
+        )
+    if point.at_ms == previous_point.at_ms and rules.unit != "requests":
+        raise rules.error(
+            point.place, f"the instant is the same as that of {previous_point.place}; one row each is needed"
+        )
 
 
-def _stepped(points: Iterator[TracePoint], rules: PointRules, per_unit: int) -> StepSeries:
-    sample = list(itertools.islice(points, _STEP_SAMPLE))
-    usual_ms = rules.every_ms or _median_step_ms(sample)
-    if usual_ms is None and sample and sample[0].at_ms < 0:
+def _series_of_values(points: Iterator[TracePoint], rules: PointRules, per_unit: int) -> StepSeries:
+    """The series of values, or of counts as rates per second. Raises UsageError where the usual step is unknown."""
+    first_points = list(itertools.islice(points, _STEP_SAMPLE))
+    usual_step_ms = rules.every_ms or _median_step_ms(first_points)
+    if usual_step_ms is None and first_points and first_points[0].at_ms < 0:
         raise UsageError(f"{rules.name} has no rows after the start of the section: `from` is after the last row")
-    if usual_ms is None:
+    if usual_step_ms is None:
         raise UsageError(f"{rules.name} has one row; state its interval as `every`, or a constant in place of the file")
-    builder = _StepBuilder(rules, usual_ms, per_unit / (usual_ms / 1000) if rules.unit == "count" else per_unit)
-    for point in itertools.chain(sample, points):
+    builder = _StepBuilder(
+        rules, usual_step_ms, per_unit / (usual_step_ms / 1000) if rules.unit == "count" else per_unit
+    )
+    for point in itertools.chain(first_points, points):
         builder.add(point)
-    return builder.finished()
+    return builder.to_series()
 
 
 def _median_step_ms(points: list[TracePoint]) -> int | None:
-    steps = sorted(later.at_ms - earlier.at_ms for earlier, later in itertools.pairwise(points))
-    return steps[len(steps) // 2] if steps else None
+    steps_ms = sorted(later.at_ms - earlier.at_ms for earlier, later in itertools.pairwise(points))
+    return steps_ms[len(steps_ms) // 2] if steps_ms else None
 
 
 @dataclass(slots=True)
 class _StepBuilder:
-    """Collects steps, and decides about gaps.
+    """Collects the steps of a series from points in order, and checks or fills gaps.
 
     Attributes:
+        usual_step_ms: the usual distance of two points.
         factor: from a value to the units of the series.
         last: the last point with a value.
     """
 
     rules: PointRules
-    usual_ms: int
+    usual_step_ms: int
     factor: float
-    last: TracePoint | None = None
+    last_point: TracePoint | None = None
     steps: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, point: TracePoint) -> None:
@@ -139,63 +153,70 @@ class _StepBuilder:
             if self.rules.gaps == "error":
                 raise self.rules.error(point.place, f"the value is missing; {_GAP_ADVICE}")
             return
-        self._bridge(point.at_ms, point.place)
+        self._check_gap_before(point.at_ms, point.place)
         self.steps.append((max(point.at_ms, 0), round(point.value * self.rules.scale * self.factor)))
-        self.last = point
+        self.last_point = point
 
-    def finished(self) -> StepSeries:
+    def to_series(self) -> StepSeries:
         """The series. Raises UsageError if the points end before the scenario."""
-        if self.last is None:
+        if self.last_point is None:
             raise UsageError(f"{self.rules.name} has no values")
-        if self.rules.duration_ms - self.last.at_ms > USUAL_STEPS * self.usual_ms:
+        if self.rules.duration_ms - self.last_point.at_ms > USUAL_STEPS * self.usual_step_ms:
             if self.rules.gaps == "error":
-                raise _early_end(self.last, self.rules)
-            self._fill()
+                raise _early_end_error(self.last_point, self.rules)
+            self._end_last_value()
         return step_series.from_steps(self.steps)
 
-    def _bridge(self, at_ms: int, location: str) -> None:
-        """Decide about the time between the last point and this one."""
-        if self.last is None:
+    def _check_gap_before(self, at_ms: int, location: str) -> None:
+        """Raise UsageError for a gap before a point at `at_ms`, or fill it as `rules.gaps` says."""
+        if self.last_point is None:
             if at_ms > 0 and self.rules.gaps == "hold":
                 raise self.rules.error(location, "the values before this one are missing, and there is none to hold")
             if at_ms > 0:
                 self.steps.append((0, 0))
             return
-        distance_ms = at_ms - self.last.at_ms
-        if distance_ms <= USUAL_STEPS * self.usual_ms:
+        distance_ms = at_ms - self.last_point.at_ms
+        if distance_ms <= USUAL_STEPS * self.usual_step_ms:
             return
         if self.rules.gaps == "error":
-            distance, usual = clock(distance_ms), clock(self.usual_ms)
+            distance, usual_distance = clock(distance_ms), clock(self.usual_step_ms)
             raise self.rules.error(
-                location, f"a gap of {distance} since {self.last.place}, usual is {usual}; {_GAP_ADVICE}"
+                location, f"a gap of {distance} since {self.last_point.place}, usual is {usual_distance}; {_GAP_ADVICE}"
             )
-        self._fill()
+        self._end_last_value()
 
-    def _fill(self) -> None:
-        """The value within a gap."""
-        if self.rules.gaps == "zero" and self.last is not None:
-            self.steps.append((max(self.last.at_ms + self.usual_ms, 0), 0))
+    def _end_last_value(self) -> None:
+        """In a gap the last value holds (`hold`), or is followed by zero after the usual step (`zero`)."""
+        if self.rules.gaps == "zero" and self.last_point is not None:
+            self.steps.append((max(self.last_point.at_ms + self.usual_step_ms, 0), 0))
 
 
 _GAP_ADVICE = "state `gaps: hold` (the last value) or `gaps: zero`, or add the rows"
 
 
-def _binned(points: Iterator[TracePoint], rules: PointRules, per_unit: int) -> StepSeries:
-    """The rate of requests, one point each."""
+def _series_of_requests(points: Iterator[TracePoint], rules: PointRules, per_unit: int) -> StepSeries:
+    """The rate of requests in bins of `rules.every_ms`; each point is one request. Raises UsageError."""
     every_ms = rules.every_ms or _REQUEST_BIN_MS
     counts = [0] * max(math.ceil(rules.duration_ms / every_ms), 1)
-    last = None
-    for last in points:
-        counts[last.at_ms // every_ms] += 1
-    if last is not None and rules.gaps == "error" and rules.duration_ms - last.at_ms > USUAL_STEPS * every_ms:
-        raise _early_end(last, rules)
+    last_point = None
+    for last_point in points:
+        counts[last_point.at_ms // every_ms] += 1
+    if (
+        last_point is not None
+        and rules.gaps == "error"
+        and rules.duration_ms - last_point.at_ms > USUAL_STEPS * every_ms
+    ):
+        raise _early_end_error(last_point, rules)
     factor = rules.scale * per_unit * 1000 / every_ms
     return step_series.from_steps((index * every_ms, round(count * factor)) for index, count in enumerate(counts))
 
 
-def _early_end(last: TracePoint, rules: PointRules) -> UsageError:
-    lasts, ends = clock(rules.duration_ms), clock(max(last.at_ms, 0))
-    sentence = f"the rows end {ends} after the start, and the scenario lasts {lasts}; shorten `duration`, or state"
+def _early_end_error(last_point: TracePoint, rules: PointRules) -> UsageError:
+    """The error of points that end before the scenario does."""
+    duration_text, end_text = clock(rules.duration_ms), clock(max(last_point.at_ms, 0))
+    sentence = (
+        f"the rows end {end_text} after the start, and the scenario lasts {duration_text}; shorten `duration`, or state"
+    )
     return rules.error(
-        last.place, f"{sentence} `gaps: zero`" + ("" if rules.unit == "requests" else " or `gaps: hold`")
+        last_point.place, f"{sentence} `gaps: zero`" + ("" if rules.unit == "requests" else " or `gaps: hold`")
     )

@@ -18,10 +18,10 @@ from podscaler.base.errors import UsageError
 from podscaler.simulation.files.file_fields import parse_amount
 
 INSTALL = "pip install 'podscaler[simulation]'"
-_MISSING = frozenset({"", "nan", "null", "none", "na", "n/a"})
+_MISSING_TEXTS = frozenset({"", "nan", "null", "none", "na", "n/a"})
 _SUFFIX = re.compile(r"[-+]?[0-9.]+([A-Za-z]*)")
 _BATCH_ROWS = 65_536
-_SECONDS_MAX = 1e11
+_LATEST_S = 1e11
 """Seconds since 1970 beyond this are in the year 5138: they are milliseconds."""
 
 
@@ -41,7 +41,7 @@ class TracePoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TraceColumns:
-    """A file and its columns.
+    """A trace file, and the names of the columns that are read from it.
 
     Attributes:
         path: of the file.
@@ -64,28 +64,28 @@ class TraceColumns:
 def csv_points(columns: TraceColumns) -> Iterator[TracePoint]:
     """The points of a CSV file with a line of column names; a file named `.gz` is decompressed. Raises UsageError."""
     try:
-        with _opened(columns.path) as file:
-            yield from _of_rows(csv.reader(file), columns)
+        with _open_text(columns.path) as file:
+            yield from _points_of_rows(csv.reader(file), columns)
     except OSError as error:
         raise UsageError(f"cannot read {columns.path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise UsageError(f"{columns.path} is not a CSV file in UTF-8") from None
 
 
-def _opened(path: Path) -> TextIO:
+def _open_text(path: Path) -> TextIO:
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def _of_rows(rows: Any, columns: TraceColumns) -> Iterator[TracePoint]:
+def _points_of_rows(rows: Any, columns: TraceColumns) -> Iterator[TracePoint]:
     """The points of the rows of a CSV file. Raises UsageError with the line."""
     header = next(rows, None)
     if header is None:
         raise UsageError(f"{columns.path} is empty; a line with the names of columns is needed")
     names = [name.strip() for name in header]
-    time = _column(columns, columns.time, names)
-    value = None if columns.value is None else _column(columns, columns.value, names)
+    time_index = _find_column(columns, columns.time, names)
+    value_index = None if columns.value is None else _find_column(columns, columns.value, names)
     parser = _ValueParser(columns)
     try:
         for row in rows:
@@ -94,13 +94,14 @@ def _of_rows(rows: Any, columns: TraceColumns) -> Iterator[TracePoint]:
             location = f"line {rows.line_num}"
             if len(row) != len(names):
                 raise columns.error(location, None, f"{len(row)} columns, but the first line names {len(names)}")
-            at_ms = parse_instant_ms(row[time], columns, location)
-            yield TracePoint(at_ms, 1 if value is None else parser.value(row[value], location), location)
+            at_ms = parse_instant_ms(row[time_index], columns, location)
+            yield TracePoint(at_ms, 1 if value_index is None else parser.value(row[value_index], location), location)
     except csv.Error as error:
         raise columns.error(f"line {rows.line_num}", None, str(error)) from None
 
 
-def _column(columns: TraceColumns, name: str, names: list[str]) -> int:
+def _find_column(columns: TraceColumns, name: str, names: list[str]) -> int:
+    """The index of a column among the names of the file. Raises UsageError if it is not there exactly once."""
     if name not in names:
         raise UsageError(f"{columns.path} has no column {name}; it has {', '.join(names)}")
     if names.count(name) > 1:
@@ -112,7 +113,7 @@ def parse_instant_ms(text: str, columns: TraceColumns, location: str) -> int:
     """The milliseconds of an instant: seconds as a number, or ISO 8601. Raises UsageError."""
     seconds = _find_number(text)
     if seconds is not None:
-        if abs(seconds) >= _SECONDS_MAX:
+        if abs(seconds) >= _LATEST_S:
             raise columns.error(location, columns.time, f"{text} is too large for seconds; divide milliseconds by 1000")
         return round(seconds * 1000)
     try:
@@ -141,36 +142,37 @@ class _ValueParser:
         self._columns = columns
         self._suffix: str | None = None
 
-    def value(self, text: str, location: str) -> float | None:
+    def value(self, cell: str, location: str) -> float | None:
         """The number of a cell, None for a missing one; all cells of a column have the same unit."""
-        text = text.strip()
-        if text.lower() in _MISSING:
+        cell = cell.strip()
+        if cell.lower() in _MISSING_TEXTS:
             return None
-        suffix, value = "", 0.0
+        suffix, number = "", 0.0
         try:
-            value = float(text)
+            number = float(cell)
         except ValueError:
-            suffix, value = self._quantity(text, location)
+            suffix, number = self._parse_quantity(cell, location)
         if self._suffix is None:
             self._suffix = suffix
         elif suffix != self._suffix:
             unit_text = f"the unit {suffix}" if suffix else "no unit"
-            earlier = f"the unit {self._suffix}" if self._suffix else "none"
+            earlier_unit = f"the unit {self._suffix}" if self._suffix else "none"
             raise self._error(
-                location, f"{text!r} has {unit_text}, and the rows before it have {earlier}; use one unit"
+                location, f"{cell!r} has {unit_text}, and the rows before it have {earlier_unit}; use one unit"
             )
-        if math.isinf(value):
-            raise self._error(location, f"{text!r} is infinite")
-        if value < 0:
-            raise self._error(location, f"{text} is negative; 0 or more is needed")
-        return value
+        if math.isinf(number):
+            raise self._error(location, f"{cell!r} is infinite")
+        if number < 0:
+            raise self._error(location, f"{cell} is negative; 0 or more is needed")
+        return number
 
-    def _quantity(self, text: str, location: str) -> tuple[str, float]:
-        matched = _SUFFIX.fullmatch(text)
+    def _parse_quantity(self, cell: str, location: str) -> tuple[str, float]:
+        """The suffix and the number of a quantity such as `250m`. Raises UsageError."""
+        suffix_match = _SUFFIX.fullmatch(cell)
         try:
-            return matched[1] if matched else "", float(parse_amount(text))
+            return suffix_match[1] if suffix_match else "", float(parse_amount(cell))
         except ValueError:
-            raise self._error(location, f"{text!r} is not a number") from None
+            raise self._error(location, f"{cell!r} is not a number") from None
 
     def _error(self, location: str, sentence: str) -> UsageError:
         return self._columns.error(location, self._columns.value, sentence)
@@ -187,30 +189,30 @@ def parquet_points(columns: TraceColumns) -> Iterator[TracePoint]:
         names = frame.collect_schema().names()
         column_names = [columns.time] + ([] if columns.value is None else [columns.value])
         for name in column_names:
-            _column(columns, name, names)
+            _find_column(columns, name, names)
         parser = _ValueParser(columns)
-        for first in range(0, frame.select(polars.len()).collect().item(), _BATCH_ROWS):
-            batch = frame.select(column_names).slice(first, _BATCH_ROWS).collect()
-            for index, row in enumerate(batch.iter_rows(), first + 1):
-                yield _of_typed_row(row, columns, parser, f"row {index}")
+        for first_row in range(0, frame.select(polars.len()).collect().item(), _BATCH_ROWS):
+            batch = frame.select(column_names).slice(first_row, _BATCH_ROWS).collect()
+            for row_number, row in enumerate(batch.iter_rows(), first_row + 1):
+                yield _point_of_typed_row(row, columns, parser, f"row {row_number}")
     except OSError as error:
         raise UsageError(f"cannot read {columns.path}: {error.strerror or error}") from None
     except polars.exceptions.PolarsError as error:
         raise UsageError(f"{columns.path} is not a Parquet file that can be read: {error}") from None
 
 
-def _of_typed_row(row: tuple[Any, ...], columns: TraceColumns, parser: _ValueParser, location: str) -> TracePoint:
+def _point_of_typed_row(row: tuple[Any, ...], columns: TraceColumns, parser: _ValueParser, location: str) -> TracePoint:
     """The point of a row of a Parquet file, whose cells have types."""
-    at = row[0]
-    if isinstance(at, datetime):
-        at_ms = round((at if at.tzinfo else at.replace(tzinfo=columns.timezone)).timestamp() * 1000)
-    elif at is None:
+    instant = row[0]
+    if isinstance(instant, datetime):
+        at_ms = round((instant if instant.tzinfo else instant.replace(tzinfo=columns.timezone)).timestamp() * 1000)
+    elif instant is None:
         raise columns.error(location, columns.time, "the instant is missing")
     else:
-        at_ms = parse_instant_ms(str(at), columns, location)
+        at_ms = parse_instant_ms(str(instant), columns, location)
     if columns.value is None:
         return TracePoint(at_ms, 1, location)
-    value = row[1]
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise columns.error(location, columns.value, f"{value!r} is not a number")
-    return TracePoint(at_ms, parser.value("" if value is None else str(value), location), location)
+    cell = row[1]
+    if cell is not None and (isinstance(cell, bool) or not isinstance(cell, int | float)):
+        raise columns.error(location, columns.value, f"{cell!r} is not a number")
+    return TracePoint(at_ms, parser.value("" if cell is None else str(cell), location), location)

@@ -1,6 +1,6 @@
 """Makes simulated workloads of manifests and of the field `workloads` of a scenario.
 
-Called by `scenario_file`.
+Called by `scenario_file`. A new field of requests: its name in _REQUEST_FIELDS, and its value in `_read_requests`.
 """
 
 from collections.abc import Iterable
@@ -34,10 +34,12 @@ def find_key(field: FileField, known_keys: Iterable[str]) -> str:
     name = field.text()
     key = name if "/" in name else f"{NAMESPACE}/{name}"
     if key not in known_keys:
-        matching = [known_key for known_key in known_keys if "/" not in name and known_key.partition("/")[2] == name]
-        if len(matching) != 1:
+        matching_keys = [
+            known_key for known_key in known_keys if "/" not in name and known_key.partition("/")[2] == name
+        ]
+        if len(matching_keys) != 1:
             raise field.error(f"the manifests have no workload {name}; they have {', '.join(known_keys) or 'none'}")
-        return matching[0]
+        return matching_keys[0]
     return key
 
 
@@ -51,35 +53,35 @@ def read_all(
         if key in field_by_key:
             raise member.error(f"the workload {key} is described twice")
         field_by_key[key] = member
-    return tuple(_workload(manifest, field_by_key.get(key), context) for key, manifest in manifests.items())
+    return tuple(_make_workload(manifest, field_by_key.get(key), context) for key, manifest in manifests.items())
 
 
-def _workload(manifest: ManifestObject, field: FileField | None, context: LoadContext) -> WorkloadModel:
+def _make_workload(manifest: ManifestObject, field: FileField | None, context: LoadContext) -> WorkloadModel:
     """The model of a workload: its pods, the loads on them, and its rollouts."""
     members = field.members((*pod_models.FIELDS, "load")) if field is not None else {}
-    load = members["load"].members(("requests", "cpu", "memory")) if "load" in members else {}
-    if "requests" in load and "cpu" in load:
-        raise load["cpu"].error("requests are a demand for CPU already; state `cpu` or `requests`")
+    load_fields = members["load"].members(("requests", "cpu", "memory")) if "load" in members else {}
+    if "requests" in load_fields and "cpu" in load_fields:
+        raise load_fields["cpu"].error("requests are a demand for CPU already; state `cpu` or `requests`")
     spec = manifest.obj["spec"]
     replicas = spec.get("replicas")
     demands = [
-        ResourceLoad(resource=resource, total=loads.read(load[resource], context, per_unit))
+        ResourceLoad(resource=resource, total=loads.read(load_fields[resource], context, per_unit))
         for resource, per_unit in (("cpu", UCORES), ("memory", 1))
-        if resource in load
+        if resource in load_fields
     ]
     return WorkloadModel(
         key=manifest.key,
         kind=manifest.kind,
         replicas=1 if replicas is None else replicas,
         pod=pod_models.pod_model(manifest, members),
-        requests=_requests(load["requests"], context) if "requests" in load else None,
+        requests=_read_requests(load_fields["requests"], context) if "requests" in load_fields else None,
         demands=tuple(demands),
-        rollout=_rollout(manifest.kind, spec),
+        rollout=_rollout_model(manifest.kind, spec),
         is_ordered=manifest.kind == "StatefulSet" and spec.get("podManagementPolicy", "OrderedReady") == "OrderedReady",
     )
 
 
-def _requests(field: FileField, context: LoadContext) -> RequestLoad:
+def _read_requests(field: FileField, context: LoadContext) -> RequestLoad:
     """The requests that arrive, and what each of them costs."""
     members = field.members(_REQUEST_FIELDS)
     for name in ("rate", "cpuPerRequest"):
@@ -91,7 +93,7 @@ def _requests(field: FileField, context: LoadContext) -> RequestLoad:
         timeout_ms = None if is_endless else members["timeout"].duration_ms(low_ms=1)
     return RequestLoad(
         rate=loads.read(members["rate"], context, MILLI),
-        cpu_per_request_us=_cpu_time_us(members["cpuPerRequest"]),
+        cpu_per_request_us=_read_cpu_time_us(members["cpuPerRequest"]),
         timeout_ms=timeout_ms,
         latency_ms=members["latency"].duration_ms() if "latency" in members else 0,
         memory_per_request_bytes=members["memoryPerRequest"].scaled(1) if "memoryPerRequest" in members else 0,
@@ -100,20 +102,22 @@ def _requests(field: FileField, context: LoadContext) -> RequestLoad:
     )
 
 
-def _cpu_time_us(field: FileField) -> int:
+def _read_cpu_time_us(field: FileField) -> int:
     """CPU time, which may have microseconds: `20ms`, `350us`."""
-    text = str(field.value)
-    if text.endswith(("us", "µs")) and text[:-2].isdigit():
-        return int(text[:-2])
+    time_text = str(field.value)
+    if time_text.endswith(("us", "µs")) and time_text[:-2].isdigit():
+        return int(time_text[:-2])
     return field.duration_ms(low_ms=1) * _US_PER_MS
 
 
-def _rollout(kind: str, spec: dict[str, Any]) -> RolloutModel:
-    """How many pods a rollout adds and takes away at once, by the kind's defaults."""
+def _rollout_model(kind: str, spec: dict[str, Any]) -> RolloutModel:
+    """How many pods a rollout adds and takes away at once, from the manifest's `spec` and the kind's defaults."""
     if kind == "StatefulSet":
         return RolloutModel(max_surge=0, max_unavailable=1)
     strategy = spec.get("strategy") or {}
     if strategy.get("type") == "Recreate":
         return RolloutModel(max_surge=0, max_unavailable="100%")
-    rolling = strategy.get("rollingUpdate") or {}
-    return RolloutModel(max_surge=rolling.get("maxSurge", "25%"), max_unavailable=rolling.get("maxUnavailable", "25%"))
+    rolling_update = strategy.get("rollingUpdate") or {}
+    return RolloutModel(
+        max_surge=rolling_update.get("maxSurge", "25%"), max_unavailable=rolling_update.get("maxUnavailable", "25%")
+    )

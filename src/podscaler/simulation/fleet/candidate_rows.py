@@ -1,7 +1,8 @@
 """Simulates each candidate of an autoscaler of a fleet, and computes the row of measures about it.
 
-Called by `partition_runs`, in a worker. Specs run in the batch engine, which sums up their deviations from the needed
-pods without keeping timelines; other scalers (fixed counts, Knative, hindsight) run as in `podscaler backtest`.
+Called by `partition_runs`, in a worker; the rows become a Parquet file (`result_files`). Specs run in the batch engine,
+which sums up their deviations from the needed pods without keeping timelines; other scalers (fixed counts, Knative,
+hindsight) run as in `podscaler backtest`.
 
 Invariant: the measures equal those of `podscaler.simulation.evaluation.comparison.compare`, to the rounding of sums.
 """
@@ -23,7 +24,7 @@ from podscaler.simulation.model.scenario import SimulationScenario
 _HOUR_MS = 3_600_000
 
 
-class _Measured(msgspec.Struct, frozen=True, kw_only=True):
+class _CandidateMeasures(msgspec.Struct, frozen=True, kw_only=True):
     """The measures of a candidate, before they are compared with those of the first."""
 
     elasticity: Elasticity
@@ -46,42 +47,45 @@ def rows(autoscaler: FleetAutoscaler | UnusableAutoscaler, make_trial: MakeTrial
 
 
 def _rows_of_candidates(autoscaler: FleetAutoscaler, candidates: Sequence[Candidate], needs: Needs) -> list[FleetRow]:
+    """A row for each candidate. Raises ValueError if no sync counts, or as the engines do."""
     scenario = autoscaler.scenario
     at_ms = range(scenario.first_sync_ms, scenario.duration_ms + 1, scenario.sync_period_ms)
-    needed = [needs.pods.value_at(instant_ms) for instant_ms in at_ms]
-    counted_needs = [need for instant_ms, need in zip(at_ms, needed, strict=True) if instant_ms >= needs.from_ms]
-    if not counted_needs:
+    needed_pods = [needs.pods.value_at(instant_ms) for instant_ms in at_ms]
+    counted_needed_pods = [
+        need for instant_ms, need in zip(at_ms, needed_pods, strict=True) if instant_ms >= needs.from_ms
+    ]
+    if not counted_needed_pods:
         raise ValueError("no sync is in the time that counts")
-    measured = _measured(scenario, candidates, needs, needed)
-    first = measured[0].elasticity
-    needed_hours = sum(counted_needs) * scenario.sync_period_ms / _HOUR_MS
+    measures_of_candidates = _measure_candidates(scenario, candidates, needs, needed_pods)
+    present_elasticity = measures_of_candidates[0].elasticity
+    needed_pod_hours = sum(counted_needed_pods) * scenario.sync_period_ms / _HOUR_MS
     notes = " ".join(autoscaler.notes)
     return [
         FleetRow(
             autoscaler=autoscaler.key,
             candidate=candidate.name,
-            pod_hours=scores.pod_hours,
-            needed_pod_hours=needed_hours,
-            under_timeshare_pct=scores.elasticity.under_timeshare_pct,
-            under_accuracy_pct=scores.elasticity.under_accuracy_pct,
-            over_timeshare_pct=scores.elasticity.over_timeshare_pct,
-            over_accuracy_pct=scores.elasticity.over_accuracy_pct,
-            instability_pct=scores.elasticity.instability_pct,
-            jitter=scores.elasticity.jitter,
-            slo_missed_pct=scores.slo_missed_pct,
-            lost_pct=scores.lost_pct,
-            scale_changes=scores.scale_changes,
-            speedup=elastic_speedup(first, scores.elasticity),
-            engine=scores.engine,
+            pod_hours=measures.pod_hours,
+            needed_pod_hours=needed_pod_hours,
+            under_timeshare_pct=measures.elasticity.under_timeshare_pct,
+            under_accuracy_pct=measures.elasticity.under_accuracy_pct,
+            over_timeshare_pct=measures.elasticity.over_timeshare_pct,
+            over_accuracy_pct=measures.elasticity.over_accuracy_pct,
+            instability_pct=measures.elasticity.instability_pct,
+            jitter=measures.elasticity.jitter,
+            slo_missed_pct=measures.slo_missed_pct,
+            lost_pct=measures.lost_pct,
+            scale_changes=measures.scale_changes,
+            speedup=elastic_speedup(present_elasticity, measures.elasticity),
+            engine=measures.engine,
             notes=notes,
         )
-        for candidate, scores in zip(candidates, measured, strict=True)
+        for candidate, measures in zip(candidates, measures_of_candidates, strict=True)
     ]
 
 
-def _measured(
-    scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs, needed: Sequence[int]
-) -> list[_Measured]:
+def _measure_candidates(
+    scenario: SimulationScenario, candidates: Sequence[Candidate], needs: Needs, needed_pods: Sequence[int]
+) -> list[_CandidateMeasures]:
     """The measures of all candidates, in order."""
     specs = [
         candidate.policy
@@ -93,9 +97,9 @@ def _measured(
         for candidate in candidates
         if not isinstance(candidate.policy, Spec) or candidate.replicas is not None
     ]
-    in_batch = iter(_in_batch(scenario, specs, needs, needed) if specs else ())
+    in_batch = iter(_measure_in_batch(scenario, specs, needs, needed_pods) if specs else ())
     alone = iter(
-        [_of_result(result) for result in comparison.compare(scenario, other_candidates, needs).results]
+        [_measures_of_result(result) for result in comparison.compare(scenario, other_candidates, needs).results]
         if other_candidates
         else ()
     )
@@ -105,8 +109,9 @@ def _measured(
     ]
 
 
-def _of_result(result: CandidateResult) -> _Measured:
-    return _Measured(
+def _measures_of_result(result: CandidateResult) -> _CandidateMeasures:
+    """The measures of a candidate that `comparison.compare` evaluated."""
+    return _CandidateMeasures(
         elasticity=result.elasticity,
         pod_hours=result.pod_hours,
         slo_missed_pct=result.slo_missed_pct,
@@ -116,20 +121,21 @@ def _of_result(result: CandidateResult) -> _Measured:
     )
 
 
-def _in_batch(
-    scenario: SimulationScenario, specs: Sequence[Spec], needs: Needs, needed: Sequence[int]
-) -> list[_Measured]:
+def _measure_in_batch(
+    scenario: SimulationScenario, specs: Sequence[Spec], needs: Needs, needed_pods: Sequence[int]
+) -> list[_CandidateMeasures]:
+    """The measures of specs, in order, by the batch engine."""
     has_slo = needs.slo_ms is not None
-    measures = Measures(keep_timeline=False, needed=needed, slo_ms=needs.slo_ms, counted_from_ms=needs.from_ms)
+    measures = Measures(keep_timeline=False, needed=needed_pods, slo_ms=needs.slo_ms, counted_from_ms=needs.from_ms)
     batch_result = batch.evaluate(scenario, specs, measures)
     return [
-        _Measured(
+        _CandidateMeasures(
             elasticity=_elasticity(batch_result, index),
             pod_hours=int(batch_result.pod_ms[index]) / _HOUR_MS,
-            slo_missed_pct=_pct(batch_result.slo_missed_work[index], batch_result.arrived_work[index])
+            slo_missed_pct=_share_pct(batch_result.slo_missed_work[index], batch_result.arrived_work[index])
             if has_slo
             else None,
-            lost_pct=_pct(batch_result.lost_work[index], batch_result.arrived_work[index]),
+            lost_pct=_share_pct(batch_result.lost_work[index], batch_result.arrived_work[index]),
             scale_changes=int(batch_result.scale_ups[index] + batch_result.scale_downs[index]),
             engine="exact" if index in batch_result.fallbacks else "batch",
         )
@@ -152,5 +158,5 @@ def _elasticity(batch_result: BatchResult, index: int) -> Elasticity:
     )
 
 
-def _pct(part: int, whole: int) -> float | None:
+def _share_pct(part: int, whole: int) -> float | None:
     return 100 * int(part) / int(whole) if whole else None

@@ -14,9 +14,9 @@ from distributed.security import Security
 
 from podscaler.base.errors import UsageError
 
-_NO_PAGES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+_NO_HTTP_ROUTES: dict[str, list[str]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 _ANY_PORT = "127.0.0.1:0"
-"""Dask opens a port for HTTP in any case; without pages it has only 404 to say."""
+"""Dask opens a port for HTTP in any case; without routes it responds with 404 to every request."""
 
 
 class ClusterRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,14 +37,14 @@ class ClusterRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def connected(request: ClusterRequest) -> Iterator[Client]:
+def connect(request: ClusterRequest) -> Iterator[Client]:
     """A client of the cluster; a local cluster ends with it. Raises UsageError if no scheduler responds."""
     if request.scheduler:
-        with _remote(request) as client:
+        with _connect_to_scheduler(request) as client:
             yield client
         return
     with (
-        dask.config.set(_NO_PAGES),
+        dask.config.set(_NO_HTTP_ROUTES),
         LocalCluster(  # type: ignore[no-untyped-call] # distributed's constructors have no annotations
             n_workers=request.workers,
             threads_per_worker=1,
@@ -60,7 +60,8 @@ def connected(request: ClusterRequest) -> Iterator[Client]:
         yield client
 
 
-def _remote(request: ClusterRequest) -> Client:
+def _connect_to_scheduler(request: ClusterRequest) -> Client:
+    """A client of the running scheduler. Raises UsageError."""
     address = request.scheduler
     _check_certificates(address)
     try:
@@ -70,14 +71,14 @@ def _remote(request: ClusterRequest) -> Client:
 
 
 def _check_certificates(address: str) -> None:
-    """Whether Dask's configuration has what an address needs. Raises UsageError."""
+    """Raises UsageError if an address needs certificates (`tls://`) that Dask's configuration lacks."""
     if not address.startswith("tls://"):
         return
     try:
-        context = Security().get_connection_args("client")["ssl_context"]  # type: ignore[no-untyped-call] # as above
+        ssl_context = Security().get_connection_args("client")["ssl_context"]  # type: ignore[no-untyped-call] # as above
     except (OSError, ValueError) as error:
         raise UsageError(f"the certificates of Dask's configuration cannot be used: {error}") from None
-    if context is None:
+    if ssl_context is None:
         raise UsageError(
             f"{address} needs certificates: set distributed.comm.tls.ca-file, client.cert and client.key in Dask's "
             "configuration"

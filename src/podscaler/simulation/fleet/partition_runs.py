@@ -16,12 +16,13 @@ from distributed import Client, Future, KilledWorker, as_completed
 
 from podscaler.base.errors import UsageError
 from podscaler.base.version import __version__
-from podscaler.simulation.fleet import candidate_rows, cluster, results
+from podscaler.simulation.fleet import candidate_rows, cluster, result_files
 from podscaler.simulation.fleet.autoscalers import FleetRow, MakeTrial, Partition
 from podscaler.simulation.fleet.cluster import ClusterRequest
 
 _TASKS_PER_WORKER = 2
 _FORMAT = 1
+"""The version of the result files; another number makes all files be computed anew."""
 _ROWS = msgspec.msgpack.Decoder(list[FleetRow])
 
 
@@ -56,7 +57,11 @@ class FleetRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(fleet: FleetRun, on: ClusterRequest, on_progress: Callable[[FleetProgress], None]) -> FleetProgress:
-    """Write the file of every partition that is not there yet.
+    """Write the file of every partition that is not there yet, and return the progress at the end.
+
+    Args:
+        on: the cluster that computes.
+        on_progress: called at the start, and after each file.
 
     Raises UsageError if the scheduler cannot be reached, a file cannot be read or written, or a partition ends its
     worker again and again.
@@ -65,16 +70,16 @@ def run(fleet: FleetRun, on: ClusterRequest, on_progress: Callable[[FleetProgres
     missing_partitions = [
         partition
         for partition in fleet.partitions
-        if not results.is_present(fleet.folder, partition.name, fingerprints[partition.name])
+        if not result_files.is_present(fleet.folder, partition.name, fingerprints[partition.name])
     ]
     total, kept_count = len(fleet.partitions), len(fleet.partitions) - len(missing_partitions)
     progress = FleetProgress(partitions=total, done=kept_count, kept=kept_count, autoscalers=0)
     on_progress(progress)
     if not missing_partitions:
         return progress
-    with cluster.connected(on) as client:
-        for name, rows in _computed(client, missing_partitions, fleet.make_trial):
-            results.write(fleet.folder, name, fingerprints[name], rows)
+    with cluster.connect(on) as client:
+        for name, rows in _compute_partitions(client, missing_partitions, fleet.make_trial):
+            result_files.write(fleet.folder, name, fingerprints[name], rows)
             autoscalers = progress.autoscalers + len({row.autoscaler for row in rows})
             progress = FleetProgress(partitions=total, done=progress.done + 1, kept=kept_count, autoscalers=autoscalers)
             on_progress(progress)
@@ -82,36 +87,38 @@ def run(fleet: FleetRun, on: ClusterRequest, on_progress: Callable[[FleetProgres
 
 
 def _fingerprint(partition: Partition, description: str) -> str:
-    text = msgspec.json.encode([_FORMAT, __version__, partition.name, partition.fingerprint, description])
-    return hashlib.blake2b(text, digest_size=16).hexdigest()
+    """A digest of everything that the rows of a partition depend on: the program, its input, and the trials."""
+    fingerprint_json = msgspec.json.encode([_FORMAT, __version__, partition.name, partition.fingerprint, description])
+    return hashlib.blake2b(fingerprint_json, digest_size=16).hexdigest()
 
 
-def _computed(
+def _compute_partitions(
     client: Client, partitions: Sequence[Partition], make_trial: MakeTrial
 ) -> Iterator[tuple[str, list[FleetRow]]]:
     """The rows of each partition, in the order in which they are ready. Raises UsageError."""
-    waiting = iter(partitions)
-    in_work: dict[Future[bytes], str] = {}
-    arriving = as_completed(loop=client.loop)  # type: ignore[no-untyped-call] # distributed has no annotations here
+    waiting_partitions = iter(partitions)
+    name_by_future: dict[Future[bytes], str] = {}
+    completed_futures = as_completed(loop=client.loop)  # type: ignore[no-untyped-call] # distributed has no annotations here
 
     def submit() -> None:
-        partition = next(waiting, None)
+        partition = next(waiting_partitions, None)
         if partition is not None:
             future = client.submit(compute, partition, make_trial, pure=False)
-            in_work[future] = partition.name
-            arriving.add(future)  # type: ignore[no-untyped-call] # as above
+            name_by_future[future] = partition.name
+            completed_futures.add(future)  # type: ignore[no-untyped-call] # as above
 
-    workers = max(len(client.scheduler_info()["workers"]), 1)
-    for _ in range(_TASKS_PER_WORKER * workers):
+    worker_count = max(len(client.scheduler_info()["workers"]), 1)
+    for _ in range(_TASKS_PER_WORKER * worker_count):
         submit()
-    for future in arriving:
-        name = in_work.pop(future)
-        yield name, _ROWS.decode(_result(future, name))
+    for future in completed_futures:
+        name = name_by_future.pop(future)
+        yield name, _ROWS.decode(_wait_for_result(future, name))
         future.release()
         submit()
 
 
-def _result(future: "Future[bytes]", name: str) -> bytes:
+def _wait_for_result(future: "Future[bytes]", name: str) -> bytes:
+    """The rows of a partition as MessagePack. Raises UsageError if Dask gave up on its worker."""
     try:
         return future.result()
     except KilledWorker:

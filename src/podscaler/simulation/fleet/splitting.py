@@ -23,10 +23,14 @@ from podscaler.api.typed.recording import RecordingError, RecordingHeader
 from podscaler.base.errors import UsageError
 
 FOLDER = "lines"
+"""The folder of the files of lines, within the output folder of a run."""
+
 PARTITIONS = 256
+"""The number of files unless another one is stated."""
+
 _MANIFEST = "manifest.json"
 _BUFFER_BYTES = 64 * 1024
-_COMPRESSION = 1
+_GZIP_LEVEL = 1
 
 
 class RecordingSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,22 +82,23 @@ def split(paths: Sequence[Path], folder: Path, read_lines: ReadLines, *, partiti
 
     Raises UsageError naming the recording and the line that cannot be used.
     """
-    sources = tuple([_source(path) for path in paths])
-    kept_index = _find_manifest(folder)
-    if kept_index is not None and (kept_index.sources, kept_index.partitions) == (sources, partitions):
-        return kept_index
+    sources = tuple([_source_of_file(path) for path in paths])
+    kept_manifest = _find_manifest(folder)
+    if kept_manifest is not None and (kept_manifest.sources, kept_manifest.partitions) == (sources, partitions):
+        return kept_manifest
     try:
-        _clear(folder)
-        writer = _Writer(folder / FOLDER, partitions)
-        header = _divide(paths, read_lines, writer)
-        manifest = SplitManifest(sources=sources, partitions=partitions, header=header, parts=writer.finished())
+        _remove_old_files(folder)
+        writer = _LineSplitter(folder / FOLDER, partitions)
+        header = _write_lines(paths, read_lines, writer)
+        manifest = SplitManifest(sources=sources, partitions=partitions, header=header, parts=writer.finish())
         _write_manifest(folder, manifest)
     except OSError as error:
         raise UsageError(f"{folder / FOLDER} cannot be written: {error}") from None
     return manifest
 
 
-def _source(path: Path) -> RecordingSource:
+def _source_of_file(path: Path) -> RecordingSource:
+    """The path, size and time of a recording file. Raises UsageError if it cannot be read."""
     try:
         file_status = path.stat()
     except OSError as error:
@@ -111,62 +116,67 @@ def _find_manifest(folder: Path) -> SplitManifest | None:
         return None
 
 
-def _clear(folder: Path) -> None:
+def _remove_old_files(folder: Path) -> None:
     """Remove the files of an earlier run, the manifest first."""
-    lines = folder / FOLDER
-    lines.mkdir(parents=True, exist_ok=True)
-    (lines / _MANIFEST).unlink(missing_ok=True)
-    for path in lines.glob("part-*.jsonl.gz"):
+    lines_folder = folder / FOLDER
+    lines_folder.mkdir(parents=True, exist_ok=True)
+    (lines_folder / _MANIFEST).unlink(missing_ok=True)
+    for path in lines_folder.glob("part-*.jsonl.gz"):
         path.unlink()
 
 
 def _write_manifest(folder: Path, manifest: SplitManifest) -> None:
-    partial = folder / FOLDER / f"{_MANIFEST}.partial"
-    partial.write_bytes(msgspec.json.encode(manifest))
-    partial.replace(folder / FOLDER / _MANIFEST)
+    partial_path = folder / FOLDER / f"{_MANIFEST}.partial"
+    partial_path.write_bytes(msgspec.json.encode(manifest))
+    partial_path.replace(folder / FOLDER / _MANIFEST)
 
 
-def _divide(paths: Sequence[Path], read_lines: ReadLines, writer: "_Writer") -> RecordingHeader:
+def _write_lines(paths: Sequence[Path], read_lines: ReadLines, writer: "_LineSplitter") -> RecordingHeader:
     """Write all lines, and return the header. Raises UsageError, and OSError where a file cannot be written."""
-    headers = [_divide_one(path, read_lines, writer) for path in paths]
+    headers = [_write_lines_of_file(path, read_lines, writer) for path in paths]
     for path, header in zip(paths, headers, strict=True):
         if header != headers[0]:
             raise UsageError(f"{path} has another header than {paths[0]}; run the recordings of each controller alone")
     return headers[0]
 
 
-def _divide_one(path: Path, read_lines: ReadLines, writer: "_Writer") -> RecordingHeader:
+def _write_lines_of_file(path: Path, read_lines: ReadLines, writer: "_LineSplitter") -> RecordingHeader:
+    """Write the lines of one recording, and return its header. Raises UsageError with the line."""
     header: RecordingHeader | None = None
-    for number, line in _numbered(path, read_lines):
+    for line_number, line in _numbered_lines(path, read_lines):
         try:
             if header is None:
                 header = recording.read_header(line)
             else:
                 writer.add(key_of(line), line.rstrip(b"\n"))
         except RecordingError as error:
-            raise UsageError(f"{path}: line {number}: {error}") from None
+            raise UsageError(f"{path}: line {line_number}: {error}") from None
     if header is None:
         raise UsageError(f"{path}: line 1: the recording is empty; its first line must be a header")
     return header
 
 
-def _numbered(path: Path, read_lines: ReadLines) -> Iterator[tuple[int, bytes]]:
+def _numbered_lines(path: Path, read_lines: ReadLines) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, with their numbers from 1. Raises UsageError if the file cannot be read."""
-    number = 0
+    line_number = 0
     try:
-        for number, line in enumerate(read_lines(path), 1):
+        for line_number, line in enumerate(read_lines(path), 1):
             if line and not line.isspace():
-                yield number, line
+                yield line_number, line
     except (OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"{path}: after line {number}: {error}") from None
+        raise UsageError(f"{path}: after line {line_number}: {error}") from None
 
 
 class _KeyMetadata(msgspec.Struct, frozen=True):
+    """The part of an autoscaler's metadata that identifies it."""
+
     name: str
     namespace: str
 
 
 class _KeyedObject(msgspec.Struct, frozen=True):
+    """The part of an autoscaler that identifies it."""
+
     metadata: _KeyMetadata
 
 
@@ -186,18 +196,16 @@ def key_of(line: bytes) -> str:
         keyed_line = _KEYED_LINE.decode(line)
     except msgspec.DecodeError as error:
         raise RecordingError(str(error)) from None
-    key = (
-        keyed_line.deleted
-        if keyed_line.hpa is None
-        else f"{keyed_line.hpa.metadata.namespace}/{keyed_line.hpa.metadata.name}"
-    )
-    if not key:
+    if keyed_line.hpa is not None:
+        metadata = keyed_line.hpa.metadata
+        return f"{metadata.namespace}/{metadata.name}"
+    if not keyed_line.deleted:
         raise RecordingError("it has neither `hpa` nor `deleted`")
-    return key
+    return keyed_line.deleted
 
 
-class _Part:
-    """A file that is being written, as gzip members of a full buffer each."""
+class _PartWriter:
+    """Writes one file of lines, as gzip members of a full buffer each."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -206,6 +214,7 @@ class _Part:
         self._keys: set[str] = set()
 
     def add(self, key: str, line: bytes) -> None:
+        """Append a line, given without its line end, of the autoscaler with that key."""
         self._keys.add(key)
         self._buffer += line
         self._buffer += b"\n"
@@ -215,29 +224,30 @@ class _Part:
     def _flush(self) -> None:
         self._digest.update(self._buffer)
         with self._path.open("ab") as file:
-            file.write(gzip.compress(self._buffer, _COMPRESSION, mtime=0))
+            file.write(gzip.compress(self._buffer, _GZIP_LEVEL, mtime=0))
         self._buffer.clear()
 
-    def finished(self) -> SplitPart:
+    def finish(self) -> SplitPart:
         self._flush()
         name = self._path.name.removesuffix(".jsonl.gz")
         return SplitPart(name=name, digest=self._digest.hexdigest(), keys=tuple(sorted(self._keys)))
 
 
-class _Writer:
-    """Sends lines to the file of their autoscaler."""
+class _LineSplitter:
+    """Writes each line to the file of its autoscaler, which the hash of the autoscaler's key chooses."""
 
     def __init__(self, folder: Path, partitions: int) -> None:
         self._folder = folder
         self._partitions = partitions
-        self._parts: dict[int, _Part] = {}
+        self._part_writers: dict[int, _PartWriter] = {}
 
     def add(self, key: str, line: bytes) -> None:
+        """Append a line to the file of its autoscaler, which is made with its first line."""
         index = zlib.crc32(key.encode()) % self._partitions
-        part = self._parts.get(index)
-        if part is None:
-            part = self._parts[index] = _Part(self._folder / f"part-{index:07}.jsonl.gz")
-        part.add(key, line)
+        part_writer = self._part_writers.get(index)
+        if part_writer is None:
+            part_writer = self._part_writers[index] = _PartWriter(self._folder / f"part-{index:07}.jsonl.gz")
+        part_writer.add(key, line)
 
-    def finished(self) -> tuple[SplitPart, ...]:
-        return tuple([self._parts[index].finished() for index in sorted(self._parts)])
+    def finish(self) -> tuple[SplitPart, ...]:
+        return tuple([self._part_writers[index].finish() for index in sorted(self._part_writers)])

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import polars
 
-from podscaler.simulation.fleet import results
+from podscaler.simulation.fleet import result_files
 
 
 class CandidateSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,42 +52,47 @@ class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _MARGIN = 0.01
+"""The share by which a measure must differ to count as better or worse."""
+
+_ERRORS_MAX = 10
 
 
 def summarize(folder: Path, names: Iterable[str], present_name: str) -> FleetSummary:
     """The summary of the files of these partitions; `present_name` is the name of the first candidate."""
-    paths = [results.path_of(folder, name) for name in names]
+    paths = [result_files.path_of(folder, name) for name in names]
     rows = polars.scan_parquet(paths)
     column = polars.col
-    judged = rows.filter(column("error") == "")
-    first = judged.filter(column("candidate") == present_name).select(
+    judged_rows = rows.filter(column("error") == "")
+    present_rows = judged_rows.filter(column("candidate") == present_name).select(
         "autoscaler", present_hours=column("pod_hours"), present_under=column("under_accuracy_pct")
     )
-    hours, under = column("pod_hours"), column("under_accuracy_pct")
-    fewer_hours = hours < column("present_hours") * (1 - _MARGIN)
-    more_under = under > column("present_under") * (1 + _MARGIN)
-    table = (
-        judged.join(first, on="autoscaler")
+    pod_hours, under_accuracy = column("pod_hours"), column("under_accuracy_pct")
+    has_fewer_hours = pod_hours < column("present_hours") * (1 - _MARGIN)
+    has_more_missing = under_accuracy > column("present_under") * (1 + _MARGIN)
+    candidate_rows = (
+        judged_rows.join(present_rows, on="autoscaler")
         .group_by("candidate")
         .agg(
             autoscalers=polars.len(),
-            pod_hours=hours.sum(),
+            pod_hours=pod_hours.sum(),
             needed_pod_hours=column("needed_pod_hours").sum(),
             under_timeshare_pct=column("under_timeshare_pct").mean(),
             worst_under_timeshare_pct=column("under_timeshare_pct").quantile(0.95),
-            under_accuracy_pct=under.mean(),
+            under_accuracy_pct=under_accuracy.mean(),
             over_accuracy_pct=column("over_accuracy_pct").mean(),
             scale_changes=column("scale_changes").sum(),
-            better=(fewer_hours & ~more_under).sum(),
-            worse=(~fewer_hours & more_under).sum(),
+            better=(has_fewer_hours & ~has_more_missing).sum(),
+            worse=(~has_fewer_hours & has_more_missing).sum(),
         )
         .sort(column("candidate") != present_name, "pod_hours", "candidate")
         .collect(engine="streaming")
     )
-    failed = rows.filter(column("error") != "")
-    reasons = failed.group_by("error").len().sort("len", "error", descending=[True, False]).collect(engine="streaming")
+    failed_rows = rows.filter(column("error") != "")
+    error_counts = (
+        failed_rows.group_by("error").len().sort("len", "error", descending=[True, False]).collect(engine="streaming")
+    )
     return FleetSummary(
-        candidates=tuple([CandidateSummary(**row) for row in table.to_dicts()]),
-        errors=tuple(reasons.head(10).rows()),
-        failed=int(reasons["len"].sum()),
+        candidates=tuple([CandidateSummary(**row) for row in candidate_rows.to_dicts()]),
+        errors=tuple(error_counts.head(_ERRORS_MAX).rows()),
+        failed=int(error_counts["len"].sum()),
     )

@@ -22,6 +22,13 @@ _DAY_MS = 86_400_000
 _MINUTE_MS = 60_000
 _DAY_MINUTES = 1440
 
+_NOISE_MEMORY = 0.95
+"""The share of the noise of a minute that remains in the next one."""
+
+_NOISE_DEVIATION = 0.05
+_PEAK_MINUTES = 20
+_PEAK_FACTOR = 2.5
+
 
 class SyntheticPartition(msgspec.Struct, frozen=True, kw_only=True):
     """The autoscalers with the indices from `begin` to before `end`.
@@ -48,7 +55,7 @@ class SyntheticPartition(msgspec.Struct, frozen=True, kw_only=True):
     def autoscalers(self) -> Iterator[FleetAutoscaler]:
         """As in Partition."""
         for index in range(self.begin, self.end):
-            yield _autoscaler(index, self.minutes, Random(f"{self.seed}/{index}"))
+            yield _make_autoscaler(index, self.minutes, Random(f"{self.seed}/{index}"))
 
 
 def partitions(
@@ -61,22 +68,25 @@ def partitions(
     ]
 
 
-def _autoscaler(index: int, minutes: int, random: Random) -> FleetAutoscaler:
+def _make_autoscaler(index: int, minutes: int, random: Random) -> FleetAutoscaler:
+    """The autoscaler with that index, over `minutes` of a random load."""
     namespace, name = f"team-{index % 100:02}", f"service-{index:06}"
     target = autoscaling.MetricTarget(type="Utilization", average_utilization=random.choice((50, 60, 70, 80)))
-    cpu = autoscaling.MetricSpec(type="Resource", resource=autoscaling.ResourceMetricSource(name="cpu", target=target))
+    cpu_metric = autoscaling.MetricSpec(
+        type="Resource", resource=autoscaling.ResourceMetricSource(name="cpu", target=target)
+    )
     wire = autoscaling.HorizontalPodAutoscalerSpec(
         scale_target_ref=autoscaling.CrossVersionObjectReference("Deployment", name, "apps/v1"),
         min_replicas=2,
         max_replicas=60,
-        metrics=(cpu,),
+        metrics=(cpu_metric,),
     )
     container = ContainerModel(name="app", requests_milli={"cpu": 200}, cpu_limit_milli=400)
     workload = WorkloadModel(
         key=f"{namespace}/{name}",
         replicas=random.randint(2, 20),
         pod=PodModel(containers=(container,)),
-        demands=(ResourceLoad(resource="cpu", total=_load(minutes, random)),),
+        demands=(ResourceLoad(resource="cpu", total=_make_load(minutes, random)),),
     )
     scenario = SimulationScenario(
         workloads=(workload,),
@@ -86,14 +96,15 @@ def _autoscaler(index: int, minutes: int, random: Random) -> FleetAutoscaler:
     return FleetAutoscaler(key=workload.key, scenario=scenario, wire=wire)
 
 
-def _load(minutes: int, random: Random) -> StepSeries:
+def _make_load(minutes: int, random: Random) -> StepSeries:
     """One value a minute, in millionths of a core: around 0.3 to 5 cores."""
-    cores, swing, phase = math.exp(random.uniform(-1.2, 1.6)), random.uniform(0.2, 0.9), random.random()
-    peak_at, noise, steps = random.randrange(_DAY_MINUTES), 0.0, []
+    mean_cores, swing, phase = math.exp(random.uniform(-1.2, 1.6)), random.uniform(0.2, 0.9), random.random()
+    peak_minute, noise, steps = random.randrange(_DAY_MINUTES), 0.0, []
     for minute in range(minutes):
-        noise = 0.95 * noise + random.gauss(0, 0.05)
-        level = cores * (1 + swing * math.sin((minute / _DAY_MINUTES + phase) * 2 * math.pi)) * (1 + noise)
-        since_peak = (minute - peak_at) % _DAY_MINUTES
-        level *= 2.5 if since_peak < 20 else 1
-        steps.append((minute * _MINUTE_MS, max(round(level * 1e6), 0)))
+        noise = _NOISE_MEMORY * noise + random.gauss(0, _NOISE_DEVIATION)
+        daily_factor = 1 + swing * math.sin((minute / _DAY_MINUTES + phase) * 2 * math.pi)
+        demand_cores = mean_cores * daily_factor * (1 + noise)
+        minutes_since_peak = (minute - peak_minute) % _DAY_MINUTES
+        demand_cores *= _PEAK_FACTOR if minutes_since_peak < _PEAK_MINUTES else 1
+        steps.append((minute * _MINUTE_MS, max(round(demand_cores * 1e6), 0)))
     return from_steps(steps)

@@ -48,27 +48,29 @@ class FleetTrials(msgspec.Struct, frozen=True, kw_only=True):
 
     def __call__(self, autoscaler: FleetAutoscaler, /) -> Trial:
         """As in MakeTrial."""
-        needs = self._needs(autoscaler)
-        return Trial(candidates=tuple(self._candidates(autoscaler, needs)), needs=needs)
+        needs = self._make_needs(autoscaler)
+        return Trial(candidates=tuple(self._make_candidates(autoscaler, needs)), needs=needs)
 
-    def _needs(self, autoscaler: FleetAutoscaler) -> Needs:
+    def _make_needs(self, autoscaler: FleetAutoscaler) -> Needs:
+        """The pods that the load needs. Raises UsageError or ValueError where they cannot be known."""
         (workload,) = autoscaler.scenario.workloads
         capacity = demand.pod_capacity(workload, slo_ms=self.slo_ms, stated_milli=self.capacity_milli)
-        pods = demand.needed_series(demand.cpu_demand(workload), capacity)
-        pods_max = max(pods.values)
-        if pods_max > MOST_PODS:
+        needed_series = demand.needed_series(demand.cpu_demand(workload), capacity)
+        needed_max = max(needed_series.values)
+        if needed_max > MOST_PODS:
             raise UsageError(
-                f"the load needs up to {pods_max:,} pods of {capacity.ucores / 1e6:g} CPU; the capacity is wrong"
+                f"the load needs up to {needed_max:,} pods of {capacity.ucores / 1e6:g} CPU; the capacity is wrong"
             )
-        return Needs(capacity=capacity, pods=pods, slo_ms=self.slo_ms)
+        return Needs(capacity=capacity, pods=needed_series, slo_ms=self.slo_ms)
 
-    def _candidates(self, autoscaler: FleetAutoscaler, needs: Needs) -> Iterator[Candidate]:
+    def _make_candidates(self, autoscaler: FleetAutoscaler, needs: Needs) -> Iterator[Candidate]:
+        """The candidates, the present spec first. A new kind: a field of this class, and its candidates here."""
         present_spec = autoscaler.scenario.autoscalers[0].spec
         yield Candidate(name=PRESENT, policy=present_spec)
-        for text in self.changes:
-            yield _changed_spec(text, autoscaler)
+        for change_text in self.changes:
+            yield _changed_candidate(change_text, autoscaler)
         for count in self.fixed:
-            yield _fixed(count)
+            yield _fixed_candidate(count)
         if self.has_knative:
             config = KnativeConfig(
                 target_ucores=self._full_ucores(autoscaler),
@@ -79,25 +81,25 @@ class FleetTrials(msgspec.Struct, frozen=True, kw_only=True):
         if self.has_hindsight:
             scenario = autoscaler.scenario
             lead_ms, tick_ms = scalers.lead_ms(scenario.workloads[0], scenario), scenario.sync_period_ms
-            make = partial(Hindsight, needs.pods, lead_ms, tick_ms)
-            yield Candidate(name="hindsight", policy=make, is_attainable=False)
+            make_scaler = partial(Hindsight, needs.pods, lead_ms, tick_ms)
+            yield Candidate(name="hindsight", policy=make_scaler, is_attainable=False)
 
     def _full_ucores(self, autoscaler: FleetAutoscaler) -> int:
         return demand.pod_capacity(autoscaler.scenario.workloads[0], stated_milli=self.capacity_milli).ucores
 
 
-def _fixed(count: int) -> Candidate:
+def _fixed_candidate(count: int) -> Candidate:
     return Candidate(name=f"fixed {count}", policy=partial(FixedCount, count), replicas=count)
 
 
-def _changed_spec(text: str, autoscaler: FleetAutoscaler) -> Candidate:
-    """The present spec with the fields of a text. Raises UsageError."""
+def _changed_candidate(change_text: str, autoscaler: FleetAutoscaler) -> Candidate:
+    """The present spec with the changes of a text such as `target=60`. Raises UsageError."""
     present_spec, settings = autoscaler.scenario.autoscalers[0].spec, autoscaler.scenario.settings
-    wire, changed_settings = what_if.apply(what_if.parse(text), autoscaler.wire, settings)
+    wire, changed_settings = what_if.apply(what_if.parse(change_text), autoscaler.wire, settings)
     if changed_settings != settings:
-        raise UsageError(f"{text}: candidates change fields of a spec, not flags of the controller")
+        raise UsageError(f"{change_text}: candidates change fields of a spec, not flags of the controller")
     try:
         spec = core_spec.parse(present_spec.namespace, present_spec.name, wire, settings.emulation)
     except ValueError as error:
-        raise UsageError(f"{text}: the autoscaler cannot be evaluated: {error}") from None
-    return Candidate(name=text, policy=spec)
+        raise UsageError(f"{change_text}: the autoscaler cannot be evaluated: {error}") from None
+    return Candidate(name=change_text, policy=spec)

@@ -10,7 +10,7 @@ import msgspec
 
 
 class DurationDistribution(msgspec.Struct, frozen=True):
-    """A distribution of durations in milliseconds.
+    """A distribution of durations in milliseconds. A new kind: a value of `kind`, and its case in `draw_ms`.
 
     Attributes:
         kind: `fixed` (always `low_ms`), `uniform` (between `low_ms` and `high_ms`), or `lognormal` (median `low_ms`,
@@ -42,8 +42,8 @@ class DurationDistribution(msgspec.Struct, frozen=True):
             return self.low_ms
         if self.kind == "uniform":
             return random.randint(self.low_ms, self.high_ms)
-        growth: float = (self.high_ms / self.low_ms) ** (random.gauss(0, 1) / _P95_SIGMAS)
-        return round(self.low_ms * growth)
+        factor: float = (self.high_ms / self.low_ms) ** (random.gauss(0, 1) / _P95_SIGMAS)
+        return round(self.low_ms * factor)
 
 
 _P95_SIGMAS = 1.6448536269514722

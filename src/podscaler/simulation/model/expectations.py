@@ -1,6 +1,7 @@
 """Defines the expectations that a scenario states about its result, and checks them with each simulated sync.
 
-`podscaler.simulation.files` reads expectations; `podscaler simulate` exits with status 1 where one fails.
+`podscaler.simulation.files` reads expectations; `podscaler simulate` exits with status 1 where one fails. A new value:
+a member of `ExpectedValue`, and its case in `_observed_value` and `_observation_text`.
 """
 
 from collections.abc import Iterable
@@ -34,7 +35,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         name = self.workload.partition("/")[2]
-        return f"{name}: {self.value} {_bounds(self)} {self.span}"
+        return f"{name}: {self.value} {_bounds_text(self)} {self.span}"
 
     @property
     def span(self) -> str:
@@ -65,11 +66,11 @@ class ExpectationCheck:
         self._lost += sync.workload.lost_ucores_ms
         if expectation.value == "lost":
             return
-        observed_value = _value(sync, expectation.value)
+        observed_value = _observed_value(sync, expectation.value)
         if observed_value is None and expectation.value == "latency":
             return
         if observed_value is None or not _is_within(observed_value, expectation):
-            self._miss(sync, observed_value)
+            self._record_miss(sync, observed_value)
 
     def failure(self) -> str:
         """The sentence about what was not as expected; empty if all was."""
@@ -78,24 +79,26 @@ class ExpectationCheck:
         if not self._is_checked:
             return f"{name}: no sync {expectation.span}, so that {expectation.value} cannot be checked"
         if expectation.value == "lost":
-            share = self._lost / self._arrived if self._arrived else 0.0
-            if not _is_within(share, expectation):
-                return f"{name}: {_value_text('lost', share)} {expectation.span}, expected {_bounds(expectation)}"
+            lost_ratio = self._lost / self._arrived if self._arrived else 0.0
+            if not _is_within(lost_ratio, expectation):
+                observation = _observation_text("lost", lost_ratio)
+                return f"{name}: {observation} {expectation.span}, expected {_bounds_text(expectation)}"
             return ""
-        return self._first_miss and self._first_miss + self._more()
+        return self._first_miss + self._later_misses_text() if self._first_miss else ""
 
-    def _miss(self, sync: SimulatedSync, observed_value: float | None) -> None:
+    def _record_miss(self, sync: SimulatedSync, observed_value: float | None) -> None:
+        """Keep the text of the first sync that is not as expected, and count the later ones."""
         if self._first_miss:
             self._later_misses += 1
             return
         expectation = self._expectation
         name = expectation.workload.partition("/")[2]
         self._first_miss = (
-            f"{name}: {_value_text(expectation.value, observed_value)} at {clock(sync.at_ms)}, "
-            f"expected {_bounds(expectation)} {expectation.span}"
+            f"{name}: {_observation_text(expectation.value, observed_value)} at {clock(sync.at_ms)}, "
+            f"expected {_bounds_text(expectation)} {expectation.span}"
         )
 
-    def _more(self) -> str:
+    def _later_misses_text(self) -> str:
         if not self._later_misses:
             return ""
         return f"; the same at {self._later_misses} later sync{'s' if self._later_misses > 1 else ''}"
@@ -111,12 +114,13 @@ def clock(at_ms: int) -> str:
     seconds, milliseconds = divmod(at_ms, 1000)
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)
-    text = f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
-    return f"{text}.{milliseconds:03}" if milliseconds else text
+    clock_text = f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+    return f"{clock_text}.{milliseconds:03}" if milliseconds else clock_text
 
 
-def _value(sync: SimulatedSync, value: ExpectedValue) -> float | None:
-    match value:
+def _observed_value(sync: SimulatedSync, value_name: ExpectedValue) -> float | None:
+    """The value at a sync; None: no metric could be used (`wanted`), or no pod is ready (`latency`)."""
+    match value_name:
         case "replicas":
             return sync.workload.replicas if sync.decision.replicas is None else sync.decision.replicas
         case "ready":
@@ -133,25 +137,30 @@ def _is_within(observed_value: float, expectation: Expectation) -> bool:
     return (low is None or observed_value >= low) and (high is None or observed_value <= high)
 
 
-def _bounds(expectation: Expectation) -> str:
-    low, high, value = expectation.low, expectation.high, expectation.value
+def _bounds_text(expectation: Expectation) -> str:
+    """The bounds, such as `at most 5`, `2 to 5`, or `3` where both are equal."""
+    low, high, value_name = expectation.low, expectation.high, expectation.value
     if low is not None and low == high:
-        return _number(value, low)
+        return _format_number(value_name, low)
     if low is None:
-        return f"at most {_number(value, high or 0)}"
-    return f"at least {_number(value, low)}" if high is None else f"{_number(value, low)} to {_number(value, high)}"
+        return f"at most {_format_number(value_name, high or 0)}"
+    if high is None:
+        return f"at least {_format_number(value_name, low)}"
+    return f"{_format_number(value_name, low)} to {_format_number(value_name, high)}"
 
 
-def _number(value: ExpectedValue, number: float) -> str:
-    if value == "lost":
+def _format_number(value_name: ExpectedValue, number: float) -> str:
+    """The number with the unit of the value: percent for `lost`, ms for `latency`, none for counts."""
+    if value_name == "lost":
         return f"{number:.4%}".rstrip("0%").rstrip(".") + " %"
-    return f"{number:.0f} ms" if value == "latency" else f"{number:g}"
+    return f"{number:.0f} ms" if value_name == "latency" else f"{number:g}"
 
 
-def _value_text(value: ExpectedValue, observed_value: float | None) -> str:
+def _observation_text(value_name: ExpectedValue, observed_value: float | None) -> str:
+    """What was observed, such as `3 ready pods`."""
     if observed_value is None:
         return "no replicas wanted, because no metric could be used,"
-    match value:
+    match value_name:
         case "replicas":
             return f"{observed_value:g} replica{'' if observed_value == 1 else 's'}"
         case "ready":
@@ -159,6 +168,6 @@ def _value_text(value: ExpectedValue, observed_value: float | None) -> str:
         case "wanted":
             return f"{observed_value:g} replicas wanted"
         case "latency":
-            return f"a mean response time of {_number(value, observed_value)}"
+            return f"a mean response time of {_format_number(value_name, observed_value)}"
         case _:
-            return f"{_number(value, observed_value)} of the load was lost"
+            return f"{_format_number(value_name, observed_value)} of the load was lost"

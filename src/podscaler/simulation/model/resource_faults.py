@@ -9,16 +9,19 @@ from podscaler.simulation.model.workloads import WorkloadModel
 
 
 def find_fault(metric: Metric, workload: WorkloadModel) -> str:
-    """The container or the request that the pods lack; empty if they lack none, or it is no resource metric."""
+    """A sentence on the container or request that the pods lack; empty if they lack none or for another metric."""
     if not isinstance(metric, ResourceMetric):
         return ""
     containers = {container.name: container for container in workload.pod.containers}
     if metric.container and metric.container not in containers:
         return f"{workload.kind} {workload.key} has no container {metric.container}; it has {', '.join(containers)}"
-    counting = [containers[metric.container]] if metric.container else list(containers.values())
-    lacking = [container.name for container in counting if metric.resource not in container.requests_milli]
-    if lacking and isinstance(metric.target, Utilization):
+    counted_containers = [containers[metric.container]] if metric.container else list(containers.values())
+    containers_without_request = [
+        container.name for container in counted_containers if metric.resource not in container.requests_milli
+    ]
+    if containers_without_request and isinstance(metric.target, Utilization):
         return (
-            f"container {lacking[0]} of {workload.key} has no {metric.resource} request, which averageUtilization needs"
+            f"container {containers_without_request[0]} of {workload.key} has no {metric.resource} request, "
+            "which averageUtilization needs"
         )
     return ""

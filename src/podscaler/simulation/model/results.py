@@ -134,11 +134,12 @@ def row(sync: SimulatedSync) -> TimelineRow:
 
 
 def _reading(step: MetricStep) -> MetricReading:
+    """The value that a sync calculated with; `current` is None where the calculation has none."""
     current, unit = None, "milli"
     match step.calculation:
-        case PerPod(first=first) if first is not None:
-            current = first.current
-            unit = "milli" if first.requests_milli is None else "percent"
+        case PerPod(first=first_reading) if first_reading is not None:
+            current = first_reading.current
+            unit = "milli" if first_reading.requests_milli is None else "percent"
         case OfTotal(usage_milli=usage_milli):
             current = usage_milli
         case OfAverage(reported_milli=reported_milli):

@@ -45,10 +45,10 @@ def constant(value: int) -> StepSeries:
 
 def from_steps(steps: Iterable[tuple[int, int]]) -> StepSeries:
     """The series of (instant in ms, value), without steps that change nothing. Raises ValueError."""
-    at_ms: list[int] = []
-    values: list[int] = []
+    step_instants_ms: list[int] = []
+    step_values: list[int] = []
     for instant_ms, value in steps:
-        if not values or value != values[-1]:
-            at_ms.append(instant_ms)
-            values.append(value)
-    return StepSeries(tuple(at_ms), tuple(values))
+        if not step_values or value != step_values[-1]:
+            step_instants_ms.append(instant_ms)
+            step_values.append(value)
+    return StepSeries(tuple(step_instants_ms), tuple(step_values))

@@ -63,11 +63,11 @@ class PodModel(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def request_milli(self) -> Mapping[str, int]:
         """The requests of the whole pod, by resource."""
-        sums: dict[str, int] = {}
+        request_sums: dict[str, int] = {}
         for container in self.containers:
             for resource, amount in container.requests_milli.items():
-                sums[resource] = sums.get(resource, 0) + amount
-        return sums
+                request_sums[resource] = request_sums.get(resource, 0) + amount
+        return request_sums
 
     @property
     def is_deterministic(self) -> bool:
@@ -154,14 +154,17 @@ class WorkloadModel(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cpu_capacity_ucores(self) -> int | None:
-        """The CPU that one pod has for load: its limits without what it uses idle; None if a container has no limit."""
-        total = 0
+        """The CPU that one pod has for load, in millionths of a core; None if a container with load has no limit.
+
+        A container carries `load_permille` of the load, so the container that is full first decides.
+        """
+        lowest_ucores = 0
         for container in self.pod.containers:
             if not container.load_permille:
                 continue
             if container.cpu_limit_milli is None:
                 return None
-            free = max(container.cpu_limit_milli * 1000 - container.idle_cpu_ucores, 0)
-            share = free * 1000 // container.load_permille
-            total = share if not total else min(total, share)
-        return total
+            load_capacity_ucores = max(container.cpu_limit_milli * 1000 - container.idle_cpu_ucores, 0)
+            carried_ucores = load_capacity_ucores * 1000 // container.load_permille
+            lowest_ucores = carried_ucores if not lowest_ucores else min(lowest_ucores, carried_ucores)
+        return lowest_ucores

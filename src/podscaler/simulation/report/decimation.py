@@ -17,17 +17,18 @@ _CHANGES_SHARE = 0.8
 """The share of the instants that changes may take; the others show peaks."""
 
 _Values = Sequence[float | None]
+"""The values of one line, one for each instant of the plot; None, NaN and infinities are no values."""
 
 
-def drawn(plot: TimePlot, points_max: int = POINTS_MAX) -> TimePlot:
+def reduce_plot(plot: TimePlot, points_max: int = POINTS_MAX) -> TimePlot:
     """The plot with at most `points_max` instants (at least 2), and with values that JSON has: finite, or None."""
     kept_indexes, every_change = _kept_indexes(plot, points_max)
     total = len(plot.at_s)
     return msgspec.structs.replace(
         plot,
-        at_s=[_short(plot.at_s[index]) for index in kept_indexes],
-        series=tuple([_reduced(series, kept_indexes) for series in plot.series]),
-        band=None if plot.band is None else _reduced_band(plot.band, kept_indexes),
+        at_s=[_round_to_six_digits(plot.at_s[index]) for index in kept_indexes],
+        series=tuple([_reduce_series(series, kept_indexes) for series in plot.series]),
+        band=None if plot.band is None else _reduce_band(plot.band, kept_indexes),
         drawn=None
         if len(kept_indexes) == total
         else DrawnSyncs(drawn=len(kept_indexes), total=total, every_change=every_change),
@@ -39,57 +40,65 @@ def _kept_indexes(plot: TimePlot, points_max: int) -> tuple[Sequence[int], bool]
     size = len(plot.at_s)
     if size <= points_max:
         return range(size), True
-    ends = {0, size - 1}
-    exact = [one_series.values for one_series in plot.series if one_series.keeps_changes]
-    other_series = [one_series.values for one_series in plot.series if not one_series.keeps_changes]
-    changes = ends | set(_changes(exact, size))
-    every_change = len(changes) <= points_max * _CHANGES_SHARE
-    kept_indexes = changes if every_change else ends
-    extremes = other_series if every_change else [*exact, *other_series]
+    end_indexes = {0, size - 1}
+    exact_columns = [one_series.values for one_series in plot.series if one_series.keeps_changes]
+    other_columns = [one_series.values for one_series in plot.series if not one_series.keeps_changes]
+    change_indexes = end_indexes | set(_change_indexes(exact_columns, size))
+    every_change = len(change_indexes) <= points_max * _CHANGES_SHARE
+    kept_indexes = change_indexes if every_change else end_indexes
+    columns = other_columns if every_change else [*exact_columns, *other_columns]
     if plot.band is not None:
-        extremes = [*extremes, plot.band.low, plot.band.high]
-    return sorted(kept_indexes.union(_extremes(extremes, size, points_max - len(kept_indexes)))), every_change
+        columns = [*columns, plot.band.low, plot.band.high]
+    return sorted(kept_indexes.union(_extreme_indexes(columns, size, points_max - len(kept_indexes)))), every_change
 
 
-def _changes(columns: Sequence[_Values], size: int) -> Iterator[int]:
+def _change_indexes(columns: Sequence[_Values], size: int) -> Iterator[int]:
     """The indexes at which a column has another value than at the index before."""
     for column in columns:
-        last = _number(column[0])
+        last_value = _finite_or_none(column[0])
         for index in range(1, size):
-            value = _number(column[index])
-            if value != last:
+            value = _finite_or_none(column[index])
+            if value != last_value:
                 yield index
-                last = value
+                last_value = value
 
 
-def _extremes(columns: Sequence[_Values], size: int, budget: int) -> Iterator[int]:
-    """At most `budget` indexes of the lowest and highest values of each column, in spans of equal count."""
-    spans = budget // (2 * len(columns)) if columns else 0
-    for span in range(spans):
-        begin, end = size * span // spans, size * (span + 1) // spans
+def _extreme_indexes(columns: Sequence[_Values], size: int, budget: int) -> Iterator[int]:
+    """At most `budget` indexes: those of the lowest and the highest value of each column in each span."""
+    span_count = budget // (2 * len(columns)) if columns else 0
+    for span in range(span_count):
+        begin, end = size * span // span_count, size * (span + 1) // span_count
         for column in columns:
-            values = [(value, index) for index in range(begin, end) if (value := _number(column[index])) is not None]
+            values = [
+                (value, index) for index in range(begin, end) if (value := _finite_or_none(column[index])) is not None
+            ]
             if values:
                 yield min(values)[1]
                 yield max(values)[1]
 
 
-def _reduced(series: PlotSeries, kept_indexes: Sequence[int]) -> PlotSeries:
-    return msgspec.structs.replace(series, values=_picked(series.values, kept_indexes))
+def _reduce_series(series: PlotSeries, kept_indexes: Sequence[int]) -> PlotSeries:
+    return msgspec.structs.replace(series, values=_pick_values(series.values, kept_indexes))
 
 
-def _reduced_band(band: PlotBand, kept_indexes: Sequence[int]) -> PlotBand:
-    return msgspec.structs.replace(band, low=_picked(band.low, kept_indexes), high=_picked(band.high, kept_indexes))
+def _reduce_band(band: PlotBand, kept_indexes: Sequence[int]) -> PlotBand:
+    return msgspec.structs.replace(
+        band, low=_pick_values(band.low, kept_indexes), high=_pick_values(band.high, kept_indexes)
+    )
 
 
-def _picked(values: _Values, kept_indexes: Sequence[int]) -> list[float | None]:
-    return [None if (value := _number(values[index])) is None else _short(value) for index in kept_indexes]
+def _pick_values(values: _Values, kept_indexes: Sequence[int]) -> list[float | None]:
+    """The values at the kept indexes, rounded; None where there is no value."""
+    return [
+        None if (value := _finite_or_none(values[index])) is None else _round_to_six_digits(value)
+        for index in kept_indexes
+    ]
 
 
-def _number(value: float | None) -> float | None:
+def _finite_or_none(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _short(value: float) -> float:
+def _round_to_six_digits(value: float) -> float:
     """The value with six digits, whole numbers in full."""
     return int(value) if value == int(value) else float(f"{value:.6g}")

@@ -15,7 +15,7 @@ from podscaler.simulation.report.page_data import DecisionKind, ExplainedDecisio
 EXPLAINED_MAX = 1_000
 """The decisions of an autoscaler that a report explains; a page of so many is a few megabytes."""
 
-_HELD = frozenset(
+_LIMITING_REASONS = frozenset(
     {
         VerdictReason.STABILIZED,
         VerdictReason.RATE_LIMITED,
@@ -24,6 +24,10 @@ _HELD = frozenset(
         VerdictReason.NO_SCALE_DOWN,
     }
 )
+
+
+_ERROR_SIZE = 2
+"""An error counts as much as a change of this many replicas."""
 
 
 class DecisionLog:
@@ -35,65 +39,72 @@ class DecisionLog:
 
     Attributes:
         total: how many there were.
+
+    The kept decisions are a heap of (size of the change, negative instant in ms, decision): the least comes first.
     """
 
     def __init__(self, explained_max: int = EXPLAINED_MAX) -> None:
         self.total = 0
         self._explained_max = explained_max
-        self._kept: list[tuple[int, int, ExplainedDecision]] = []
-        self._holds: set[VerdictReason] = set()
+        self._kept_decisions: list[tuple[int, int, ExplainedDecision]] = []
+        self._known_limits: set[VerdictReason] = set()
         self._is_failing = False
 
     def add(self, sync: SimulatedSync) -> None:
         """Select and explain one sync; syncs come in order."""
         outcome = verdict.of(sync.decision.trace)
-        kind = self._kind(sync, outcome)
+        kind = self._classify(sync, outcome)
         if kind is None:
             return
         self.total += 1
-        rank = (_size(sync, kind), -sync.at_ms)
-        if len(self._kept) < self._explained_max:
-            heapq.heappush(self._kept, (*rank, _explained(sync, kind, outcome)))
-        elif rank > self._kept[0][:2]:
-            heapq.heapreplace(self._kept, (*rank, _explained(sync, kind, outcome)))
+        rank = (_change_size(sync, kind), -sync.at_ms)
+        if len(self._kept_decisions) < self._explained_max:
+            heapq.heappush(self._kept_decisions, (*rank, _explain(sync, kind, outcome)))
+        elif rank > self._kept_decisions[0][:2]:
+            heapq.heapreplace(self._kept_decisions, (*rank, _explain(sync, kind, outcome)))
 
     def decisions(self) -> tuple[ExplainedDecision, ...]:
         """The kept decisions in order of time."""
-        return tuple([decision for *_, decision in sorted(self._kept, key=lambda kept_decision: -kept_decision[1])])
+        return tuple(
+            [decision for *_, decision in sorted(self._kept_decisions, key=lambda kept_decision: -kept_decision[1])]
+        )
 
-    def _kind(self, sync: SimulatedSync, outcome: Verdict) -> DecisionKind | None:
+    def _classify(self, sync: SimulatedSync, outcome: Verdict) -> DecisionKind | None:
         """The kind of decision; None if the sync is not one."""
-        was_failing, self._is_failing = self._is_failing, _fails(sync.decision.trace)
+        was_failing, self._is_failing = self._is_failing, _has_error(sync.decision.trace)
         if sync.decision.replicas is not None:
-            self._holds.clear()
+            self._known_limits.clear()
             return "up" if sync.decision.replicas > sync.workload.replicas else "down"
         if was_failing != self._is_failing:
             return "recovered" if was_failing else "failed"
-        if outcome.ending in _HELD and outcome.ending not in self._holds:
-            self._holds.add(outcome.ending)
+        if outcome.ending in _LIMITING_REASONS and outcome.ending not in self._known_limits:
+            self._known_limits.add(outcome.ending)
             return "held"
         return None
 
 
-def _fails(trace: Trace) -> bool:
+def _has_error(trace: Trace) -> bool:
     return bool(trace.error)
 
 
-def _size(sync: SimulatedSync, kind: DecisionKind) -> int:
+def _change_size(sync: SimulatedSync, kind: DecisionKind) -> int:
     """How much a decision matters: the changed replicas; errors before small changes, limits last."""
     if kind == "held":
         return 0
-    return 2 if sync.decision.replicas is None else abs(sync.decision.replicas - sync.workload.replicas)
+    if sync.decision.replicas is None:
+        return _ERROR_SIZE
+    return abs(sync.decision.replicas - sync.workload.replicas)
 
 
-def _explained(sync: SimulatedSync, kind: DecisionKind, outcome: Verdict) -> ExplainedDecision:
+def _explain(sync: SimulatedSync, kind: DecisionKind, outcome: Verdict) -> ExplainedDecision:
+    """The decision of a sync with its explanation, as the report shows it."""
     explanation = explained.of_decision(sync.decision)
-    before, after = sync.workload.replicas, sync.decision.replicas
+    replicas_before, replicas_after = sync.workload.replicas, sync.decision.replicas
     return ExplainedDecision(
         at_s=sync.at_ms / 1000,
         kind=kind,
-        before=before,
-        after=before if after is None else after,
+        before=replicas_before,
+        after=replicas_before if replicas_after is None else replicas_after,
         wanted=outcome.wanted,
         summary=explanation.summary,
         advice=explanation.advice,

@@ -22,8 +22,8 @@ from podscaler.base.errors import UsageError
 from podscaler.simulation.report import decimation
 from podscaler.simulation.report.page_data import AutoscalerPart, ReportData, ReportTable, TimePlot
 
-_STATIC = resources.files("podscaler.simulation.report") / "static"
-_PARTS = ("elements.js", "time_plots.js", "decisions.js", "report.js")
+_STATIC_FOLDER = resources.files("podscaler.simulation.report") / "static"
+_SCRIPT_PARTS = ("elements.js", "time_plots.js", "decisions.js", "report.js")
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 """JSON with these needs no other escaping within a `script` element."""
 
@@ -42,13 +42,13 @@ def write(path: Path, data: ReportData) -> None:
 
     It takes the place of a file that is there; a reader never sees a part of it. Raises UsageError.
     """
-    text = as_json(data).decode() if path.suffix == ".json" else html(data)
-    temporary = path.with_name(f".{path.name}.part")
+    content = as_json(data).decode() if path.suffix == ".json" else html(data)
+    temporary_path = path.with_name(f".{path.name}.part")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        temporary_path.write_text(content, encoding="utf-8")
+        temporary_path.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        temporary_path.unlink(missing_ok=True)
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
 
 
@@ -56,7 +56,7 @@ def html(data: ReportData) -> str:
     """The page."""
     script, style = _page_script(), _style()
     policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        f"default-src 'none'; script-src '{_csp_hash(script)}'; style-src '{_csp_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     return (
@@ -66,80 +66,85 @@ def html(data: ReportData) -> str:
         '<meta name="color-scheme" content="light dark">\n'
         '<link rel="icon" href="data:,">\n'
         f"<title>{escape(data.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f'<div id="report"></div>\n<noscript>\n{"".join(_plain(data))}</noscript>\n'
-        f'<script type="application/json" id="report-data">{_island(data)}</script>\n'
+        f'<div id="report"></div>\n<noscript>\n{"".join(_html_without_script(data))}</noscript>\n'
+        f'<script type="application/json" id="report-data">{_escaped_json(data)}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
 
 
 def as_json(data: ReportData) -> bytes:
     """The content as the page's script reads it, with reduced plots."""
-    return msgspec.json.encode(_drawn(data))
+    return msgspec.json.encode(_with_reduced_plots(data))
 
 
-def _island(data: ReportData) -> str:
+def _escaped_json(data: ReportData) -> str:
+    """The content as JSON that can stand within a `script` element."""
     return as_json(data).decode().translate(_ESCAPES)
 
 
-def _drawn(data: ReportData) -> ReportData:
+def _with_reduced_plots(data: ReportData) -> ReportData:
+    """The report with all plots reduced to what a browser draws quickly."""
     return msgspec.structs.replace(
         data,
-        plots=_drawn_plots(data.plots),
-        autoscalers=tuple([_drawn_part(autoscaler) for autoscaler in data.autoscalers]),
+        plots=_reduce_plots(data.plots),
+        autoscalers=tuple([_reduce_part(autoscaler) for autoscaler in data.autoscalers]),
     )
 
 
-def _drawn_part(part: AutoscalerPart) -> AutoscalerPart:
-    return msgspec.structs.replace(part, plots=_drawn_plots(part.plots))
+def _reduce_part(part: AutoscalerPart) -> AutoscalerPart:
+    return msgspec.structs.replace(part, plots=_reduce_plots(part.plots))
 
 
-def _drawn_plots(plots: tuple[TimePlot, ...]) -> tuple[TimePlot, ...]:
-    return tuple([decimation.drawn(plot) for plot in plots])
+def _reduce_plots(plots: tuple[TimePlot, ...]) -> tuple[TimePlot, ...]:
+    return tuple([decimation.reduce_plot(plot) for plot in plots])
 
 
-def _plain(data: ReportData) -> Iterator[str]:
+def _html_without_script(data: ReportData) -> Iterator[str]:
     """The parts that need no script, as HTML."""
     yield f"<main>\n<h1>{escape(data.title)}</h1>\n"
     yield "<p>The plots need JavaScript, which this browser does not run.</p>\n"
     yield from (f"<p>{escape(note)}</p>\n" for note in data.notes)
     for table in data.tables:
-        yield from _table(table)
+        yield from _table_html(table)
     if data.expectations:
         rows = tuple(
             [(expectation.expected, expectation.failure or "as expected") for expectation in data.expectations]
         )
-        yield from _table(ReportTable(title="Expectations", columns=("expected", "result"), rows=rows))
+        yield from _table_html(ReportTable(title="Expectations", columns=("expected", "result"), rows=rows))
     yield "</main>\n"
 
 
-def _table(table: ReportTable) -> Iterator[str]:
+def _table_html(table: ReportTable) -> Iterator[str]:
+    """The HTML of a table; the first cell of each row is its heading."""
     yield f"<table>\n<caption>{escape(table.title)}</caption>\n<thead><tr>"
     yield from (f'<th scope="col">{escape(column)}</th>' for column in table.columns)
     yield "</tr></thead>\n<tbody>\n"
-    for first, *cells in table.rows:
-        yield f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(text)}</td>" for text in cells)}</tr>\n'
+    for row_heading, *cells in table.rows:
+        cells_html = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        yield f'<tr><th scope="row">{escape(row_heading)}</th>{cells_html}</tr>\n'
     yield "</tbody>\n</table>\n"
 
 
 def script() -> str:
     """The script of the page without uPlot: its parts as one function, so that their names are no global names."""
-    parts = "\n".join(_static(name) for name in _PARTS)
+    parts = "\n".join(_read_static(name) for name in _SCRIPT_PARTS)
     return f'(() => {{\n"use strict";\n{parts}}})();\n'
 
 
 def _page_script() -> str:
     """uPlot, with its licence, then the script of the page."""
-    return f"/* uPlot\n{_static('uPlot.LICENSE')}\n*/\n{_static('uPlot.iife.min.js')}\n{script()}"
+    return f"/* uPlot\n{_read_static('uPlot.LICENSE')}\n*/\n{_read_static('uPlot.iife.min.js')}\n{script()}"
 
 
 def _style() -> str:
-    return f"{_static('uPlot.min.css')}\n{_static('report.css')}"
+    return f"{_read_static('uPlot.min.css')}\n{_read_static('report.css')}"
 
 
-def _static(name: str) -> str:
-    return (_STATIC / name).read_text(encoding="utf-8")
+def _read_static(name: str) -> str:
+    return (_STATIC_FOLDER / name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
+def _csp_hash(text: str) -> str:
+    """The hash of an inline script or style, as a source of a Content-Security-Policy."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"

@@ -62,15 +62,17 @@ class _MetricColumns:
         default_factory=lambda: {name: array("d") for name in ("current", "target", "low", "high")}
     )
 
-    def add(self, index: int, reading: MetricReading, trace: Trace) -> None:
-        target = _scaled(reading.target, self.divisor)
-        self._pad(index)
-        self.columns["current"].append(_scaled(reading.current, self.divisor))
+    def add(self, sync_index: int, reading: MetricReading, trace: Trace) -> None:
+        """Append what the sync with that index (from 0) read of the metric."""
+        target = _divide_or_nan(reading.target, self.divisor)
+        self._pad(sync_index)
+        self.columns["current"].append(_divide_or_nan(reading.current, self.divisor))
         self.columns["target"].append(target)
         self.columns["low"].append(target * (1 - (trace.tolerance_down or 0)))
         self.columns["high"].append(target * (1 + (trace.tolerance_up or 0)))
 
     def plot(self, at_s: _Column) -> TimePlot:
+        """The plot of the metric over these instants, with its target and tolerance."""
         self._pad(len(at_s))
         current, target = self.columns["current"], self.columns["target"]
         lines = (_line("current", current, "blue"), _line("target", target, "gray", is_dashed=True))
@@ -78,11 +80,12 @@ class _MetricColumns:
         return TimePlot(title=f"Metric: {self.name}", unit=self.unit, at_s=at_s, series=lines, band=band)
 
     def _pad(self, size: int) -> None:
+        """Append NaN up to `size` values, for the syncs that did not read the metric."""
         for column in self.columns.values():
             column.extend([NAN] * (size - len(column)))
 
 
-_FIELDS = (
+_COLUMN_NAMES = (
     "requests",
     "demand",
     "used",
@@ -106,18 +109,20 @@ class _AutoscalerColumns:
         self._workload = workload
         self._log = log
         self._at_s: _Column = array("d")
-        self._columns: dict[str, _Column] = {name: array("d") for name in _FIELDS}
+        self._columns: dict[str, _Column] = {name: array("d") for name in _COLUMN_NAMES}
         self._metrics: dict[tuple[str, int], _MetricColumns] = {}
 
     def add(self, sync: SimulatedSync) -> None:
+        """Append the numbers of one sync to the columns, and log its decision."""
         row = results.row(sync)
         self._add_metrics(row, sync)
         self._at_s.append(row.at_s)
-        for column, value in zip(self._columns.values(), _values(row), strict=True):
+        for column, value in zip(self._columns.values(), _row_values(row), strict=True):
             column.append(NAN if value is None else value)
         self._log.add(sync)
 
     def autoscaler_part(self, key: str) -> AutoscalerPart:
+        """The plots and decisions so far; `key` is that of the autoscaler."""
         return AutoscalerPart(
             autoscaler=key,
             workload=self._workload,
@@ -127,55 +132,60 @@ class _AutoscalerColumns:
         )
 
     def _add_metrics(self, row: TimelineRow, sync: SimulatedSync) -> None:
+        """Append the readings of all metrics; metrics with one label are told apart by their order."""
         count_by_name: dict[str, int] = {}
-        index, trace, metrics = len(self._at_s), sync.decision.trace, sync.autoscaler.spec.metrics
+        sync_index, trace, metrics = len(self._at_s), sync.decision.trace, sync.autoscaler.spec.metrics
         for step, reading, metric in zip(trace.metrics, row.metrics, metrics, strict=False):
             label = _metric_label(step)
             ordinal = count_by_name[label] = count_by_name.get(label, 0) + 1
-            columns = self._metrics.get((label, ordinal))
-            if columns is None:
-                columns = self._metrics[label, ordinal] = _MetricColumns(label, *_unit(metric))
-            columns.add(index, reading, trace)
+            metric_columns = self._metrics.get((label, ordinal))
+            if metric_columns is None:
+                metric_columns = self._metrics[label, ordinal] = _MetricColumns(label, *_metric_unit(metric))
+            metric_columns.add(sync_index, reading, trace)
 
     def _plots(self) -> Iterator[TimePlot]:
-        of = self._columns
-        if _has_values(of["requests"]):
-            yield self._plot("Requests", "requests/s", _line("arriving", of["requests"], "blue", is_filled=True))
-        if _has_values(of["demand"]) or _has_values(of["used"]):
-            demand = _line("demand", of["demand"], "orange")
-            yield self._plot("CPU", "cores", demand, _line("used", of["used"], "blue"))
-        if _has_values(of["memory"]):
-            yield self._plot("Memory", "bytes", _line("demand", of["memory"], "orange"))
-        yield self._replicas()
+        """The plots that have values. A new plot: its column in _COLUMN_NAMES and `_row_values`, and its line here."""
+        columns = self._columns
+        if _has_values(columns["requests"]):
+            yield self._plot("Requests", "requests/s", _line("arriving", columns["requests"], "blue", is_filled=True))
+        if _has_values(columns["demand"]) or _has_values(columns["used"]):
+            demand = _line("demand", columns["demand"], "orange")
+            yield self._plot("CPU", "cores", demand, _line("used", columns["used"], "blue"))
+        if _has_values(columns["memory"]):
+            yield self._plot("Memory", "bytes", _line("demand", columns["memory"], "orange"))
+        yield self._replicas_plot()
         for metric in self._metrics.values():
             yield metric.plot(self._at_s)
-        if _has_values(of["latency"]):
-            yield self._plot("Mean response time", "ms", _line("response time", of["latency"], "purple"))
-        if _has_values(of["lost"]):
-            yield self._plot("Lost load", "%", _line("lost", of["lost"], "red", is_filled=True))
-        if _has_values(of["backlog"]):
-            yield self._plot("Waiting work", "core-seconds", _line("waiting", of["backlog"], "teal", is_filled=True))
+        if _has_values(columns["latency"]):
+            yield self._plot("Mean response time", "ms", _line("response time", columns["latency"], "purple"))
+        if _has_values(columns["lost"]):
+            yield self._plot("Lost load", "%", _line("lost", columns["lost"], "red", is_filled=True))
+        if _has_values(columns["backlog"]):
+            yield self._plot(
+                "Waiting work", "core-seconds", _line("waiting", columns["backlog"], "teal", is_filled=True)
+            )
 
-    def _replicas(self) -> TimePlot:
-        of = self._columns
+    def _replicas_plot(self) -> TimePlot:
+        """The plot of the counts of pods, replicas and nodes."""
+        columns = self._columns
         lines = [
-            _count("ready pods", of["ready"], "green", is_filled=True),
-            _count("pods", of["pods"], "teal"),
-            _count("wanted by the metrics", of["wanted"], "orange", is_dashed=True),
-            _count("replicas after limits", of["limited"], "blue"),
+            _count_line("ready pods", columns["ready"], "green", is_filled=True),
+            _count_line("pods", columns["pods"], "teal"),
+            _count_line("wanted by the metrics", columns["wanted"], "orange", is_dashed=True),
+            _count_line("replicas after limits", columns["limited"], "blue"),
         ]
-        if _has_values(of["unscheduled"]):
-            lines.append(_count("pods without a node", of["unscheduled"], "red"))
-        if _has_values(of["nodes"]):
-            lines.append(_count("nodes", of["nodes"], "gray", is_dashed=True))
+        if _has_values(columns["unscheduled"]):
+            lines.append(_count_line("pods without a node", columns["unscheduled"], "red"))
+        if _has_values(columns["nodes"]):
+            lines.append(_count_line("nodes", columns["nodes"], "gray", is_dashed=True))
         return TimePlot(title="Replicas", unit="", at_s=self._at_s, series=tuple(lines), has_decisions=True)
 
     def _plot(self, title: str, unit: str, *series: PlotSeries) -> TimePlot:
         return TimePlot(title=title, unit=unit, at_s=self._at_s, series=series)
 
 
-def _values(row: TimelineRow) -> Sequence[float | None]:
-    """The values of _FIELDS, in their order."""
+def _row_values(row: TimelineRow) -> Sequence[float | None]:
+    """The values of _COLUMN_NAMES, in their order; None: there is no value at this sync."""
     return (
         row.requests_per_s,
         row.demand_cores,
@@ -199,7 +209,7 @@ def _line(
     return PlotSeries(label=label, values=values, color=color, is_dashed=is_dashed, is_filled=is_filled)
 
 
-def _count(
+def _count_line(
     label: str, values: _Column, color: SeriesColor, *, is_dashed: bool = False, is_filled: bool = False
 ) -> PlotSeries:
     """The line of a count, whose every change is kept."""
@@ -217,7 +227,7 @@ def _metric_label(step: MetricStep) -> str:
     return f"{step.name} of {step.subject}" if step.subject else step.name
 
 
-def _unit(metric: Metric) -> tuple[str, int]:
+def _metric_unit(metric: Metric) -> tuple[str, int]:
     """The unit of a metric, and by what the numbers of its steps are divided."""
     if isinstance(metric.target, Utilization):
         return "%", 1
@@ -226,5 +236,5 @@ def _unit(metric: Metric) -> tuple[str, int]:
     return "", 1000
 
 
-def _scaled(value: int | None, divisor: int) -> float:
+def _divide_or_nan(value: int | None, divisor: int) -> float:
     return NAN if value is None else value / divisor

@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
-from podscaler.simulation.search.scores import MEASURES, Scores, value
+from podscaler.simulation.search.scores import MEASURES, Scores, score_value
 
-_FLOOR = {"%": 0.1, "h": 0.01, "": 1.0}
-"""By the unit of a measure: what counts as nothing. A change is in relation to the present value and at least this."""
+_LEAST_SCALES = {"%": 0.1, "h": 0.01, "": 1.0}
+"""By the unit of a measure: the least value by which a change is divided, so that a share of nearly 0 is not huge."""
 
 SAME = 0.01
 """A change by less than this share does not count, as in the sentence of the backtest."""
@@ -61,10 +61,10 @@ class RelativeChange(msgspec.Struct, frozen=True):
 
 def change(measure: str, candidate: FoldedScores, other: FoldedScores) -> RelativeChange:
     """The change of a measure from `other` to `candidate`."""
-    before = [value(scores, measure) for scores in other.folds or (other.whole,)]
-    after = [value(scores, measure) for scores in candidate.folds or (candidate.whole,)]
-    differences = [after_score - before_score for after_score, before_score in zip(after, before, strict=True)]
-    scale = max(statistics.fmean(before), _FLOOR[MEASURES[measure].unit])
+    other_values = [score_value(scores, measure) for scores in other.folds or (other.whole,)]
+    candidate_values = [score_value(scores, measure) for scores in candidate.folds or (candidate.whole,)]
+    differences = [new - old for new, old in zip(candidate_values, other_values, strict=True)]
+    scale = max(statistics.fmean(other_values), _LEAST_SCALES[MEASURES[measure].unit])
     error = statistics.stdev(differences) / math.sqrt(len(differences)) if len(differences) > 1 else 0.0
     return RelativeChange(statistics.fmean(differences) / scale, error / scale)
 

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 import msgspec
 
 from podscaler.base.errors import UsageError
-from podscaler.simulation.search.scores import MEASURES, Scores, value
+from podscaler.simulation.search.scores import MEASURES, Scores, score_value
 
 _LIMIT = re.compile(r"(?P<measure>[a-z-]+)\s*<=?\s*(?P<number>[0-9]+(\.[0-9]+)?)\s*(?P<unit>%|h)?")
 """Matches `under-provisioned<1%`, `pod-hours <= 120 h`, `scale-changes<40`."""
@@ -27,7 +27,7 @@ class Limit(msgspec.Struct, frozen=True):
 
     def excess(self, scores: Scores) -> float:
         """By how much the scores exceed the limit; 0 or less: they keep it."""
-        return value(scores, self.measure) - self.highest
+        return score_value(scores, self.measure) - self.highest
 
     def __str__(self) -> str:
         return f"{self.measure}<{self.highest:g}{MEASURES[self.measure].unit}"
@@ -52,7 +52,7 @@ class Goals(msgspec.Struct, frozen=True):
 
     def objectives(self, scores: Scores) -> tuple[float, ...]:
         """The values to make small, in order."""
-        return tuple([value(scores, measure) for measure in self.minimize])
+        return tuple([score_value(scores, measure) for measure in self.minimize])
 
 
 def parse(limits: Sequence[str], minimize: Sequence[str], *, has_slo: bool = False) -> Goals:
@@ -64,29 +64,32 @@ def parse(limits: Sequence[str], minimize: Sequence[str], *, has_slo: bool = Fal
     Args:
         has_slo: whether there is a response time to meet.
     """
-    objectives = tuple([_measure(text, text) for text in dict.fromkeys(minimize or DEFAULT_OBJECTIVES)])
+    minimized_measures = tuple(
+        [_check_measure(goal_text, goal_text) for goal_text in dict.fromkeys(minimize or DEFAULT_OBJECTIVES)]
+    )
     if limits:
-        return Goals(tuple([_limit(text) for text in limits]), objectives)
-    measures_not_worse = (*objectives, "under-amount", *(("slo-missed",) if has_slo else ()))
-    return Goals((), objectives, tuple(dict.fromkeys(measures_not_worse)))
+        return Goals(tuple([_parse_limit(goal_text) for goal_text in limits]), minimized_measures)
+    measures_not_worse = (*minimized_measures, "under-amount", *(("slo-missed",) if has_slo else ()))
+    return Goals((), minimized_measures, tuple(dict.fromkeys(measures_not_worse)))
 
 
-def _limit(text: str) -> Limit:
+def _parse_limit(limit_text: str) -> Limit:
     """The limit of a text such as `under-provisioned<1%`. Raises UsageError."""
-    match = _LIMIT.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(f'"{text}" is not a limit such as under-provisioned<1% or scale-changes<40')
-    measure = _measure(match["measure"], text)
-    if match["unit"] and match["unit"] != MEASURES[measure].unit:
+    limit_match = _LIMIT.fullmatch(limit_text.strip())
+    if limit_match is None:
+        raise UsageError(f'"{limit_text}" is not a limit such as under-provisioned<1% or scale-changes<40')
+    measure = _check_measure(limit_match["measure"], limit_text)
+    if limit_match["unit"] and limit_match["unit"] != MEASURES[measure].unit:
         raise UsageError(
-            f'"{text}": {measure} is in {MEASURES[measure].unit or "whole numbers"}, not in {match["unit"]}'
+            f'"{limit_text}": {measure} is in {MEASURES[measure].unit or "whole numbers"}, not in {limit_match["unit"]}'
         )
-    return Limit(measure, float(match["number"]))
+    return Limit(measure, float(limit_match["number"]))
 
 
-def _measure(name: str, text: str) -> str:
+def _check_measure(name: str, goal_text: str) -> str:
+    """The name itself. Raises UsageError, which names the text of the goal, if there is no such measure."""
     if name in MEASURES:
         return name
     close_names = get_close_matches(name, MEASURES, n=1)
     hint = f"; did you mean {close_names[0]}?" if close_names else ""
-    raise UsageError(f'"{text}": there is no measure {name}{hint} (there are {", ".join(MEASURES)})')
+    raise UsageError(f'"{goal_text}": there is no measure {name}{hint} (there are {", ".join(MEASURES)})')

@@ -13,7 +13,7 @@ from podscaler.api.typed.autoscaling import (
     HorizontalPodAutoscalerSpec,
     HPAScalingRules,
 )
-from podscaler.simulation.search.scores import MEASURES, Scores, text, value
+from podscaler.simulation.search.scores import MEASURES, Scores, score_text, score_value
 
 
 def manifest(namespace: str, name: str, spec: HorizontalPodAutoscalerSpec) -> dict[str, Any]:
@@ -34,33 +34,39 @@ class FieldChange(msgspec.Struct, frozen=True):
     after: Any
 
     def __str__(self) -> str:
-        return f"{self.path}: {_field_text(self.before)} -> {_field_text(self.after)}"
+        return f"{self.path}: {_json_text(self.before)} -> {_json_text(self.after)}"
 
 
-def _field_text(field: Any) -> str:
-    return "unset" if field is None else msgspec.json.encode(field).decode()
+def _json_text(field_value: Any) -> str:
+    return "unset" if field_value is None else msgspec.json.encode(field_value).decode()
 
 
 def changes(before: HorizontalPodAutoscalerSpec, after: HorizontalPodAutoscalerSpec) -> tuple[FieldChange, ...]:
     """The fields that differ, in the order of their paths; the policies of a direction are one field."""
-    old, new = dict(_fields(msgspec.to_builtins(before))), dict(_fields(msgspec.to_builtins(after)))
-    paths = dict.fromkeys([*old, *new])
-    return tuple([FieldChange(path, old.get(path), new.get(path)) for path in paths if old.get(path) != new.get(path)])
+    old_values, new_values = dict(_flatten(msgspec.to_builtins(before))), dict(_flatten(msgspec.to_builtins(after)))
+    paths = dict.fromkeys([*old_values, *new_values])
+    return tuple(
+        [
+            FieldChange(path, old_values.get(path), new_values.get(path))
+            for path in paths
+            if old_values.get(path) != new_values.get(path)
+        ]
+    )
 
 
-def _fields(part: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(spec_part: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """The paths and values of a spec; the policies are one value."""
-    if isinstance(part, Mapping):
-        for key, member in part.items():
-            yield from _fields(member, f"{path}.{key}" if path else key)
-    elif isinstance(part, list | tuple) and not path.endswith("policies"):
-        for index, member in enumerate(part):
-            yield from _fields(member, f"{path}[{index}]")
+    if isinstance(spec_part, Mapping):
+        for key, member in spec_part.items():
+            yield from _flatten(member, f"{path}.{key}" if path else key)
+    elif isinstance(spec_part, list | tuple) and not path.endswith("policies"):
+        for index, member in enumerate(spec_part):
+            yield from _flatten(member, f"{path}[{index}]")
     else:
-        yield path, part
+        yield path, spec_part
 
 
-def undone(
+def undo_group(
     group: str, before: HorizontalPodAutoscalerSpec, after: HorizontalPodAutoscalerSpec
 ) -> HorizontalPodAutoscalerSpec | None:
     """`after` with one of GROUPS as it was before; None if that group is the same in both.
@@ -68,10 +74,12 @@ def undone(
     The difference of the scores of `after` and of the result says what the group does.
     """
     restored = GROUPS[group](before, after)
-    return None if restored is None or _without_empty(restored) == _without_empty(after) else _without_empty(restored)
+    if restored is None or _without_empty_rules(restored) == _without_empty_rules(after):
+        return None
+    return _without_empty_rules(restored)
 
 
-def _without_empty(spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
+def _without_empty_rules(spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
     """The spec without rules that state nothing."""
     if spec.behavior is None:
         return spec
@@ -80,6 +88,9 @@ def _without_empty(spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscaler
     behavior = None if up is None and down is None else HorizontalPodAutoscalerBehavior(scale_up=up, scale_down=down)
     return msgspec.structs.replace(spec, behavior=behavior)
 
+
+_LEAST_DIFFERENCE = 0.005
+_LEAST_VALUE = 0.01
 
 _Undo = Callable[[HorizontalPodAutoscalerSpec, HorizontalPodAutoscalerSpec], HorizontalPodAutoscalerSpec | None]
 
@@ -94,11 +105,12 @@ def _undo_rule(direction: str, fields: Sequence[str]) -> _Undo:
     def undo(
         before: HorizontalPodAutoscalerSpec, after: HorizontalPodAutoscalerSpec
     ) -> HorizontalPodAutoscalerSpec | None:
+        """The new spec with the present values of these fields; None if it has no rules for the direction."""
         if after.behavior is None or (rules := getattr(after.behavior, direction)) is None:
             return None
-        earlier = getattr(before.behavior, direction) if before.behavior is not None else None
+        present_rules = getattr(before.behavior, direction) if before.behavior is not None else None
         restored = msgspec.structs.replace(
-            rules, **{field: None if earlier is None else getattr(earlier, field) for field in fields}
+            rules, **{field: None if present_rules is None else getattr(present_rules, field) for field in fields}
         )
         behavior = msgspec.structs.replace(after.behavior, **{direction: restored})
         return msgspec.structs.replace(after, behavior=behavior)
@@ -111,9 +123,9 @@ GROUPS: Mapping[str, _Undo] = {
     "maxReplicas": _undo_field("max_replicas"),
     "metrics": _undo_field("metrics"),
     **{
-        f"behavior.{words}.{part}": _undo_rule(direction, fields)
-        for direction, words in (("scale_up", "scaleUp"), ("scale_down", "scaleDown"))
-        for part, fields in (
+        f"behavior.{json_direction}.{json_field}": _undo_rule(direction, fields)
+        for direction, json_direction in (("scale_up", "scaleUp"), ("scale_down", "scaleDown"))
+        for json_field, fields in (
             ("stabilizationWindowSeconds", ("stabilization_window_seconds",)),
             ("policies", ("policies", "select_policy")),
             ("tolerance", ("tolerance",)),
@@ -123,14 +135,19 @@ GROUPS: Mapping[str, _Undo] = {
 """Groups of fields that belong together, by their paths, and how to undo their changes."""
 
 
-def effect(group: str, with_change: Scores, without: Scores, measures: Sequence[str]) -> str:
+def effect(group: str, with_change: Scores, without_change: Scores, measures: Sequence[str]) -> str:
     """One sentence on what a group of changes does: the measures with and without it."""
-    parts = [
-        f"{measure} {text(with_change, measure)} instead of {text(without, measure)}"
+    differences = [
+        f"{measure} {score_text(with_change, measure)} instead of {score_text(without_change, measure)}"
         for measure in measures
-        if abs(value(with_change, measure) - value(without, measure)) > 0.005 * max(value(without, measure), 0.01)
+        if _differs(score_value(with_change, measure), score_value(without_change, measure))
     ]
-    return f"{group}: {', '.join(parts)}" if parts else f"{group}: makes no difference on this load"
+    return f"{group}: {', '.join(differences)}" if differences else f"{group}: makes no difference on this load"
+
+
+def _differs(with_change: float, without_change: float) -> bool:
+    """Whether a measure differs by more than half a percent, and so by more than its text rounds away."""
+    return abs(with_change - without_change) > _LEAST_DIFFERENCE * max(without_change, _LEAST_VALUE)
 
 
 def all_measures(first: Sequence[str]) -> tuple[str, ...]:

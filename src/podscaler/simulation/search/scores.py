@@ -53,13 +53,13 @@ MEASURES: Mapping[str, Measure] = {
 }
 
 
-def value(scores: Scores, measure: str) -> float:
+def score_value(scores: Scores, measure: str) -> float:
     """The value of a measure by its name in goals."""
     number: float = getattr(scores, MEASURES[measure].attribute)
     return number
 
 
-def text(scores: Scores, measure: str) -> str:
+def score_text(scores: Scores, measure: str) -> str:
     """The value with its unit, such as `0.42 %`."""
     unit = MEASURES[measure].unit
-    return f"{value(scores, measure):,.2f} {unit}".rstrip() if unit else f"{value(scores, measure):,.0f}"
+    return f"{score_value(scores, measure):,.2f} {unit}".rstrip() if unit else f"{score_value(scores, measure):,.0f}"

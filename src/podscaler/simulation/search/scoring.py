@@ -24,7 +24,7 @@ _HOUR_MS = 3_600_000
 
 FOLDS = 6
 LEAST_SYNCS = 20
-"""Of a fold."""
+"""The least number of syncs of a fold."""
 
 
 class ScoredPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,14 +51,14 @@ def split(whole: ScoredPart, share: float) -> list[ScoredPart]:
 
     Raises ValueError if one of the parts has no sync.
     """
-    before = _syncs_before(whole)
-    syncs = len(whole.needed) - before
-    first = round(syncs * share)
-    if not 0 < first < syncs:
+    uncounted_syncs = _count_uncounted_syncs(whole)
+    syncs = len(whole.needed) - uncounted_syncs
+    first_syncs = round(syncs * share)
+    if not 0 < first_syncs < syncs:
         raise ValueError(f"a load of {syncs} syncs cannot be divided at {share:.0%}")
     return [
-        until(whole, before + first),
-        msgspec.structs.replace(whole, from_ms=_at_ms(whole.scenario, before + first)),
+        until(whole, uncounted_syncs + first_syncs),
+        msgspec.structs.replace(whole, from_ms=_at_ms(whole.scenario, uncounted_syncs + first_syncs)),
     ]
 
 
@@ -68,7 +68,7 @@ def until(part: ScoredPart, syncs: int) -> ScoredPart:
     return msgspec.structs.replace(part, scenario=shortened_scenario, needed=part.needed[:syncs])
 
 
-def _syncs_before(part: ScoredPart) -> int:
+def _count_uncounted_syncs(part: ScoredPart) -> int:
     """How many syncs are before the first instant that counts."""
     return sum(_at_ms(part.scenario, sync) < part.from_ms for sync in range(len(part.needed)))
 
@@ -85,7 +85,7 @@ def evaluator(part: ScoredPart, on_fallback: Callable[[str], None]) -> Evaluate:
     """
 
     def evaluate(specs: Sequence[HorizontalPodAutoscalerSpec]) -> Sequence[Scores]:
-        return [_scores(totals) for totals in _totals(part, specs, on_fallback)]
+        return [_scores_of_totals(totals) for totals in _evaluate_totals(part, specs, on_fallback)]
 
     return evaluate
 
@@ -100,22 +100,24 @@ def fold_evaluator(part: ScoredPart, folds: int, on_fallback: Callable[[str], No
         on_fallback: as for `evaluator`.
     """
     if folds < 2:
-        whole = evaluator(part, on_fallback)
-        return lambda specs: [FoldedScores(each) for each in whole(specs)]
-    before = _syncs_before(part)
-    syncs = len(part.needed) - before
-    beginnings = [until(part, before + round(syncs * fold / folds)) for fold in range(1, folds + 1)]
+        evaluate_whole = evaluator(part, on_fallback)
+        return lambda specs: [FoldedScores(scores) for scores in evaluate_whole(specs)]
+    uncounted_syncs = _count_uncounted_syncs(part)
+    syncs = len(part.needed) - uncounted_syncs
+    parts_to_fold_ends = [until(part, uncounted_syncs + round(syncs * fold / folds)) for fold in range(1, folds + 1)]
 
     def evaluate(specs: Sequence[HorizontalPodAutoscalerSpec]) -> Sequence[FoldedScores]:
-        by_beginning = [_totals(beginning, specs, on_fallback) for beginning in beginnings]
-        return [_folded([totals[index] for totals in by_beginning]) for index in range(len(specs))]
+        totals_to_fold_ends = [
+            _evaluate_totals(part_to_fold_end, specs, on_fallback) for part_to_fold_end in parts_to_fold_ends
+        ]
+        return [_score_folds([totals[index] for totals in totals_to_fold_ends]) for index in range(len(specs))]
 
     return evaluate
 
 
 def is_constant(part: ScoredPart) -> bool:
     """Whether the load of a part always needs the same number of pods."""
-    return len(set(part.needed[_syncs_before(part) :])) <= 1
+    return len(set(part.needed[_count_uncounted_syncs(part) :])) <= 1
 
 
 def fold_count(part: ScoredPart) -> int:
@@ -124,7 +126,7 @@ def fold_count(part: ScoredPart) -> int:
         batch.compile_scenario(part.scenario)
     except batch.NotCovered:
         return 1
-    return max(min(FOLDS, (len(part.needed) - _syncs_before(part)) // LEAST_SYNCS), 1)
+    return max(min(FOLDS, (len(part.needed) - _count_uncounted_syncs(part)) // LEAST_SYNCS), 1)
 
 
 class _Totals(NamedTuple):
@@ -142,7 +144,7 @@ class _Totals(NamedTuple):
     scale_changes: float
 
 
-def _totals(
+def _evaluate_totals(
     part: ScoredPart, specs: Sequence[HorizontalPodAutoscalerSpec], on_fallback: Callable[[str], None]
 ) -> list[_Totals]:
     """The totals of each candidate over a part of the scenario; `on_fallback` gets why one was simulated exactly."""
@@ -154,10 +156,10 @@ def _totals(
     result = batch.evaluate(part.scenario, candidates, measures)
     for reason in result.fallbacks.values():
         on_fallback(reason)
-    return [_totals_of(result, index) for index in range(len(specs))]
+    return [_totals_of_candidate(result, index) for index in range(len(specs))]
 
 
-def _totals_of(result: BatchResult, index: int) -> _Totals:
+def _totals_of_candidate(result: BatchResult, index: int) -> _Totals:
     """The totals of one candidate."""
     deviations = result.deviations
     assert deviations is not None, "the needed pods were given"
@@ -175,14 +177,22 @@ def _totals_of(result: BatchResult, index: int) -> _Totals:
     )
 
 
-def _folded(beginnings: Sequence[_Totals]) -> FoldedScores:
-    """The scores of the whole part, and of what each beginning has more than the one before."""
-    steps = itertools.pairwise(beginnings)
-    later = [_Totals(*map(operator.sub, longer, shorter)) for shorter, longer in steps]
-    return FoldedScores(_scores(beginnings[-1]), tuple([_scores(beginning) for beginning in (beginnings[0], *later)]))
+def _score_folds(totals_to_fold_ends: Sequence[_Totals]) -> FoldedScores:
+    """The scores of the whole part and of each fold.
+
+    Args:
+        totals_to_fold_ends: from the start of the part to the end of each fold; a fold is the difference of two.
+    """
+    neighbors = itertools.pairwise(totals_to_fold_ends)
+    later_fold_totals = [_Totals(*map(operator.sub, longer, shorter)) for shorter, longer in neighbors]
+    return FoldedScores(
+        _scores_of_totals(totals_to_fold_ends[-1]),
+        tuple([_scores_of_totals(beginning) for beginning in (totals_to_fold_ends[0], *later_fold_totals)]),
+    )
 
 
-def _scores(totals: _Totals) -> Scores:
+def _scores_of_totals(totals: _Totals) -> Scores:
+    """The scores: shares of time per counted sync, and shares of work per arrived work, in percent."""
     per_sync, per_work = 100 / max(totals.syncs, 1), 100 / max(totals.arrived_work, 1)
     return Scores(
         pod_hours=totals.pod_ms / _HOUR_MS,

@@ -31,7 +31,7 @@ from podscaler.api.typed.autoscaling import HorizontalPodAutoscalerSpec
 from podscaler.simulation.search import folds, recommendation
 from podscaler.simulation.search.folds import EvaluateFolds, FoldedScores
 from podscaler.simulation.search.goals import Goals, Limit
-from podscaler.simulation.search.scores import Scores, text
+from podscaler.simulation.search.scores import Scores, score_text
 from podscaler.simulation.search.space import SearchSpace
 
 MARGIN = 0.8
@@ -40,13 +40,13 @@ MARGIN = 0.8
 NEGLIGIBLE = 0.002
 """A change of the spec that makes no objective smaller by more than this share is undone."""
 
-VARIED = 0.6
+VARIED_SHARE = 0.6
 """The share of the candidates that vary the best ones so far, of which the present spec is the first."""
 
-ELITE = 8
+ELITE_SIZE = 8
 """How many of the best candidates are varied."""
 
-BATCH = 25
+BATCH_SIZE = 25
 """How many candidates are suggested before the next evaluation."""
 
 Evaluate = Callable[[Sequence[HorizontalPodAutoscalerSpec]], Sequence[Scores]]
@@ -109,34 +109,36 @@ def search(
         on_progress: called with the number of candidates that have been evaluated, after each batch.
     """
     (present_scores,) = first_part([space.present])
-    standard = _Standard(_with_margin(goals), present_scores)
-    tried: list[TunedCandidate] = []
+    standard = _FirstPartStandard(_with_margin(goals), present_scores)
+    tried_candidates: list[TunedCandidate] = []
     is_interrupted = False
     try:
-        for batch in _batches(space, standard, first_part, budget):
-            tried.extend(batch)
-            on_progress(len(tried))
+        for batch in _evaluate_batches(space, standard, first_part, budget):
+            tried_candidates.extend(batch)
+            on_progress(len(tried_candidates))
     except KeyboardInterrupt:
         is_interrupted = True
-    chosen = _chosen(tried, standard)
+    chosen = _choose(tried_candidates, standard)
     if chosen is not None:
-        chosen = _simplified(chosen, space.present, standard, first_part)
-    later = later_part([space.present] if chosen is None else [space.present, chosen.spec])
-    chosen_later = None if chosen is None else later[1]
+        chosen = _undo_noise(chosen, space.present, standard, first_part)
+    later_scores = later_part([space.present] if chosen is None else [space.present, chosen.spec])
+    chosen_later = None if chosen is None else later_scores[1]
     return SearchResult(
         present=present_scores.whole,
-        present_later=later[0],
+        present_later=later_scores[0],
         chosen=chosen,
         chosen_later=chosen_later,
-        front=_front(tried, goals),
-        refusal=_reason(tried, standard, goals) if chosen_later is None else _refusal(goals, later[0], chosen_later),
-        trials=len(tried),
+        front=_pareto_front(tried_candidates, goals),
+        refusal=_reason_for_none(tried_candidates, standard, goals)
+        if chosen_later is None
+        else _reason_to_refuse(goals, later_scores[0], chosen_later),
+        trials=len(tried_candidates),
         is_interrupted=is_interrupted,
     )
 
 
-class _Standard(NamedTuple):
-    """What candidates are held to on the first part: the goals with their margin, and the present spec's scores."""
+class _FirstPartStandard(NamedTuple):
+    """What candidates are compared with on the first part: the goals with margin, and the present spec's scores."""
 
     goals: Goals
     present: FoldedScores
@@ -160,19 +162,22 @@ class _Standard(NamedTuple):
         return not self.is_met(self.present) or min(self.objectives(candidate)) < -folds.SAME
 
 
-def _batches(
-    space: SearchSpace, standard: _Standard, evaluate: EvaluateFolds, budget: SearchBudget
+def _evaluate_batches(
+    space: SearchSpace, standard: _FirstPartStandard, evaluate: EvaluateFolds, budget: SearchBudget
 ) -> Iterator[list[TunedCandidate]]:
-    """The candidates of the search in batches, evaluated."""
+    """The candidates that Optuna suggests, in batches of at most BATCH_SIZE, each with its scores on the first part.
+
+    The objectives and excesses of a batch go back to the study, so that the next suggestions take them into account.
+    """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    sampler = optuna.samplers.TPESampler(seed=budget.seed, n_startup_trials=2 * BATCH)
+    sampler = optuna.samplers.TPESampler(seed=budget.seed, n_startup_trials=2 * BATCH_SIZE)
     study = optuna.create_study(directions=["minimize"] * len(standard.goals.minimize), sampler=sampler)
-    variation = _Variation(space.present_values(), random.Random(budget.seed))
-    for trials_done in range(0, budget.trials, BATCH):
-        size = min(BATCH, budget.trials - trials_done)
-        for _ in range(round(size * VARIED)):
+    variation = _EliteVariation(space.present_values(), random.Random(budget.seed))
+    for trials_done in range(0, budget.trials, BATCH_SIZE):
+        batch_size = min(BATCH_SIZE, budget.trials - trials_done)
+        for _ in range(round(batch_size * VARIED_SHARE)):
             study.enqueue_trial(dict(variation.values()))
-        trials = [study.ask() for _ in range(size)]
+        trials = [study.ask() for _ in range(batch_size)]
         specs = [space.suggest(trial) for trial in trials]
         evaluated = [TunedCandidate(*pair) for pair in zip(specs, evaluate(specs), strict=True)]
         for trial, candidate in zip(trials, evaluated, strict=True):
@@ -186,7 +191,7 @@ def _batches(
         yield evaluated
 
 
-class _Variation:
+class _EliteVariation:
     """Chooses values of good candidates, with one to three of them left open, for the suggester to fill in.
 
     Args:
@@ -203,50 +208,58 @@ class _Variation:
         Args:
             rank: by how much it exceeds limits, and the sum of its objectives.
         """
-        if values not in [kept_values for _, kept_values in self._best]:
-            self._best = sorted([*self._best, (rank, dict(values))], key=lambda kept_values: kept_values[0])[:ELITE]
+        if values not in [elite for _, elite in self._best]:
+            self._best = sorted([*self._best, (rank, dict(values))], key=lambda elite: elite[0])[:ELITE_SIZE]
 
     def values(self) -> Mapping[str, int | str]:
         """Values that are to stay as they are in the next candidate."""
         _, values = self._choice.choice(self._best)
-        left_open = self._choice.sample(sorted(values), min(self._choice.randint(1, 3), len(values)))
-        return {name: value for name, value in values.items() if name not in left_open}
+        open_names = self._choice.sample(sorted(values), min(self._choice.randint(1, 3), len(values)))
+        return {name: value for name, value in values.items() if name not in open_names}
 
 
-def _chosen(tried: Sequence[TunedCandidate], standard: _Standard) -> TunedCandidate | None:
+def _choose(tried_candidates: Sequence[TunedCandidate], standard: _FirstPartStandard) -> TunedCandidate | None:
     """The candidate with the smallest sum of objectives of those that meet the goals and are better."""
-    eligible = [trial for trial in tried if standard.is_met(trial.folded) and standard.is_better(trial.folded)]
-    return min(eligible, key=lambda trial: sum(standard.objectives(trial.folded)), default=None)
+    eligible = [
+        candidate
+        for candidate in tried_candidates
+        if standard.is_met(candidate.folded) and standard.is_better(candidate.folded)
+    ]
+    return min(eligible, key=lambda candidate: sum(standard.objectives(candidate.folded)), default=None)
 
 
-def _simplified(
-    chosen: TunedCandidate, present_spec: HorizontalPodAutoscalerSpec, standard: _Standard, evaluate: EvaluateFolds
+def _undo_noise(
+    chosen: TunedCandidate,
+    present_spec: HorizontalPodAutoscalerSpec,
+    standard: _FirstPartStandard,
+    evaluate: EvaluateFolds,
 ) -> TunedCandidate:
     """The chosen candidate without the changes whose gain is within the noise."""
     for group in recommendation.GROUPS:
-        undone = recommendation.undone(group, present_spec, chosen.spec)
-        if undone is None:
+        undone_spec = recommendation.undo_group(group, present_spec, chosen.spec)
+        if undone_spec is None:
             continue
-        (folded,) = evaluate([undone])
+        (folded,) = evaluate([undone_spec])
         if standard.is_met(folded) and standard.is_better(folded) and _is_as_good(folded, chosen.folded, standard):
-            chosen = TunedCandidate(undone, folded)
+            chosen = TunedCandidate(undone_spec, folded)
     return chosen
 
 
-def _is_as_good(undone: FoldedScores, chosen: FoldedScores, standard: _Standard) -> bool:
+def _is_as_good(undone_scores: FoldedScores, chosen: FoldedScores, standard: _FirstPartStandard) -> bool:
     """Whether no objective is larger by more than its error and the share NEGLIGIBLE."""
-    changes = [folds.change(measure, undone, chosen) for measure in standard.goals.minimize]
+    changes = [folds.change(measure, undone_scores, chosen) for measure in standard.goals.minimize]
     return all(change.mean <= max(change.error, NEGLIGIBLE) for change in changes)
 
 
 def _with_margin(goals: Goals) -> Goals:
+    """The goals with limits of the share MARGIN."""
     limits = tuple([Limit(limit.measure, limit.highest * MARGIN) for limit in goals.limits])
     return msgspec.structs.replace(goals, limits=limits)
 
 
-def _front(tried: Sequence[TunedCandidate], goals: Goals) -> tuple[TunedCandidate, ...]:
+def _pareto_front(tried_candidates: Sequence[TunedCandidate], goals: Goals) -> tuple[TunedCandidate, ...]:
     """The candidates that keep the limits and are not worse than another one in all objectives."""
-    met_candidates = [candidate for candidate in reversed(tried) if goals.are_met(candidate.scores)]
+    met_candidates = [candidate for candidate in reversed(tried_candidates) if goals.are_met(candidate.scores)]
     by_objectives = {goals.objectives(candidate.scores): candidate for candidate in met_candidates}
     front: list[TunedCandidate] = []
     for objectives in sorted(by_objectives):
@@ -256,30 +269,32 @@ def _front(tried: Sequence[TunedCandidate], goals: Goals) -> tuple[TunedCandidat
 
 
 def _dominates(other: tuple[float, ...], objectives: tuple[float, ...]) -> bool:
-    return other != objectives and all(a <= b for a, b in zip(other, objectives, strict=True))
+    return other != objectives and all(
+        other_value <= value for other_value, value in zip(other, objectives, strict=True)
+    )
 
 
-def _reason(tried: Sequence[TunedCandidate], standard: _Standard, goals: Goals) -> str:
+def _reason_for_none(tried_candidates: Sequence[TunedCandidate], standard: _FirstPartStandard, goals: Goals) -> str:
     """Why no candidate was chosen."""
-    if not tried:
+    if not tried_candidates:
         return "the search was interrupted before a candidate was evaluated"
     limits = " and ".join(map(str, goals.limits))
-    if limits and not any(standard.goals.are_met(trial.scores) for trial in tried):
+    if limits and not any(standard.goals.are_met(candidate.scores) for candidate in tried_candidates):
         return f"no candidate keeps {limits} on the first part with a margin of a fifth"
     return "no candidate is better than the present spec on the first part by more than its noise"
 
 
-def _refusal(goals: Goals, present_scores: Scores, chosen: Scores) -> str:
+def _reason_to_refuse(goals: Goals, present_scores: Scores, chosen_scores: Scores) -> str:
     """Why a candidate with those scores on the later part is not recommended; empty if it is recommended."""
     for limit in goals.limits:
-        if limit.excess(chosen) > 0:
-            return f"on the later part it does not keep {limit}: {limit.highest + limit.excess(chosen):.2f}"
+        if limit.excess(chosen_scores) > 0:
+            return f"on the later part it does not keep {limit}: {limit.highest + limit.excess(chosen_scores):.2f}"
     for measure in goals.not_worse:
-        if folds.is_worse(measure, chosen, present_scores):
-            values = f"{text(chosen, measure)} instead of {text(present_scores, measure)}"
-            return f"on the later part it is worse than the present spec in {measure}: {values}"
+        if folds.is_worse(measure, chosen_scores, present_scores):
+            value_texts = f"{score_text(chosen_scores, measure)} instead of {score_text(present_scores, measure)}"
+            return f"on the later part it is worse than the present spec in {measure}: {value_texts}"
     if goals.are_met(present_scores) and not any(
-        folds.is_worse(each, present_scores, chosen) for each in goals.minimize
+        folds.is_worse(measure, present_scores, chosen_scores) for measure in goals.minimize
     ):
         return f"on the later part it is not better than the present spec in {' or '.join(goals.minimize)}"
     return ""

@@ -47,6 +47,12 @@ POLICIES: Mapping[str, ScalingRate] = {
 }
 """The rates that a search tries, in words and as policies; the first two are the API's defaults for up and down."""
 
+_LEAST_UTILIZATION_PCT, _MOST_UTILIZATION_PCT = 20, 95
+_DEFAULT_TOLERANCE_PCT, _MOST_TOLERANCE_PCT = 10, 20
+_WINDOW_STEP_S = 15
+_LONGEST_UP_WINDOW_S, _LONGEST_DOWN_WINDOW_S = 300, 900
+_DEFAULT_DOWN_WINDOW_S = 300
+
 UNCHANGED = "unchanged"
 """The choice of the present policies."""
 
@@ -110,41 +116,51 @@ class SearchSpace:
         return spec
 
     def present_values(self) -> Mapping[str, int | str]:
-        """What a suggester answers for the present spec, as near as the dimensions can state it."""
+        """The values that give the present spec, by name of the suggestion, as near as the dimensions have them."""
         spec = self.present
         behavior = spec.behavior or HorizontalPodAutoscalerBehavior()
-        up, down = behavior.scale_up or HPAScalingRules(), behavior.scale_down or HPAScalingRules()
-        targets: dict[str, int | str] = {}
+        up_rules, down_rules = behavior.scale_up or HPAScalingRules(), behavior.scale_down or HPAScalingRules()
+        target_values: dict[str, int | str] = {}
         for index, metric in enumerate(self.metrics):
             utilization = _target(metric).average_utilization
             name = f"target{index}"
-            targets |= {f"{name}-pct": 100} if utilization is None else {name: min(max(utilization, 20), 95)}
-        return targets | {
+            if utilization is None:
+                target_values[f"{name}-pct"] = 100
+            else:
+                target_values[name] = min(max(utilization, _LEAST_UTILIZATION_PCT), _MOST_UTILIZATION_PCT)
+        return target_values | {
             "min": max(spec.min_replicas or 1, self.bounds.least),
             "max": spec.max_replicas,
             "metric": "all",
-            "up-window": _on_grid(up.stabilization_window_seconds or 0, 300),
-            "down-window": _on_grid(_or(down.stabilization_window_seconds, 300), 900),
+            "up-window": _round_to_grid(up_rules.stabilization_window_seconds or 0, _LONGEST_UP_WINDOW_S),
+            "down-window": _round_to_grid(
+                _or_default(down_rules.stabilization_window_seconds, _DEFAULT_DOWN_WINDOW_S), _LONGEST_DOWN_WINDOW_S
+            ),
             "up-policies": UNCHANGED,
             "down-policies": UNCHANGED,
-            "tolerance-up": _tolerance_pct(up),
-            "tolerance-down": _tolerance_pct(down),
+            "tolerance-up": _tolerance_pct(up_rules),
+            "tolerance-down": _tolerance_pct(down_rules),
         }
 
 
-def _or(number: int | None, default: int) -> int:
+def _or_default(number: int | None, default: int) -> int:
     return default if number is None else number
 
 
-def _on_grid(window_s: int, longest_s: int) -> int:
-    return min(round(window_s / 15) * 15, longest_s)
+def _round_to_grid(window_s: int, longest_s: int) -> int:
+    """The nearest window that `_window_dimension` suggests."""
+    return min(round(window_s / _WINDOW_STEP_S) * _WINDOW_STEP_S, longest_s)
 
 
 def _tolerance_pct(rules: HPAScalingRules) -> int:
-    return 10 if rules.tolerance is None else min(quantity.parse(rules.tolerance).milli_value() // 10, 20)
+    """The tolerance of a direction in percent, at most what is suggested; the API's default without one."""
+    if rules.tolerance is None:
+        return _DEFAULT_TOLERANCE_PCT
+    return min(quantity.parse(rules.tolerance).milli_value() // 10, _MOST_TOLERANCE_PCT)
 
 
 def _source_field(metric: MetricSpec) -> str:
+    """The name of the field of a metric that has its source; the API allows exactly one."""
     fields = ("resource", "container_resource", "pods", "object", "external")
     return next(name for name in fields if getattr(metric, name))
 
@@ -155,106 +171,126 @@ def _target(metric: MetricSpec) -> MetricTarget:
 
 
 _Dimension = Callable[[SearchSpace, Suggester, HorizontalPodAutoscalerSpec], HorizontalPodAutoscalerSpec]
+"""Returns the spec with the fields that the dimension suggests, given the spec of the dimensions before it."""
 
 
 def _suggest_min_replicas(
     space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
 ) -> HorizontalPodAutoscalerSpec:
-    least = suggester.suggest_int("min", space.bounds.least, min(spec.max_replicas, space.bounds.most))
-    return msgspec.structs.replace(spec, min_replicas=least)
+    min_replicas = suggester.suggest_int("min", space.bounds.least, min(spec.max_replicas, space.bounds.most))
+    return msgspec.structs.replace(spec, min_replicas=min_replicas)
 
 
 def _suggest_max_replicas(
     space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
 ) -> HorizontalPodAutoscalerSpec:
-    replicas_max = suggester.suggest_int("max", max(spec.min_replicas or 1, space.bounds.least, 1), space.bounds.most)
-    return msgspec.structs.replace(spec, max_replicas=replicas_max)
+    max_replicas = suggester.suggest_int("max", max(spec.min_replicas or 1, space.bounds.least, 1), space.bounds.most)
+    return msgspec.structs.replace(spec, max_replicas=max_replicas)
 
 
-def _targets(
+def _suggest_targets(
     space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
 ) -> HorizontalPodAutoscalerSpec:
-    metrics = tuple([_retargeted(metric, f"target{index}", suggester) for index, metric in enumerate(space.metrics)])
+    """A target for each metric, named `target0`, `target1` and so on."""
+    metrics = tuple(
+        [_suggest_target(metric, f"target{index}", suggester) for index, metric in enumerate(space.metrics)]
+    )
     return msgspec.structs.replace(spec, metrics=metrics)
 
 
-def _retargeted(metric: MetricSpec, name: str, suggester: Suggester) -> MetricSpec:
-    """The metric with another target: a utilization of 20 % to 95 %, or half to double of another value."""
+def _suggest_target(metric: MetricSpec, name: str, suggester: Suggester) -> MetricSpec:
+    """The metric with another target: a utilization within its bounds, or half to double of another value."""
     field, target = _source_field(metric), _target(metric)
     source = getattr(metric, field)
     if target.average_utilization is not None:
-        new_target = msgspec.structs.replace(target, average_utilization=suggester.suggest_int(name, 20, 95))
+        utilization = suggester.suggest_int(name, _LEAST_UTILIZATION_PCT, _MOST_UTILIZATION_PCT)
+        new_target = msgspec.structs.replace(target, average_utilization=utilization)
     else:
         percent = suggester.suggest_int(f"{name}-pct", 50, 200, step=5)
         new_target = msgspec.structs.replace(
-            target, value=_scaled(target.value, percent), average_value=_scaled(target.average_value, percent)
+            target,
+            value=_scale_quantity(target.value, percent),
+            average_value=_scale_quantity(target.average_value, percent),
         )
     return msgspec.structs.replace(metric, **{field: msgspec.structs.replace(source, target=new_target)})
 
 
-def _scaled(amount: str | None, percent: int) -> str | None:
-    if amount is None:
+def _scale_quantity(quantity_text: str | None, percent: int) -> str | None:
+    """That percentage of a quantity, at least 1m; None for None."""
+    if quantity_text is None:
         return None
-    return f"{max(quantity.parse(amount).milli_value() * percent // 100, 1)}m"
+    return f"{max(quantity.parse(quantity_text).milli_value() * percent // 100, 1)}m"
 
 
-def _metric(space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
+def _suggest_metric(
+    space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
+) -> HorizontalPodAutoscalerSpec:
     """All metrics, or one of them."""
     choice = suggester.suggest_categorical("metric", ["all", *(str(index) for index in range(len(space.metrics)))])
     metrics = spec.metrics or space.metrics
     return spec if choice == "all" else msgspec.structs.replace(spec, metrics=(metrics[int(choice)],))
 
 
-def _rules(spec: HorizontalPodAutoscalerSpec, direction: str, **changes: object) -> HorizontalPodAutoscalerSpec:
+def _with_rules(spec: HorizontalPodAutoscalerSpec, direction: str, **changes: object) -> HorizontalPodAutoscalerSpec:
+    """The spec with other fields of `behavior.scale_up` or `behavior.scale_down` (`direction`)."""
     behavior = spec.behavior or HorizontalPodAutoscalerBehavior()
     rules = getattr(behavior, direction) or HPAScalingRules()
     new_rules = msgspec.structs.replace(rules, **changes)
     return msgspec.structs.replace(spec, behavior=msgspec.structs.replace(behavior, **{direction: new_rules}))
 
 
-def _window(direction: str, name: str, longest_s: int) -> _Dimension:
+def _window_dimension(direction: str, name: str, longest_s: int) -> _Dimension:
+    """Suggests the stabilization window of a direction, in seconds."""
+
     def suggest(
         space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
     ) -> HorizontalPodAutoscalerSpec:
         del space
-        window_s = suggester.suggest_int(name, 0, longest_s, step=15)
-        return _rules(spec, direction, stabilization_window_seconds=window_s)
+        window_s = suggester.suggest_int(name, 0, longest_s, step=_WINDOW_STEP_S)
+        return _with_rules(spec, direction, stabilization_window_seconds=window_s)
 
     return suggest
 
 
-def _rates(direction: str, name: str) -> _Dimension:
+def _rates_dimension(direction: str, name: str) -> _Dimension:
+    """Suggests the policies of a direction: one of POLICIES, or the present ones."""
+
     def suggest(
         space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
     ) -> HorizontalPodAutoscalerSpec:
         del space
-        words = suggester.suggest_categorical(name, [UNCHANGED, *POLICIES])
-        if words == UNCHANGED:
+        rate_name = suggester.suggest_categorical(name, [UNCHANGED, *POLICIES])
+        if rate_name == UNCHANGED:
             return spec
-        rate = POLICIES[words]
-        return _rules(spec, direction, policies=rate.policies, select_policy=rate.selection)
+        rate = POLICIES[rate_name]
+        return _with_rules(spec, direction, policies=rate.policies, select_policy=rate.selection)
 
     return suggest
 
 
-def _tolerance(
+def _suggest_tolerances(
     space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
 ) -> HorizontalPodAutoscalerSpec:
+    """The tolerances of both directions, in whole percent."""
     del space
-    up, down = (suggester.suggest_int(f"tolerance-{way}", 0, 20) for way in ("up", "down"))
-    return _rules(_rules(spec, "scale_up", tolerance=f"{up / 100:g}"), "scale_down", tolerance=f"{down / 100:g}")
+    up_pct, down_pct = (
+        suggester.suggest_int(f"tolerance-{direction}", 0, _MOST_TOLERANCE_PCT) for direction in ("up", "down")
+    )
+    return _with_rules(
+        _with_rules(spec, "scale_up", tolerance=f"{up_pct / 100:g}"), "scale_down", tolerance=f"{down_pct / 100:g}"
+    )
 
 
 DIMENSIONS: Mapping[str, _Dimension] = {
     "max": _suggest_max_replicas,
     "min": _suggest_min_replicas,
-    "target": _targets,
-    "metric": _metric,
-    "up-window": _window("scale_up", "up-window", 300),
-    "down-window": _window("scale_down", "down-window", 900),
-    "up-policies": _rates("scale_up", "up-policies"),
-    "down-policies": _rates("scale_down", "down-policies"),
-    "tolerance": _tolerance,
+    "target": _suggest_targets,
+    "metric": _suggest_metric,
+    "up-window": _window_dimension("scale_up", "up-window", _LONGEST_UP_WINDOW_S),
+    "down-window": _window_dimension("scale_down", "down-window", _LONGEST_DOWN_WINDOW_S),
+    "up-policies": _rates_dimension("scale_up", "up-policies"),
+    "down-policies": _rates_dimension("scale_down", "down-policies"),
+    "tolerance": _suggest_tolerances,
 }
 """What can be tuned, by the names of `--over`, in the order of choice: the minimum after the maximum."""
 

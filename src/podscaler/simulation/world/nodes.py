@@ -7,13 +7,31 @@ room, as many nodes are ordered as they need, and each is ready after the provis
 
 from collections.abc import Callable
 from random import Random
+from typing import NamedTuple
 
 from podscaler.simulation.model.scenario import ClusterModel
-from podscaler.simulation.world.agenda import Agenda, EventPriority
+from podscaler.simulation.world.event_queue import EventPriority, EventQueue
 from podscaler.simulation.world.pods import VirtualPod
 
-Requests = tuple[int, int]
-"""CPU in thousandths of a core, and memory in bytes."""
+
+class NodeResources(NamedTuple):
+    """CPU and memory: what a pod requests, or what is free on a node."""
+
+    cpu_milli: int
+    memory_bytes: int
+
+    def fits(self, free: "NodeResources") -> bool:
+        """Whether these requests find room."""
+        return self.cpu_milli <= free.cpu_milli and self.memory_bytes <= free.memory_bytes
+
+    def plus(self, other: "NodeResources") -> "NodeResources":
+        """The sum."""
+        return NodeResources(self.cpu_milli + other.cpu_milli, self.memory_bytes + other.memory_bytes)
+
+    def minus(self, other: "NodeResources") -> "NodeResources":
+        """The difference."""
+        return NodeResources(self.cpu_milli - other.cpu_milli, self.memory_bytes - other.memory_bytes)
+
 
 OnScheduled = Callable[[VirtualPod, int], None]
 """Called with a pod that has got a node, and the instant in ms."""
@@ -26,102 +44,109 @@ class Nodes:
         seed: of the provisioning delays.
     """
 
-    def __init__(self, model: ClusterModel, agenda: Agenda, seed: str) -> None:
+    def __init__(self, model: ClusterModel, event_queue: EventQueue, seed: str) -> None:
         self._model = model
-        self._agenda = agenda
+        self._capacity = NodeResources(model.cpu_milli, model.memory_bytes)
+        self._event_queue = event_queue
         self._random = Random(f"{seed}/nodes")
-        self._free: dict[int, Requests] = {}
+        self._free_by_node: dict[int, NodeResources] = {}
         self._empty_since_ms: dict[int, int] = {}
-        self._made = 0
-        self._ordered = 0
-        self._waiting: list[tuple[VirtualPod, Requests, OnScheduled]] = []
+        self._created_nodes = 0
+        self._ordered_nodes = 0
+        self._waiting_pods: list[tuple[VirtualPod, NodeResources, OnScheduled]] = []
         for _ in range(model.nodes):
             self._add_node()
 
     @property
     def count(self) -> int:
         """The number of nodes that are ready."""
-        return len(self._free)
+        return len(self._free_by_node)
 
-    def schedule(self, pod: VirtualPod, requests: Requests, on_scheduled: OnScheduled, at_ms: int) -> None:
+    def schedule(self, pod: VirtualPod, requests: NodeResources, on_scheduled: OnScheduled, at_ms: int) -> None:
         """Call `on_scheduled` now, or once there is room, unless the pod is removed before.
 
         Raises ValueError if no node can ever hold the pod.
         """
-        if requests[0] > self._model.cpu_milli or requests[1] > self._model.memory_bytes:
+        if not requests.fits(self._capacity):
             raise ValueError(f"pod {pod.name} requests more than a whole node has")
-        self._waiting.append((pod, requests, on_scheduled))
+        self._waiting_pods.append((pod, requests, on_scheduled))
         self._place_waiting_pods(at_ms)
 
-    def release(self, node: int, requests: Requests, at_ms: int) -> None:
+    def release(self, node: int, requests: NodeResources, at_ms: int) -> None:
         """Free the room of a pod that is gone."""
-        cpu_milli, memory_bytes = self._free[node]
-        self._free[node] = (cpu_milli + requests[0], memory_bytes + requests[1])
+        self._free_by_node[node] = self._free_by_node[node].plus(requests)
         if self._is_empty(node):
             self._empty_since_ms[node] = at_ms
-            self._agenda.add(at_ms + self._model.idle_ms, EventPriority.POD, lambda now_ms: self._remove(node, now_ms))
+            self._event_queue.add(
+                at_ms + self._model.idle_ms, EventPriority.POD, lambda now_ms: self._remove(node, now_ms)
+            )
         self._place_waiting_pods(at_ms)
 
     def _add_node(self) -> None:
-        self._free[self._made] = (self._model.cpu_milli, self._model.memory_bytes)
-        self._made += 1
+        self._free_by_node[self._created_nodes] = self._capacity
+        self._created_nodes += 1
 
     def _is_empty(self, node: int) -> bool:
-        return self._free[node] == (self._model.cpu_milli, self._model.memory_bytes)
+        return self._free_by_node[node] == self._capacity
 
     def _place_waiting_pods(self, at_ms: int) -> None:
         """Place the waiting pods that fit, in their order, and order nodes for the others."""
-        waiting, self._waiting = self._waiting, []
-        for pod, requests, on_scheduled in waiting:
+        waiting_pods, self._waiting_pods = self._waiting_pods, []
+        for pod, requests, on_scheduled in waiting_pods:
             if pod.is_removed:
                 continue
             node = self._find_node(requests)
             if node is None:
-                self._waiting.append((pod, requests, on_scheduled))
+                self._waiting_pods.append((pod, requests, on_scheduled))
                 continue
-            cpu_milli, memory_bytes = self._free[node]
-            self._free[node] = (cpu_milli - requests[0], memory_bytes - requests[1])
+            self._free_by_node[node] = self._free_by_node[node].minus(requests)
             self._empty_since_ms.pop(node, None)
             pod.node = node
             on_scheduled(pod, at_ms)
         self._order_nodes(at_ms)
 
-    def _find_node(self, requests: Requests) -> int | None:
-        return next((node for node, free in self._free.items() if all(map(int.__le__, requests, free))), None)
+    def _find_node(self, requests: NodeResources) -> int | None:
+        return next((node for node, free in self._free_by_node.items() if requests.fits(free)), None)
 
     def _order_nodes(self, at_ms: int) -> None:
         """Order as many nodes as the pods that wait need beyond those that are ordered already."""
-        needed = _nodes_for([requests for pod, requests, _ in self._waiting if not pod.is_removed], self._model)
-        possible = self._model.max_nodes - self.count
-        while self._ordered < min(needed, possible):
-            self._ordered += 1
+        waiting_requests = [requests for pod, requests, _ in self._waiting_pods if not pod.is_removed]
+        needed_nodes = _count_needed_nodes(waiting_requests, self._capacity)
+        possible_nodes = self._model.max_nodes - self.count
+        while self._ordered_nodes < min(needed_nodes, possible_nodes):
+            self._ordered_nodes += 1
             ready_ms = at_ms + self._model.provisioning.draw_ms(self._random)
-            self._agenda.add(ready_ms, EventPriority.POD, self._provisioned)
+            self._event_queue.add(ready_ms, EventPriority.POD, self._add_provisioned_node)
 
-    def _provisioned(self, at_ms: int) -> None:
-        self._ordered -= 1
+    def _add_provisioned_node(self, at_ms: int) -> None:
+        """Add a node that was ordered, and place waiting pods on it."""
+        self._ordered_nodes -= 1
         self._add_node()
-        node = self._made - 1
+        node = self._created_nodes - 1
         self._empty_since_ms[node] = at_ms
-        self._agenda.add(at_ms + self._model.idle_ms, EventPriority.POD, lambda now_ms: self._remove(node, now_ms))
+        self._event_queue.add(at_ms + self._model.idle_ms, EventPriority.POD, lambda now_ms: self._remove(node, now_ms))
         self._place_waiting_pods(at_ms)
 
     def _remove(self, node: int, at_ms: int) -> None:
-        """Remove a node that has been empty since it was last looked at."""
-        since_ms = self._empty_since_ms.get(node)
-        if since_ms is not None and at_ms - since_ms >= self._model.idle_ms and self.count > self._model.nodes:
-            del self._free[node]
+        """Remove a node that has been empty for `idle_ms`, unless there are no more than at the start."""
+        empty_since_ms = self._empty_since_ms.get(node)
+        if (
+            empty_since_ms is not None
+            and at_ms - empty_since_ms >= self._model.idle_ms
+            and self.count > self._model.nodes
+        ):
+            del self._free_by_node[node]
             del self._empty_since_ms[node]
 
 
-def _nodes_for(pods: list[Requests], model: ClusterModel) -> int:
+def _count_needed_nodes(pod_requests: list[NodeResources], capacity: NodeResources) -> int:
     """How many empty nodes hold these pods, each placed on the first node with room."""
-    free: list[Requests] = []
-    for cpu_milli, memory_bytes in pods:
-        for index, (free_cpu_milli, free_bytes) in enumerate(free):
-            if cpu_milli <= free_cpu_milli and memory_bytes <= free_bytes:
-                free[index] = (free_cpu_milli - cpu_milli, free_bytes - memory_bytes)
+    free_resources: list[NodeResources] = []
+    for requests in pod_requests:
+        for index, free in enumerate(free_resources):
+            if requests.fits(free):
+                free_resources[index] = free.minus(requests)
                 break
         else:
-            free.append((model.cpu_milli - cpu_milli, model.memory_bytes - memory_bytes))
-    return len(free)
+            free_resources.append(capacity.minus(requests))
+    return len(free_resources)

@@ -17,8 +17,8 @@ LONG_AGO_MS = 3_600_000
 """How long the pods that exist at the start have been ready."""
 
 
-class PodFacts:
-    """Makes the pods of a workload as `podscaler.core` reads them.
+class PodObservations:
+    """Converts the pods of a workload to what the autoscaler (`podscaler.core`) reads.
 
     Args:
         name: of the workload, and the value of the label `app` of its pods.
@@ -31,15 +31,16 @@ class PodFacts:
         self._containers = tuple(
             ContainerRequests(container.name, container.requests_milli) for container in model.containers
         )
+        # As in the controller, a resource counts only if all containers have a request for it.
         resources_by_container = [set(container.requests_milli) for container in model.containers]
-        shared = set.intersection(*resources_by_container) if resources_by_container else set()
-        self._requests_milli = {name: amount for name, amount in model.request_milli.items() if name in shared}
+        fully_requested = set.intersection(*resources_by_container) if resources_by_container else set()
+        self._requests_milli = {name: amount for name, amount in model.request_milli.items() if name in fully_requested}
 
     def timestamp_ns(self, at_ms: int) -> int:
         """An instant as the API has it, in whole seconds (metav1.Time)."""
         return self._start_ns + at_ms // SECOND_MS * SECOND_MS * MS_NS
 
-    def fact(self, pod: "VirtualPod") -> Pod:
+    def observe(self, pod: "VirtualPod") -> Pod:
         """The pod as it is now."""
         is_scheduled = pod.scheduled_at_ms is not None
         return Pod(

@@ -15,7 +15,7 @@ import msgspec
 from podscaler.core.model.observation import PodSamples, Sample
 from podscaler.simulation.model.scenario import MetricsServerModel
 from podscaler.simulation.model.workloads import ContainerModel, PodModel
-from podscaler.simulation.world.pods import MS_NS, PodFacts, VirtualPod
+from podscaler.simulation.world.pods import MS_NS, PodObservations, VirtualPod
 
 SampledResource = tuple[str, str]
 """A resource, and the container that is sampled; an empty name: the whole pod."""
@@ -38,7 +38,8 @@ class ResourceSampling:
     """The samples of one workload.
 
     Args:
-        resources: those that autoscalers ask for.
+        observations: converts instants to timestamps.
+        resources: those that autoscalers use.
         seed: of the measurements that fail.
     """
 
@@ -46,13 +47,13 @@ class ResourceSampling:
         self,
         model: MetricsServerModel,
         pod_model: PodModel,
-        facts: PodFacts,
+        observations: PodObservations,
         resources: Iterable[SampledResource],
         seed: str,
     ) -> None:
         self._model = model
         self._pod_model = pod_model
-        self._facts = facts
+        self._observations = observations
         self._containers = {
             (resource, container): [
                 container_model for container_model in pod_model.containers if container in ("", container_model.name)
@@ -74,14 +75,19 @@ class ResourceSampling:
         steady = self._steady
         if steady is not None:
             usage = (at_ms - steady.at_ms, work_of_each - steady.work_of_each, True)
-            samples = [dict.fromkeys(steady.names, sample) for sample in self._samples(*usage, at_ms, bytes_of_each)]
+            samples_by_pod = [
+                dict.fromkeys(steady.names, sample) for sample in self._samples(*usage, at_ms, bytes_of_each)
+            ]
             self._steady = _SteadyPods(steady.pods, steady.names, at_ms, work_of_each)
         else:
-            samples = self._measure_each(pods, at_ms, work_of_each, bytes_of_each)
+            samples_by_pod = self._measure_each(pods, at_ms, work_of_each, bytes_of_each)
             if self._are_steady(pods, at_ms):
                 self._steady = _SteadyPods(tuple(pods), tuple([pod.name for pod in pods]), at_ms, work_of_each)
-        by_resource = zip(self._containers, samples, strict=True)
-        return {key: PodSamples(by_pod, is_empty=not by_pod) for key, by_pod in by_resource}
+        samples_of_resources = zip(self._containers, samples_by_pod, strict=True)
+        return {
+            key: PodSamples(resource_samples, is_empty=not resource_samples)
+            for key, resource_samples in samples_of_resources
+        }
 
     def before_change(self) -> None:
         """Store what each pod was measured at, because a pod is made or removed, or changes its state, now."""
@@ -102,25 +108,25 @@ class ResourceSampling:
         self, pods: Iterable[VirtualPod], at_ms: int, work_of_each: int, bytes_of_each: int
     ) -> list[dict[str, Sample]]:
         """The samples by pod of each resource, where pods were measured at different instants or differ."""
-        samples: list[dict[str, Sample]] = [{} for _ in self._containers]
-        alike: dict[tuple[int, int, bool], list[Sample]] = {}  # most pods have served the same
+        samples_by_pod: list[dict[str, Sample]] = [{} for _ in self._containers]
+        samples_by_usage: dict[tuple[int, int, bool], list[Sample]] = {}  # most pods have served the same
         for pod in pods:
             window_ms = self._window_ms(pod, at_ms)
-            if not window_ms or self._fails():
+            if not window_ms or self._draw_failure():
                 continue
             work = pod.work(work_of_each) + self._burst_work(pod, at_ms)
             usage = (window_ms, work - pod.measured_work, pod.is_ready)
             pod.measured_at_ms, pod.measured_work = at_ms, work
-            of_pod = alike.get(usage)
-            if of_pod is None:
-                of_pod = alike[usage] = self._samples(*usage, at_ms, bytes_of_each)
-            for by_pod, sample in zip(samples, of_pod, strict=True):
-                by_pod[pod.name] = sample
-        return samples
+            pod_samples = samples_by_usage.get(usage)
+            if pod_samples is None:
+                pod_samples = samples_by_usage[usage] = self._samples(*usage, at_ms, bytes_of_each)
+            for resource_samples, sample in zip(samples_by_pod, pod_samples, strict=True):
+                resource_samples[pod.name] = sample
+        return samples_by_pod
 
     def _samples(self, window_ms: int, served: int, is_ready: bool, at_ms: int, bytes_of_each: int) -> list[Sample]:
         """The samples of one pod, in the order of the resources."""
-        taken_at_ns, window_ns = self._facts.timestamp_ns(at_ms), window_ms * MS_NS
+        taken_at_ns, window_ns = self._observations.timestamp_ns(at_ms), window_ms * MS_NS
         load_bytes = bytes_of_each if is_ready else 0
         values_milli = [
             _cpu_milli(containers, window_ms, served)
@@ -137,7 +143,7 @@ class ResourceSampling:
     def retain(self, pods: Set[str]) -> None:
         """Show no samples of other pods, which are gone."""
         self._published = {
-            key: published if published.samples.keys() <= pods else _only(published, pods)
+            key: published if published.samples.keys() <= pods else _retain_pods(published, pods)
             for key, published in self._published.items()
         }
 
@@ -158,7 +164,7 @@ class ResourceSampling:
         age_ms = at_ms - pod.runs_at_ms
         return age_ms if age_ms >= self._model.fresh_ms else 0
 
-    def _fails(self) -> bool:
+    def _draw_failure(self) -> bool:
         return self._model.dropout_ratio > 0 and self._random.random() < self._model.dropout_ratio
 
     def _burst_work(self, pod: VirtualPod, at_ms: int) -> int:
@@ -169,17 +175,17 @@ class ResourceSampling:
 _NO_SAMPLES = PodSamples({}, is_empty=True)
 
 
-def _only(published: PodSamples, pods: Set[str]) -> PodSamples:
+def _retain_pods(published: PodSamples, pods: Set[str]) -> PodSamples:
     remaining = {name: sample for name, sample in published.samples.items() if name in pods}
     return PodSamples(remaining, is_empty=not remaining)
 
 
 def _cpu_milli(containers: list[ContainerModel], window_ms: int, served: int) -> int:
     """The average CPU of the containers, in thousandths of a core, rounded up as Quantity.MilliValue rounds."""
-    used = sum(
+    used_work = sum(
         [container.idle_cpu_ucores * window_ms + served * container.load_permille // 1000 for container in containers]
     )
-    return -(-used // (window_ms * 1000))
+    return -(-used_work // (window_ms * 1000))
 
 
 def _memory_bytes(containers: list[ContainerModel], load_bytes: int) -> int:

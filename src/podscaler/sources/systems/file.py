@@ -56,6 +56,7 @@ class FileSource:
         """Do nothing: files are closed after each read."""
 
     def _read_file(self) -> Number:
+        """The number in the file; blocks. Raises InvalidSource, InvalidValue and OSError."""
         path = _resolved(self._folder, self._settings.path)
         with ExitStack() as files:
             descriptor = _open_below(self._folder.resolve(), path, files)

@@ -25,6 +25,7 @@ from podscaler.sources.protocol import InvalidSource, SourceConfig, SourceError,
 from podscaler.sources.systems import addresses
 
 BODY_MAX_BYTES = 1024 * 1024
+_CHUNK_BYTES = 64 * 1024
 CONNECTIONS = 2
 METADATA_ADDRESSES = frozenset({"100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"})
 """The addresses of metadata services that are not link-local."""
@@ -80,6 +81,7 @@ class WebClient:
             await self._session.close()
 
     def _opened(self) -> aiohttp.ClientSession:
+        """The HTTP session, opened at the first request."""
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 resolver=GuardedResolver(aiohttp.ThreadedResolver()),
@@ -111,10 +113,10 @@ class GuardedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """The addresses of a name. Raises OSError."""
-        results = await self._resolver.resolve(host, port, family)
-        if any(is_refused(result["host"]) for result in results):
+        addresses = await self._resolver.resolve(host, port, family)
+        if any(is_refused(address["host"]) for address in addresses):
             raise RefusedAddress(f"{host} has an address that is refused: it is link-local or of a metadata service")
-        return results
+        return addresses
 
     async def close(self) -> None:
         """Close the resolver."""
@@ -136,10 +138,10 @@ def is_refused(address: str) -> bool:
     return parsed.is_link_local or str(parsed) in METADATA_ADDRESSES
 
 
-def _checked_url(text: str) -> URL:
+def _checked_url(url_text: str) -> URL:
     """The URL. Raises InvalidSource."""
     try:
-        url = URL(text)
+        url = URL(url_text)
         port = url.port
     except ValueError as error:
         raise InvalidSource(f"the URL is invalid: {error}") from None
@@ -154,8 +156,8 @@ def _checked_url(text: str) -> URL:
 
 def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers of a spec. Raises InvalidSource."""
-    for name, value in headers.items():
-        if not _IS_HEADER_NAME(name) or not value.isprintable():
+    for name, header in headers.items():
+        if not _IS_HEADER_NAME(name) or not header.isprintable():
             raise InvalidSource(f"the header {name!r} is invalid")
         if name.lower() in _RESERVED_HEADERS:
             raise InvalidSource(f"the header {name} may not be set: credentials belong into spec.credentials")
@@ -181,7 +183,7 @@ async def _body(response: aiohttp.ClientResponse, *, are_errors_read: bool = Fal
     if response.status >= 400 and not are_errors_read:
         raise SourceError(f"the server responds with status {response.status}")
     body = bytearray()
-    async for chunk in response.content.iter_chunked(65536):
+    async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
         body += chunk
         if len(body) > BODY_MAX_BYTES:
             raise SourceError(f"the response is longer than {BODY_MAX_BYTES} bytes")

@@ -77,6 +77,7 @@ class _CountedSelector(JSONPathSelector):
         self._steps = steps
 
     def resolve(self, node: JSONPathNode) -> Iterable[JSONPathNode]:
+        """As the wrapped selector. Raises _TooManySteps."""
         self._steps.spend()
         for selected in self._selector.resolve(node):
             self._steps.spend()
@@ -104,6 +105,7 @@ class _CountedRootQuery(RootFilterQuery):
         self._steps = steps
 
     def evaluate(self, context: FilterContext) -> object:
+        """As the wrapped query. Raises _TooManySteps."""
         nodes = self.query.find(context.root)
         for node in nodes:
             self._steps.spend(CONTAINER_STEPS if isinstance(node.value, list | dict) else 1)
@@ -178,13 +180,13 @@ class _Environment(jsonpath_rfc9535.JSONPathEnvironment):
             del self.function_extensions[name]
 
 
-def compile_path(text: str) -> JsonPath:
+def compile_path(path_text: str) -> JsonPath:
     """The query. Raises InvalidSource."""
     try:
-        query = _Environment().compile(text)
+        query = _Environment().compile(path_text)
     except JSONPathError as error:
         raise InvalidSource(f"jsonPath is invalid: {error}") from None
-    without_literals = _LITERAL.sub("", text)
+    without_literals = _LITERAL.sub("", path_text)
     if without_literals.count("..") > 1 or without_literals.count("?") > 1:
         raise InvalidSource("jsonPath has more than one descendant segment (..) or filter (?)")
     return JsonPath(query)
@@ -193,20 +195,20 @@ def compile_path(text: str) -> JsonPath:
 def number_in(body: bytes, path: JsonPath | None) -> Number:
     """The number that `path` selects in a text in JSON; with None the whole text is the number. Raises InvalidValue."""
     try:
-        text = body.decode()
+        body_text = body.decode()
     except UnicodeDecodeError:
         raise InvalidValue("the text is not UTF-8") from None
     if path is None:
-        return metric_numbers.number_of(text)
-    values = path.find_two(_parsed(text))
+        return metric_numbers.number_of(body_text)
+    values = path.find_two(_parsed(body_text))
     if len(values) != 1:
         raise InvalidValue(f"jsonPath selects {'several values' if values else 'no value'}, not one")
     return metric_numbers.number_of(values[0])
 
 
-def _parsed(text: str) -> Any:
+def _parsed(json_text: str) -> Any:
     """JSON as data. Raises InvalidValue."""
     try:
-        return json.loads(text)
+        return json.loads(json_text)
     except (ValueError, RecursionError):
         raise InvalidValue("the text is not JSON") from None

@@ -82,7 +82,7 @@ class KafkaSource:
 
 
 def _connection(config: SourceConfig, settings: KafkaSettings, servers: list[str]) -> dict[str, Any]:
-    """The arguments of aiokafka's clients."""
+    """The keyword arguments of aiokafka's clients by name."""
     password = config.credentials.get("password")
     transport = "PLAINTEXT" if config.tls is None else "SSL"
     arguments: dict[str, Any] = {

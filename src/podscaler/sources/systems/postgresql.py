@@ -8,6 +8,7 @@ Source: the documentation of PostgreSQL (SET TRANSACTION, statement_timeout, ext
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -57,8 +58,7 @@ class PostgresqlSource:
             cursor = await self._connection.execute(query.encode(), prepare=True)
             rows = await cursor.fetchmany(2)
         if len(rows) != 1 or len(rows[0]) != 1:
-            shape = "no row" if not rows else "more than one row" if len(rows) > 1 else f"{len(rows[0])} columns"
-            raise InvalidValue(f"the result has {shape}, not one row with one number")
+            raise InvalidValue(f"the result has {_shape(rows)}, not one row with one number")
         return metric_numbers.number_of(rows[0][0])
 
     async def close(self) -> None:
@@ -69,6 +69,7 @@ class PostgresqlSource:
             self._authorities.close()
 
     async def _connect(self) -> AsyncConnection:
+        """A new read-only connection, whose queries the server ends at the time limit."""
         parameters = await asyncio.to_thread(self._tls_parameters, self._tls)
         connection = await AsyncConnection.connect(
             host=self._settings.host,
@@ -97,3 +98,10 @@ class PostgresqlSource:
         if self._authorities is None:
             self._authorities = MemoryFile(tls.authorities_pem.encode("ascii"))
         return {"sslmode": "verify-full", "sslrootcert": self._authorities.path}
+
+
+def _shape(rows: Sequence[Sequence[Any]]) -> str:
+    """What is wrong with the number of rows, or of columns of the only row."""
+    if not rows:
+        return "no row"
+    return "more than one row" if len(rows) > 1 else f"{len(rows[0])} columns"

@@ -28,11 +28,15 @@ class PrometheusQuerySettings(SystemSettings, frozen=True):
 
 
 class _Data(msgspec.Struct, rename="camel"):
+    """The `data` of a query; `result` depends on the type (`vector`, `scalar`)."""
+
     result_type: str = ""
     result: Any = None
 
 
 class _Response(msgspec.Struct, rename="camel"):
+    """A response of Prometheus' HTTP API."""
+
     status: str = ""
     data: _Data | None = None
     error_type: str = ""
@@ -68,17 +72,19 @@ class PrometheusSource:
         """Close all connections."""
         await self._web.close()
 
-    def _value(self, data: _Data) -> Number:
+    def _value(self, response_data: _Data) -> Number:
         """The number in a result of the API. Raises InvalidValue."""
-        match data.result_type, data.result:
-            case "scalar", [_, value]:
-                return metric_numbers.number_of(value)
-            case "vector", [{"value": [_, value]}]:
-                return metric_numbers.number_of(value)
+        match response_data.result_type, response_data.result:
+            case "scalar", [_, sample]:
+                return metric_numbers.number_of(sample)
+            case "vector", [{"value": [_, sample]}]:
+                return metric_numbers.number_of(sample)
             case "vector", []:
                 if self._settings.empty_value is None:
                     raise InvalidValue("the result is empty")
                 return self._settings.empty_value
             case "vector", [*series]:
                 raise InvalidValue(f"the result has {len(series)} series, not one: aggregate them, as with sum()")
-        raise InvalidValue(f"the result is a {data.result_type or 'value of no type'}, not a scalar or a vector")
+        raise InvalidValue(
+            f"the result is a {response_data.result_type or 'value of no type'}, not a scalar or a vector"
+        )

@@ -65,6 +65,7 @@ class RabbitmqSource:
             await self._connection.close()
 
     async def _connect(self) -> AbstractConnection:
+        """A new connection to the server. Raises aio-pika's errors."""
         return await connect(
             host=self._settings.host,
             port=self._port,

@@ -87,6 +87,7 @@ class RedisSource:
             await self._redis.aclose()
 
     def _opened(self) -> Redis:
+        """The client, which is made at the first read, and connects when it is used."""
         if self._redis is None:
             tls = self._tls or TLSSettings()
             self._redis = Redis(
@@ -108,8 +109,8 @@ class RedisSource:
 
 
 def _count_of(group: dict[str, Any], name: str) -> int:
-    """The field `pending` or `lag` of a consumer group. Raises InvalidValue."""
-    value = group.get(name)
-    if value is None:
+    """The field `pending` or `lag` of a consumer group, which XINFO GROUPS returns by name. Raises InvalidValue."""
+    count = group.get(name)
+    if count is None:
         raise InvalidValue(f"the server does not know the {name} of the consumer group")
-    return int(value)
+    return int(count)

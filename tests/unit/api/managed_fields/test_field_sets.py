@@ -78,7 +78,7 @@ def test_paths_of_one_level_come_first() -> None:
 
 def test_elements_are_written_in_order() -> None:
     """What is stored does not depend on how it came about."""
-    fields = field_sets.ordered({"f:b": {"f:y": {}, ".": {}}, "f:a": {}})
+    fields = field_sets.sort_elements({"f:b": {"f:y": {}, ".": {}}, "f:a": {}})
     assert [list(fields), list(fields["f:b"])] == [["f:a", "f:b"], [".", "f:y"]]
 
 
@@ -98,7 +98,7 @@ def test_elements_are_written_in_order() -> None:
 )
 def test_paths_are_shown(path: tuple[str, ...], shown: str) -> None:
     """Paths look as upstream's refusals show them."""
-    assert path_elements.shown(path) == shown
+    assert path_elements.path_text(path) == shown
 
 
 @pytest.mark.parametrize(
@@ -122,6 +122,6 @@ def test_steps_of_clients(text: str, parsed: str | None) -> None:
     """What clients write has one form afterwards, or is refused."""
     if parsed is None:
         with pytest.raises(ElementError):
-            path_elements.parsed(text)
+            path_elements.parse(text)
     else:
-        assert path_elements.parsed(text) == parsed
+        assert path_elements.parse(text) == parsed

@@ -61,7 +61,7 @@ def applied(
     if before is not None:
         before["metadata"] = dict(before["metadata"])
         entries = before["metadata"].pop("managedFields", [])
-    return managed_kinds.applied(KIND, before, entries, Application({"spec": spec}, name, version, now, force))
+    return managed_kinds.apply(KIND, before, entries, Application({"spec": spec}, name, version, now, force))
 
 
 def entries_of(obj: Object) -> Entries:
@@ -102,7 +102,7 @@ def test_fields_of_updaters_stay() -> None:
     obj = applied(None, "a", size=1, colour="red")
     live = {"spec": {"size": 2, "colour": "red"}, "metadata": {}}
     old = {"spec": {"size": 1, "colour": "red"}, "metadata": {}}
-    written = managed_kinds.updated(KIND, old, live, entries_of(obj), KIND.writer("u", "v1", LATER))
+    written = managed_kinds.entries_after_update(KIND, old, live, entries_of(obj), KIND.writer("u", "v1", LATER))
     assert written == [entry("a", colour={}), entry("u", "Update", time=LATER, size={})]
     after = applied({**live, "metadata": {"managedFields": written}}, "a", now=LATER, colour="red")
     assert (after["spec"], entries_of(after)) == (live["spec"], written)
@@ -168,7 +168,7 @@ def test_managers_of_lost_versions_are_forgotten() -> None:
     """A version that is not served any more has no owners."""
     old, new = {"spec": {"size": 1}}, {"spec": {"size": 2}}
     before = [entry("x", "Update", version="v0", size={}), entry("y", "Update", colour={})]
-    after = managed_kinds.updated(KIND, old, new, before, KIND.writer("u", "v1", LATER))
+    after = managed_kinds.entries_after_update(KIND, old, new, before, KIND.writer("u", "v1", LATER))
     assert after == [entry("y", "Update", colour={}), entry("u", "Update", time=LATER, size={})]
 
 
@@ -185,13 +185,13 @@ def test_configurations_must_fit() -> None:
     """What the type does not know is refused before anything else."""
     kind = ManagedKind(Versions({"v2": AUTOSCALER}.get, _converted, {}), lambda _version: {})
     with pytest.raises(applying.ConfigurationError, match=r"^\.spec\.zz: field not declared in schema$"):
-        managed_kinds.applied(kind, None, [], Application({"spec": {"zz": 1}}, "a", "v2", NOW))
+        managed_kinds.apply(kind, None, [], Application({"spec": {"zz": 1}}, "a", "v2", NOW))
 
 
 def test_the_server_owns_its_metadata() -> None:
     """Name, uid, times and versions have no owner; labels have."""
     obj = {"apiVersion": "v1", "kind": "K", "metadata": {"name": "x", "uid": "u", "labels": {"a": "b"}}}
-    found = managed_kinds.created(KIND, obj, None, KIND.writer("c", "v1", NOW))
+    found = managed_kinds.entries_after_create(KIND, obj, None, KIND.writer("c", "v1", NOW))
     assert found[0]["fieldsV1"] == {"f:metadata": {"f:labels": {".": {}, "f:a": {}}}}
 
 
@@ -211,7 +211,7 @@ def test_the_server_owns_its_metadata() -> None:
 )
 def test_clients_may_edit_entries(sent: list[Any] | None, names: list[str] | None) -> None:
     """What can be understood counts; what cannot is as if nothing was sent."""
-    found = managed_kinds.base([entry("live", size={})], sent)
+    found = managed_kinds.entries_before_update([entry("live", size={})], sent)
     assert (found and [each["manager"] for each in found]) == names
 
 
@@ -221,7 +221,7 @@ def test_many_updaters_become_one() -> None:
         managers.updater(f"m{number:02}", "v1", ""): managers.Managed({f"f:{number}": {}}, "v1", f"{number:02}")
         for number in range(12)
     }
-    capped = updating.capped(found)
+    capped = updating.cap_updaters(found)
     ancient = capped[managers.updater("ancient-changes", "v1", "")]
     assert (len(capped), ancient.time, sorted(ancient.fields)) == (10, "02", ["f:0", "f:1", "f:2"])
 
@@ -238,7 +238,7 @@ def test_client_side_apply_hands_over() -> None:
     config = {"apiVersion": "v1", "spec": {"size": 1}}
     annotated: Object = {"annotations": {last_applied.ANNOTATION: '{"apiVersion":"v1","spec":{"size":1,"old":2}}'}}
     live = {"apiVersion": "v1", "spec": {"size": 1, "old": 3}, "metadata": annotated}
-    assert last_applied.allowed(live, "v1", ANY) == {"f:apiVersion": {}, "f:spec": {"f:size": {}}}
+    assert last_applied.unchanged_fields(live, "v1", ANY) == {"f:apiVersion": {}, "f:spec": {"f:size": {}}}
     last_applied.update_annotation(live, config)
     assert live["metadata"]["annotations"] == {
         last_applied.ANNOTATION: '{"apiVersion":"v1","spec":{"size":1}}\n',

@@ -185,7 +185,7 @@ def test_fields_of_an_object(value: Object, fields: Object) -> None:
 )
 def test_lists_are_merged(live: list[str], config: list[str], merged: list[str]) -> None:
     """The order is that of the configuration; others' items stay where they were among those of both."""
-    found = merging.merged(spec(set=live), spec(set=config), WIDGET)
+    found = merging.merge(spec(set=live), spec(set=config), WIDGET)
     assert found == spec(set=merged)
 
 
@@ -194,7 +194,7 @@ def test_objects_are_merged() -> None:
     live = containers({"name": "a", "image": "1", "args": ["x"]}, {"name": "b", "image": "2"})
     config = containers({"name": "a", "image": "3", "args": ["y", "z"]})
     expected = containers({"name": "a", "image": "3", "args": ["y", "z"]}, {"name": "b", "image": "2"})
-    assert merging.merged(live, config, POD) == expected
+    assert merging.merge(live, config, POD) == expected
     assert live["spec"]["containers"][0]["image"] == "1"
 
 

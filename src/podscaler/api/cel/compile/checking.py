@@ -1,7 +1,7 @@
 """Checks the types of CEL expressions.
 
     checker = Checker(environment.FUNCTIONS, {"self": types.STRING})
-    checker.type_of(parsing.parsed("self.size() > 1"))      BOOL; checker.issues is empty
+    checker.type_of(parsing.parse("self.size() > 1"))      BOOL; checker.issues is empty
 
 Called by `programs` for every new expression. All errors are collected, with cel-go's messages and offsets.
 
@@ -28,9 +28,22 @@ from podscaler.api.cel.values.syntax_tree import (
 )
 from podscaler.api.cel.values.types import DYN, ERROR, INT, STRING, Bindings, Type
 
-_LOGIC = frozenset({"_&&_", "_||_"})
-_WORDS = ("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package")
-KEYWORDS = {word: f"__{word}__" for word in (*_WORDS, "namespace", "return", "var", "void", "while")}
+_LOGIC_OPERATORS = frozenset({"_&&_", "_||_"})
+_RESERVED_WORDS = (
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+)
+KEYWORDS = {word: f"__{word}__" for word in (*_RESERVED_WORDS, "namespace", "return", "var", "void", "while")}
 """Reserved words, with their escaped form in the types of objects; members may have such a name, variables may not."""
 
 _LITERALS: dict[type, Type] = {
@@ -62,21 +75,21 @@ class Checker:
         self._functions = functions
         self._scopes: list[Mapping[str, Type]] = [idents]
         self._bindings: Bindings = {}
-        self._free = 0
+        self._new_param_count = 0
         self.issues: list[Issue] = []
         self.used: set[str] = set()
         self.elements: list[tuple[Node, int, Node, Type]] = []
 
     def type_of(self, tree: Node) -> Type:
         """The type of a whole expression; sets `issues`, `used` and `elements`."""
-        result = types.resolved(self._bindings, self._check(tree), free_is_dynamic=True)
+        tree_type = types.resolve(self._bindings, self._check(tree), free_is_dynamic=True)
         self.elements = [
-            (node, slot, part, self._final(element_type)) for node, slot, part, element_type in self.elements
+            (node, slot, part, self._resolve_type(element_type)) for node, slot, part, element_type in self.elements
         ]
-        return result
+        return tree_type
 
-    def _final(self, cel_type: Type) -> Type:
-        return types.resolved(self._bindings, cel_type)
+    def _resolve_type(self, cel_type: Type) -> Type:
+        return types.resolve(self._bindings, cel_type)
 
     def _check(self, node: Node) -> Type:
         """The type of an expression, by the kind of its node."""
@@ -84,56 +97,57 @@ class Checker:
             case Literal():
                 return _LITERALS[type(node.value)]
             case Ident():
-                return self._ident(node)
+                return self._check_ident(node)
             case Select():
-                return self._select(node)
+                return self._check_select(node)
             case Call():
-                return self._call(node)
+                return self._check_call(node)
             case ListLiteral():
-                return self._list(node)
+                return self._check_list(node)
             case MapLiteral():
-                return self._map(node)
+                return self._check_map(node)
             case Comprehension():
-                return self._comprehension(node)
+                return self._check_comprehension(node)
 
-    def _report(self, offset: int, text: str) -> Type:
-        self.issues.append(Issue(offset, text))
+    def _report(self, offset: int, message: str) -> Type:
+        self.issues.append(Issue(offset, message))
         return ERROR
 
-    def _undeclared(self, offset: int, name: str) -> Type:
+    def _report_undeclared(self, offset: int, name: str) -> Type:
         return self._report(offset, f"undeclared reference to '{name}' (in container '')")
 
     def _find(self, name: str) -> Type | None:
         """The type of an identifier in the innermost scope that has it (the outermost for a leading dot), or None."""
         scopes = self._scopes[:1] if name.startswith(".") else reversed(self._scopes)
-        bare = name.removeprefix(".")
+        bare_name = name.removeprefix(".")
         for scope in scopes:
-            if bare in scope:
-                self.used.add(bare)
-                return scope[bare]
+            if bare_name in scope:
+                self.used.add(bare_name)
+                return scope[bare_name]
         return None
 
-    def _ident(self, node: Ident) -> Type:
+    def _check_ident(self, node: Ident) -> Type:
         variable = self._find(node.name)
-        return variable if variable is not None else self._undeclared(node.offset, node.name)
+        return variable if variable is not None else self._report_undeclared(node.offset, node.name)
 
-    def _select(self, node: Select) -> Type:
+    def _check_select(self, node: Select) -> Type:
         """The type of `a.b.c`: of a variable with that dotted name if one is declared, else of a field of `a.b`."""
         name = dotted_name(node)
         variable = self._find(name) if name else None
         if variable is not None and not node.is_test:
             return variable
-        result = self._member(node.offset, node.operand, node.field)
-        return types.BOOL if node.is_test else result
+        member_type = self._check_member(node.offset, node.operand, node.field)
+        return types.BOOL if node.is_test else member_type
 
-    def _member(self, offset: int, operand: Node, field: str, *, is_optional: bool = False) -> Type:
-        operand_type = types.resolved(self._bindings, self._check(operand))
+    def _check_member(self, offset: int, operand: Node, field: str, *, is_optional: bool = False) -> Type:
+        """The type of `operand.field`; optional if the operand is, or with `is_optional` (`operand.?field`)."""
+        operand_type = types.resolve(self._bindings, self._check(operand))
         target = operand_type.params[0] if operand_type.name == types.OPTIONAL else operand_type
-        result = self._field(offset, types.resolved(self._bindings, target), field)
-        is_maybe = operand_type.name == types.OPTIONAL or is_optional
-        return types.optional_of(result) if is_maybe else result
+        member_type = self._check_field(offset, types.resolve(self._bindings, target), field)
+        is_result_optional = operand_type.name == types.OPTIONAL or is_optional
+        return types.optional_of(member_type) if is_result_optional else member_type
 
-    def _field(self, offset: int, target: Type, field: str) -> Type:
+    def _check_field(self, offset: int, target: Type, field: str) -> Type:
         """The type of a field of a value; DYN if the target's type says nothing of its fields."""
         if target.fields is not None:
             field_type = target.fields.get(field) or target.fields.get(KEYWORDS.get(field, ""))
@@ -141,70 +155,72 @@ class Checker:
         if target.name == "map":
             return target.params[1]
         if target.is_param:
-            self._bindings = types.assigned(self._bindings, DYN, target) or self._bindings
+            self._bindings = types.find_bindings(self._bindings, DYN, target) or self._bindings
         elif "." in target.name:
             self._report(offset, f"unexpected failed resolution of '{target}'")
         elif not types.is_dynamic(target):
             self._report(offset, f"type '{target}' does not support field selection")
         return DYN
 
-    def _call(self, node: Call) -> Type:
+    def _check_call(self, node: Call) -> Type:
         """The type of a call: of an operator, a function (`math.abs(x)` too), or a method of the target."""
         if node.function == "_?._":
             name = node.args[1]
             field = name.value if isinstance(name, Literal) else ""
-            return self._member(node.offset, node.args[0], field, is_optional=True)
+            return self._check_member(node.offset, node.args[0], field, is_optional=True)
         arg_types = [self._check(arg) for arg in node.args]
-        if node.function in _LOGIC:
-            return self._logic(node, arg_types)
+        if node.function in _LOGIC_OPERATORS:
+            return self._check_logic(node, arg_types)
         if node.target is None:
-            return self._resolve(node, node.function.removeprefix("."), arg_types)
+            return self._resolve_overload(node, node.function.removeprefix("."), arg_types)
         prefix = dotted_name(node.target)
         if prefix and f"{prefix}.{node.function}".removeprefix(".") in self._functions:
-            return self._resolve(node, f"{prefix}.{node.function}".removeprefix("."), arg_types)
+            return self._resolve_overload(node, f"{prefix}.{node.function}".removeprefix("."), arg_types)
         arg_types.insert(0, self._check(node.target))
-        return self._resolve(node, node.function, arg_types, is_method=True)
+        return self._resolve_overload(node, node.function, arg_types, is_method=True)
 
-    def _logic(self, node: Call, arg_types: list[Type]) -> Type:
+    def _check_logic(self, node: Call, arg_types: list[Type]) -> Type:
         """`&&` and `||`, with an error for each operand."""
         for arg, arg_type in zip(node.args, arg_types, strict=True):
-            bindings = types.assigned(self._bindings, types.BOOL, arg_type)
+            bindings = types.find_bindings(self._bindings, types.BOOL, arg_type)
             if bindings is None:
-                self._mismatch(arg, types.BOOL, arg_type)
+                self._report_mismatch(arg, types.BOOL, arg_type)
             self._bindings = bindings or self._bindings
         return types.BOOL
 
-    def _resolve(self, node: Call, name: str, arg_types: list[Type], *, is_method: bool = False) -> Type:
+    def _resolve_overload(self, node: Call, name: str, arg_types: list[Type], *, is_method: bool = False) -> Type:
         """The result type of the overloads that accept the arguments; reports an issue if none does."""
         overloads = self._functions.get(name)
         if overloads is None:
-            return self._undeclared(node.offset, node.function if node.target is None else name)
-        result: Type | None = None
+            return self._report_undeclared(node.offset, node.function if node.target is None else name)
+        result_type: Type | None = None
         for overload in overloads:
             if overload.is_method is is_method:
-                result = self._tried(overload, tuple(arg_types), result)
-        if result is not None:
-            return result
-        printed_types = [types.resolved(self._bindings, arg_type, free_is_dynamic=True) for arg_type in arg_types]
+                result_type = self._try_overload(overload, tuple(arg_types), result_type)
+        if result_type is not None:
+            return result_type
+        printed_types = [types.resolve(self._bindings, arg_type, free_is_dynamic=True) for arg_type in arg_types]
         signature = (
-            f"{printed_types[0]}.({_types_text(printed_types[1:])})" if is_method else f"({_types_text(printed_types)})"
+            f"{printed_types[0]}.({_join_types(printed_types[1:])})" if is_method else f"({_join_types(printed_types)})"
         )
         return self._report(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
 
-    def _tried(self, overload: Overload, arg_types: tuple[Type, ...], result: Type | None) -> Type | None:
-        """The type of the call, given `result`, that of the overloads before; dyn if two that fit differ in it."""
+    def _try_overload(
+        self, overload: Overload, arg_types: tuple[Type, ...], earlier_result: Type | None
+    ) -> Type | None:
+        """The type of the call, given that by the overloads before; dyn if two overloads that fit differ in it."""
         type_variables: Bindings = {}
-        params = tuple(self._instance(param, type_variables) for param in overload.params)
-        bindings = types.assigned_all(self._bindings, arg_types, params)
+        params = tuple(self._instantiate(param, type_variables) for param in overload.params)
+        bindings = types.find_bindings_of_args(self._bindings, arg_types, params)
         if bindings is None:
-            return result
+            return earlier_result
         self._bindings = bindings
-        result_type = types.resolved(bindings, self._instance(overload.result, type_variables))
-        if result is None or result_type == result:
-            return result_type
+        overload_result = types.resolve(bindings, self._instantiate(overload.result, type_variables))
+        if earlier_result is None or overload_result == earlier_result:
+            return overload_result
         return DYN
 
-    def _instance(self, cel_type: Type, type_variables: Bindings) -> Type:
+    def _instantiate(self, cel_type: Type, type_variables: Bindings) -> Type:
         """The type with new parameters in place of its own."""
         if cel_type.is_param:
             if cel_type.name not in type_variables:
@@ -213,114 +229,120 @@ class Checker:
         if not cel_type.params:
             return cel_type
         return Type(
-            cel_type.name, tuple(self._instance(param, type_variables) for param in cel_type.params), cel_type.fields
+            cel_type.name, tuple(self._instantiate(param, type_variables) for param in cel_type.params), cel_type.fields
         )
 
     def _new_param(self) -> Type:
-        self._free += 1
-        return Type(f"_var{self._free}", is_param=True)
+        self._new_param_count += 1
+        return Type(f"_var{self._new_param_count}", is_param=True)
 
-    def _list(self, node: ListLiteral) -> Type:
+    def _check_list(self, node: ListLiteral) -> Type:
         """The type of a list: that of its elements, if they have one in common."""
         element_type: Type | None = None
         for index, element in enumerate(node.elements):
             type_of_element = self._check(element)
             if index in node.optional:
-                type_of_element = self._unwrapped(element, type_of_element)
+                type_of_element = self._unwrap_optional(element, type_of_element)
             self.elements.append((node, 0, element, type_of_element))
             element_type = self._common_type(element_type, type_of_element)
         return types.list_of(element_type if element_type is not None else self._new_param())
 
-    def _map(self, node: MapLiteral) -> Type:
+    def _check_map(self, node: MapLiteral) -> Type:
         """The type of a map: those of its keys and values, if they have one in common each."""
         if node.name:
-            for entry in node.entries:
-                self._check(entry.value)
-            return self._undeclared(node.offset, node.name)
-        keys: Type | None = None
-        values: Type | None = None
-        for entry in node.entries:
-            key = self._check(entry.key)
-            value_type = self._check(entry.value)
-            if entry.is_optional:
-                value_type = self._unwrapped(entry.value, value_type)
-            self.elements += [(node, 1, entry.key, key), (node, 2, entry.value, value_type)]
-            keys, values = self._common_type(keys, key), self._common_type(values, value_type)
-        if keys is None or values is None:
+            for map_entry in node.entries:
+                self._check(map_entry.value)
+            return self._report_undeclared(node.offset, node.name)
+        key_type: Type | None = None
+        value_type_of_map: Type | None = None
+        for map_entry in node.entries:
+            type_of_key = self._check(map_entry.key)
+            value_type = self._check(map_entry.value)
+            if map_entry.is_optional:
+                value_type = self._unwrap_optional(map_entry.value, value_type)
+            self.elements += [(node, 1, map_entry.key, type_of_key), (node, 2, map_entry.value, value_type)]
+            key_type, value_type_of_map = (
+                self._common_type(key_type, type_of_key),
+                self._common_type(value_type_of_map, value_type),
+            )
+        if key_type is None or value_type_of_map is None:
             return types.map_of(self._new_param(), self._new_param())
-        return types.map_of(keys, values)
+        return types.map_of(key_type, value_type_of_map)
 
-    def _unwrapped(self, node: Node, optional_type: Type) -> Type:
+    def _unwrap_optional(self, node: Node, optional_type: Type) -> Type:
         """The type in an optional value, for `[?x]` and `{?k: x}`; reports an issue if it is not optional."""
-        optional_type = types.resolved(self._bindings, optional_type)
+        optional_type = types.resolve(self._bindings, optional_type)
         if optional_type.name == types.OPTIONAL:
             return optional_type.params[0]
         if not types.is_dynamic(optional_type):
-            self._mismatch(node, types.optional_of(optional_type), optional_type)
+            self._report_mismatch(node, types.optional_of(optional_type), optional_type)
         return optional_type
 
-    def _common_type(self, before: Type | None, new_type: Type) -> Type:
+    def _common_type(self, previous_type: Type | None, new_type: Type) -> Type:
         """The common type of an element and of those before it; dyn if there is none."""
-        if before is None:
+        if previous_type is None:
             return new_type
-        bindings = types.assigned(self._bindings, before, new_type)
+        bindings = types.find_bindings(self._bindings, previous_type, new_type)
         if bindings is None:
             return DYN
         self._bindings = bindings
-        return types.most_general(before, new_type)
+        return types.most_general(previous_type, new_type)
 
-    def _mismatch(self, node: Node, expected: Type, actual: Type) -> Type:
-        printed_types = [types.resolved(self._bindings, cel_type) for cel_type in (expected, actual)]
+    def _report_mismatch(self, node: Node, expected: Type, actual: Type) -> Type:
+        printed_types = [types.resolve(self._bindings, cel_type) for cel_type in (expected, actual)]
         return self._report(node.offset, f"expected type '{printed_types[0]}' but found '{printed_types[1]}'")
 
-    def _comprehension(self, node: Comprehension) -> Type:
+    def _check_comprehension(self, node: Comprehension) -> Type:
         """The type of an expanded macro: its step must have the type of its start value."""
-        source = types.resolved(self._bindings, self._check(node.source))
+        source = types.resolve(self._bindings, self._check(node.source))
         start = self._check(node.start)
         if node.kind == "bind":
-            return self._in_scope({node.names[1]: start}, node.outcome)
+            return self._check_in_scope({node.names[1]: start}, node.outcome)
         self._scopes.append({RESULT: start})
-        self._scopes.append(self._variables(node, source))
+        self._scopes.append(self._loop_variables(node, source))
         step = self._check(node.step)
-        bindings = types.assigned(self._bindings, start, step)
+        bindings = types.find_bindings(self._bindings, start, step)
         if bindings is None:
-            self._mismatch(node.step, start, step)
+            self._report_mismatch(node.step, start, step)
         self._bindings = bindings or self._bindings
         self._scopes.pop()
-        result = self._check(node.outcome)
+        result_type = self._check(node.outcome)
         self._scopes.pop()
-        return types.resolved(self._bindings, result)
+        return types.resolve(self._bindings, result_type)
 
-    def _in_scope(self, names: Mapping[str, Type], node: Node) -> Type:
+    def _check_in_scope(self, names: Mapping[str, Type], node: Node) -> Type:
+        """The type of an expression that may use these variables, too."""
         self._scopes.append(names)
         type_of_node = self._check(node)
         self._scopes.pop()
         return type_of_node
 
-    def _variables(self, node: Comprehension, source: Type) -> dict[str, Type]:
+    def _loop_variables(self, node: Comprehension, source: Type) -> dict[str, Type]:
         """The types of the variables that run over `source`."""
         if source.name == "list":
             element_types = (INT, source.params[0]) if len(node.names) == 2 else source.params
         elif source.name == "map":
             element_types = source.params
         elif source.is_param or types.is_dynamic(source):
-            self._bindings = types.assigned(self._bindings, DYN, source) or self._bindings
+            self._bindings = types.find_bindings(self._bindings, DYN, source) or self._bindings
             element_types = (DYN, DYN)
         else:
-            text = f"expression of type '{source}' cannot be range of a comprehension (must be list, map, or dynamic)"
-            self._report(node.source.offset, text)
+            message = (
+                f"expression of type '{source}' cannot be range of a comprehension (must be list, map, or dynamic)"
+            )
+            self._report(node.source.offset, message)
             element_types = (ERROR, ERROR)
         return dict(zip(node.names, element_types, strict=False))
 
 
 def dotted_name(node: Node) -> str:
     """`a.b.c` for a chain of plain names, else empty."""
-    parts: list[str] = []
+    fields: list[str] = []
     while isinstance(node, Select) and not node.is_test:
-        parts.append(node.field)
+        fields.append(node.field)
         node = node.operand
-    return ".".join([node.name, *reversed(parts)]) if isinstance(node, Ident) else ""
+    return ".".join([node.name, *reversed(fields)]) if isinstance(node, Ident) else ""
 
 
-def _types_text(types_: list[Type]) -> str:
+def _join_types(types_: list[Type]) -> str:
     return ", ".join(map(str, types_))

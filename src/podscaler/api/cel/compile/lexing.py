@@ -1,6 +1,6 @@
 """Splits the text of a CEL expression into tokens.
 
-    tokens("a + 1u")      [Token("IDENT", "a", 0), Token("+", "+", 2), Token("LITERAL", "1u", 4, Uint(1)), EOF], []
+    tokenize("a + 1u")      [Token("IDENT", "a", 0), Token("+", "+", 2), Token("LITERAL", "1u", 4, Uint(1)), EOF], []
 
 Called by `parsing`. Characters that begin no token are skipped and reported with ANTLR's message, as cel-go does.
 
@@ -60,64 +60,71 @@ INT64_TOO_LARGE = 2**63
 
 _UINT64_MAX = 2**64
 
+_TOO_MANY_DIGITS = 100
+"""Numbers of that many digits are not parsed: they are too large in any case, and parsing them may take long."""
 
-def tokens(source: str) -> tuple[list[Token], list[Issue]]:
+
+def tokenize(source: str) -> tuple[list[Token], list[Issue]]:
     """The tokens of an expression, the last of which is EOF, and the lexical errors."""
-    tokens_found: list[Token] = []
+    tokens: list[Token] = []
     issues: list[Issue] = []
     offset = 0
     while offset < len(source):
         match = _RAW.match(source, offset) or _TOKENS.match(source, offset)
         if match is None:
             end = _end_of_error(source, offset)
-            snippet = _one_line(source[offset:end])
+            snippet = _escape_line_breaks(source[offset:end])
             issues.append(Issue(offset, f"Syntax error: token recognition error at: '{snippet}'"))
             offset = end
             continue
         if match.lastgroup != "space":
-            tokens_found.append(_token(match, issues))
+            tokens.append(_make_token(match, issues))
         offset = match.end()
-    return [*tokens_found, Token(EOF, EOF, len(source))], issues
+    return [*tokens, Token(EOF, EOF, len(source))], issues
 
 
 def _end_of_error(source: str, offset: int) -> int:
     """The end of an invalid token: an unterminated text is one up to its first invalid character."""
-    text = _UNTERMINATED.match(source, offset)
-    if text is not None:
-        return min(text.end() + (2 if source[text.end() : text.end() + 1] == "\\" else 0), len(source))
-    return min(offset + (2 if source[offset] in "&|=" else 1), len(source))
+    string_start = _UNTERMINATED.match(source, offset)
+    if string_start is not None:
+        end = string_start.end()
+        ends_in_escape = source[end : end + 1] == "\\"
+        return min(end + 2 if ends_in_escape else end, len(source))
+    begins_operator = source[offset] in "&|="  # of two characters, such as `&&`
+    return min(offset + 2 if begins_operator else offset + 1, len(source))
 
 
-def _one_line(text: str) -> str:
+def _escape_line_breaks(text: str) -> str:
     return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 
-def _token(match: re.Match[str], issues: list[Issue]) -> Token:
+def _make_token(match: re.Match[str], issues: list[Issue]) -> Token:
     """The token of a match of the lexer's pattern; a literal that is not valid is reported and has the value None."""
-    text, offset = match.group(), match.start()
+    lexeme, offset = match.group(), match.start()
     if match.lastgroup == "operator":
-        return Token(text, text, offset)
+        return Token(lexeme, lexeme, offset)
     if match.lastgroup == "quoted":
-        return Token("QUOTED", text[1:-1], offset)
+        return Token("QUOTED", lexeme[1:-1], offset)
     if match.lastgroup == "name":
-        if text in _CONSTANTS:
-            return Token("LITERAL", text, offset, _CONSTANTS[text])
-        return Token("in" if text == "in" else "IDENT", text, offset)
+        if lexeme in _CONSTANTS:
+            return Token("LITERAL", lexeme, offset, _CONSTANTS[lexeme])
+        return Token("in" if lexeme == "in" else "IDENT", lexeme, offset)
     try:
-        value = _number(text) if match.lastgroup == "number" else _text(text)
+        value = _parse_number(lexeme) if match.lastgroup == "number" else _parse_string(lexeme)
     except ValueError as error:
         issues.append(Issue(offset, str(error)))
         value = None
-    return Token("LITERAL", text, offset, value)
+    return Token("LITERAL", lexeme, offset, value)
 
 
-def _number(text: str) -> Any:
+def _parse_number(number_text: str) -> Any:
     """The value of `1`, `0x1f`, `2u` or `1.5e3`. Integers of 100 digits or more are only known to be too large."""
-    is_unsigned = text[-1] in "uU"
-    digits = text[:-1] if is_unsigned else text
+    is_unsigned = number_text[-1] in "uU"
+    digits = number_text[:-1] if is_unsigned else number_text
     if not digits.startswith("0x") and any(mark in digits for mark in ".eE"):
         return float(digits)
-    number = int(digits, 16 if digits.startswith("0x") else 10) if len(digits) < 100 else _UINT64_MAX
+    base = 16 if digits.startswith("0x") else 10
+    number = int(digits, base) if len(digits) < _TOO_MANY_DIGITS else _UINT64_MAX
     if is_unsigned:
         if number >= _UINT64_MAX:
             raise ValueError("invalid uint literal")
@@ -127,26 +134,35 @@ def _number(text: str) -> Any:
     return number
 
 
-def _text(text: str) -> str | bytes:
+def _parse_string(literal_text: str) -> str | bytes:
     """The value of a quoted literal, with its prefix (`r`, `b`) and its quotes, one or three on each side."""
-    quote = re.search("['\"]", text)
-    begin = quote.start() if quote else 0
-    prefix = text[:begin].lower()
-    width = 3 if text[begin : begin + 3] in ("'''", '"""') and len(text) >= begin + 6 else 1
-    body = text[begin + width : len(text) - width].replace("\r\n", "\n").replace("\r", "\n")
+    quote_match = re.search("['\"]", literal_text)
+    quote_index = quote_match.start() if quote_match else 0
+    prefix = literal_text[:quote_index].lower()
+    quote_width = (
+        3
+        if literal_text[quote_index : quote_index + 3] in ("'''", '"""') and len(literal_text) >= quote_index + 6
+        else 1
+    )
+    body = (
+        literal_text[quote_index + quote_width : len(literal_text) - quote_width]
+        .replace("\r\n", "\n")
+        .replace("\r", "\n")
+    )
     if "r" in prefix:
         return body.encode() if "b" in prefix else body
-    return _bytes(body) if "b" in prefix else _ESCAPE.sub(_character, body)
+    return _parse_bytes(body) if "b" in prefix else _ESCAPE.sub(_unescape_character, body)
 
 
-def _character(match: re.Match[str]) -> str:
-    code = _code(match)
+def _unescape_character(match: re.Match[str]) -> str:
+    """The character of an escape sequence. Raises ValueError for a surrogate, and beyond Unicode."""
+    code = _code_of_escape(match)
     if 0xD800 <= code < 0xE000 or code > 0x10FFFF:
         raise ValueError(f"invalid unicode code point in: {match.group()}")
     return chr(code)
 
 
-def _code(match: re.Match[str]) -> int:
+def _code_of_escape(match: re.Match[str]) -> int:
     """The number of the character or byte that an escape sequence stands for."""
     for digits in match.groups()[:4]:
         if digits:
@@ -161,13 +177,13 @@ def _code(match: re.Match[str]) -> int:
     raise ValueError(f"Syntax error: token recognition error at: '{match.group()}'")
 
 
-def _bytes(body: str) -> bytes:
+def _parse_bytes(body: str) -> bytes:
     r"""The bytes of a bytes literal: `\u` escapes are encoded as UTF-8, `\x` and octal escapes are one byte."""
-    data = bytearray()
+    encoded = bytearray()
     position = 0
     for match in _ESCAPE.finditer(body):
-        data += body[position : match.start()].encode()
-        code = _code(match)
-        data += chr(code).encode() if match.group(3) or match.group(4) else bytes([code])
+        encoded += body[position : match.start()].encode()
+        code = _code_of_escape(match)
+        encoded += chr(code).encode() if match.group(3) or match.group(4) else bytes([code])
         position = match.end()
-    return bytes(data + body[position:].encode())
+    return bytes(encoded + body[position:].encode())

@@ -26,8 +26,8 @@ from podscaler.api.cel.values.syntax_tree import (
 )
 
 Args = tuple[Node, ...]
-_SORTED = "@__sortBy_input__"
-_UNUSED = "#unused"
+_SORTED_VARIABLE = "@__sortBy_input__"
+_UNUSED_VARIABLE = "#unused"
 
 
 class MacroError(ValueError):
@@ -38,7 +38,7 @@ class MacroError(ValueError):
         self.issue = Issue(offset, text)
 
 
-def expanded(offset: int, name: str, target: Node | None, args: Args) -> Node | None:
+def expand(offset: int, name: str, target: Node | None, args: Args) -> Node | None:
     """The expansion of a call; None if it is no macro. Raises MacroError.
 
     Args:
@@ -48,26 +48,29 @@ def expanded(offset: int, name: str, target: Node | None, args: Args) -> Node | 
         args: the parsed arguments.
     """
     if target is None:
-        return _has(offset, args[0]) if name == "has" and len(args) == 1 else None
-    expand, counts = _MACROS.get(name, (None, ()))
-    return expand(offset, target, args) if expand is not None and len(args) in counts else None
+        return _expand_has(offset, args[0]) if name == "has" and len(args) == 1 else None
+    expand_macro, arg_counts = _MACROS.get(name, (None, ()))
+    if expand_macro is None or len(args) not in arg_counts:
+        return None
+    return expand_macro(offset, target, args)
 
 
-def _has(offset: int, arg: Node) -> Node:
+def _expand_has(offset: int, arg: Node) -> Node:
     if not isinstance(arg, Select) or arg.is_test:
         raise MacroError(arg.offset, "invalid argument to has() macro")
     return Select(offset, arg.operand, arg.field, is_test=True)
 
 
-def _name(node: Node, error: str = "argument is not an identifier") -> str:
+def _variable_name(node: Node, error: str = "argument is not an identifier") -> str:
     """The name of a variable. Raises MacroError with `error` for any other expression."""
     if isinstance(node, Ident) and not node.name.startswith("."):
         return node.name
     raise MacroError(node.offset, error)
 
 
-def _names(args: Args) -> tuple[str, ...]:
-    names = tuple(_name(arg) for arg in args)
+def _variable_names(args: Args) -> tuple[str, ...]:
+    """The names of two loop variables. Raises MacroError if they are equal, or no names."""
+    names = tuple(_variable_name(arg) for arg in args)
     if names[0] == names[1]:
         raise MacroError(args[1].offset, f"duplicate variable name: {names[0]}")
     return names
@@ -75,111 +78,121 @@ def _names(args: Args) -> tuple[str, ...]:
 
 def _quantifier_tree(offset: int, kind: str, target: Node, names: tuple[str, ...], test: Node) -> Comprehension:
     """The tree of `all`, `exists` or `exists_one` (`kind`) over `target`."""
-    result = Ident(offset, RESULT)
+    accumulated = Ident(offset, RESULT)
     if kind == "exists_one":
-        more = Call(offset, "_+_", (result, Literal(offset, 1)))
-        step: Node = Call(offset, "_?_:_", (test, more, result))
-        outcome: Node = Call(offset, "_==_", (result, Literal(offset, 1)))
+        incremented = Call(offset, "_+_", (accumulated, Literal(offset, 1)))
+        step: Node = Call(offset, "_?_:_", (test, incremented, accumulated))
+        outcome: Node = Call(offset, "_==_", (accumulated, Literal(offset, 1)))
         return Comprehension(offset, kind, target, names, Literal(offset, 0), step, outcome, test)
-    step = Call(offset, "_&&_" if kind == "all" else "_||_", (result, test))
-    return Comprehension(offset, kind, target, names, Literal(offset, kind == "all"), step, result, test)
+    step = Call(offset, "_&&_" if kind == "all" else "_||_", (accumulated, test))
+    return Comprehension(offset, kind, target, names, Literal(offset, kind == "all"), step, accumulated, test)
 
 
-def _quantifier(kind: str) -> Callable[[int, Node, Args], Node]:
+def _make_quantifier_macro(kind: str) -> Callable[[int, Node, Args], Node]:
+    """The function that expands `all`, `exists` or `exists_one` (`kind`)."""
+
     def make(offset: int, target: Node, args: Args) -> Node:
-        names = (_name(args[0], "argument must be a simple name"),) if len(args) == 2 else _names(args[:2])
+        names = (
+            (_variable_name(args[0], "argument must be a simple name"),)
+            if len(args) == 2
+            else _variable_names(args[:2])
+        )
         return _quantifier_tree(offset, kind, target, names, args[-1])
 
     return make
 
 
-def _list_of(offset: int, target: Node, names: tuple[str, ...], test: Node | None, produced: Node) -> Node:
-    result = Ident(offset, RESULT)
-    step: Node = Call(offset, "_+_", (result, ListLiteral(offset, (produced,))))
+def _list_comprehension(offset: int, target: Node, names: tuple[str, ...], test: Node | None, produced: Node) -> Node:
+    """The comprehension of `map`, `filter` and `transformList`: appends what is produced, if the test holds."""
+    accumulated = Ident(offset, RESULT)
+    step: Node = Call(offset, "_+_", (accumulated, ListLiteral(offset, (produced,))))
     if test is not None:
-        step = Call(offset, "_?_:_", (test, step, result))
-    return Comprehension(offset, "list", target, names, ListLiteral(offset, ()), step, result, test, (produced,))
+        step = Call(offset, "_?_:_", (test, step, accumulated))
+    return Comprehension(offset, "list", target, names, ListLiteral(offset, ()), step, accumulated, test, (produced,))
 
 
-def _map(offset: int, target: Node, args: Args) -> Node:
-    name = _name(args[0])
-    return _list_of(offset, target, (name,), args[1] if len(args) == 3 else None, args[-1])
+def _expand_map(offset: int, target: Node, args: Args) -> Node:
+    name = _variable_name(args[0])
+    return _list_comprehension(offset, target, (name,), args[1] if len(args) == 3 else None, args[-1])
 
 
-def _filter(offset: int, target: Node, args: Args) -> Node:
-    name = _name(args[0])
-    return _list_of(offset, target, (name,), args[1], Ident(args[0].offset, name))
+def _expand_filter(offset: int, target: Node, args: Args) -> Node:
+    name = _variable_name(args[0])
+    return _list_comprehension(offset, target, (name,), args[1], Ident(args[0].offset, name))
 
 
-def _transform_list(offset: int, target: Node, args: Args) -> Node:
-    return _list_of(offset, target, _names(args[:2]), args[2] if len(args) == 4 else None, args[-1])
+def _expand_transform_list(offset: int, target: Node, args: Args) -> Node:
+    return _list_comprehension(offset, target, _variable_names(args[:2]), args[2] if len(args) == 4 else None, args[-1])
 
 
-def _map_of(offset: int, target: Node, args: Args, produced: Args, kind: str) -> Node:
+def _map_comprehension(offset: int, target: Node, args: Args, produced: Args, kind: str) -> Node:
     """The comprehension of `transformMap` and its like: inserts what is produced, if the test holds."""
-    result = Ident(offset, RESULT)
-    names, test = _names(args[:2]), args[2] if len(args) == 4 else None
-    step: Node = Call(offset, "cel.@mapInsert", (result, *produced))
+    accumulated = Ident(offset, RESULT)
+    names, test = _variable_names(args[:2]), args[2] if len(args) == 4 else None
+    step: Node = Call(offset, "cel.@mapInsert", (accumulated, *produced))
     if test is not None:
-        step = Call(offset, "_?_:_", (test, step, result))
-    return Comprehension(offset, kind, target, names, MapLiteral(offset, ()), step, result, test, produced)
+        step = Call(offset, "_?_:_", (test, step, accumulated))
+    return Comprehension(offset, kind, target, names, MapLiteral(offset, ()), step, accumulated, test, produced)
 
 
-def _transform_map(offset: int, target: Node, args: Args) -> Node:
-    key = Ident(args[0].offset, _name(args[0]))
-    return _map_of(offset, target, args, (key, args[-1]), "map")
+def _expand_transform_map(offset: int, target: Node, args: Args) -> Node:
+    key = Ident(args[0].offset, _variable_name(args[0]))
+    return _map_comprehension(offset, target, args, (key, args[-1]), "map")
 
 
-def _transform_entries(offset: int, target: Node, args: Args) -> Node:
-    return _map_of(offset, target, args, (args[-1],), "entries")
+def _expand_transform_entries(offset: int, target: Node, args: Args) -> Node:
+    return _map_comprehension(offset, target, args, (args[-1],), "entries")
 
 
-def _bound(offset: int, name: str, value: Node, body: Node) -> Node:
+def _bind_variable(offset: int, name: str, value: Node, body: Node) -> Node:
     """`body` with `name` bound to a value, which is evaluated once."""
-    nothing = ListLiteral(offset, ())
-    return Comprehension(offset, "bind", nothing, (_UNUSED, name), value, Ident(offset, name), body)
+    no_elements = ListLiteral(offset, ())
+    return Comprehension(offset, "bind", no_elements, (_UNUSED_VARIABLE, name), value, Ident(offset, name), body)
 
 
-def _opt_map(offset: int, target: Node, args: Args) -> Node:
-    name = _name(args[0], "optMap() variable name must be a simple identifier")
+def _expand_opt_map(offset: int, target: Node, args: Args) -> Node:
+    """`target.optMap(x, expression)`: an optional of the expression, if the target has a value."""
+    name = _variable_name(args[0], "optMap() variable name must be a simple identifier")
     value = Call(offset, "value", (), target)
-    optional_of_result = Call(offset, "optional.of", (_bound(offset, name, value, args[1]),))
+    optional_of_result = Call(offset, "optional.of", (_bind_variable(offset, name, value, args[1]),))
     return _if_present(offset, target, optional_of_result)
 
 
-def _opt_flat_map(offset: int, target: Node, args: Args) -> Node:
-    name = _name(args[0], "optFlatMap() variable name must be a simple identifier")
+def _expand_opt_flat_map(offset: int, target: Node, args: Args) -> Node:
+    """`target.optFlatMap(x, expression)`: the expression, which is optional, if the target has a value."""
+    name = _variable_name(args[0], "optFlatMap() variable name must be a simple identifier")
     value = Call(offset, "value", (), target)
-    return _if_present(offset, target, _bound(offset, name, value, args[1]))
+    return _if_present(offset, target, _bind_variable(offset, name, value, args[1]))
 
 
 def _if_present(offset: int, target: Node, then: Node) -> Node:
+    """`target.hasValue() ? then : optional.none()`."""
     none = Call(offset, "optional.none", ())
     return Call(offset, "_?_:_", (Call(offset, "hasValue", (), target), then, none))
 
 
-def _sort_by(offset: int, target: Node, args: Args) -> Node:
+def _expand_sort_by(offset: int, target: Node, args: Args) -> Node:
     """`list.sortBy(x, key)`: binds the list to a variable, as it is needed for the keys and for the values."""
     if isinstance(target, Literal):
-        text = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
-        raise MacroError(target.offset, text)
-    items = Ident(offset, _SORTED)
-    keys = _map(offset, items, args)
-    return _bound(offset, _SORTED, target, Call(offset, "@sortByAssociatedKeys", (keys,), items))
+        error_text = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+        raise MacroError(target.offset, error_text)
+    items = Ident(offset, _SORTED_VARIABLE)
+    keys = _expand_map(offset, items, args)
+    return _bind_variable(offset, _SORTED_VARIABLE, target, Call(offset, "@sortByAssociatedKeys", (keys,), items))
 
 
 _MACROS: dict[str, tuple[Callable[[int, Node, Args], Node], tuple[int, ...]]] = {
-    "all": (_quantifier("all"), (2, 3)),
-    "exists": (_quantifier("exists"), (2, 3)),
-    "exists_one": (_quantifier("exists_one"), (2, 3)),
-    "existsOne": (_quantifier("exists_one"), (2, 3)),
-    "map": (_map, (2, 3)),
-    "filter": (_filter, (2,)),
-    "transformList": (_transform_list, (3, 4)),
-    "transformMap": (_transform_map, (3, 4)),
-    "transformMapEntry": (_transform_entries, (3, 4)),
-    "optMap": (_opt_map, (2,)),
-    "optFlatMap": (_opt_flat_map, (2,)),
-    "sortBy": (_sort_by, (2,)),
+    "all": (_make_quantifier_macro("all"), (2, 3)),
+    "exists": (_make_quantifier_macro("exists"), (2, 3)),
+    "exists_one": (_make_quantifier_macro("exists_one"), (2, 3)),
+    "existsOne": (_make_quantifier_macro("exists_one"), (2, 3)),
+    "map": (_expand_map, (2, 3)),
+    "filter": (_expand_filter, (2,)),
+    "transformList": (_expand_transform_list, (3, 4)),
+    "transformMap": (_expand_transform_map, (3, 4)),
+    "transformMapEntry": (_expand_transform_entries, (3, 4)),
+    "optMap": (_expand_opt_map, (2,)),
+    "optFlatMap": (_expand_opt_flat_map, (2,)),
+    "sortBy": (_expand_sort_by, (2,)),
 }
 """Name of a method -> the function that expands it, and the numbers of arguments with which it is a macro."""

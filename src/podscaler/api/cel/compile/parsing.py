@@ -1,6 +1,6 @@
 """Parses CEL expressions to syntax trees, by recursive descent.
 
-    parsed("1 + a")      Call(2, "_+_", (Literal(0, 1), Ident(4, "a")))
+    parse("1 + a")      Call(2, "_+_", (Literal(0, 1), Ident(4, "a")))
 
 Called by `programs`. Parsing continues after a missing or extraneous token; any other syntax error ends it.
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from podscaler.api.cel.compile import lexing, macros
 from podscaler.api.cel.compile.checking import KEYWORDS
 from podscaler.api.cel.compile.lexing import EOF, Token
-from podscaler.api.cel.values.issues import NOWHERE, CompileError, Issue, rendered
+from podscaler.api.cel.values.issues import NOWHERE, CompileError, Issue, render_issues
 from podscaler.api.cel.values.syntax_tree import Call, Ident, ListLiteral, Literal, MapEntry, MapLiteral, Node, Select
 
 DEPTH_MAX = 60
@@ -24,9 +24,9 @@ DEPTH_MAX = 60
 CHARACTERS_MAX = 100_000
 TOO_DEEP = "expression recursion limit exceeded: 250"
 
-_RELATIONS = frozenset({"<", "<=", ">=", ">", "==", "!=", "in"})
-_SUMS = frozenset({"+", "-"})
-_PRODUCTS = frozenset({"*", "/", "%"})
+_RELATION_OPERATORS = frozenset({"<", "<=", ">=", ">", "==", "!=", "in"})
+_ADDITIVE_OPERATORS = frozenset({"+", "-"})
+_MULTIPLICATIVE_OPERATORS = frozenset({"*", "/", "%"})
 _EXPRESSION_STARTS = frozenset({"[", "{", "(", ".", "-", "!", "LITERAL", "IDENT"})
 _SYMBOLS_IN_MESSAGES = ("[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?")
 _LITERALS_IN_MESSAGES = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER"
@@ -36,19 +36,19 @@ class _SyntaxError(Exception):
     """Parsing cannot continue; the error is among the issues."""
 
 
-def parsed(source: str) -> Node:
+def parse(source: str) -> Node:
     """The tree of an expression. Raises CompileError with all syntax errors."""
     if len(source) > CHARACTERS_MAX:
         size = f"size: {len(source)}, limit: {CHARACTERS_MAX}"
-        raise CompileError(rendered(source, [Issue(NOWHERE, f"expression code point size exceeds limit: {size}")]))
-    tokens, issues = lexing.tokens(source)
+        raise CompileError(render_issues(source, [Issue(NOWHERE, f"expression code point size exceeds limit: {size}")]))
+    tokens, issues = lexing.tokenize(source)
     parser = _Parser(tokens, issues)
     try:
         tree = parser.whole_expression()
     except _SyntaxError:
         tree = None
     if issues or tree is None:
-        raise CompileError(rendered(source, issues))
+        raise CompileError(render_issues(source, issues))
     return tree
 
 
@@ -85,48 +85,50 @@ class _Parser:
 
     def expression(self, *also_valid: str) -> Node:
         """An expression; `also_valid` are the other tokens that are valid here, for the error message."""
-        self._enter()
+        self._enter_expression()
         if self.token.kind not in _EXPRESSION_STARTS:
             error = self._fail(self._no_expression_message(also_valid))
             self._take()
             if self.token.kind not in _EXPRESSION_STARTS:
                 raise error
-        condition = self._any_of()
+        condition = self._or_expression()
         if self.token.kind == "?":
             operator = self._take()
-            yes = self._any_of()
+            value_if_true = self._or_expression()
             self._expect(":")
-            condition = Call(operator.offset, "_?_:_", (condition, yes, self.expression()))
+            condition = Call(operator.offset, "_?_:_", (condition, value_if_true, self.expression()))
         self.depth -= 1
         return condition
 
-    def _enter(self) -> None:
+    def _enter_expression(self) -> None:
+        """Count one level of nesting. Raises _SyntaxError beyond DEPTH_MAX."""
         self.depth += 1
         if self.depth > DEPTH_MAX:
             self.issues.append(Issue(NOWHERE, TOO_DEEP))
             raise _SyntaxError
 
-    def _any_of(self) -> Node:
-        return self._chain("||", self._all_of)
+    def _or_expression(self) -> Node:
+        return self._chain("||", self._and_expression)
 
-    def _all_of(self) -> Node:
+    def _and_expression(self) -> Node:
         return self._chain("&&", self._relation)
 
     def _chain(self, operator: str, operand: Callable[[], Node]) -> Node:
+        """Operands, which `operand` parses, with `&&` or `||` between them."""
         terms, offsets = [operand()], []
         while self.token.kind == operator:
             offsets.append(self._take().offset)
             terms.append(operand())
-        return _balanced(f"_{operator}_", terms, offsets)
+        return _balance(f"_{operator}_", terms, offsets)
 
     def _relation(self) -> Node:
-        return self._binary(_RELATIONS, self._sum)
+        return self._binary(_RELATION_OPERATORS, self._additive)
 
-    def _sum(self) -> Node:
-        return self._binary(_SUMS, self._product)
+    def _additive(self) -> Node:
+        return self._binary(_ADDITIVE_OPERATORS, self._multiplicative)
 
-    def _product(self) -> Node:
-        return self._binary(_PRODUCTS, self._unary)
+    def _multiplicative(self) -> Node:
+        return self._binary(_MULTIPLICATIVE_OPERATORS, self._unary)
 
     def _binary(self, operators: frozenset[str], operand: Callable[[], Node]) -> Node:
         """Operands with left-associative operators between them."""
@@ -137,9 +139,9 @@ class _Parser:
             left = self._with_height(Call(operator.offset, name, (left, operand())), left)
         return left
 
-    def _with_height(self, node: Node, below: Node) -> Node:
+    def _with_height(self, node: Node, operand_node: Node) -> Node:
         """`node`, whose first operand is `below`. Raises where its chain of operators or members is too long."""
-        self.heights[id(node)] = height = self.heights.pop(id(below), 0) + 1
+        self.heights[id(node)] = height = self.heights.pop(id(operand_node), 0) + 1
         if height > 2 * DEPTH_MAX:
             self.issues.append(Issue(NOWHERE, TOO_DEEP))
             raise _SyntaxError
@@ -150,16 +152,16 @@ class _Parser:
         kind, count = self.token.kind, 0
         if kind not in ("!", "-"):
             return self._member()
-        first = self.token
+        first_sign = self.token
         while self.token.kind == kind:
             self._take()
             count += 1
         if kind == "-" and _is_number(self.token) and count % 2:
-            return self._negative(first)
+            return self._negative_literal(first_sign)
         operand = self._member()
-        return Call(first.offset, f"{kind}_", (operand,)) if count % 2 else operand
+        return Call(first_sign.offset, f"{kind}_", (operand,)) if count % 2 else operand
 
-    def _negative(self, sign: Token) -> Node:
+    def _negative_literal(self, sign: Token) -> Node:
         number = self._take()
         return self._postfix(Literal(sign.offset, -number.value))
 
@@ -167,13 +169,14 @@ class _Parser:
         return self._postfix(self._primary())
 
     def _postfix(self, node: Node) -> Node:
+        """A node with all member selections, calls and indexes that follow it."""
         while self.token.kind in (".", "["):
-            below = node
-            node = self._dotted(node) if self.token.kind == "." else self._indexed(node)
-            self._with_height(node, below)
+            operand_node = node
+            node = self._member_selection(node) if self.token.kind == "." else self._index(node)
+            self._with_height(node, operand_node)
         return node
 
-    def _dotted(self, node: Node) -> Node:
+    def _member_selection(self, node: Node) -> Node:
         """What follows a dot: `.field`, `.?field` or `.method(...)`."""
         dot = self._take()
         is_optional = self._skip("?")
@@ -184,7 +187,8 @@ class _Parser:
             return Select(dot.offset, node, name.text)
         return self._call(name.text, node)
 
-    def _indexed(self, node: Node) -> Node:
+    def _index(self, node: Node) -> Node:
+        """What follows a bracket: `[index]` or `[?index]`."""
         bracket = self._take()
         name = "_[?_]" if self._skip("?") else "_[_]"
         index = self.expression(*(("?",) if name == "_[_]" else ()))
@@ -196,11 +200,11 @@ class _Parser:
         parenthesis = self._take()
         args = tuple(self._items(")"))
         try:
-            macro = macros.expanded(parenthesis.offset, name, target, args)
+            expansion = macros.expand(parenthesis.offset, name, target, args)
         except macros.MacroError as error:
             self.issues.append(error.issue)
             return Literal(parenthesis.offset, None)
-        return macro if macro is not None else Call(parenthesis.offset, name, args, target)
+        return expansion if expansion is not None else Call(parenthesis.offset, name, args, target)
 
     def _items(self, end: str) -> list[Node]:
         """The expressions up to the closing token, separated by commas."""
@@ -222,9 +226,9 @@ class _Parser:
             return Literal(token.offset, token.value)
         if token.kind == "(":
             self._take()
-            inner = self.expression()
+            inner_expression = self.expression()
             self._expect(")")
-            return inner
+            return inner_expression
         if token.kind == "[":
             return self._list()
         if token.kind == "{":
@@ -235,11 +239,13 @@ class _Parser:
 
     def _no_expression_message(self, also_valid: tuple[str, ...]) -> str:
         """ANTLR's message about a token that begins no expression; it is extraneous if the next one is valid here."""
-        words = [f"'{word}'" for word in _SYMBOLS_IN_MESSAGES if word in _EXPRESSION_STARTS or word in also_valid]
-        after = self.tokens[min(self.position + 1, len(self.tokens) - 1)].kind
-        is_extra = self.token.kind != EOF and (after in _EXPRESSION_STARTS or after in also_valid)
+        symbols = [
+            f"'{symbol}'" for symbol in _SYMBOLS_IN_MESSAGES if symbol in _EXPRESSION_STARTS or symbol in also_valid
+        ]
+        next_kind = self.tokens[min(self.position + 1, len(self.tokens) - 1)].kind
+        is_extra = self.token.kind != EOF and (next_kind in _EXPRESSION_STARTS or next_kind in also_valid)
         head = "extraneous" if is_extra else "mismatched"
-        return f"{head} input '{self.token.text}' expecting {{{', '.join(words)}, {_LITERALS_IN_MESSAGES}}}"
+        return f"{head} input '{self.token.text}' expecting {{{', '.join(symbols)}, {_LITERALS_IN_MESSAGES}}}"
 
     def _name(self) -> Node:
         """A variable, a function call, or a message `pkg.Type{...}`; a leading dot means the outermost scope."""
@@ -247,24 +253,24 @@ class _Parser:
         name = self._expect_name()
         if name.text in KEYWORDS:
             self.issues.append(Issue(name.offset, f"reserved identifier: {name.text}"))
-        text = f".{name.text}" if is_rooted else name.text
+        name_text = f".{name.text}" if is_rooted else name.text
         if self.token.kind == "(":
-            return self._call(text, None)
+            return self._call(name_text, None)
         if self.token.kind == "{":
-            return self._map(text, self.token.offset)
-        dotted = self._message_name(text)
-        return dotted if dotted is not None else Ident(name.offset, text)
+            return self._map(name_text, self.token.offset)
+        message = self._message_literal(name_text)
+        return message if message is not None else Ident(name.offset, name_text)
 
-    def _message_name(self, text: str) -> Node | None:
+    def _message_literal(self, name_text: str) -> Node | None:
         """A message like `a.B{}`, None where member selections follow."""
-        ahead = self.position
-        while self.tokens[ahead].kind == "." and self.tokens[ahead + 1].kind == "IDENT":
-            text += f".{self.tokens[ahead + 1].text}"
-            ahead += 2
-        if ahead == self.position or self.tokens[ahead].kind != "{":
+        lookahead = self.position
+        while self.tokens[lookahead].kind == "." and self.tokens[lookahead + 1].kind == "IDENT":
+            name_text += f".{self.tokens[lookahead + 1].text}"
+            lookahead += 2
+        if lookahead == self.position or self.tokens[lookahead].kind != "{":
             return None
-        self.position = ahead
-        return self._map(text, self.token.offset)
+        self.position = lookahead
+        return self._map(name_text, self.token.offset)
 
     def _list(self) -> Node:
         """A list literal; `?` before an element makes it optional."""
@@ -287,7 +293,8 @@ class _Parser:
         entries: list[MapEntry] = []
         while self.token.kind != "}":
             is_optional = self._skip("?")
-            key = self._field_name() if name else self.expression(*(() if entries else ("}", ",", "?")))
+            also_valid = () if entries else ("}", ",", "?")
+            key = self._field_name() if name else self.expression(*also_valid)
             colon = self._expect(":")
             entries.append(MapEntry(colon.offset, key, self.expression(), is_optional))
             if not self._skip(","):
@@ -301,12 +308,13 @@ class _Parser:
         return Literal(name.offset, name.text)
 
     def _take(self) -> Token:
-        """The current token, which is consumed unless it is EOF."""
+        """Consume the current token, unless it is EOF, and return it."""
         token = self.token
         self.position += token.kind != EOF
         return token
 
     def _skip(self, kind: str) -> bool:
+        """Consume the current token if it is of that kind, and return whether it was."""
         if self.token.kind != kind:
             return False
         self.position += 1
@@ -321,8 +329,8 @@ class _Parser:
         token = self.token
         if token.kind == kind:
             return self._take()
-        after = self.tokens[min(self.position + 1, len(self.tokens) - 1)].kind
-        if after == kind:
+        next_kind = self.tokens[min(self.position + 1, len(self.tokens) - 1)].kind
+        if next_kind == kind:
             self._fail(f"extraneous input '{token.text}' expecting '{kind}'")
             self._take()
             return self._take()
@@ -337,13 +345,15 @@ class _Parser:
         raise self._fail(f"mismatched input '{self.token.text}' expecting IDENTIFIER")
 
     def _expect_member(self) -> Token:
+        """Consume the name after a dot. Raises _SyntaxError if another token follows."""
         if self.token.kind == "IDENT":
             return self._take()
-        rest = "" if self.token.kind == EOF else self.token.text
-        raise self._fail(f"no viable alternative at input '.{rest}'")
+        found_text = "" if self.token.kind == EOF else self.token.text
+        raise self._fail(f"no viable alternative at input '.{found_text}'")
 
-    def _fail(self, text: str) -> _SyntaxError:
-        self.issues.append(Issue(self.token.offset, f"Syntax error: {text}"))
+    def _fail(self, message: str) -> _SyntaxError:
+        """Report a syntax error at the current token; the caller raises the result where parsing cannot continue."""
+        self.issues.append(Issue(self.token.offset, f"Syntax error: {message}"))
         return _SyntaxError()
 
 
@@ -351,11 +361,11 @@ def _is_number(token: Token) -> bool:
     return token.kind == "LITERAL" and type(token.value) in (int, float)
 
 
-def _balanced(name: str, terms: list[Node], offsets: list[int]) -> Node:
+def _balance(name: str, terms: list[Node], offsets: list[int]) -> Node:
     """A chain of `&&` or `||` as a balanced tree, with the offsets of cel-go's parser."""
     if not offsets:
         return terms[0]
     middle = len(offsets) // 2
-    left = _balanced(name, terms[: middle + 1], offsets[:middle])
-    right = _balanced(name, terms[middle + 1 :], offsets[middle + 1 :])
+    left = _balance(name, terms[: middle + 1], offsets[:middle])
+    right = _balance(name, terms[middle + 1 :], offsets[middle + 1 :])
     return Call(offsets[middle], name, (left, right))

@@ -42,31 +42,33 @@ class Scope:
         self.budget = budget
 
 
+_CHARACTERS_PER_STEP = 10
+
 Step = Callable[[Scope], Any]
 """Evaluates one node. Raises EvaluationError, BudgetError."""
 
 
-def planned(node: Node) -> Step:
+def plan(node: Node) -> Step:
     """The function that evaluates a checked tree."""
     match node:
         case Literal():
             value = node.value
             return lambda scope: value
         case Ident():
-            return _ident(node.name.removeprefix("."))
+            return _plan_ident(node.name.removeprefix("."))
         case Select():
-            return _select(node)
+            return _plan_select(node)
         case Call():
-            return _call(node)
+            return _plan_call(node)
         case ListLiteral():
-            return _list(node)
+            return _plan_list(node)
         case MapLiteral():
-            return _map(node)
+            return _plan_map(node)
         case Comprehension():
-            return _comprehension(node)
+            return _plan_comprehension(node)
 
 
-def _ident(name: str) -> Step:
+def _plan_ident(name: str) -> Step:
     """A variable, else the type of that name (`int`)."""
     known_type = environment.TYPE_VALUES.get(name)
 
@@ -81,39 +83,40 @@ def _ident(name: str) -> Step:
     return step
 
 
-def _select(node: Select) -> Step:
+def _plan_select(node: Select) -> Step:
     """A field, a test for it (`has(a.b)`), or a type with a dotted name."""
     known_type = environment.TYPE_VALUES.get(dotted_name(node))
     if known_type is not None:
         return lambda scope: known_type
-    operand, field = planned(node.operand), node.field
+    operand, field = plan(node.operand), node.field
     if node.is_test:
-        return lambda scope: _has(operand(scope), field)
+        return lambda scope: _has_member(operand(scope), field)
 
     def step(scope: Scope) -> Any:
         scope.budget.spend(1)
-        return _member(operand(scope), field)
+        return _get_member(operand(scope), field)
 
     return step
 
 
-def _has(value: Any, field: str) -> bool:
-    if isinstance(value, Optional):
-        return value.is_present and _has(value.value, field)
-    if isinstance(value, dict):
-        return field in value or KEYWORDS.get(field) in value
+def _has_member(container: Any, field: str) -> bool:
+    """`has(container.field)` for a map, an object, or an Optional of one. Raises EvaluationError for other values."""
+    if isinstance(container, Optional):
+        return container.is_present and _has_member(container.value, field)
+    if isinstance(container, dict):
+        return field in container or KEYWORDS.get(field) in container
     raise no_such_overload()
 
 
-def _member(value: Any, field: Any) -> Any:
+def _get_member(container: Any, field: Any) -> Any:
     """The value of a key of a map or an object; fields that are reserved words are stored under another name."""
-    if isinstance(value, Optional):
-        return _optional_member(value, field)
-    if isinstance(value, dict):
-        if field in value:
-            return value[field]
-        if field in KEYWORDS and KEYWORDS[field] in value:
-            return value[KEYWORDS[field]]
+    if isinstance(container, Optional):
+        return _get_optional_member(container, field)
+    if isinstance(container, dict):
+        if field in container:
+            return container[field]
+        if field in KEYWORDS and KEYWORDS[field] in container:
+            return container[KEYWORDS[field]]
         raise EvaluationError(f"no such key: {_key_text(field)}")
     raise no_such_overload()
 
@@ -122,146 +125,150 @@ def _key_text(key: Any) -> str:
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 
-def _element(value: Any, index: Any) -> Any:
+def _get_element(container: Any, index: Any) -> Any:
     """`value[index]`: a list accepts whole numbers, `1.0` too."""
-    if isinstance(value, Optional):
-        return _optional_member(value, index)
-    if not isinstance(value, list):
-        return _member(value, index)
+    if isinstance(container, Optional):
+        return _get_optional_member(container, index)
+    if not isinstance(container, list):
+        return _get_member(container, index)
     if isinstance(index, float) and index.is_integer():
         index = int(index)
     if not isinstance(index, int) or isinstance(index, bool):
         raise no_such_overload()
-    if 0 <= index < len(value):
-        return value[index]
+    if 0 <= index < len(container):
+        return container[index]
     raise EvaluationError(f"index out of bounds: {index}")
 
 
-def _optional_member(value: Any, key: Any) -> Optional:
+def _get_optional_member(container: Any, key: Any) -> Optional:
     """`value[?key]`: a member or element that may be absent, of a value that may itself be an Optional."""
-    if isinstance(value, Optional):
-        if not value.is_present:
+    if isinstance(container, Optional):
+        if not container.is_present:
             return NONE
-        value = value.value
-    if isinstance(value, dict):
-        return Optional(value[key]) if key in value else NONE
-    if isinstance(value, list) and isinstance(key, int):
-        return Optional(value[key]) if 0 <= key < len(value) else NONE
+        container = container.value
+    if isinstance(container, dict):
+        return Optional(container[key]) if key in container else NONE
+    if isinstance(container, list) and isinstance(key, int):
+        return Optional(container[key]) if 0 <= key < len(container) else NONE
     raise no_such_overload()
 
 
-def _call(node: Call) -> Step:
+def _plan_call(node: Call) -> Step:
     """An operator, a function, or a method. `math.abs(x)` is a function, although it looks like a method of `math`."""
     if node.target is None and node.function in _OPERATORS:
-        return _OPERATORS[node.function](*(planned(arg) for arg in node.args))
+        return _OPERATORS[node.function](*(plan(arg) for arg in node.args))
     prefix = dotted_name(node.target) if node.target is not None else ""
-    full = f"{prefix}.{node.function}".removeprefix(".") if prefix else node.function.removeprefix(".")
-    if node.target is None or (prefix and full in environment.FUNCTIONS):
-        return _function(full, [planned(arg) for arg in node.args], is_method=False)
-    return _function(node.function, [planned(node.target), *(planned(arg) for arg in node.args)], is_method=True)
+    dotted_function = f"{prefix}.{node.function}".removeprefix(".") if prefix else node.function.removeprefix(".")
+    if node.target is None or (prefix and dotted_function in environment.FUNCTIONS):
+        return _plan_function(dotted_function, [plan(arg) for arg in node.args], is_method=False)
+    return _plan_function(node.function, [plan(node.target), *(plan(arg) for arg in node.args)], is_method=True)
 
 
-def _function(name: str, args: list[Step], *, is_method: bool) -> Step:
+def _plan_function(name: str, args: list[Step], *, is_method: bool) -> Step:
     """A call of the overload that fits the values; arguments cost as much as they are large."""
     overloads = environment.FUNCTIONS.get(name, ())
-    fitting = [
+    candidates = [
         overload for overload in overloads if overload.is_method is is_method and len(overload.params) == len(args)
     ]
 
     def step(scope: Scope) -> Any:
-        values = [arg(scope) for arg in args]
+        """Evaluate the arguments, then call the overload that fits their values."""
+        arg_values = [arg(scope) for arg in args]
         budget = scope.budget
-        budget.spend(1 + sum(_size(value) for value in values))
-        call = _overload_for(fitting, values, name).call
-        return call(budget, *values) if getattr(call, "is_charged", False) else call(*values)
+        budget.spend(1 + sum(_argument_cost(value) for value in arg_values))
+        call = _find_overload(candidates, arg_values, name).call
+        return call(budget, *arg_values) if getattr(call, "is_charged", False) else call(*arg_values)
 
     return step
 
 
-def _size(value: Any) -> int:
-    if isinstance(value, str | bytes):
-        return len(value) // 10
-    return len(value) if isinstance(value, list | dict) else 0
+def _argument_cost(arg_value: Any) -> int:
+    """The steps that reading an argument costs: one for an element, or for ten characters or bytes."""
+    if isinstance(arg_value, str | bytes):
+        return len(arg_value) // _CHARACTERS_PER_STEP
+    return len(arg_value) if isinstance(arg_value, list | dict) else 0
 
 
-def _overload_for(overloads: list[Overload], values: list[Any], name: str) -> Overload:
+def _find_overload(overloads: list[Overload], values: list[Any], name: str) -> Overload:
     """The first overload whose kinds of parameters are those of the values; an empty kind accepts every value."""
     kinds = [kind(value) for value in values]
     for overload in overloads:
         if all(
-            not expected_kind or expected_kind == given
-            for expected_kind, given in zip(overload.kinds, kinds, strict=True)
+            not expected_kind or expected_kind == actual_kind
+            for expected_kind, actual_kind in zip(overload.kinds, kinds, strict=True)
         ):
             return overload
     raise EvaluationError("no such overload: size") if name == "size" else no_such_overload()
 
 
-def _list(node: ListLiteral) -> Step:
+def _plan_list(node: ListLiteral) -> Step:
     """A list; optional elements that have no value are left out."""
-    elements = [(planned(element), index in node.optional) for index, element in enumerate(node.elements)]
+    elements = [(plan(element), index in node.optional) for index, element in enumerate(node.elements)]
 
     def step(scope: Scope) -> list[Any]:
         scope.budget.spend(len(elements))
-        return [value for element, is_optional in elements for value in _present(element(scope), is_optional)]
+        return [value for element, is_optional in elements for value in _present_values(element(scope), is_optional)]
 
     return step
 
 
-def _present(value: Any, is_optional: bool) -> tuple[Any, ...]:
+def _present_values(maybe_value: Any, is_optional: bool) -> tuple[Any, ...]:
+    """One value, or none for an optional element (`?x`) without a value. Raises EvaluationError without an Optional."""
     if not is_optional:
-        return (value,)
-    if not isinstance(value, Optional):
-        raise EvaluationError(f"cannot initialize optional list element from non-optional value {value}")
-    return (value.value,) if value.is_present else ()
+        return (maybe_value,)
+    if not isinstance(maybe_value, Optional):
+        raise EvaluationError(f"cannot initialize optional list element from non-optional value {maybe_value}")
+    return (maybe_value.value,) if maybe_value.is_present else ()
 
 
-def _map(node: MapLiteral) -> Step:
+def _plan_map(node: MapLiteral) -> Step:
     """A map; optional entries that have no value are left out, and a repeated key is an error."""
-    entries = [(planned(entry.key), planned(entry.value), entry.is_optional) for entry in node.entries]
+    entries = [(plan(entry.key), plan(entry.value), entry.is_optional) for entry in node.entries]
 
     def step(scope: Scope) -> dict[Any, Any]:
         entries_map: dict[Any, Any] = {}
         for key, value, is_optional in entries:
             scope.budget.spend(1)
-            name = _checked_key(key(scope))
-            if name in entries_map:
-                raise EvaluationError(f"Failed with repeated key {_key_text(name)}")
-            for present_value in _present(value(scope), is_optional):
-                entries_map[name] = present_value
+            checked_key = _check_key(key(scope))
+            if checked_key in entries_map:
+                raise EvaluationError(f"Failed with repeated key {_key_text(checked_key)}")
+            for present_value in _present_values(value(scope), is_optional):
+                entries_map[checked_key] = present_value
         return entries_map
 
     return step
 
 
-def _checked_key(key: Any) -> Any:
+def _check_key(key: Any) -> Any:
     if isinstance(key, str | int | bool):
         return key
     raise EvaluationError("unsupported key type")
 
 
-def _and(left: Step, right: Step) -> Step:
-    return _logic(left, right, decisive=False)
+def _plan_and(left: Step, right: Step) -> Step:
+    return _plan_logic(left, right, decisive=False)
 
 
-def _or(left: Step, right: Step) -> Step:
-    return _logic(left, right, decisive=True)
+def _plan_or(left: Step, right: Step) -> Step:
+    return _plan_logic(left, right, decisive=True)
 
 
-def _logic(left: Step, right: Step, *, decisive: bool) -> Step:
+def _plan_logic(left: Step, right: Step, *, decisive: bool) -> Step:
     """`&&` (`decisive` is False) or `||` (True): an operand with the decisive value is the result."""
 
     def step(scope: Scope) -> bool:
+        """The value by the rules of `&&` and `||`: an error counts only if no operand is decisive."""
         scope.budget.spend(1)
         error: EvaluationError | None = None
         for side in (left, right):
             try:
-                value = side(scope)
-            except EvaluationError as found:
-                error = error or found
+                side_value = side(scope)
+            except EvaluationError as found_error:
+                error = error or found_error
                 continue
-            if value is decisive:
+            if side_value is decisive:
                 return bool(decisive)
-            if not isinstance(value, bool):
+            if not isinstance(side_value, bool):
                 error = error or no_such_overload()
         if error is not None:
             raise error
@@ -270,7 +277,7 @@ def _logic(left: Step, right: Step, *, decisive: bool) -> Step:
     return step
 
 
-def _if(condition: Step, yes: Step, no: Step) -> Step:
+def _plan_conditional(condition: Step, yes: Step, no: Step) -> Step:
     """`condition ? yes : no`: only the chosen operand is evaluated."""
 
     def step(scope: Scope) -> Any:
@@ -283,7 +290,7 @@ def _if(condition: Step, yes: Step, no: Step) -> Step:
     return step
 
 
-def _not(operand: Step) -> Step:
+def _plan_not(operand: Step) -> Step:
     """The negation of a boolean."""
 
     def step(scope: Scope) -> bool:
@@ -296,7 +303,7 @@ def _not(operand: Step) -> Step:
     return step
 
 
-def _binary(operation: Callable[[Any, Any], Any]) -> Callable[[Step, Step], Step]:
+def _plan_binary(operation: Callable[[Any, Any], Any]) -> Callable[[Step, Step], Step]:
     """Plans an operator with two operands, which are both evaluated."""
 
     def plan(left: Step, right: Step) -> Step:
@@ -309,118 +316,124 @@ def _binary(operation: Callable[[Any, Any], Any]) -> Callable[[Step, Step], Step
     return plan
 
 
-def _binary_with_budget(operation: Callable[[Any, Any, Budget], Any]) -> Callable[[Step, Step], Step]:
+def _plan_binary_with_budget(operation: Callable[[Any, Any, Budget], Any]) -> Callable[[Step, Step], Step]:
+    """Plans an operator with two operands that spends from the budget itself."""
+
     def plan(left: Step, right: Step) -> Step:
         return lambda scope: operation(left(scope), right(scope), scope.budget)
 
     return plan
 
 
-def _order(is_swapped: bool, is_negated: bool) -> Callable[[Step, Step], Step]:
-    def compare(left: Any, right: Any) -> bool:
-        return operators.is_less(*((right, left) if is_swapped else (left, right))) is not is_negated
+def _plan_order(is_swapped: bool, is_negated: bool) -> Callable[[Step, Step], Step]:
+    """Plans `<`, `>`, `<=` or `>=`: `is_less` with swapped operands, with a negated result, or both."""
 
-    return _binary(compare)
+    def compare(left: Any, right: Any) -> bool:
+        is_less = operators.is_less(right, left) if is_swapped else operators.is_less(left, right)
+        return is_less is not is_negated
+
+    return _plan_binary(compare)
 
 
 _OPERATORS: dict[str, Callable[..., Step]] = {  # CEL's name of an operator -> from the steps of its operands to its own
-    "_&&_": _and,
-    "_||_": _or,
-    "_?_:_": _if,
-    "!_": _not,
+    "_&&_": _plan_and,
+    "_||_": _plan_or,
+    "_?_:_": _plan_conditional,
+    "!_": _plan_not,
     "-_": lambda operand: lambda scope: operators.negate(operand(scope)),
-    "_==_": _binary_with_budget(operators.equal),
-    "_!=_": _binary_with_budget(lambda one, other, budget: not operators.equal(one, other, budget)),
-    "_<_": _order(is_swapped=False, is_negated=False),
-    "_>_": _order(is_swapped=True, is_negated=False),
-    "_<=_": _order(is_swapped=True, is_negated=True),
-    "_>=_": _order(is_swapped=False, is_negated=True),
-    "_+_": _binary_with_budget(operators.add),
-    "_-_": _binary(operators.subtract),
-    "_*_": _binary(operators.multiply),
-    "_/_": _binary(operators.divide),
-    "_%_": _binary(operators.modulo),
-    "@in": _binary_with_budget(lambda item, container, budget: operators.contains(container, item, budget)),
-    "_[_]": _binary(_element),
-    "_[?_]": _binary(_optional_member),
-    "_?._": _binary(_optional_member),
+    "_==_": _plan_binary_with_budget(operators.equal),
+    "_!=_": _plan_binary_with_budget(lambda one, other, budget: not operators.equal(one, other, budget)),
+    "_<_": _plan_order(is_swapped=False, is_negated=False),
+    "_>_": _plan_order(is_swapped=True, is_negated=False),
+    "_<=_": _plan_order(is_swapped=True, is_negated=True),
+    "_>=_": _plan_order(is_swapped=False, is_negated=True),
+    "_+_": _plan_binary_with_budget(operators.add),
+    "_-_": _plan_binary(operators.subtract),
+    "_*_": _plan_binary(operators.multiply),
+    "_/_": _plan_binary(operators.divide),
+    "_%_": _plan_binary(operators.modulo),
+    "@in": _plan_binary_with_budget(lambda item, container, budget: operators.contains(container, item, budget)),
+    "_[_]": _plan_binary(_get_element),
+    "_[?_]": _plan_binary(_get_optional_member),
+    "_?._": _plan_binary(_get_optional_member),
 }
 
 
-def _comprehension(node: Comprehension) -> Step:
+def _plan_comprehension(node: Comprehension) -> Step:
     """A macro: its variables are set for each element, and restored at the end."""
     if node.kind == "bind":
-        return _bind(node.names[1], planned(node.start), planned(node.outcome))
-    test = planned(node.test) if node.test is not None else None
-    produced = [planned(produced_node) for produced_node in node.produced]
+        return _plan_bind(node.names[1], plan(node.start), plan(node.outcome))
+    plan_of_test = plan(node.test) if node.test is not None else None
+    plans_of_produced = [plan(produced_node) for produced_node in node.produced]
     evaluate = _EVALUATORS[node.kind]
-    source, names = planned(node.source), node.names
+    source, names = plan(node.source), node.names
 
     def step(scope: Scope) -> Any:
         iterations = _iterate(source(scope), names, scope)
-        before = {name: scope.values[name] for name in names if name in scope.values}
+        outer_values = {name: scope.values[name] for name in names if name in scope.values}
         try:
-            return evaluate(iterations, scope, test, produced)
+            return evaluate(iterations, scope, plan_of_test, plans_of_produced)
         finally:
             for name in names:
                 scope.values.pop(name, None)
-            scope.values.update(before)
+            scope.values.update(outer_values)
 
     return step
 
 
-def _bind(name: str, value: Step, body: Step) -> Step:
+def _plan_bind(name: str, value: Step, body: Step) -> Step:
     """A body in which `name` has a value, as `cel.bind(name, value, body)`."""
 
     def step(scope: Scope) -> Any:
-        before = dict(scope.values)
+        outer_values = dict(scope.values)
         scope.values[name] = value(scope)
         try:
             return body(scope)
         finally:
             scope.values.clear()
-            scope.values.update(before)
+            scope.values.update(outer_values)
 
     return step
 
 
 def _iterate(source: Any, names: tuple[str, ...], scope: Scope) -> Iterator[None]:
-    """Set the loop variables `names` in `scope` to each element of `source`; yields after each."""
-    values, budget = scope.values, scope.budget
+    """Set the loop variables `names` in `scope` to each element of `source`, and yield for the caller to evaluate."""
+    variables, budget = scope.values, scope.budget
     if isinstance(source, dict):
         pairs: Iterator[tuple[Any, Any]] = iter(list(source.items()))
     elif isinstance(source, list):
         pairs = iter(enumerate(source)) if len(names) == 2 else ((item, None) for item in source)
     else:
-        raise EvaluationError(f"got '{_go_name(source)}', expected iterable type")
-    for first, second in pairs:
+        raise EvaluationError(f"got '{_go_type_name(source)}', expected iterable type")
+    for first_variable, second_variable in pairs:
         budget.spend(2)
-        values[names[0]] = first
+        variables[names[0]] = first_variable
         if len(names) == 2:
-            values[names[1]] = second
+            variables[names[1]] = second_variable
         yield
 
 
-def _go_name(value: Any) -> str:
+def _go_type_name(value: Any) -> str:
     name = kind(value).rpartition(".")[2]
     return "types.Null" if value is None else f"types.{name.capitalize()}"
 
 
-def _quantified(decisive: bool) -> Callable[..., Any]:
+def _make_quantifier(decisive: bool) -> Callable[..., Any]:
     """`all` (decided by false) or `exists` (decided by true): errors of elements only count if no element decides."""
 
     def evaluate(iterations: Iterator[None], scope: Scope, test: Step, produced: list[Step]) -> bool:
+        """Evaluate the test for each element until one decides."""
         del produced
         error: EvaluationError | None = None
         for _ in iterations:
             try:
-                value = test(scope)
-            except EvaluationError as found:
-                error = found
+                test_value = test(scope)
+            except EvaluationError as found_error:
+                error = found_error
                 continue
-            if value is decisive:
+            if test_value is decisive:
                 return bool(decisive)
-            if not isinstance(value, bool):
+            if not isinstance(test_value, bool):
                 error = no_such_overload()
         if error is not None:
             raise error
@@ -429,27 +442,35 @@ def _quantified(decisive: bool) -> Callable[..., Any]:
     return evaluate
 
 
-def _is_one_true(iterations: Iterator[None], scope: Scope, test: Step, produced: list[Step]) -> bool:
+def _evaluate_exists_one(iterations: Iterator[None], scope: Scope, test: Step, produced: list[Step]) -> bool:
+    """Whether the test holds for exactly one element; an error of any element ends the evaluation."""
     del produced
-    return sum(_is_true(test(scope)) for _ in iterations) == 1
+    return sum(_check_bool(test(scope)) for _ in iterations) == 1
 
 
-def _is_true(value: Any) -> bool:
+def _check_bool(value: Any) -> bool:
+    """The value. Raises EvaluationError unless it is a boolean."""
     if isinstance(value, bool):
         return value
     raise no_such_overload()
 
 
-def _collected(iterations: Iterator[None], scope: Scope, test: Step | None, produced: list[Step]) -> list[Any]:
-    return [produced[0](scope) for _ in iterations if test is None or _is_true(test(scope))]
+def _evaluate_list(iterations: Iterator[None], scope: Scope, test: Step | None, produced: list[Step]) -> list[Any]:
+    """The value of `produced[0]` for each element for which the test holds; without a test for all."""
+    return [produced[0](scope) for _ in iterations if test is None or _check_bool(test(scope))]
 
 
-def _mapped(iterations: Iterator[None], scope: Scope, test: Step | None, produced: list[Step]) -> dict[Any, Any]:
+def _evaluate_map(iterations: Iterator[None], scope: Scope, test: Step | None, produced: list[Step]) -> dict[Any, Any]:
     """The entries that `transformMap` and its like produce; a repeated key is an error."""
     entries_map: dict[Any, Any] = {}
     for _ in iterations:
-        if test is None or _is_true(test(scope)):
-            entries = {produced[0](scope): produced[1](scope)} if len(produced) == 2 else produced[0](scope)
+        if test is None or _check_bool(test(scope)):
+            if len(produced) == 2:
+                key_of_element, value_of_element = produced
+                entries = {key_of_element(scope): value_of_element(scope)}
+            else:
+                (map_of_element,) = produced
+                entries = map_of_element(scope)
             for key, value in entries.items():
                 if key in entries_map:
                     raise EvaluationError(f"insert failed: key {_key_text(key)} already exists")
@@ -458,10 +479,11 @@ def _mapped(iterations: Iterator[None], scope: Scope, test: Step | None, produce
 
 
 _EVALUATORS: dict[str, Callable[..., Any]] = {
-    "all": _quantified(decisive=False),
-    "exists": _quantified(decisive=True),
-    "exists_one": _is_one_true,
-    "list": _collected,
-    "map": _mapped,
-    "entries": _mapped,
+    "all": _make_quantifier(decisive=False),
+    "exists": _make_quantifier(decisive=True),
+    "exists_one": _evaluate_exists_one,
+    "list": _evaluate_list,
+    "map": _evaluate_map,
+    "entries": _evaluate_map,
 }
+"""By the kind of a comprehension: the function from its iterations, scope, test and produced plans to its value."""

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from podscaler.api.cel.compile import checking, literals, parsing, planning
+from podscaler.api.cel.compile import checking, literal_checks, parsing, planning
 from podscaler.api.cel.library import environment
 from podscaler.api.cel.values.budget import Budget
 from podscaler.api.cel.values.errors import BudgetError
-from podscaler.api.cel.values.issues import NOWHERE, CompileError, Issue, rendered
+from podscaler.api.cel.values.issues import NOWHERE, CompileError, Issue, render_issues
 from podscaler.api.cel.values.types import Type
 
 
@@ -52,16 +52,16 @@ def compiled(source: str, variables: Mapping[str, Type]) -> Program:
     try:
         return _compile(source, variables)
     except RecursionError:
-        raise CompileError(rendered(source, [Issue(NOWHERE, parsing.TOO_DEEP)])) from None
+        raise CompileError(render_issues(source, [Issue(NOWHERE, parsing.TOO_DEEP)])) from None
 
 
 def _compile(source: str, variables: Mapping[str, Type]) -> Program:
     """The program of an expression. Raises CompileError for a syntax error, a type error or an invalid literal."""
-    tree = parsing.parsed(source)
+    tree = parsing.parse(source)
     checker = checking.Checker(environment.FUNCTIONS, {**environment.TYPE_IDENTS, **variables})
-    result = checker.type_of(tree)
-    issues = checker.issues or literals.issues(tree, checker.elements)
+    result_type = checker.type_of(tree)
+    issues = checker.issues or literal_checks.issues(tree, checker.elements)
     if issues:
-        raise CompileError(rendered(source, issues))
+        raise CompileError(render_issues(source, issues))
     used_variables = frozenset(checker.used & variables.keys())
-    return Program(source, result, used_variables, planning.planned(tree), literals.constant_error(tree))
+    return Program(source, result_type, used_variables, planning.plan(tree), literal_checks.constant_error(tree))

@@ -8,11 +8,11 @@ Source: Kubernetes' CEL environment for new expressions.
 """
 
 from podscaler.api.cel.library import ip_addresses, kubernetes, lists, regex, standard, strings
-from podscaler.api.cel.library.functions import RUNTIME_NAMES, joined
+from podscaler.api.cel.library.functions import RUNTIME_NAMES, join_tables
 from podscaler.api.cel.values.types import DYN, Type, type_of
 from podscaler.api.cel.values.values import TypeValue
 
-FUNCTIONS = joined(
+FUNCTIONS = join_tables(
     standard.FUNCTIONS,
     strings.FUNCTIONS,
     lists.FUNCTIONS,
@@ -35,7 +35,7 @@ _TYPES_BY_NAME: dict[str, Type] = {
     "net.CIDR": Type("net.CIDR"),
 }
 
-TYPE_IDENTS = {name: type_of(one) for name, one in _TYPES_BY_NAME.items()}
+TYPE_IDENTS = {name: type_of(cel_type) for name, cel_type in _TYPES_BY_NAME.items()}
 """Name of a type -> the static type of that identifier: `int` has the type `type(int)`."""
 
 TYPE_VALUES = {name: TypeValue(RUNTIME_NAMES.get(name, name)) for name in _TYPES_BY_NAME}

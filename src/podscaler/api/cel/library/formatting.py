@@ -25,7 +25,7 @@ _PRECISION_DIGITS_MAX = 3
 STRING_CLAUSE_TYPES = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
 
 
-def formatted(pattern: str, args: list[Any], budget: Budget) -> str:
+def format_values(pattern: str, args: list[Any], budget: Budget) -> str:
     """`pattern` with its clauses replaced by the arguments, in order.
 
     Raises:
@@ -34,135 +34,139 @@ def formatted(pattern: str, args: list[Any], budget: Budget) -> str:
     """
     used_count = 0
 
-    def replacement(match: re.Match[str]) -> str:
+    def replace_clause(match: re.Match[str]) -> str:
         nonlocal used_count
         if match.group() == "%%":
             return "%"
         if used_count >= len(args):
             raise EvaluationError(f"index {used_count} out of range")
         used_count += 1
-        return _clause(match, args[used_count - 1], budget)
+        return _write_clause(match, args[used_count - 1], budget)
 
     if len(pattern) - len(pattern.rstrip("%")) & 1:
         raise EvaluationError("unexpected end of string")
-    return _CLAUSE.sub(replacement, pattern)
+    return _CLAUSE.sub(replace_clause, pattern)
 
 
-def _clause(match: re.Match[str], value: Any, budget: Budget) -> str:
+def _write_clause(match: re.Match[str], value: Any, budget: Budget) -> str:
     """The text of one clause (`%.2f`) for its argument."""
-    name = match.group(2)
-    write = _WRITERS.get(name)
+    letter = match.group(2)
+    write = _WRITERS.get(letter)
     if write is None:
-        raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{name}"')
+        raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{letter}"')
     digits = match.group(1) or str(_DEFAULT_PRECISION)
     if len(digits) > _PRECISION_DIGITS_MAX:
         raise EvaluationError(f"precision {digits[:9]} is beyond what this server writes")
     precision = int(digits)
-    text = write(value, precision) if name in "fe" else write(value)
-    budget.spend_on_text(len(text))
-    return text
+    clause_text = write(value, precision) if letter in "fe" else write(value)
+    budget.spend_on_text(len(clause_text))
+    return clause_text
 
 
-def _string(value: Any) -> str:
+def _write_string(value: Any) -> str:
     """A value as `%s` writes it; texts in lists and maps are quoted."""
     if value is None:
         return "null"
     if isinstance(value, list):
-        return f"[{', '.join(_literal(item) for item in value)}]"
+        return f"[{', '.join(_write_literal(element) for element in value)}]"
     if isinstance(value, dict):
-        pairs = sorted((_literal(key), _literal(item)) for key, item in value.items())
-        return "{" + ", ".join(f"{key}:{item}" for key, item in pairs) + "}"
+        sorted_entries = sorted((_write_literal(key), _write_literal(element)) for key, element in value.items())
+        return "{" + ", ".join(f"{key}:{element}" for key, element in sorted_entries) + "}"
     if isinstance(value, str | bool | int | float | bytes | Timestamp | Duration | TypeValue):
-        return standard.text(value)
+        return standard.standard_text(value)
     raise EvaluationError(
         f"error during formatting: string clause can only be used on {STRING_CLAUSE_TYPES}, was given {kind(value)}"
     )
 
 
-def _literal(value: Any) -> str:
+def _write_literal(value: Any) -> str:
     """An element of a list or map, in the notation of a CEL literal: texts in quotes."""
     if isinstance(value, str):
         return quoting.quoted(value)
     if isinstance(value, bytes):
-        return f"b{quoting.quoted(standard.text(value))}"
+        return f"b{quoting.quoted(standard.standard_text(value))}"
     if isinstance(value, Timestamp):
-        return f'timestamp("{standard.text(value)}")'
+        return f'timestamp("{standard.standard_text(value)}")'
     if isinstance(value, Duration):
-        return f'duration("{standard.text(value)}")'
+        return f'duration("{standard.standard_text(value)}")'
     if isinstance(value, float):
         return f"{value:.6f}" if math.isfinite(value) else f'"{numbers.double_text(value)}"'
-    return _string(value)
+    return _write_string(value)
 
 
-def _decimal(value: Any) -> str:
+def _write_decimal(value: Any) -> str:
+    """A value as `%d` writes it. Raises EvaluationError for other values than integers."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(int(value))
     if isinstance(value, float) and not math.isfinite(value):
-        return _unbounded(value)
-    raise _wrong_type("decimal clause can only be used on integers", value)
+        return _write_non_finite(value)
+    raise _wrong_type_error("decimal clause can only be used on integers", value)
 
 
-def _unbounded(value: float) -> str:
-    return "NaN" if math.isnan(value) else "∞" if value > 0 else "-∞"
+def _write_non_finite(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "∞" if value > 0 else "-∞"
 
 
-def _number(value: Any, clause: str) -> float:
+def _parse_double(value: Any, clause: str) -> float:
+    """The double of an argument, also of the texts `NaN` and `Infinity`. Raises EvaluationError, naming the clause."""
     if isinstance(value, float):
         return value
     if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
         return float(value.lower().replace("infinity", "inf"))
-    raise _wrong_type(f"{clause} clause can only be used on doubles", value)
+    raise _wrong_type_error(f"{clause} clause can only be used on doubles", value)
 
 
-def _fixed(value: Any, precision: int) -> str:
-    number = _number(value, "fixed-point")
-    return f"{number:,.{precision}f}" if math.isfinite(number) else _unbounded(number)
+def _write_fixed(value: Any, precision: int) -> str:
+    number = _parse_double(value, "fixed-point")
+    return f"{number:,.{precision}f}" if math.isfinite(number) else _write_non_finite(number)
 
 
-def _scientific(value: Any, precision: int) -> str:
+def _write_scientific(value: Any, precision: int) -> str:
     """cel-go writes six digits here, whatever the precision."""
     del precision
-    number = _number(value, "scientific")
+    number = _parse_double(value, "scientific")
     if not math.isfinite(number):
-        return _unbounded(number)
+        return _write_non_finite(number)
     mantissa, _, exponent = f"{number:.{_DEFAULT_PRECISION}e}".partition("e")
     return f"{mantissa}×10{exponent.removeprefix('+').translate(_SUPERSCRIPTS)}"
 
 
-def _binary(value: Any) -> str:
+def _write_binary(value: Any) -> str:
     if isinstance(value, int):
         return f"{int(value):b}"
-    raise _wrong_type("only integers and bools can be formatted as binary", value)
+    raise _wrong_type_error("only integers and bools can be formatted as binary", value)
 
 
-def _hex(value: Any, *, is_upper: bool = False) -> str:
+def _write_hex(value: Any, *, is_upper: bool = False) -> str:
     """A value as `%x` or `%X` writes it."""
     if isinstance(value, str | bytes):
-        text = (value.encode() if isinstance(value, str) else value).hex()
+        hex_text = (value.encode() if isinstance(value, str) else value).hex()
     elif isinstance(value, int) and not isinstance(value, bool):
-        text = f"{int(value):x}"
+        hex_text = f"{int(value):x}"
     else:
-        raise _wrong_type("only integers, byte buffers, and strings can be formatted as hex", value)
-    return text.upper() if is_upper else text
+        raise _wrong_type_error("only integers, byte buffers, and strings can be formatted as hex", value)
+    return hex_text.upper() if is_upper else hex_text
 
 
-def _octal(value: Any) -> str:
+def _write_octal(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{int(value):o}"
-    raise _wrong_type("octal clause can only be used on integers", value)
+    raise _wrong_type_error("octal clause can only be used on integers", value)
 
 
-def _wrong_type(text: str, value: Any) -> EvaluationError:
-    return EvaluationError(f"error during formatting: {text}, was given {kind(value)}")
+def _wrong_type_error(problem: str, value: Any) -> EvaluationError:
+    return EvaluationError(f"error during formatting: {problem}, was given {kind(value)}")
 
 
-_WRITERS: dict[str, Callable[..., str]] = {
-    "s": _string,
-    "d": _decimal,
-    "f": _fixed,
-    "e": _scientific,
-    "b": _binary,
-    "x": _hex,
-    "X": lambda value: _hex(value, is_upper=True),
-    "o": _octal,
+_WRITERS: dict[str, Callable[..., str]] = {  # letter of a clause -> from the argument to its text
+    "s": _write_string,
+    "d": _write_decimal,
+    "f": _write_fixed,
+    "e": _write_scientific,
+    "b": _write_binary,
+    "x": _write_hex,
+    "X": lambda value: _write_hex(value, is_upper=True),
+    "o": _write_octal,
 }

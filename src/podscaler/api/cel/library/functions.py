@@ -70,12 +70,12 @@ def table(signatures: Mapping[str, Function]) -> dict[str, tuple[Overload, ...]]
     """The table of a library, from signatures with their implementations. Raises ValueError (malformed signature)."""
     overloads: dict[str, tuple[Overload, ...]] = {}
     for signature, call in signatures.items():
-        overload = _overload(signature, call)
+        overload = _parse_signature(signature, call)
         overloads[overload.name] = (*overloads.get(overload.name, ()), overload)
     return overloads
 
 
-def joined(*tables: Table) -> dict[str, tuple[Overload, ...]]:
+def join_tables(*tables: Table) -> dict[str, tuple[Overload, ...]]:
     """One table from those of several libraries."""
     overloads_by_name: dict[str, tuple[Overload, ...]] = {}
     for library_table in tables:
@@ -97,41 +97,43 @@ def is_valid(parse: Function) -> Function:
     return call
 
 
-def _overload(signature: str, call: Function) -> Overload:
+def _parse_signature(signature: str, call: Function) -> Overload:
     """The overload of a signature such as `list<T>.slice(int, int) -> list<T>`; a leading `:` means no target."""
     match = _SIGNATURE.fullmatch(signature)
     if match is None:
         raise ValueError(signature)
-    is_dotted, head, inner, result = match.groups()
-    target, _, name = ("", "", head) if is_dotted else head.rpartition(".")
-    texts = ([target] if target else []) + _split(inner)
-    params = tuple(_type(text) for text in texts)
-    return Overload(name, bool(target), params, _type(result), tuple(_kind(param) for param in params), call)
+    is_dotted, dotted_name, params_text, result_text = match.groups()
+    target, _, name = ("", "", dotted_name) if is_dotted else dotted_name.rpartition(".")
+    param_texts = ([target] if target else []) + _split_types(params_text)
+    params = tuple(_parse_type(param_text) for param_text in param_texts)
+    return Overload(
+        name, bool(target), params, _parse_type(result_text), tuple(_runtime_name(param) for param in params), call
+    )
 
 
-def _split(text: str) -> list[str]:
+def _split_types(types_text: str) -> list[str]:
     """The parts between commas outside of `<>`: `int, map<K, V>` has two."""
-    parts, depth = [""], 0
-    for character in text:
+    type_texts, depth = [""], 0
+    for character in types_text:
         depth += (character == "<") - (character == ">")
         if character == "," and not depth:
-            parts.append("")
+            type_texts.append("")
         else:
-            parts[-1] += character
-    return [part.strip() for part in parts if part.strip()]
+            type_texts[-1] += character
+    return [type_text.strip() for type_text in type_texts if type_text.strip()]
 
 
-def _type(text: str) -> Type:
+def _parse_type(type_text: str) -> Type:
     """The type of a text such as `list<int>`; a single letter is a type parameter."""
-    name, _, inner = text.partition("<")
-    if inner:
-        params = tuple(_type(part) for part in _split(inner[:-1]))
+    name, _, params_text = type_text.partition("<")
+    if params_text:
+        params = tuple(_parse_type(param_text) for param_text in _split_types(params_text[:-1]))
         return Type(types.OPTIONAL if name == "optional" else name, params)
     if len(name) == 1:
         return Type(name, is_param=True)
     return Type(_KUBERNETES_TYPES.get(name, name))
 
 
-def _kind(cel_type: Type) -> str:
+def _runtime_name(cel_type: Type) -> str:
     """The entry of `Overload.kinds` for a parameter of that type."""
     return "" if cel_type.is_param or cel_type == types.DYN else RUNTIME_NAMES.get(cel_type.name, cel_type.name)

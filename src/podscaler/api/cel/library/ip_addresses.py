@@ -18,42 +18,40 @@ Interface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
 _CIDR_ERROR = "network address parse error during conversion from string"
 
 
-def _ip(text: str) -> Opaque:
-    return Opaque("net.IP", _address(text))
+def _parse_ip(ip_text: str) -> Opaque:
+    return Opaque("net.IP", _parse_address(ip_text))
 
 
-def _address(text: str) -> Address:
+def _parse_address(ip_text: str) -> Address:
     """The address of a text. Raises EvaluationError with Go's message; zones and mapped IPv4 addresses are refused."""
-    quoted_text = quoting.quoted(text)
-    if "%" in text:
+    quoted_text = quoting.quoted(ip_text)
+    if "%" in ip_text:
         raise EvaluationError(f"IP address {quoted_text} with zone value is not allowed")
     try:
-        address = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(ip_text)
     except ValueError:
-        reason = f"ParseAddr({quoted_text}): {_address_error(text)}"
+        reason = f"ParseAddr({quoted_text}): {_address_error(ip_text)}"
         raise EvaluationError(f"IP Address {quoted_text} parse error during conversion from string: {reason}") from None
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         raise EvaluationError(f"IPv4-mapped IPv6 address {quoted_text} is not allowed")
     return address
 
 
-def _address_error(text: str) -> str:
+def _address_error(ip_text: str) -> str:
     """Why net/netip rejects `text`, for the most common errors."""
-    if ":" in text:
+    if ":" in ip_text:
         return "each colon-separated field must have at least one digit"
-    fields = text.split(".")
+    fields = ip_text.split(".")
     if len(fields) == 1:
         return "unable to parse IP"
     for index, field in enumerate(fields):
-        rest = quoting.quoted(".".join(fields[index:]))
+        if not field and index == 0:
+            return "IPv4 field must have at least one digit"
         if not field:
-            return (
-                f"IPv4 field must have at least one digit (at {rest})"
-                if index
-                else "IPv4 field must have at least one digit"
-            )
+            return f"IPv4 field must have at least one digit (at {quoting.quoted('.'.join(fields[index:]))})"
         if not field.isdigit():
-            return "unexpected character (at " + quoting.quoted(text[text.index(field.lstrip("0123456789")) :]) + ")"
+            invalid_part = field.lstrip("0123456789")
+            return f"unexpected character (at {quoting.quoted(ip_text[ip_text.index(invalid_part) :])})"
         if len(field) > 1 and field[0] == "0":
             return "IPv4 field has octet with leading zero"
         if int(field) > 255:
@@ -61,15 +59,15 @@ def _address_error(text: str) -> str:
     return "IPv4 address too short" if len(fields) < 4 else "IPv4 address too long"
 
 
-def _cidr(text: str) -> Opaque:
+def _parse_cidr(cidr_text: str) -> Opaque:
     """The network of a text, with the address in it. Raises EvaluationError with Go's message."""
-    quoted_text = quoting.quoted(text)
-    address, slash, bits = text.partition("/")
+    quoted_text = quoting.quoted(cidr_text)
+    address, slash, prefix_length = cidr_text.partition("/")
     reason = "" if slash else "no '/'"
-    if slash and (not bits.isdigit() or (len(bits) > 1 and bits[0] == "0")):
-        reason = f"bad bits after slash: {quoting.quoted(bits)}"
+    if slash and (not prefix_length.isdigit() or (len(prefix_length) > 1 and prefix_length[0] == "0")):
+        reason = f"bad bits after slash: {quoting.quoted(prefix_length)}"
     try:
-        interface = ipaddress.ip_interface(text) if not reason else None
+        interface = ipaddress.ip_interface(cidr_text) if not reason else None
     except ValueError:
         reason = _prefix_error(address)
     if reason or interface is None:
@@ -80,6 +78,7 @@ def _cidr(text: str) -> Opaque:
 
 
 def _prefix_error(address: str) -> str:
+    """Why net/netip rejects a CIDR with this address: for the address, or for the length of the prefix."""
     try:
         ipaddress.ip_address(address)
     except ValueError:
@@ -88,12 +87,13 @@ def _prefix_error(address: str) -> str:
 
 
 def _contains_ip(cidr: Opaque, ip: Opaque | str) -> bool:
-    address = _address(ip) if isinstance(ip, str) else ip.value
+    address = _parse_address(ip) if isinstance(ip, str) else ip.value
     return address.version == cidr.value.version and address in cidr.value.network
 
 
-def _contains_cidr(cidr: Opaque, other: Opaque | str) -> bool:
-    inner: Interface = (_cidr(other) if isinstance(other, str) else other).value
+def _contains_cidr(cidr: Opaque, other_cidr: Opaque | str) -> bool:
+    """Whether a network contains all addresses of another one."""
+    inner: Interface = (_parse_cidr(other_cidr) if isinstance(other_cidr, str) else other_cidr).value
     outer: Interface = cidr.value
     if inner.version != outer.version or inner.network.prefixlen < outer.network.prefixlen:
         return False
@@ -101,13 +101,15 @@ def _contains_cidr(cidr: Opaque, other: Opaque | str) -> bool:
 
 
 def _is_global_unicast(ip: Opaque) -> bool:
+    """Whether an address is none of the special ones that Go's IsGlobalUnicast excludes."""
     address: Address = ip.value
     is_broadcast = isinstance(address, ipaddress.IPv4Address) and address == ipaddress.IPv4Address("255.255.255.255")
-    other = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
-    return not (other or is_broadcast)
+    is_special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
+    return not (is_special or is_broadcast)
 
 
 def _is_link_local_multicast(ip: Opaque) -> bool:
+    """Whether an address is in 224.0.0.0/24 (IPv4) or in ff02::/16 with any flags (IPv6)."""
     address: Address = ip.value
     if isinstance(address, ipaddress.IPv4Address):
         return address in ipaddress.IPv4Network("224.0.0.0/24")
@@ -116,9 +118,9 @@ def _is_link_local_multicast(ip: Opaque) -> bool:
 
 FUNCTIONS = table(
     {
-        "ip(string) -> IP": _ip,
-        "isIP(string) -> bool": is_valid(_address),
-        ":ip.isCanonical(string) -> bool": lambda text: str(_address(text)) == text,
+        "ip(string) -> IP": _parse_ip,
+        "isIP(string) -> bool": is_valid(_parse_address),
+        ":ip.isCanonical(string) -> bool": lambda text: str(_parse_address(text)) == text,
         "IP.family() -> int": lambda ip: ip.value.version,
         "IP.isUnspecified() -> bool": lambda ip: ip.value.is_unspecified,
         "IP.isLoopback() -> bool": lambda ip: ip.value.is_loopback,
@@ -126,8 +128,8 @@ FUNCTIONS = table(
         "IP.isLinkLocalUnicast() -> bool": lambda ip: ip.value.is_link_local,
         "IP.isGlobalUnicast() -> bool": _is_global_unicast,
         "string(IP) -> string": lambda ip: str(ip.value),
-        "cidr(string) -> CIDR": _cidr,
-        "isCIDR(string) -> bool": is_valid(_cidr),
+        "cidr(string) -> CIDR": _parse_cidr,
+        "isCIDR(string) -> bool": is_valid(_parse_cidr),
         "CIDR.containsIP(string) -> bool": _contains_ip,
         "CIDR.containsIP(IP) -> bool": _contains_ip,
         "CIDR.containsCIDR(string) -> bool": _contains_cidr,

@@ -38,14 +38,15 @@ _INVALID_IN_HOST = re.compile(r"[ #\\^`{|}]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})(.{0,2})")
 
 
-def _quantity(text: str) -> Quantity:
+def _parse_quantity(quantity_text: str) -> Quantity:
+    """The quantity of a text. Raises EvaluationError."""
     try:
-        return quantity.parse(text)
+        return quantity.parse(quantity_text)
     except QuantityError as error:
         raise EvaluationError(str(error)) from None
 
 
-def _whole(value: Quantity) -> int | None:
+def _find_integer(value: Quantity) -> int | None:
     """The integer; None for a fraction, beyond int64, and for `1.0`, which Kubernetes stores as ten tenths."""
     if value.is_big or value.scale < 0:
         return None
@@ -54,7 +55,8 @@ def _whole(value: Quantity) -> int | None:
 
 
 def _as_integer(value: Quantity) -> int:
-    integer = _whole(value)
+    """The integer of a quantity. Raises EvaluationError if `_find_integer` finds none."""
+    integer = _find_integer(value)
     if integer is None:
         raise EvaluationError("cannot convert value to integer")
     return integer
@@ -64,7 +66,7 @@ def _difference(value: Quantity, other: Quantity) -> Quantity:
     return value + Quantity(-other.unscaled, other.scale, other.format, other.is_big)
 
 
-def _compared(left: Any, right: Any) -> int:
+def _compare(left: Any, right: Any) -> int:
     return -1 if left < right else int(right < left)
 
 
@@ -96,116 +98,121 @@ class SemanticVersion:
         return hash(self._order())
 
 
-def _semver(text: str, is_tolerant: bool = False) -> Opaque:
+def _parse_semver(version_text: str, is_tolerant: bool = False) -> Opaque:
     """The semantic version of a text; a tolerant one may have a leading `v` and fewer numbers."""
-    match = _SEMVER.fullmatch(_tolerated(text) if is_tolerant else text)
+    match = _SEMVER.fullmatch(_normalize_semver(version_text) if is_tolerant else version_text)
     if match is None:
-        raise EvaluationError(_semver_error(text))
+        raise EvaluationError(_semver_error(version_text))
     if re.search(_BEYOND_UINT64, match.group()):
         raise EvaluationError("strconv.ParseUint: value out of range")
-    parts = tuple(int(part) for part in match.groups()[:3])
-    release = tuple(_identifier(part) for part in (match.group(4) or "").split(".") if part)
+    parts = tuple(int(number_text) for number_text in match.groups()[:3])
+    release = tuple(
+        _identifier_sort_key(number_text) for number_text in (match.group(4) or "").split(".") if number_text
+    )
     return Opaque("kubernetes.Semver", SemanticVersion(parts, release))  # type: ignore[arg-type]  # three numbers by the pattern
 
 
-def _identifier(text: str) -> tuple[int, int, str]:
+def _identifier_sort_key(identifier: str) -> tuple[int, int, str]:
     """The sort key of a pre-release identifier: numbers come before names, and are compared as numbers."""
-    return (0, int(text), "") if text.isdigit() else (1, 0, text)
+    return (0, int(identifier), "") if identifier.isdigit() else (1, 0, identifier)
 
 
-def _semver_error(text: str) -> str:
+def _semver_error(version_text: str) -> str:
     """The message of Go's semver package about a text that is no version."""
-    if not text:
+    if not version_text:
         return "Version string empty"
-    parts = text.split(".", 2)
-    if len(parts) != 3:
+    elements = version_text.split(".", 2)
+    if len(elements) != 3:
         return "No Major.Minor.Patch elements found"
-    for name, part in zip(("major", "minor"), parts, strict=False):
-        if not part.isdigit():
-            return f"Invalid character(s) found in {name} number {quoting.quoted(part)}"
-        if len(part) > 1 and part[0] == "0":
-            return f"{name.capitalize()} number must not contain leading zeroes {quoting.quoted(part)}"
-    patch = re.split("[-+]", parts[2])[0]
+    for name, element in zip(("major", "minor"), elements, strict=False):
+        if not element.isdigit():
+            return f"Invalid character(s) found in {name} number {quoting.quoted(element)}"
+        if len(element) > 1 and element[0] == "0":
+            return f"{name.capitalize()} number must not contain leading zeroes {quoting.quoted(element)}"
+    patch = re.split("[-+]", elements[2])[0]
     if len(patch) > 1 and patch.isdigit() and patch[0] == "0":
         return f"Patch number must not contain leading zeroes {quoting.quoted(patch)}"
     return f"Invalid character(s) found in patch number {quoting.quoted(patch)}"
 
 
-def _tolerated(text: str) -> str:
+def _normalize_semver(version_text: str) -> str:
     """`v1.02` as `1.2.0`, which the strict pattern accepts."""
-    parts = text.removeprefix("v").split(".", 2)
-    parts = [_without_zeros(part) for part in parts]
-    if len(parts) < 3 and ("+" in parts[-1] or "-" in parts[-1]):
+    numbers = version_text.removeprefix("v").split(".", 2)
+    numbers = [_strip_leading_zeros(number_text) for number_text in numbers]
+    if len(numbers) < 3 and ("+" in numbers[-1] or "-" in numbers[-1]):
         raise EvaluationError("short version cannot contain PreRelease/Build meta data")
-    return ".".join(parts + ["0"] * (3 - len(parts)))
+    return ".".join(numbers + ["0"] * (3 - len(numbers)))
 
 
-def _without_zeros(part: str) -> str:
-    bare = part.lstrip("0") if len(part) > 1 else part
-    return bare if bare[:1].isdigit() or len(part) <= 1 else f"0{bare}"
+def _strip_leading_zeros(number_text: str) -> str:
+    """`02` as `2` and `0-rc` as it is: at least one digit stays."""
+    stripped = number_text.lstrip("0") if len(number_text) > 1 else number_text
+    return stripped if stripped[:1].isdigit() or len(number_text) <= 1 else f"0{stripped}"
 
 
-def _url(text: str) -> Opaque:
-    error = _url_error(text)
+def _parse_url(url_text: str) -> Opaque:
+    """The URL of a text. Raises EvaluationError with Go's message."""
+    error = _url_error(url_text)
     if error:
-        text = f"parse {quoting.quoted(text)}: {error}"
-        raise EvaluationError(f"URL parse error during conversion from string: {text}")
-    return Opaque("kubernetes.URL", urlsplit(text), text)
+        reason = f"parse {quoting.quoted(url_text)}: {error}"
+        raise EvaluationError(f"URL parse error during conversion from string: {reason}")
+    return Opaque("kubernetes.URL", urlsplit(url_text), url_text)
 
 
-def _url_error(text: str) -> str:
+def _url_error(url_text: str) -> str:
     """Why Go's net/url rejects a text as URL or absolute path; empty if it does not."""
-    if not text:
+    if not url_text:
         return "empty url"
-    if any(ord(character) < 0x20 or ord(character) == 0x7F for character in text):
+    if any(ord(character) < 0x20 or ord(character) == 0x7F for character in url_text):
         return "net/url: invalid control character in URL"
-    if not _SCHEME.match(text) and not text.startswith("/"):
-        return "missing protocol scheme" if text.startswith(":") else "invalid URI for request"
-    return _host_error(text)
+    if not _SCHEME.match(url_text) and not url_text.startswith("/"):
+        return "missing protocol scheme" if url_text.startswith(":") else "invalid URI for request"
+    return _host_error(url_text)
 
 
-def _host_error(text: str) -> str:
+def _host_error(url_text: str) -> str:
     """Go's message about the host or path of a URL; empty if they are valid."""
     try:
-        parts = urlsplit(text)
-        _ = parts.port
+        url_parts = urlsplit(url_text)
+        _ = url_parts.port
     except ValueError:
-        return f"invalid port {quoting.quoted(':' + text.rpartition(':')[2].partition('/')[0])} after host"
-    authority = _AUTHORITY.match(text)
-    odd = _INVALID_IN_HOST.search(authority.group(1)) if authority else None
-    if odd is not None:
-        return f"invalid character {quoting.quoted(odd.group())} in host name"
-    if "%" in parts.netloc and not parts.netloc.startswith("["):
-        return f"invalid URL escape {quoting.quoted('%' + parts.netloc.partition('%')[2][:2])}"
-    bad = _BAD_ESCAPE.search(parts.path)
-    return f"invalid URL escape {quoting.quoted('%' + bad.group(1))}" if bad else ""
+        return f"invalid port {quoting.quoted(':' + url_text.rpartition(':')[2].partition('/')[0])} after host"
+    authority = _AUTHORITY.match(url_text)
+    invalid_character = _INVALID_IN_HOST.search(authority.group(1)) if authority else None
+    if invalid_character is not None:
+        return f"invalid character {quoting.quoted(invalid_character.group())} in host name"
+    if "%" in url_parts.netloc and not url_parts.netloc.startswith("["):
+        return f"invalid URL escape {quoting.quoted('%' + url_parts.netloc.partition('%')[2][:2])}"
+    invalid_escape = _BAD_ESCAPE.search(url_parts.path)
+    return f"invalid URL escape {quoting.quoted('%' + invalid_escape.group(1))}" if invalid_escape else ""
 
 
 def _url_getter(getter: Callable[[SplitResult], Any]) -> Function:
     return lambda url: getter(url.value)
 
 
-def _host(parts: SplitResult) -> str:
-    return unquote(parts.netloc.rpartition("@")[2])
+def _get_host(url_parts: SplitResult) -> str:
+    return unquote(url_parts.netloc.rpartition("@")[2])
 
 
-def _hostname(parts: SplitResult) -> str:
-    host = _host(parts)
+def _get_hostname(url_parts: SplitResult) -> str:
+    """The host of a URL without its port, and without the brackets of an IPv6 address."""
+    host = _get_host(url_parts)
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0]
 
 
-def _port(parts: SplitResult) -> str:
-    return str(parts.port) if parts.port is not None else ""
+def _get_port(url_parts: SplitResult) -> str:
+    return str(url_parts.port) if url_parts.port is not None else ""
 
 
-def _query(parts: SplitResult) -> dict[str, list[str]]:
-    return parse_qs(parts.query, keep_blank_values=True)
+def _get_query(url_parts: SplitResult) -> dict[str, list[str]]:
+    return parse_qs(url_parts.query, keep_blank_values=True)
 
 
-def _checked(check: Callable[[str], bool] | None, text: str) -> Callable[[str], list[str]]:
-    return lambda value: [] if check is None or check(value) else [text]
+def _format_check(check: Callable[[str], bool] | None, error_text: str) -> Callable[[str], list[str]]:
+    return lambda value: [] if check is None or check(value) else [error_text]
 
 
 def _uri_errors(value: str) -> list[str]:
@@ -213,9 +220,9 @@ def _uri_errors(value: str) -> list[str]:
     return [f"parse {quoting.quoted(value)}: {error}"] if error else []
 
 
-def _for_prefix(judge: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+def _prefix_check(find_errors: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
     """The check of a prefix of such a name, which may end with a dash."""
-    return lambda value: judge(f"{value[:-2]}a" if len(value) > 1 and value.endswith("-") else value)
+    return lambda value: find_errors(f"{value[:-2]}a" if len(value) > 1 and value.endswith("-") else value)
 
 
 FORMATS: dict[str, Callable[[str], list[str]]] = {  # name of a format -> function that returns the errors of a text
@@ -223,68 +230,68 @@ FORMATS: dict[str, Callable[[str], list[str]]] = {  # name of a format -> functi
     "dns1123Subdomain": names.dns_subdomain_errors,
     "dns1035Label": names.dns_1035_label_errors,
     "qualifiedName": names.label_key_errors,
-    "dns1123LabelPrefix": _for_prefix(names.dns_label_errors),
-    "dns1123SubdomainPrefix": _for_prefix(names.dns_subdomain_errors),
-    "dns1035LabelPrefix": _for_prefix(names.dns_1035_label_errors),
+    "dns1123LabelPrefix": _prefix_check(names.dns_label_errors),
+    "dns1123SubdomainPrefix": _prefix_check(names.dns_subdomain_errors),
+    "dns1035LabelPrefix": _prefix_check(names.dns_1035_label_errors),
     "labelValue": names.label_value_errors,
     "uri": _uri_errors,
-    "uuid": _checked(string_formats.find_check("uuid"), "does not match the UUID format"),
-    "byte": _checked(string_formats.find_check("byte"), "invalid base64"),
-    "date": _checked(string_formats.find_check("date"), "invalid date"),
-    "datetime": _checked(string_formats.find_check("datetime"), "invalid datetime"),
+    "uuid": _format_check(string_formats.find_check("uuid"), "does not match the UUID format"),
+    "byte": _format_check(string_formats.find_check("byte"), "invalid base64"),
+    "date": _format_check(string_formats.find_check("date"), "invalid date"),
+    "datetime": _format_check(string_formats.find_check("datetime"), "invalid datetime"),
 }
 
 
-def _format_named(name: str) -> Optional:
+def _find_format(name: str) -> Optional:
     return Optional(Opaque("kubernetes.NamedFormat", name)) if name in FORMATS else NONE
 
 
-def _validated(form: Opaque, text: str) -> Optional:
-    messages = FORMATS[form.value](text)
+def _validate_format(named_format: Opaque, value_text: str) -> Optional:
+    messages = FORMATS[named_format.value](value_text)
     return Optional(messages) if messages else NONE
 
 
-def _bound_format(name: str) -> Function:
+def _make_format_function(name: str) -> Function:
     return lambda: Opaque("kubernetes.NamedFormat", name)
 
 
-_FORMATS: dict[str, Function] = {f":format.{name}() -> Format": _bound_format(name) for name in FORMATS}
+_FORMATS: dict[str, Function] = {f":format.{name}() -> Format": _make_format_function(name) for name in FORMATS}
 
 FUNCTIONS = table(
     _FORMATS
     | {
-        "quantity(string) -> Quantity": _quantity,
-        "isQuantity(string) -> bool": is_valid(_quantity),
+        "quantity(string) -> Quantity": _parse_quantity,
+        "isQuantity(string) -> bool": is_valid(_parse_quantity),
         "sign(Quantity) -> int": lambda value: value.sign(),
         "Quantity.isGreaterThan(Quantity) -> bool": lambda one, other: other < one,
         "Quantity.isLessThan(Quantity) -> bool": lambda one, other: one < other,
-        "Quantity.compareTo(Quantity) -> int": _compared,
+        "Quantity.compareTo(Quantity) -> int": _compare,
         "Quantity.asApproximateFloat() -> double": lambda value: value.approximate_float(),
         "Quantity.asInteger() -> int": _as_integer,
-        "Quantity.isInteger() -> bool": lambda value: _whole(value) is not None,
+        "Quantity.isInteger() -> bool": lambda value: _find_integer(value) is not None,
         "Quantity.add(Quantity) -> Quantity": lambda one, other: one + other,
         "Quantity.add(int) -> Quantity": lambda one, other: one + Quantity(other),
         "Quantity.sub(Quantity) -> Quantity": _difference,
         "Quantity.sub(int) -> Quantity": lambda one, other: _difference(one, Quantity(other)),
-        "semver(string) -> Semver": _semver,
-        "semver(string, bool) -> Semver": _semver,
-        "isSemver(string) -> bool": is_valid(_semver),
-        "isSemver(string, bool) -> bool": is_valid(_semver),
+        "semver(string) -> Semver": _parse_semver,
+        "semver(string, bool) -> Semver": _parse_semver,
+        "isSemver(string) -> bool": is_valid(_parse_semver),
+        "isSemver(string, bool) -> bool": is_valid(_parse_semver),
         "Semver.isGreaterThan(Semver) -> bool": lambda one, other: other.value < one.value,
         "Semver.isLessThan(Semver) -> bool": lambda one, other: one.value < other.value,
-        "Semver.compareTo(Semver) -> int": lambda one, other: _compared(one.value, other.value),
+        "Semver.compareTo(Semver) -> int": lambda one, other: _compare(one.value, other.value),
         "Semver.major() -> int": lambda one: one.value.numbers[0],
         "Semver.minor() -> int": lambda one: one.value.numbers[1],
         "Semver.patch() -> int": lambda one: one.value.numbers[2],
-        "url(string) -> URL": _url,
-        "isURL(string) -> bool": is_valid(_url),
+        "url(string) -> URL": _parse_url,
+        "isURL(string) -> bool": is_valid(_parse_url),
         "URL.getScheme() -> string": _url_getter(lambda parts: parts.scheme),
-        "URL.getHost() -> string": _url_getter(_host),
-        "URL.getHostname() -> string": _url_getter(_hostname),
-        "URL.getPort() -> string": _url_getter(_port),
+        "URL.getHost() -> string": _url_getter(_get_host),
+        "URL.getHostname() -> string": _url_getter(_get_hostname),
+        "URL.getPort() -> string": _url_getter(_get_port),
         "URL.getEscapedPath() -> string": _url_getter(lambda parts: parts.path),
-        "URL.getQuery() -> map<string, list<string>>": _url_getter(_query),
-        ":format.named(string) -> optional<Format>": _format_named,
-        "Format.validate(string) -> optional<list<string>>": _validated,
+        "URL.getQuery() -> map<string, list<string>>": _url_getter(_get_query),
+        ":format.named(string) -> optional<Format>": _find_format,
+        "Format.validate(string) -> optional<list<string>>": _validate_format,
     }
 )

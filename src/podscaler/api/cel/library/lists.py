@@ -25,7 +25,7 @@ _ORDERED_TYPES = ("int", "uint", "double", "bool", "duration", "timestamp", "str
 
 
 def _is_sorted(items: list[Any]) -> bool:
-    return not any(operators.is_less(after, before) for before, after in pairwise(items))
+    return not any(operators.is_less(later, earlier) for earlier, later in pairwise(items))
 
 
 @charged
@@ -39,37 +39,38 @@ def _sum(budget: Budget, items: list[Any]) -> Any:
     return total
 
 
-def _extreme(items: list[Any], name: str, *, is_max: bool) -> Any:
+def _find_extreme(items: list[Any], name: str, *, is_max: bool) -> Any:
     """The smallest or largest item; of equal ones the first."""
     if not items:
         raise EvaluationError(f"{name} called on empty list")
-    extreme = items[0]
+    extreme_item = items[0]
     for item in items[1:]:
-        if operators.is_less(*((extreme, item) if is_max else (item, extreme))):
-            extreme = item
-    return extreme
+        is_more_extreme = operators.is_less(extreme_item, item) if is_max else operators.is_less(item, extreme_item)
+        if is_more_extreme:
+            extreme_item = item
+    return extreme_item
 
 
 @charged
-def _index_of(budget: Budget, items: list[Any], sought: Any) -> int:
-    return next((index for index, item in enumerate(items) if operators.equal(item, sought, budget)), -1)
+def _index_of(budget: Budget, items: list[Any], element: Any) -> int:
+    return next((index for index, item in enumerate(items) if operators.equal(item, element, budget)), -1)
 
 
 @charged
-def _last_index_of(budget: Budget, items: list[Any], item: Any) -> int:
-    places = reversed(range(len(items)))
-    return next((index for index in places if operators.equal(items[index], item, budget)), -1)
+def _last_index_of(budget: Budget, items: list[Any], element: Any) -> int:
+    indexes = reversed(range(len(items)))
+    return next((index for index in indexes if operators.equal(items[index], element, budget)), -1)
 
 
 def _slice(items: list[Any], start: int, end: int) -> list[Any]:
     """The items from `start` to before `end`. Raises EvaluationError for indexes out of range."""
-    head = f"cannot slice({start}, {end}), "
+    message_start = f"cannot slice({start}, {end}), "
     if start < 0 or end < 0:
-        raise EvaluationError(f"{head}negative indexes not supported")
+        raise EvaluationError(f"{message_start}negative indexes not supported")
     if start > end:
-        raise EvaluationError(f"{head}start index must be less than or equal to end index")
+        raise EvaluationError(f"{message_start}start index must be less than or equal to end index")
     if end > len(items):
-        raise EvaluationError(f"{head}list is length {len(items)}")
+        raise EvaluationError(f"{message_start}list is length {len(items)}")
     return items[start:end]
 
 
@@ -78,16 +79,17 @@ def _flatten(budget: Budget, items: list[Any], depth: int = 1) -> list[Any]:
     """The items of nested lists, down to `depth` levels."""
     if depth < 0:
         raise EvaluationError("level must be non-negative")
-    flat = list(items)
+    flattened = list(items)
     for _ in range(depth):
-        if not any(isinstance(item, list) for item in flat):
+        if not any(isinstance(item, list) for item in flattened):
             break
-        budget.spend(sum(len(item) if isinstance(item, list) else 1 for item in flat))
-        flat = [inner for item in flat for inner in (item if isinstance(item, list) else [item])]
-    return flat
+        budget.spend(sum(len(item) if isinstance(item, list) else 1 for item in flattened))
+        flattened = [inner_item for item in flattened for inner_item in (item if isinstance(item, list) else [item])]
+    return flattened
 
 
-def _order(left: Any, right: Any) -> int:
+def _compare(left: Any, right: Any) -> int:
+    """-1, 0 or 1, as `cmp_to_key` needs it."""
     return -1 if operators.is_less(left, right) else int(operators.is_less(right, left))
 
 
@@ -103,19 +105,19 @@ def _check_comparable(keys: list[Any]) -> None:
 
 def _sort(items: list[Any]) -> list[Any]:
     _check_comparable(items)
-    return sorted(items, key=cmp_to_key(_order))
+    return sorted(items, key=cmp_to_key(_compare))
 
 
-def _order_by_key(left: tuple[Any, Any], right: tuple[Any, Any]) -> int:
-    return _order(left[0], right[0])
+def _compare_by_key(left: tuple[Any, Any], right: tuple[Any, Any]) -> int:
+    return _compare(left[0], right[0])
 
 
-_by_key = cmp_to_key(_order_by_key)
+_SORT_KEY_OF_PAIR = cmp_to_key(_compare_by_key)
 
 
 def _sort_by(items: list[Any], keys: list[Any]) -> list[Any]:
     _check_comparable(keys)
-    pairs = sorted(zip(keys, items, strict=True), key=_by_key)
+    pairs = sorted(zip(keys, items, strict=True), key=_SORT_KEY_OF_PAIR)
     return [item for _, item in pairs]
 
 
@@ -133,6 +135,7 @@ def _range(budget: Budget, size: int) -> list[int]:
 @charged
 def _distinct(budget: Budget, items: list[Any]) -> list[Any]:
     budget.spend(len(items))
+    # Of equal items the first one is kept, at its place: the last insertion of the reversed list.
     return list({operators.identity(item): item for item in reversed(items)}.values())[::-1]
 
 
@@ -153,17 +156,18 @@ def _is_zero(value: Any) -> bool:
     return value is None or (isinstance(value, bool | int | float | str | bytes | list | dict) and not value)
 
 
-def _value(maybe: Optional) -> Any:
+def _optional_value(maybe: Optional) -> Any:
     if not maybe.is_present:
         raise EvaluationError("optional.none() dereference")
     return maybe.value
 
 
 def _unwrap(items: list[Any]) -> list[Any]:
-    for item in items:
-        if not isinstance(item, Optional):
-            raise EvaluationError(f"value is not optional: {kind(item)}")
-    return [item.value for item in items if item.is_present]
+    """The values of the optionals that have one. Raises EvaluationError for an item that is no Optional."""
+    for optional in items:
+        if not isinstance(optional, Optional):
+            raise EvaluationError(f"value is not optional: {kind(optional)}")
+    return [optional.value for optional in items if optional.is_present]
 
 
 def _kubernetes_list_library() -> dict[str, Function]:
@@ -171,18 +175,22 @@ def _kubernetes_list_library() -> dict[str, Function]:
     functions_by_name: dict[str, Function] = {}
     for type_name in _ORDERED_TYPES:
         functions_by_name[f"list<{type_name}>.isSorted() -> bool"] = _is_sorted
-        functions_by_name[f"list<{type_name}>.min() -> {type_name}"] = lambda items: _extreme(
+        functions_by_name[f"list<{type_name}>.min() -> {type_name}"] = lambda items: _find_extreme(
             items, "min", is_max=False
         )
-        functions_by_name[f"list<{type_name}>.max() -> {type_name}"] = lambda items: _extreme(items, "max", is_max=True)
+        functions_by_name[f"list<{type_name}>.max() -> {type_name}"] = lambda items: _find_extreme(
+            items, "max", is_max=True
+        )
     functions_by_name["list<int>.sum() -> int"] = _sum
-    functions_by_name["list<uint>.sum() -> uint"] = _typed_sum(numbers.Uint(0))
-    functions_by_name["list<double>.sum() -> double"] = _typed_sum(0.0)
-    functions_by_name["list<duration>.sum() -> duration"] = _typed_sum(Duration(0))
+    functions_by_name["list<uint>.sum() -> uint"] = _sum_or_zero(numbers.Uint(0))
+    functions_by_name["list<double>.sum() -> double"] = _sum_or_zero(0.0)
+    functions_by_name["list<duration>.sum() -> duration"] = _sum_or_zero(Duration(0))
     return functions_by_name
 
 
-def _typed_sum(zero: Any) -> Function:
+def _sum_or_zero(zero: Any) -> Function:
+    """The function `sum` of a type whose sum of no items is `zero`."""
+
     @charged
     def call(budget: Budget, items: list[Any]) -> Any:
         return _sum(budget, items) if items else zero
@@ -218,17 +226,17 @@ FUNCTIONS = table(
         ":optional.of(V) -> optional<V>": Optional,
         ":optional.ofNonZeroValue(V) -> optional<V>": lambda value: NONE if _is_zero(value) else Optional(value),
         ":optional.none() -> optional<V>": lambda: NONE,
-        "optional<V>.value() -> V": _value,
+        "optional<V>.value() -> V": _optional_value,
         "optional<V>.hasValue() -> bool": lambda maybe: maybe.is_present,
         "optional<V>.or(optional<V>) -> optional<V>": lambda maybe, other: maybe if maybe.is_present else other,
         "optional<V>.orValue(V) -> V": lambda maybe, other: maybe.value if maybe.is_present else other,
         # Of these operators only the signatures are used: `planning` evaluates them.
-        "_[?_](list<V>, int) -> optional<V>": _value,
-        "_[?_](optional<list<V>>, int) -> optional<V>": _value,
-        "_[?_](map<K, V>, K) -> optional<V>": _value,
-        "_[?_](optional<map<K, V>>, K) -> optional<V>": _value,
-        "_[_](optional<list<V>>, int) -> optional<V>": _value,
-        "_[_](optional<map<K, V>>, K) -> optional<V>": _value,
+        "_[?_](list<V>, int) -> optional<V>": _optional_value,
+        "_[?_](optional<list<V>>, int) -> optional<V>": _optional_value,
+        "_[?_](map<K, V>, K) -> optional<V>": _optional_value,
+        "_[?_](optional<map<K, V>>, K) -> optional<V>": _optional_value,
+        "_[_](optional<list<V>>, int) -> optional<V>": _optional_value,
+        "_[_](optional<map<K, V>>, K) -> optional<V>": _optional_value,
         "list<T>.first() -> optional<T>": lambda items: Optional(items[0]) if items else NONE,
         "list<T>.last() -> optional<T>": lambda items: Optional(items[-1]) if items else NONE,
         ":optional.unwrap(list<optional<V>>) -> list<V>": _unwrap,

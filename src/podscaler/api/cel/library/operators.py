@@ -53,8 +53,8 @@ def _equal_lists(left: list[Any], right: list[Any], budget: Budget) -> bool:
         budget.spend(len(left))
         return {identity(item) for item in left} == {identity(item) for item in right}
     if isinstance(left, MapList):
-        left_by_key = {_key(item, left.keys): item for item in left}
-        pairs = [(left_by_key.get(_key(item, left.keys), _MISSING), item) for item in right]
+        left_by_key = {_map_list_key(item, left.keys): item for item in left}
+        pairs = [(left_by_key.get(_map_list_key(item, left.keys), _MISSING), item) for item in right]
         return all(left_item is not _MISSING and equal(left_item, item, budget) for left_item, item in pairs)
     return all(equal(*pair, budget) for pair in zip(left, right, strict=True))
 
@@ -71,7 +71,7 @@ def identity(value: Any) -> Any:
     return ("number", value) if type(value) in _NUMBER_TYPES else (kind(value), value)
 
 
-def _key(item: Any, keys: tuple[str, ...]) -> Any:
+def _map_list_key(item: Any, keys: tuple[str, ...]) -> Any:
     """The identity of an element of a MapList: the values of its keys, None for a missing one."""
     return tuple(identity(item[key]) if isinstance(item, dict) and key in item else None for key in keys)
 
@@ -101,43 +101,44 @@ def contains(container: Any, item: Any, budget: Budget) -> bool:
 
 
 def add(left: Any, right: Any, budget: Budget) -> Any:
-    """`one + other`. Raises EvaluationError, and BudgetError for long texts and lists."""
+    """`left + right`. Raises EvaluationError, and BudgetError for long texts and lists."""
     if isinstance(left, list) and isinstance(right, list):
         budget.spend(len(left) + len(right))
-        return _concatenated(left, right)
+        return _concatenate(left, right)
     if type(left) is type(right) and isinstance(left, str | bytes):
         budget.spend_on_text(len(left) + len(right))
         return left + right
     if isinstance(left, Duration) and isinstance(right, Timestamp):
         left, right = right, left
     if isinstance(right, Duration):
-        return _shifted(left, right.span_ns)
-    return _arithmetic(left, right, lambda a, b: a + b)
+        return _add_span(left, right.span_ns)
+    return _arithmetic(left, right, lambda left_number, right_number: left_number + right_number)
 
 
-def _concatenated(left: list[Any], right: list[Any]) -> list[Any]:
+def _concatenate(left: list[Any], right: list[Any]) -> list[Any]:
     """The sum of two lists: sets without what is already there, maps with replaced items."""
     if isinstance(left, SetList):
         left_identities = {identity(item) for item in left}
         return SetList([*left, *(item for item in right if identity(item) not in left_identities)])
     if isinstance(left, MapList):
-        items_by_key = {_key(item, left.keys): item for item in [*left, *right]}
+        items_by_key = {_map_list_key(item, left.keys): item for item in [*left, *right]}
         return MapList(list(items_by_key.values()), left.keys)
     return [*left, *right]
 
 
 def subtract(left: Any, right: Any) -> Any:
-    """`one - other`."""
+    """`left - right`. Raises EvaluationError for an overflow."""
     if isinstance(left, Timestamp) and isinstance(right, Timestamp):
-        return Duration(_span(left.at_ns - right.at_ns))
+        return Duration(_check_span(left.at_ns - right.at_ns))
     if isinstance(right, Duration):
-        return _shifted(left, -right.span_ns)
-    return _arithmetic(left, right, lambda a, b: a - b)
+        return _add_span(left, -right.span_ns)
+    return _arithmetic(left, right, lambda left_number, right_number: left_number - right_number)
 
 
-def _shifted(value: Any, by_ns: int) -> Any:
+def _add_span(value: Any, by_ns: int) -> Any:
+    """A Timestamp or Duration that is later or longer by that span. Raises EvaluationError for other values."""
     if isinstance(value, Duration):
-        return Duration(_span(value.span_ns + by_ns))
+        return Duration(_check_span(value.span_ns + by_ns))
     if isinstance(value, Timestamp):
         return timestamp(value.at_ns + by_ns)
     raise no_such_overload()
@@ -150,26 +151,27 @@ def timestamp(at_ns: int) -> Timestamp:
     raise EvaluationError("timestamp overflow")
 
 
-def _span(span_ns: int) -> int:
+def _check_span(span_ns: int) -> int:
+    """The span. Raises EvaluationError beyond int64."""
     if numbers.INT_MIN <= span_ns <= numbers.INT_MAX:
         return span_ns
     raise EvaluationError("duration overflow")
 
 
 def multiply(left: Any, right: Any) -> Any:
-    """`one * other`."""
-    return _arithmetic(left, right, lambda a, b: a * b)
+    """`left * right`. Raises EvaluationError for an overflow."""
+    return _arithmetic(left, right, lambda left_number, right_number: left_number * right_number)
 
 
 def divide(left: Any, right: Any) -> Any:
-    """`one / other`."""
+    """`left / right`. Raises EvaluationError for whole numbers divided by zero."""
     if isinstance(left, float) and isinstance(right, float):
         return machinery_numbers.divide(left, right)
     return _arithmetic(left, right, numbers.quotient)
 
 
 def modulo(left: Any, right: Any) -> Any:
-    """`one % other`."""
+    """`left % right`. Raises EvaluationError for doubles, and for a zero divisor."""
     if isinstance(left, float):
         raise no_such_overload()
     return _arithmetic(left, right, numbers.remainder)

@@ -16,8 +16,8 @@ from podscaler.api.machinery.re2_patterns import Pattern
 @charged
 def matches(budget: Budget, text: str, pattern: str) -> bool:
     """Whether the pattern matches anywhere in the text. Raises EvaluationError for an invalid pattern, BudgetError."""
-    expression = _compiled(pattern)
-    _spend(budget, expression, text)
+    expression = _compile(pattern)
+    _spend_on_search(budget, expression, text)
     return expression.matches(text)
 
 
@@ -29,18 +29,18 @@ def _find(budget: Budget, text: str, pattern: str) -> str:
 @charged
 def _find_all(budget: Budget, text: str, pattern: str, count: int = -1) -> list[str]:
     """The texts of the first `count` matches; -1 for all."""
-    expression = _compiled(pattern, "Illegal regex: ")
-    _spend(budget, expression, text)
-    matches: list[str] = []
-    for match in expression.find_all(text) if count else ():
-        matches.append(match)
-        if len(matches) == count:
+    expression = _compile(pattern, "Illegal regex: ")
+    _spend_on_search(budget, expression, text)
+    found_texts: list[str] = []
+    for matched_text in expression.find_all(text) if count else ():
+        found_texts.append(matched_text)
+        if len(found_texts) == count:
             break
         budget.spend(1 + len(text) // 1000)  # the next search may read the rest of the text
-    return matches
+    return found_texts
 
 
-def _compiled(pattern: str, prefix: str = "") -> Pattern:
+def _compile(pattern: str, prefix: str = "") -> Pattern:
     """The compiled pattern. Raises EvaluationError for an invalid one; `prefix` begins its message."""
     try:
         return re2_patterns.compile_cached(pattern)
@@ -48,7 +48,7 @@ def _compiled(pattern: str, prefix: str = "") -> Pattern:
         raise EvaluationError(f"{prefix}{error}") from None
 
 
-def _spend(budget: Budget, expression: Pattern, text: str) -> None:
+def _spend_on_search(budget: Budget, expression: Pattern, text: str) -> None:
     """Spend the cost of one search: the time of a slow one is proportional to program size times text length."""
     budget.spend(len(text) // 4 + len(text) * expression.program_size // 1000)
 

@@ -23,14 +23,14 @@ from podscaler.api.text import quoting
 
 _SECOND_NS = 1_000_000_000
 _DIGITS_MAX = 40
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_TRUE_TEXTS = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE_TEXTS = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 def _to_int(value: Any) -> int:
     """`int(value)`: seconds of a timestamp, nanoseconds of a duration, a double truncated."""
     if isinstance(value, str):
-        return _parsed(value, "int", numbers.INT_MIN, numbers.INT_MAX)
+        return _parse_integer(value, "int", numbers.INT_MIN, numbers.INT_MAX)
     if isinstance(value, Timestamp):
         return value.at_ns // _SECOND_NS
     if isinstance(value, Duration):
@@ -43,17 +43,19 @@ def _to_int(value: Any) -> int:
 
 
 def _to_uint(value: Any) -> Uint:
+    """`uint(value)`: a double truncated. Raises EvaluationError beyond uint64."""
     if isinstance(value, str):
-        return Uint(_parsed(value, "uint", 0, numbers.UINT_MAX))
+        return Uint(_parse_integer(value, "uint", 0, numbers.UINT_MAX))
     if isinstance(value, float) and not 0 <= value < 2.0**64:
         raise EvaluationError("unsigned integer overflow")
     return numbers.checked_uint(int(value))
 
 
-def _parsed(text: str, kind: str, least: int, most: int) -> int:
-    digits = text[1:] if text[:1] in ("+", "-") and least < 0 else text
-    number = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX else most + 1
-    if not least <= number <= most:
+def _parse_integer(number_text: str, kind: str, lowest: int, highest: int) -> int:
+    """The number of a text, as Go's ParseInt or ParseUint reads it. Raises EvaluationError beyond the bounds."""
+    digits = number_text[1:] if number_text[:1] in ("+", "-") and lowest < 0 else number_text
+    number = int(number_text) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX else highest + 1
+    if not lowest <= number <= highest:
         raise EvaluationError(f"type conversion error from 'string' to '{kind}'")
     return number
 
@@ -71,21 +73,22 @@ def _to_double(value: Any) -> float:
 
 
 def _to_bool(value: Any) -> bool:
+    """`bool(value)`; texts as Go's ParseBool reads them."""
     if isinstance(value, bool):
         return value
-    if value in _TRUE or value in _FALSE:
-        return value in _TRUE
+    if value in _TRUE_TEXTS or value in _FALSE_TEXTS:
+        return value in _TRUE_TEXTS
     raise EvaluationError("type conversion error from 'string' to 'bool'")
 
 
-def text(value: Any) -> str:
+def standard_text(value: Any) -> str:
     """The result of CEL's `string(value)` for a standard type. Raises EvaluationError (bytes that are not UTF-8)."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
         return numbers.double_text(value)
     if isinstance(value, bytes):
-        return _decoded(value)
+        return _decode_utf8(value)
     if isinstance(value, Timestamp):
         return instant_text(value)
     if isinstance(value, Duration):
@@ -93,7 +96,8 @@ def text(value: Any) -> str:
     return value.name if isinstance(value, TypeValue) else str(value)
 
 
-def _decoded(value: bytes) -> str:
+def _decode_utf8(value: bytes) -> str:
+    """The text of bytes. Raises EvaluationError if they are not UTF-8."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -106,16 +110,17 @@ def instant_text(value: Timestamp) -> str:
     if value.zone != "Z":
         hours, _, minutes = value.zone[1:].partition(":")
         offset_s = (int(hours) * 3600 + int(minutes) * 60) * (-1 if value.zone[0] == "-" else 1)
-    whole, rest_ns = divmod(value.at_ns + offset_s * _SECOND_NS, _SECOND_NS)
-    seconds_text = instants.text(whole * _SECOND_NS)[:-1]
-    return (f"{seconds_text}.{rest_ns:09}".rstrip("0") if rest_ns else seconds_text) + (value.zone if offset_s else "Z")
+    whole_seconds, nanoseconds = divmod(value.at_ns + offset_s * _SECOND_NS, _SECOND_NS)
+    seconds_text = instants.text(whole_seconds * _SECOND_NS)[:-1]
+    fraction = f".{nanoseconds:09}".rstrip("0") if nanoseconds else ""
+    return seconds_text + fraction + (value.zone if offset_s else "Z")
 
 
 def span_text(value: Duration) -> str:
     """The duration in seconds: `90s`, `0.5s`."""
-    whole, rest_ns = divmod(abs(value.span_ns), _SECOND_NS)
-    fraction = f".{rest_ns:09}".rstrip("0") if rest_ns else ""
-    return f"{'-' if value.span_ns < 0 else ''}{whole}{fraction}s"
+    whole_seconds, nanoseconds = divmod(abs(value.span_ns), _SECOND_NS)
+    fraction = f".{nanoseconds:09}".rstrip("0") if nanoseconds else ""
+    return f"{'-' if value.span_ns < 0 else ''}{whole_seconds}{fraction}s"
 
 
 def _to_timestamp(value: Any) -> Timestamp:
@@ -125,15 +130,15 @@ def _to_timestamp(value: Any) -> Timestamp:
     if isinstance(value, int):
         return operators.timestamp(value * _SECOND_NS)
     try:
-        return instant(value)
+        return parse_timestamp(value)
     except ValueError:
         raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Timestamp'") from None
 
 
-def instant(text: str) -> Timestamp:
+def parse_timestamp(timestamp_text: str) -> Timestamp:
     """The timestamp of an RFC 3339 text. Raises ValueError (another text), EvaluationError (not in years 1 to 9999)."""
-    at_ns = operators.timestamp(instants.parse(text)).at_ns
-    return Timestamp(at_ns, "Z" if text[-1] in "zZ" else text[-6:])
+    at_ns = operators.timestamp(instants.parse(timestamp_text)).at_ns
+    return Timestamp(at_ns, "Z" if timestamp_text[-1] in "zZ" else timestamp_text[-6:])
 
 
 def _to_duration(value: Any) -> Duration:
@@ -156,42 +161,44 @@ def _timestamp_getter(getter: Callable[[datetime, int], int]) -> Function:
     """
 
     def call(value: Timestamp, zone: str = "") -> int:
-        seconds, rest_ns = divmod(value.at_ns, _SECOND_NS)
+        seconds, nanoseconds = divmod(value.at_ns, _SECOND_NS)
         try:
-            at = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).astimezone(_zone(zone))
+            local_time = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).astimezone(_parse_zone(zone))
         except OverflowError:
             raise EvaluationError("timestamp overflow") from None
-        return getter(at, rest_ns)
+        return getter(local_time, nanoseconds)
 
     return call
 
 
-def _zone(name: str) -> tzinfo:
+def _parse_zone(name: str) -> tzinfo:
     """The zone of `Europe/Berlin` or `+02:00`; UTC for an empty name. Raises EvaluationError for others."""
     if not name:
         return UTC
-    hours, colon, minutes = name.partition(":")
-    if not colon:
+    hours, separator, minutes = name.partition(":")
+    if not separator:
         try:
             return ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise EvaluationError(f"unknown time zone {name}") from None
-    offset = _atoi(hours) * 60
-    offset += -_minutes(minutes, name) if name.startswith("-") else _minutes(minutes, name)
-    if abs(offset) >= 24 * 60:
+    sign = -1 if name.startswith("-") else 1  # the hours have the sign themselves, the minutes do not
+    offset_minutes = _parse_number(hours) * 60 + sign * _parse_offset_minutes(minutes, name)
+    if abs(offset_minutes) >= 24 * 60:
         raise EvaluationError(f"timezone offset out of range: {name}")
-    return timezone(timedelta(minutes=offset))
+    return timezone(timedelta(minutes=offset_minutes))
 
 
-def _atoi(text: str) -> int:
+def _parse_number(number_text: str) -> int:
+    """The number of a text. Raises EvaluationError with the message of Go's `strconv.Atoi`."""
     try:
-        return int(text)
+        return int(number_text)
     except ValueError:
-        raise EvaluationError(f"strconv.Atoi: parsing {quoting.quoted(text)}: invalid syntax") from None
+        raise EvaluationError(f"strconv.Atoi: parsing {quoting.quoted(number_text)}: invalid syntax") from None
 
 
-def _minutes(text: str, zone: str) -> int:
-    minutes = _atoi(text)
+def _parse_offset_minutes(minutes_text: str, zone: str) -> int:
+    """The minutes of the offset of a zone. Raises EvaluationError, which names the zone, beyond 59."""
+    minutes = _parse_number(minutes_text)
     if 0 <= minutes <= 59:
         return minutes
     raise EvaluationError(f"timezone offset minutes out of range [0, 59]: {zone}")
@@ -216,7 +223,7 @@ _TIMESTAMP_GETTERS: dict[str, Callable[[datetime, int], int]] = {
 }
 
 
-def _timestamp_and_duration_getters() -> dict[str, Function]:
+def _getter_functions() -> dict[str, Function]:
     """The methods such as `getHours()`, for timestamps with an optional time zone."""
     functions_by_name: dict[str, Function] = {}
     for name, getter in _TIMESTAMP_GETTERS.items():
@@ -230,13 +237,13 @@ def _timestamp_and_duration_getters() -> dict[str, Function]:
     return functions_by_name
 
 
-def _conversions() -> dict[str, Function]:
+def _conversion_functions() -> dict[str, Function]:
     """The overloads of the conversions, one for each type that they accept."""
-    kinds = {
+    conversions = {
         "int": ("int, uint, double, string, timestamp, duration", _to_int),
         "uint": ("uint, int, double, string", _to_uint),
         "double": ("double, int, uint, string", _to_double),
-        "string": ("string, bool, int, uint, double, bytes, timestamp, duration", text),
+        "string": ("string, bool, int, uint, double, bytes, timestamp, duration", standard_text),
         "bool": ("bool, string", _to_bool),
         "bytes": ("bytes, string", lambda value: value.encode() if isinstance(value, str) else value),
         "timestamp": ("timestamp, string, int", _to_timestamp),
@@ -244,14 +251,19 @@ def _conversions() -> dict[str, Function]:
     }
     return {
         f"{name}({argument_type}) -> {name}": call
-        for name, (argument_types, call) in kinds.items()
+        for name, (argument_types, call) in conversions.items()
         for argument_type in argument_types.split(", ")
     }
 
 
-def _sizes() -> dict[str, Function]:
-    kinds = ("string", "bytes", "list<T>", "map<K, V>")
-    return {form: len for type_name in kinds for form in (f"{type_name}.size() -> int", f"size({type_name}) -> int")}
+def _size_functions() -> dict[str, Function]:
+    """`size` as function and as method, for each type that has a size."""
+    type_names = ("string", "bytes", "list<T>", "map<K, V>")
+    return {
+        signature: len
+        for type_name in type_names
+        for signature in (f"{type_name}.size() -> int", f"size({type_name}) -> int")
+    }
 
 
 _COMPARABLE_PAIRS = (
@@ -260,16 +272,16 @@ _COMPARABLE_PAIRS = (
     ("bytes", "bytes"), ("timestamp", "timestamp"), ("duration", "duration"),
 )  # fmt: skip
 """Types between which `<`, `<=`, `>` and `>=` are defined."""
-_PLUS = (
+_PLUS_SIGNATURES = (
     "bytes, bytes) -> bytes", "double, double) -> double", "duration, duration) -> duration",
     "duration, timestamp) -> timestamp", "timestamp, duration) -> timestamp", "int, int) -> int",
     "list<A>, list<A>) -> list<A>", "string, string) -> string", "uint, uint) -> uint",
 )  # fmt: skip
-_MINUS = (
+_MINUS_SIGNATURES = (
     "double, double) -> double", "duration, duration) -> duration", "int, int) -> int",
     "timestamp, duration) -> timestamp", "timestamp, timestamp) -> duration", "uint, uint) -> uint",
 )  # fmt: skip
-_NUMERIC = tuple(f"{one}, {one}) -> {one}" for one in ("double", "int", "uint"))
+_NUMERIC_SIGNATURES = tuple(f"{one}, {one}) -> {one}" for one in ("double", "int", "uint"))
 
 
 def _never_called(*args: Any) -> Any:
@@ -277,29 +289,34 @@ def _never_called(*args: Any) -> Any:
     raise EvaluationError(f"operator called with {len(args)} values")
 
 
-def _operators() -> dict[str, Function]:
+def _operator_signatures() -> dict[str, Function]:
     """The signatures of the operators, which only the checker needs: `planning` evaluates them itself."""
-    forms = [f"{name}(A, A) -> bool" for name in ("_==_", "_!=_")]
-    forms += [
+    signatures = [f"{name}(A, A) -> bool" for name in ("_==_", "_!=_")]
+    signatures += [
         f"{name}({left_type}, {right_type}) -> bool"
         for name in ("_<_", "_<=_", "_>_", "_>=_")
         for left_type, right_type in _COMPARABLE_PAIRS
     ]
-    forms += [f"_+_({operand_types}" for operand_types in _PLUS] + [f"_-_({operand_types}" for operand_types in _MINUS]
-    forms += [f"{name}({operand_types}" for name in ("_*_", "_/_") for operand_types in _NUMERIC]
-    forms += [f"_%_({operand_types}" for operand_types in _NUMERIC[1:]]
-    forms += ["_&&_(bool, bool) -> bool", "_||_(bool, bool) -> bool", "!_(bool) -> bool", "_?_:_(bool, A, A) -> A"]
-    forms += ["-_(double) -> double", "-_(int) -> int", "@in(A, list<A>) -> bool", "@in(A, map<A, B>) -> bool"]
-    forms += ["_[_](list<A>, int) -> A", "_[_](map<A, B>, A) -> B"]
-    forms += [":cel.@mapInsert(map<A, B>, A, B) -> map<A, B>", ":cel.@mapInsert(map<A, B>, map<A, B>) -> map<A, B>"]
-    return dict.fromkeys(forms, _never_called)
+    signatures += [f"_+_({operand_types}" for operand_types in _PLUS_SIGNATURES] + [
+        f"_-_({operand_types}" for operand_types in _MINUS_SIGNATURES
+    ]
+    signatures += [f"{name}({operand_types}" for name in ("_*_", "_/_") for operand_types in _NUMERIC_SIGNATURES]
+    signatures += [f"_%_({operand_types}" for operand_types in _NUMERIC_SIGNATURES[1:]]
+    signatures += ["_&&_(bool, bool) -> bool", "_||_(bool, bool) -> bool", "!_(bool) -> bool", "_?_:_(bool, A, A) -> A"]
+    signatures += ["-_(double) -> double", "-_(int) -> int", "@in(A, list<A>) -> bool", "@in(A, map<A, B>) -> bool"]
+    signatures += ["_[_](list<A>, int) -> A", "_[_](map<A, B>, A) -> B"]
+    signatures += [
+        ":cel.@mapInsert(map<A, B>, A, B) -> map<A, B>",
+        ":cel.@mapInsert(map<A, B>, map<A, B>) -> map<A, B>",
+    ]
+    return dict.fromkeys(signatures, _never_called)
 
 
 FUNCTIONS = table(
-    _operators()
-    | _conversions()
-    | _sizes()
-    | _timestamp_and_duration_getters()
+    _operator_signatures()
+    | _conversion_functions()
+    | _size_functions()
+    | _getter_functions()
     | {
         "dyn(A) -> dyn": lambda value: value,
         "type(A) -> type<A>": lambda value: TypeValue(kind(value)),

@@ -12,6 +12,7 @@ from podscaler.api.cel.library.functions import table
 from podscaler.api.cel.values.budget import Budget, charged
 from podscaler.api.cel.values.errors import EvaluationError
 
+_CHARACTERS_PER_STEP = 10
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _SPACE = " \t\n\v\f\r\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -25,29 +26,28 @@ def _char_at(text: str, index: int) -> str:
 
 
 @charged
-def _index_of(budget: Budget, text: str, part: str, start: int = 0) -> int:
-    budget.spend(len(text) // 10)
-    if not part:
-        return _checked_start(text, start) if start else 0
-    return text.find(part, _checked_start(text, start)) if start < len(text) or not start else _not_inside(text, start)
+def _index_of(budget: Budget, text: str, substring: str, start: int = 0) -> int:
+    """The index of the first occurrence from `start` on; -1 without one. Raises EvaluationError, BudgetError."""
+    budget.spend(len(text) // _CHARACTERS_PER_STEP)
+    if not substring:
+        return _check_start(text, start) if start else 0
+    _check_start(text, start)
+    return text.find(substring, start)
 
 
-def _checked_start(text: str, start: int) -> int:
+def _check_start(text: str, start: int) -> int:
+    """The index. Raises EvaluationError if it is not within the text or at its end."""
     if not 0 <= start <= len(text):
         raise EvaluationError(f"index out of range: {start}")
     return start
 
 
-def _not_inside(text: str, start: int) -> int:
-    _checked_start(text, start)
-    return -1
-
-
-def _last_index_of(text: str, part: str, start: int | None = None) -> int:
+def _last_index_of(text: str, substring: str, start: int | None = None) -> int:
+    """The index of the last occurrence that begins at `start` at the latest; -1 without one."""
     if start is None:
-        return text.rfind(part)
-    _checked_start(text, start)
-    return start if not part else text.rfind(part, 0, start + len(part))
+        return text.rfind(substring)
+    _check_start(text, start)
+    return start if not substring else text.rfind(substring, 0, start + len(substring))
 
 
 @charged
@@ -57,50 +57,53 @@ def _replace(budget: Budget, text: str, old: str, new: str, count: int = -1) -> 
     return text.replace(old, new, max(count, -1))
 
 
-def _split(text: str, by: str, count: int = -1) -> list[str]:
+def _split(text: str, separator: str, count: int = -1) -> list[str]:
     """The parts of a text, at most `count` if it is not -1; an empty separator separates each character."""
     if not count:
         return []
     if count == 1:
         return [text]
-    if by:
-        return text.split(by, count - 1 if count > 0 else -1)
-    parts = list(text)
-    return parts if count < 0 or len(parts) <= count else [*parts[: count - 1], "".join(parts[count - 1 :])]
+    if separator:
+        return text.split(separator, count - 1 if count > 0 else -1)
+    characters = list(text)
+    return (
+        characters
+        if count < 0 or len(characters) <= count
+        else [*characters[: count - 1], "".join(characters[count - 1 :])]
+    )
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
+    """The characters from `start` to before `end`, or to the end of the text. Raises EvaluationError."""
     if end is None:
-        return text[_checked_start(text, start) :]
+        return text[_check_start(text, start) :]
     if start > end:
         raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
-    return text[_checked_start(text, start) : _checked_start(text, end)]
+    return text[_check_start(text, start) : _check_start(text, end)]
 
 
 @charged
-def _join(budget: Budget, parts: list[str], by: str = "") -> str:
-    for part in parts:
-        if not isinstance(part, str):
-            raise EvaluationError(f"join: invalid input: {part}")
-    budget.spend_on_text(sum(map(len, parts)) + len(by) * len(parts))
-    return by.join(parts)
+def _join(budget: Budget, texts: list[str], separator: str = "") -> str:
+    """The texts with a separator between them. Raises EvaluationError for an item that is no text, BudgetError."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise EvaluationError(f"join: invalid input: {text}")
+    budget.spend_on_text(sum(map(len, texts)) + len(separator) * len(texts))
+    return separator.join(texts)
 
 
-def _quote(text: str) -> str:
+def _quote(unquoted: str) -> str:
     """The text in double quotes, with escapes."""
-    names = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
-    return (
-        '"'
-        + "".join(names.get(character) or (f"\\{character}" if character in '\\"' else character) for character in text)
-        + '"'
-    )
+    escapes = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
+    escapes |= {character: f"\\{character}" for character in '\\"'}
+    return '"' + "".join(escapes.get(character, character) for character in unquoted) + '"'
 
 
 @charged
 def _format(budget: Budget, pattern: str, args: list[object]) -> str:
-    result = formatting.formatted(pattern, args, budget)
-    budget.spend_on_text(len(result))
-    return result
+    formatted = formatting.format_values(pattern, args, budget)
+    budget.spend_on_text(len(formatted))
+    return formatted
 
 
 FUNCTIONS = table(

@@ -1,6 +1,6 @@
 """Compile errors of CEL expressions ("issues" in cel-go), rendered with the line of the expression and a caret below.
 
-    rendered("1 + a", [Issue(4, "undeclared reference to 'a' (in container '')")])
+    render_issues("1 + a", [Issue(4, "undeclared reference to 'a' (in container '')")])
 
     ERROR: <input>:1:5: undeclared reference to 'a' (in container '')
      | 1 + a
@@ -35,29 +35,30 @@ class CompileError(ValueError):
     """An expression is invalid; str() is the text that kube-apiserver shows after `compilation failed: `."""
 
 
-def rendered(source: str, issues: Iterable[Issue]) -> str:
+def render_issues(source: str, issues: Iterable[Issue]) -> str:
     """All distinct issues, by line and column, each with its line of `source` and a caret below its column."""
-    located = sorted((_line_and_column(source, issue.offset), issue.text) for issue in dict.fromkeys(issues))
+    located_texts = sorted((_line_and_column(source, issue.offset), issue.text) for issue in dict.fromkeys(issues))
     lines = source.split("\n")
-    return "\n".join(_with_caret(lines, position, text) for position, text in located)
+    return "\n".join(_render_issue(lines, position, message) for position, message in located_texts)
 
 
 def _line_and_column(source: str, offset: int) -> tuple[int, int]:
     """The line from 1 and the column from 0; NOWHERE twice for NOWHERE."""
     if offset == NOWHERE:
         return NOWHERE, NOWHERE
-    before = source[:offset]
-    return before.count("\n") + 1, offset - (before.rfind("\n") + 1)
+    text_before = source[:offset]
+    return text_before.count("\n") + 1, offset - (text_before.rfind("\n") + 1)
 
 
-def _with_caret(lines: list[str], position: tuple[int, int], text: str) -> str:
+def _render_issue(lines: list[str], position: tuple[int, int], message: str) -> str:
+    """One issue with the line of the expression and a caret; without both for an issue of the whole expression."""
     line, column = position
     if line == NOWHERE:
-        return f"ERROR: <input>:{line}:{column + 1}: {text}"
+        return f"ERROR: <input>:{line}:{column + 1}: {message}"
     line_text = lines[line - 1].replace("\t", " ")
     dots = "".join("．" if _is_wide(character) else "." for character in line_text[:column]).ljust(column, ".")
     caret = "＾" if column < len(line_text) and _is_wide(line_text[column]) else "^"
-    return f"ERROR: <input>:{line}:{column + 1}: {text}\n | {line_text}\n | {dots}{caret}"
+    return f"ERROR: <input>:{line}:{column + 1}: {message}\n | {line_text}\n | {dots}{caret}"
 
 
 def _is_wide(character: str) -> bool:

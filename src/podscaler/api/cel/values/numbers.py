@@ -17,8 +17,11 @@ from podscaler.api.machinery import numbers
 
 INT_MIN, INT_MAX = numbers.INT64_MIN, numbers.INT64_MAX
 UINT_MAX = 2**64 - 1
-_FIRST_SCIENTIFIC_EXPONENT = 6
+_LEAST_LARGE_EXPONENT = 6
 """Doubles are written with an exponent from this power of ten on: `100000` but `1e+06`."""
+
+_MOST_SMALL_EXPONENT = -5
+"""Doubles are written with an exponent up to this power of ten: `0.0001` but `1e-05`."""
 
 
 class Uint(int):
@@ -55,27 +58,28 @@ def remainder(dividend: int, divisor: int) -> int:
     return dividend - divisor * numbers.divide_toward_zero(dividend, divisor)
 
 
-def double_text(value: float) -> str:
+def double_text(number: float) -> str:
     """A double as CEL's `string()` writes it: the fewest digits, with an exponent for large and small numbers."""
-    if math.isnan(value):
+    if math.isnan(number):
         return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    text = "".join(map(str, digits))
-    first = int(exponent) + len(text) - 1  # the power of ten of the first digit
-    return ("-" if sign else "") + (
-        _plain(text, first) if -5 < first < _FIRST_SCIENTIFIC_EXPONENT else _scientific(text, first)
-    )
+    if math.isinf(number):
+        return "+Inf" if number > 0 else "-Inf"
+    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    digit_text = "".join(map(str, digits))
+    first_exponent = int(exponent) + len(digit_text) - 1  # the power of ten of the first digit
+    is_plain = _MOST_SMALL_EXPONENT < first_exponent < _LEAST_LARGE_EXPONENT
+    notation = _plain_notation if is_plain else _scientific_notation
+    return ("-" if sign else "") + notation(digit_text, first_exponent)
 
 
-def _plain(digits: str, first: int) -> str:
-    if first < 0:
-        return f"0.{'0' * (-first - 1)}{digits}"
-    whole, rest = digits[: first + 1].ljust(first + 1, "0"), digits[first + 1 :]
-    return f"{whole}.{rest}" if rest else whole
+def _plain_notation(digits: str, first_exponent: int) -> str:
+    """The digits without exponent; `first_exponent` is the power of ten of the first digit."""
+    if first_exponent < 0:
+        return f"0.{'0' * (-first_exponent - 1)}{digits}"
+    whole, fraction = digits[: first_exponent + 1].ljust(first_exponent + 1, "0"), digits[first_exponent + 1 :]
+    return f"{whole}.{fraction}" if fraction else whole
 
 
-def _scientific(digits: str, first: int) -> str:
+def _scientific_notation(digits: str, first_exponent: int) -> str:
     mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
-    return f"{mantissa}e{'-' if first < 0 else '+'}{abs(first):02d}"
+    return f"{mantissa}e{'-' if first_exponent < 0 else '+'}{abs(first_exponent):02d}"

@@ -1,7 +1,7 @@
 """Static types of CEL expressions: constructors, and assignability with type parameters (unification).
 
-    assigned({}, list_of(T), list_of(INT))      {"T": INT}      T is a type parameter
-    assigned({}, STRING, INT)                   None
+    find_bindings({}, list_of(T), list_of(INT))      {"T": INT}      T is a type parameter
+    find_bindings({}, STRING, INT)                   None
 
 Called by `checking`, by the function libraries for their signatures, and by callers that declare variables.
 
@@ -78,7 +78,7 @@ def is_dynamic(cel_type: Type) -> bool:
     return cel_type.name in ("dyn", "!error!")
 
 
-def resolved(bindings: Bindings, cel_type: Type, *, free_is_dynamic: bool = False) -> Type:
+def resolve(bindings: Bindings, cel_type: Type, *, free_is_dynamic: bool = False) -> Type:
     """The type with its bound parameters replaced; `free_is_dynamic` replaces a parameter without binding by dyn."""
     while cel_type.is_param and cel_type.name in bindings:
         cel_type = bindings[cel_type.name]
@@ -86,30 +86,34 @@ def resolved(bindings: Bindings, cel_type: Type, *, free_is_dynamic: bool = Fals
         return DYN if free_is_dynamic else cel_type
     if not cel_type.params:
         return cel_type
-    params = tuple(resolved(bindings, param, free_is_dynamic=free_is_dynamic) for param in cel_type.params)
+    params = tuple(resolve(bindings, param, free_is_dynamic=free_is_dynamic) for param in cel_type.params)
     return Type(cel_type.name, params, cel_type.fields)
 
 
-def assigned(bindings: Bindings, expected: Type, actual: Type) -> Bindings | None:
+def find_bindings(bindings: Bindings, expected: Type, actual: Type) -> Bindings | None:
     """`bindings` with those added with which `actual` is assignable to `expected`; None if it is not assignable."""
-    tried = dict(bindings)
-    return tried if _fits(tried, expected, actual) else None
+    extended_bindings = dict(bindings)
+    return extended_bindings if _bind_if_assignable(extended_bindings, expected, actual) else None
 
 
-def assigned_all(bindings: Bindings, expected: tuple[Type, ...], actual: tuple[Type, ...]) -> Bindings | None:
-    """As `assigned`, for the types of all arguments of a call; None also if their counts differ."""
+def find_bindings_of_args(bindings: Bindings, expected: tuple[Type, ...], actual: tuple[Type, ...]) -> Bindings | None:
+    """As `find_bindings`, for the types of all arguments of a call; None also if their counts differ."""
     if len(expected) != len(actual):
         return None
-    tried = dict(bindings)
-    return tried if all(_fits(tried, *pair) for pair in zip(expected, actual, strict=True)) else None
+    extended_bindings = dict(bindings)
+    return (
+        extended_bindings
+        if all(_bind_if_assignable(extended_bindings, *pair) for pair in zip(expected, actual, strict=True))
+        else None
+    )
 
 
-def _fits(bindings: Bindings, expected: Type, actual: Type) -> bool:
+def _bind_if_assignable(bindings: Bindings, expected: Type, actual: Type) -> bool:
     """Whether `actual` is assignable to `expected`; adds to `bindings`, also where it is not."""
     if expected.is_param:
-        return _fits_param(bindings, expected, actual)
+        return _bind_param(bindings, expected, actual)
     if actual.is_param:
-        return _fits_param(bindings, actual, expected)
+        return _bind_param(bindings, actual, expected)
     if is_dynamic(expected) or is_dynamic(actual):
         return True
     if NULL in (actual, expected):
@@ -118,32 +122,33 @@ def _fits(bindings: Bindings, expected: Type, actual: Type) -> bool:
     if expected.name != actual.name or len(expected.params) != len(actual.params):
         return False
     return expected.name == TYPE or all(
-        _fits(bindings, *pair) for pair in zip(expected.params, actual.params, strict=True)
+        _bind_if_assignable(bindings, *pair) for pair in zip(expected.params, actual.params, strict=True)
     )
 
 
-def _fits_param(bindings: Bindings, param: Type, cel_type: Type) -> bool:
+def _bind_param(bindings: Bindings, param: Type, cel_type: Type) -> bool:
+    """Bind a type parameter to a type, unless it is bound to one that does not fit; returns whether it is bound."""
     bound_type = bindings.get(param.name)
     if bound_type is not None:
-        if not _fits(bindings, bound_type, cel_type):
+        if not _bind_if_assignable(bindings, bound_type, cel_type):
             return False
         bindings[param.name] = most_general(bound_type, cel_type)
         return True
     if param == cel_type:
         return True
-    if _mentions(bindings, cel_type, param):
+    if _contains_param(bindings, cel_type, param):
         return False
     bindings[param.name] = cel_type
     return True
 
 
-def _mentions(bindings: Bindings, cel_type: Type, param: Type) -> bool:
+def _contains_param(bindings: Bindings, cel_type: Type, param: Type) -> bool:
     """Whether `cel_type` contains `param`, to which it must not be bound then."""
     if cel_type == param:
         return True
     if cel_type.is_param:
-        return cel_type.name in bindings and _mentions(bindings, bindings[cel_type.name], param)
-    return any(_mentions(bindings, each, param) for each in cel_type.params)
+        return cel_type.name in bindings and _contains_param(bindings, bindings[cel_type.name], param)
+    return any(_contains_param(bindings, param_type, param) for param_type in cel_type.params)
 
 
 def most_general(left: Type, right: Type) -> Type:
@@ -152,6 +157,7 @@ def most_general(left: Type, right: Type) -> Type:
 
 
 def _is_more_general(left: Type, right: Type) -> bool:
+    """Whether `left` accepts all values of `right`; the types are assignable to each other."""
     if left.is_param or is_dynamic(left):
         return True
     if right.is_param or is_dynamic(right):

@@ -59,7 +59,7 @@ def _field_path_errors(json_path: str, schema: Object, path: str) -> list[FieldE
     if json_path and not json_path.strip():
         errors.append(invalid(path, json_path, "must be non-empty if specified"))
     errors += checks.holds(not _has_line_breaks(json_path), path, json_path, "must not contain line breaks")
-    if json_path and rule_paths.normalized(json_path, schema) is None:
+    if json_path and rule_paths.normalize(json_path, schema) is None:
         errors.append(invalid(path, json_path, "must be a valid path"))
     return errors
 
@@ -127,7 +127,7 @@ def _rules_errors(
     from podscaler.api.crd.rules import ROOT_TYPE
 
     is_root = schema_path.endswith("openAPIV3Schema") or schema.is_embedded
-    declared_type = rule_types.declared(schema, ROOT_TYPE, is_root=is_root)
+    declared_type = rule_types.cel_type_of(schema, ROOT_TYPE, is_root=is_root)
     path = f"{schema_path}.x-kubernetes-validations"
     if declared_type is None:
         cause = "unable to convert structural schema to CEL declarations"

@@ -66,9 +66,11 @@ def through_proxy(location: str, base: str, target: ProxyTarget, host: str) -> s
     """
     parts = urlsplit(location)
     is_elsewhere = parts.netloc and parts.netloc not in (f"{target.host}:{target.port}", target.host, host)
-    if is_elsewhere or not parts.path.startswith("/") or parts.path.startswith(f"{base}/"):
+    is_below_base = parts.path.startswith(f"{base}/")
+    if is_elsewhere or not parts.path.startswith("/") or (is_below_base and not parts.netloc):
         return location
-    return urlunsplit(("https", host, base + parts.path, parts.query, parts.fragment))
+    path = parts.path if is_below_base else base + parts.path
+    return urlunsplit(("https", host, path, parts.query, parts.fragment))
 
 
 def _split_path(request: ResourceRequest) -> tuple[str, str]:

@@ -50,6 +50,7 @@ TYPE_BY_MEDIA_TYPE: dict[str, PatchType] = {
 """The type of patch by Content-Type; server-side apply has a module of its own, `server_side_apply`."""
 
 _MAP_TYPE = "map[string]interface {}"
+"""The Go type of an object in kube-apiserver's messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +82,16 @@ class Patch:
         return patched
 
     def value_in_errors(self, patched: Object, original: Object, message: str) -> str:
-        """The value in error messages about the result: the result, or for strategic merge the rest of the patch."""
+        """The value in error messages about the result: the result, or for strategic merge the rest of the patch.
+
+        Args:
+            patched: the result.
+            original: the object before the patch.
+            message: the schema's name of the object's type.
+        """
         if self.type == "strategic":
-            shown = strategic_merge.patch_in_errors(original, self.document, MessageSchema(message))
-            return strategic_lists.go_text(shown)
+            remaining_patch = strategic_merge.patch_in_errors(original, self.document, MessageSchema(message))
+            return strategic_lists.go_text(remaining_patch)
         return json_text.shown(patched)
 
 
@@ -106,7 +113,7 @@ class Patcher:
     validation: FieldValidation
     warnings: list[str]
 
-    def decoded(self, obj: Object) -> tuple[Object, BodyKind]:
+    def patch_and_decode(self, obj: Object) -> tuple[Object, BodyKind]:
         """`obj` (in the expected version) patched and decoded, and the kind and version that it has now.
 
         Raises StatusError 400, 413, 422, 500.
@@ -136,22 +143,23 @@ class Patcher:
             return replace(self.expected, api_version=api_version, kind=kind)
         if self.patch.type == "strategic":  # kube-apiserver decodes it as the object's type, whatever kind it has
             return self.expected
-        name = patched.get("kind") or self.expected.kind
-        version = patched.get("apiVersion") or self.expected.api_version
-        if str(version).count("/") > 1:
-            raise self._invalid(patched, f"unexpected GroupVersion string: {version}")
-        registered = self.kinds.get((str(version), str(name)))
+        kind_name = patched.get("kind") or self.expected.kind
+        api_version = patched.get("apiVersion") or self.expected.api_version
+        if str(api_version).count("/") > 1:
+            raise self._invalid(patched, f"unexpected GroupVersion string: {api_version}")
+        registered = self.kinds.get((str(api_version), str(kind_name)))
         if registered is not None and registered.kind != self.expected.kind:
             raise self._invalid(patched, request_bodies.unknown_conversion(registered, self.expected))
         if registered is None:
-            text = f'no kind "{name}" is registered for version "{version}" {request_bodies.GO_SCHEME}'
-            raise self._invalid(patched, text)
+            message = f'no kind "{kind_name}" is registered for version "{api_version}" {request_bodies.GO_SCHEME}'
+            raise self._invalid(patched, message)
         return registered
 
-    def _invalid(self, patched: Object, text: str, original: Object | None = None) -> StatusError:
+    def _invalid(self, patched: Object, message: str, original: Object | None = None) -> StatusError:
+        """The error 422 of a result that cannot be decoded, with a message; `original` is the unpatched object."""
         value_in_errors = self.patch.value_in_errors(patched, original or {}, self.expected.message)
         return fields.invalid_object(
-            group="", kind="", name="", errors=[fields.invalid("patch", value_in_errors, text)]
+            group="", kind="", name="", errors=[fields.invalid("patch", value_in_errors, message)]
         )
 
 
@@ -177,7 +185,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
 
     def change(stored: Object) -> Object:
         before.update(stored)
-        obj, kind = patcher.decoded(request.served.version.from_storage(stored))
+        obj, kind = patcher.patch_and_decode(request.served.version.from_storage(stored))
         name_checks.check_name(obj, path.name)
         object_preparation.set_namespace(obj, path.namespace)
         writes.remove_duplicate_owners(obj, request.warnings, is_patched=True)
@@ -223,8 +231,8 @@ def _check_new(server: ServerContext, request: ResourceRequest, obj: Object) -> 
     request.check_may_create(server.authorizer)
     uid = obj["metadata"].get("uid", "")
     if uid:
-        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-        raise api_errors.conflict(request.served.resource, request.path.name, why)
+        message = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise api_errors.conflict(request.served.resource, request.path.name, message)
     obj["metadata"].pop("resourceVersion", None)
 
 
@@ -247,48 +255,51 @@ async def receive(request: ResourceRequest) -> Patch:
 def parse(body: bytes, patch_type: PatchType) -> Patch:
     """The patch of a body. Raises StatusError 400 for an invalid patch of that type."""
     try:
-        value = json_text.parse(body)
+        document = json_text.parse(body)
     except DecodeError:
         raise http_errors.bad_request("invalid JSON patch") from None
-    problems = tuple(f'duplicate field "{field_path}"' for field_path in _duplicates(value, ""))
+    problems = tuple(f'duplicate field "{field_path}"' for field_path in _duplicates(document, ""))
     if patch_type == "json":
-        operations = json_patch.parse(value)
+        operations = json_patch.parse(document)
         problems = (*problems, *json_patch.unknown_fields(operations))
         return Patch(patch_type, json_text.representable(operations), problems)
-    if value is None and patch_type == "strategic":
+    if document is None and patch_type == "strategic":
         return Patch(patch_type, {})
-    if not isinstance(value, dict):
-        raise _no_object(value, patch_type)
+    if not isinstance(document, dict):
+        raise _no_object_error(document, patch_type)
     try:
-        plain = json_text.plain(value)
+        plain_document = json_text.plain(document)
     except DecodeError as error:
-        text = f"error decoding patch: {error}" if patch_type == "merge" else str(error)
-        raise http_errors.bad_request(text) from None
-    return Patch(patch_type, plain if patch_type == "strategic" else value, problems)
+        message = f"error decoding patch: {error}" if patch_type == "merge" else str(error)
+        raise http_errors.bad_request(message) from None
+    return Patch(patch_type, plain_document if patch_type == "strategic" else document, problems)
 
 
-def _no_object(value: Any, patch_type: PatchType) -> StatusError:
-    if value is None:
+def _no_object_error(document: Any, patch_type: PatchType) -> StatusError:
+    """The error 400 for a merge patch that is no JSON object."""
+    if document is None:
         return http_errors.bad_request("Invalid JSON Patch")
-    text = f"json: cannot unmarshal {json_patch.json_type(value)} into Go value of type {_MAP_TYPE}"
-    return http_errors.bad_request(f"error decoding patch: {text}" if patch_type == "merge" else text)
+    message = f"json: cannot unmarshal {json_patch.json_type(document)} into Go value of type {_MAP_TYPE}"
+    return http_errors.bad_request(f"error decoding patch: {message}" if patch_type == "merge" else message)
 
 
 def _duplicates(value: Any, field_path: str) -> list[str]:
     """The field paths (`spec.ports[0].name`) of duplicate members of `value`, in the order of the JSON text."""
     if isinstance(value, list):
         return [
-            duplicate for index, item in enumerate(value) for duplicate in _duplicates(item, f"{field_path}[{index}]")
+            duplicate
+            for index, element in enumerate(value)
+            for duplicate in _duplicates(element, f"{field_path}[{index}]")
         ]
     if not isinstance(value, dict):
         return []
-    pairs = value.pairs if isinstance(value, Repeated) else value.items()
-    seen: set[str] = set()
-    result: list[str] = []
-    for key, item in pairs:
-        member_path = f"{field_path}.{key}" if field_path else key
-        if key in seen:
-            result.append(member_path)
-        seen.add(key)
-        result += _duplicates(item, member_path)
-    return list(dict.fromkeys(result))
+    members = value.pairs if isinstance(value, Repeated) else value.items()
+    names_before: set[str] = set()
+    duplicates: list[str] = []
+    for name, member in members:
+        member_path = f"{field_path}.{name}" if field_path else name
+        if name in names_before:
+            duplicates.append(member_path)
+        names_before.add(name)
+        duplicates += _duplicates(member, member_path)
+    return list(dict.fromkeys(duplicates))

@@ -26,6 +26,8 @@ from podscaler.controlplane.controllers.endpoints.stored_slices import SLICES
 SCHEMES = ("", "http", "https")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 PORT_MAX = 65535
+PORT_DIGITS_MAX = 18
+"""A longer text is a name of a port: as upstream, only a number of 64 bits is a port number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def _resolve_pod(server: ServerContext, request: ResourceRequest, requested: _Pr
 def _resolve_service(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
     """The address of a ready endpoint of a Service, chosen at random."""
     namespace, port_name = request.path.namespace, requested.port
-    if requested.port.isdecimal() and requested.port.isascii():
+    if requested.port.isdecimal() and requested.port.isascii() and len(requested.port) <= PORT_DIGITS_MAX:
         service: Object = server.objects.get(request.key, namespace, requested.name).decode()
         port = service_resolver.find_port(service, int(requested.port))
         if port is None:

@@ -43,12 +43,12 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
     path = request.path
     name_checks.check_path_name(path.name)
     options = query_options.write_options(request.query, "UpdateOptions")
-    new = await _receive_scale(server, request, options)
-    object_preparation.set_namespace(new, path.namespace)
-    name_checks.check_name(new, path.name)
-    update = UpdateOptions("", writes.preconditions_of(new), options.dry_run, request.author(options))
+    new_scale = await _receive_scale(server, request, options)
+    object_preparation.set_namespace(new_scale, path.namespace)
+    name_checks.check_name(new_scale, path.name)
+    update = UpdateOptions("", writes.preconditions_of(new_scale), options.dry_run, request.author(options))
     scale = await server.objects.update_scale(
-        request.key, path.namespace, path.name, lambda _scale: new, options=update
+        request.key, path.namespace, path.name, lambda _scale: new_scale, options=update
     )
     return await _scale_response(server, request, scale)
 
@@ -59,7 +59,8 @@ async def _receive_scale(server: ServerContext, request: ResourceRequest, option
     Raises StatusError 400 (of a custom resource with one text for every body that is no Scale), 408, 413, 415.
     """
     try:
-        return (await request.receive(SCALE, server.kinds, options)).obj
+        received = await request.receive(SCALE, server.kinds, options)
+        return received.obj
     except StatusError as error:
         if error.code == HTTPStatus.BAD_REQUEST and request.served.resource.is_custom:
             raise http_errors.bad_request(f"no kind is registered for the type v1.Scale {GO_SCHEME}") from None
@@ -77,7 +78,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
     update = UpdateOptions(dry_run=options.dry_run, author=request.author(options))
 
     def change(scale: Object) -> Object:
-        patched = patcher.decoded(scale)[0]
+        patched, _ = patcher.patch_and_decode(scale)
         name_checks.check_name(patched, path.name)
         _check_uid(request, patched, scale["metadata"]["uid"])
         return patched
@@ -90,8 +91,8 @@ def _check_uid(request: ResourceRequest, patched: Object, uid: str) -> None:
     """Check that a patched Scale has the uid of the object. Raises StatusError 409 otherwise."""
     patched_uid = patched["metadata"].get("uid", uid)
     if patched_uid != uid:
-        why = f"Precondition failed: UID in precondition: {patched_uid}, UID in object meta: {uid}"
-        raise api_errors.subresource_conflict(request.served.resource, "scale", request.path.name, why)
+        message = f"Precondition failed: UID in precondition: {patched_uid}, UID in object meta: {uid}"
+        raise api_errors.subresource_conflict(request.served.resource, "scale", request.path.name, message)
 
 
 async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -102,22 +103,22 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
     def change(scale: Object) -> Object:
         entries = field_managers.take_entries(scale) or []
         live = canonical.canonical(scale, SCALE.message)
-        new = application.applied(live, entries, request.warnings)
+        applied_scale = application.applied(live, entries, request.warnings)
         if request.served.resource.is_custom:
-            _check_custom(live, new)
-        name_checks.check_name(new, path.name)
-        object_preparation.set_namespace(new, path.namespace)
-        return new
+            _check_custom(live, applied_scale)
+        name_checks.check_name(applied_scale, path.name)
+        object_preparation.set_namespace(applied_scale, path.namespace)
+        return applied_scale
 
     update = UpdateOptions(dry_run=application.options.dry_run, author=None)
     scale = await server.objects.update_scale(request.key, path.namespace, path.name, change, options=update)
     return await _scale_response(server, request, scale)
 
 
-def _check_custom(live: Object, new: Object) -> None:
+def _check_custom(live: Object, applied_scale: Object) -> None:
     """Check that apply does not change the Scale of a custom resource. Raises StatusError 500 as kube-apiserver."""
-    metadata = {name: value for name, value in new["metadata"].items() if name != "managedFields"}
-    if canonical.canonical({**new, "metadata": metadata}, SCALE.message) != live:
+    metadata = {field: content for field, content in applied_scale["metadata"].items() if field != "managedFields"}
+    if canonical.canonical({**applied_scale, "metadata": metadata}, SCALE.message) != live:
         raise api_errors.error_without_reason(
             f"failed to convert new object (/{metadata.get('name', '')}; autoscaling/v1, Kind=Scale) "
             "to proper version: request to convert CR to an invalid group/version: autoscaling/v1"
@@ -125,4 +126,5 @@ def _check_custom(live: Object, new: Object) -> None:
 
 
 async def _scale_response(server: ServerContext, request: ResourceRequest, scale: Object) -> EncodedResponse:
+    """The response with a Scale, in the form that the client asked for."""
     return await object_responses.plain_object(server, request, scale, scale_mappings.PRINTER)

@@ -91,7 +91,7 @@ class ApplyRequest:
         now, force = rfc3339(self.now_ns), bool(self.options.force)
         application = Application(config, self.author.manager, self.target.expected.api_version, now, force)
         try:
-            obj = managed_kinds.applied(self.target.tracked, stored, entries, application)
+            obj = managed_kinds.apply(self.target.tracked, stored, entries, application)
         except ConfigurationError as error:
             raise api_errors.error_without_reason(
                 f"failed to create typed patch object ({_describe(config)}): {error}"

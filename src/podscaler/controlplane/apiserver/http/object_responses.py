@@ -99,7 +99,7 @@ async def page(server: ServerContext, request: ResourceRequest, listed: ListPage
 async def _protobuf_list(server: ServerContext, request: ResourceRequest, listed: ListPage) -> bytes:
     served = request.served
     items = await _encode_in_slices(lambda entry: server.encoder.raw(served, entry), listed.entries, MESSAGES_PER_SLICE)
-    kind = f"{served.resource.kind}List"
+    kind = served.resource.list_kind
     return protobuf_encoding.encode_list(served.api_version, kind, response_encoder.list_metadata(listed), items)
 
 

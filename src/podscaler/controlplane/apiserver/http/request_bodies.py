@@ -28,6 +28,7 @@ from podscaler.controlplane.apiserver.http.query_options import FieldValidation
 BODY_MAX_BYTES = 3 * 1024 * 1024
 READ_TIMEOUT_S = 60.0
 _UNVERSIONED_KINDS = frozenset({"APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "List", "Status"})
+"""Kinds of apiVersion v1 that only responses have."""
 _NEW_EVENT = "events/v1.Event"
 """Events of events.k8s.io, whose internal type is that of core/v1 events."""
 GO_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
@@ -51,7 +52,7 @@ class BodyKind:
     decode: Callable[[Any], Decoded] | None = None
 
     def decoded(self, value: Any) -> Decoded:
-        """The object of a parsed body. Raises DecodeError."""
+        """The object of a parsed body (any JSON value), and the problems in it. Raises DecodeError."""
         return decoding.decode_value(value, self.message) if self.decode is None else self.decode(value)
 
     @property
@@ -144,10 +145,11 @@ def decode_options(body: bytes, content_type: str, expected: BodyKind, kinds: Ki
     """
     try:
         parsed = _parse(body, content_type, expected)
-        name, api_version = parsed.meta.kind or expected.kind, parsed.meta.api_version or expected.api_version
-        known = {*(version for version, _ in kinds), expected.api_version, "meta.k8s.io/v1"}
-        if name != expected.kind or api_version not in known:
-            raise http_errors.bad_request(f'no kind "{name}" is registered for version "{api_version}" {GO_SCHEME}')
+        kind_name, api_version = parsed.meta.kind or expected.kind, parsed.meta.api_version or expected.api_version
+        served_versions = {*(version for version, _ in kinds), expected.api_version, "meta.k8s.io/v1"}
+        if kind_name != expected.kind or api_version not in served_versions:
+            message = f'no kind "{kind_name}" is registered for version "{api_version}" {GO_SCHEME}'
+            raise http_errors.bad_request(message)
         return parsed.decode(expected).obj
     except DecodeError as error:
         raise http_errors.bad_request(str(error)) from None
@@ -155,19 +157,19 @@ def decode_options(body: bytes, content_type: str, expected: BodyKind, kinds: Ki
 
 def with_type_meta(decoded: Decoded, kind: BodyKind) -> Object:
     """A decoded object with kind and apiVersion as its first members."""
-    obj = {name: value for name, value in decoded.obj.items() if name not in ("kind", "apiVersion")}
-    return {"kind": kind.kind, "apiVersion": kind.api_version, **obj}
+    other_members = {name: member for name, member in decoded.obj.items() if name not in ("kind", "apiVersion")}
+    return {"kind": kind.kind, "apiVersion": kind.api_version, **other_members}
 
 
 def warning_texts(problems: tuple[str, ...]) -> tuple[str, ...]:
     """Problems as texts of warnings; a problem of the YAML decoder, with a line for each error, becomes several."""
-    texts: list[str] = []
+    warnings: list[str] = []
     for problem in problems:
         if problem.startswith("yaml: unmarshal errors:\n"):
-            texts += [line.strip() for line in problem.splitlines()[1:]]
+            warnings += [line.strip() for line in problem.splitlines()[1:]]
         else:
-            texts.append(problem)
-    return tuple(texts)
+            warnings.append(problem)
+    return tuple(warnings)
 
 
 def check_version(received: DecodedBody, expected: BodyKind) -> None:
@@ -188,7 +190,7 @@ class _ParsedBody:
 
 
 def _parse(body: bytes, content_type: str, expected: BodyKind) -> _ParsedBody:
-    """Raises DecodeError; StatusError 415."""
+    """The body, whose syntax is checked, by its content type (empty: JSON). Raises DecodeError, StatusError 415."""
     match media_type(content_type) if content_type else JSON:
         case "application/json":
             return _parse_json(body)
@@ -201,27 +203,29 @@ def _parse(body: bytes, content_type: str, expected: BodyKind) -> _ParsedBody:
             raise http_errors.unsupported_body()
 
 
-def _unrecognized_error(text: str, body: bytes, expected: BodyKind) -> StatusError:
-    recognized = f"the object provided is unrecognized (must be of type {expected.kind}): {text}"
-    return http_errors.bad_request(f"{recognized} ({decoding.summary(body)})")
+def _unrecognized_error(decoder_message: str, body: bytes, expected: BodyKind) -> StatusError:
+    """The error 400 for a body without valid syntax or a recognizable kind; it quotes the beginning of the body."""
+    message = f"the object provided is unrecognized (must be of type {expected.kind}): {decoder_message}"
+    return http_errors.bad_request(f"{message} ({decoding.summary(body)})")
 
 
 def _parse_json(body: bytes) -> _ParsedBody:
+    """The kind of a JSON body and its decoder. Raises DecodeError."""
     try:
-        value = json_text.parse(body)
+        document = json_text.parse(body)
     except DecodeError as error:
         raise DecodeError(f"couldn't get version/kind; json parse error: {error}") from None
-    return _ParsedBody(decoding.read_type_meta(value), lambda kind: kind.decoded(value))
+    return _ParsedBody(decoding.read_type_meta(document), lambda kind: kind.decoded(document))
 
 
 def _parse_yaml(body: bytes) -> _ParsedBody:
-    """The kind of a YAML body and its decoder; repeated keys are problems."""
+    """The kind of a YAML body and its decoder; repeated keys are problems. Raises DecodeError."""
     document = yaml_text.parse(body)
-    repeated = (document.duplicates_text(),) if document.duplicates else ()
+    duplicate_problems = (document.duplicates_text(),) if document.duplicates else ()
 
     def decode(kind: BodyKind) -> Decoded:
         decoded = kind.decoded(document.value)
-        return Decoded(decoded.obj, (*repeated, *decoded.problems))
+        return Decoded(decoded.obj, (*duplicate_problems, *decoded.problems))
 
     return _ParsedBody(decoding.read_type_meta(document.value), decode)
 
@@ -235,27 +239,27 @@ def _stated_kind(meta: TypeMeta, body: bytes, expected: BodyKind, kinds: Kinds) 
         if not meta.kind:
             raise _unrecognized_error(f"Object 'Kind' is missing in '{body.decode(errors='replace')}'", body, expected)
         return replace(expected, api_version=meta.api_version, kind=meta.kind)
-    name = meta.kind or expected.kind
+    kind_name = meta.kind or expected.kind
     api_version = meta.api_version or expected.api_version
-    if (api_version, name) == (expected.api_version, expected.kind):
+    if (api_version, kind_name) == (expected.api_version, expected.kind):
         return expected
-    body_kind = kinds.get((api_version, name))
+    body_kind = kinds.get((api_version, kind_name))
     if body_kind is None:
         if api_version.count("/") > 1:
             raise _unrecognized_error(f"unexpected GroupVersion string: {api_version}", body, expected)
-        unknown = BodyKind(api_version, name, "")
-        text = f'no kind "{name}" is registered for version "{api_version}" {GO_SCHEME}'
-        if _is_never_a_body(api_version, name, kinds):
-            text = unknown_conversion(unknown, expected)
-        raise _cannot_be_handled(unknown, expected, text)
+        unknown = BodyKind(api_version, kind_name, "")
+        message = f'no kind "{kind_name}" is registered for version "{api_version}" {GO_SCHEME}'
+        if _is_never_a_body(api_version, kind_name, kinds):
+            message = unknown_conversion(unknown, expected)
+        raise _cannot_be_handled(unknown, expected, message)
     return body_kind
 
 
-def _is_never_a_body(api_version: str, name: str, kinds: Kinds) -> bool:
+def _is_never_a_body(api_version: str, kind_name: str, kinds: Kinds) -> bool:
     """Whether a kind exists but is never sent as a body: a list, options, a Status."""
-    if api_version == "v1" and name in _UNVERSIONED_KINDS:
+    if api_version == "v1" and kind_name in _UNVERSIONED_KINDS:
         return True
-    return (api_version, name.removesuffix("List")) in kinds
+    return (api_version, kind_name.removesuffix("List")) in kinds
 
 
 def unknown_conversion(kind: BodyKind, expected: BodyKind) -> str:
@@ -263,7 +267,8 @@ def unknown_conversion(kind: BodyKind, expected: BodyKind) -> str:
     return f"converting ({kind.version}.{kind.kind}) to ({expected.internal_name}): unknown conversion"
 
 
-def _cannot_be_handled(kind: BodyKind, expected: BodyKind, text: str) -> StatusError:
+def _cannot_be_handled(kind: BodyKind, expected: BodyKind, cause: str) -> StatusError:
+    """The error 400 for a body that states the kind `kind`, where the path expects another one."""
     return http_errors.bad_request(
-        f'{kind.kind} in version "{kind.version}" cannot be handled as a {expected.kind}: {text}'
+        f'{kind.kind} in version "{kind.version}" cannot be handled as a {expected.kind}: {cause}'
     )

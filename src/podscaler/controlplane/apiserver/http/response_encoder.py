@@ -71,7 +71,7 @@ def list_body(served: ServedResource, bodies: Sequence[bytes], page: ListPage) -
     As kube-apiserver's, items of built-in kinds have neither kind nor apiVersion; items of custom resources keep both,
     and their lists have an empty `continue`.
     """
-    kind, metadata = f"{served.resource.kind}List", list_metadata(page)
+    kind, metadata = served.resource.list_kind, list_metadata(page)
     if served.resource.is_custom:
         return _list(kind, served.api_version, {"continue": "", **metadata}, bodies)
     prefixes = _type_prefixes(served)
@@ -139,7 +139,7 @@ def check_single(served: ServedResource, form: Form, kind: str = "") -> None:
     Raises StatusError 406 for PartialObjectMetadataList.
     """
     if form.shape == "partial_list":
-        go_type = f"*{kind or f'{_go_package(served)}.{served.resource.kind}'}"
+        go_type = f"*{kind or _go_type(served)}"
         raise http_errors.not_acceptable(
             f"you requested PartialObjectMetadataList, but the requested object is not a list ({go_type})"
         )
@@ -148,17 +148,18 @@ def check_single(served: ServedResource, form: Form, kind: str = "") -> None:
 def check_list(served: ServedResource, form: Form) -> None:
     """Check that a list can be sent in `form`. Raises StatusError 406 for PartialObjectMetadata."""
     if form.shape == "partial":
-        go_type = f"*{_go_package(served)}.{served.resource.kind}List"
         raise http_errors.not_acceptable(
-            f"you requested PartialObjectMetadata, but the requested object is a list ({go_type})"
+            f"you requested PartialObjectMetadata, but the requested object is a list (*{_go_type(served)}List)"
         )
 
 
-def _go_package(served: ServedResource) -> str:
-    """The Go package of the internal type; for a kind that is served in two groups, that of its storage group."""
+def _go_type(served: ServedResource) -> str:
+    """The internal Go type of objects; for a kind that is served in two groups, that of its storage group."""
     resource = served.resource
+    if resource.is_custom:
+        return "unstructured.Unstructured"
     group = resource.stored_as.partition(".")[2] if resource.stored_as else resource.group
-    return group.partition(".")[0] or "core"
+    return f"{group.partition('.')[0] or 'core'}.{resource.kind}"
 
 
 def include_object(text: str) -> IncludeObject:

@@ -29,6 +29,7 @@ from podscaler.controlplane.registry.providers import LogOptions
 _BASE64: Final = "base64.binary.k8s.io"
 SOCKET_PROTOCOLS: Final = ("", "binary.k8s.io", _BASE64)
 MESSAGE_BYTES: Final = 32 * 1024
+"""The most bytes of the log in one WebSocket message."""
 
 
 async def get(server: ServerContext, request: ResourceRequest) -> EncodedResponse | web.StreamResponse:
@@ -45,50 +46,55 @@ async def get(server: ServerContext, request: ResourceRequest) -> EncodedRespons
     if server.parts.logs is None:
         raise StatusError("logs are kept where pods run, and none run here", code=503, reason="ServiceUnavailable")
     chunks = server.parts.logs.stream(pod, options)
-    first = await anext(chunks, b"")  # before the head is sent, so that an error still becomes a status
+    first_chunk = await anext(chunks, b"")  # before the head is sent, so that an error still becomes a status
     if websockets.is_websocket(request.http):
-        return await _send_over_websocket(server, request, first, chunks)
+        return await _send_over_websocket(server, request, first_chunk, chunks)
     if options.follow:
-        return await _send_followed(request.http, first, chunks)
-    rest = [chunk async for chunk in chunks]
-    return EncodedResponse(b"".join((first, *rest)), 200, "text/plain")
+        return await _send_followed(request.http, first_chunk, chunks)
+    later_chunks = [chunk async for chunk in chunks]
+    return EncodedResponse(b"".join((first_chunk, *later_chunks)), 200, "text/plain")
 
 
-async def _send_followed(request: web.BaseRequest, first: bytes, chunks: AsyncIterator[bytes]) -> web.StreamResponse:
+async def _send_followed(
+    request: web.BaseRequest, first_chunk: bytes, chunks: AsyncIterator[bytes]
+) -> web.StreamResponse:
+    """Stream the log until it ends or the client disconnects; `chunks` follow `first_chunk`."""
     async with StreamingResponse(request, "text/plain") as stream:
-        await stream.write(first)
+        await stream.write(first_chunk)
         async for chunk in chunks:
             await stream.write(chunk)
     return stream.response
 
 
-def _options(query: Query, name: str, now_ns: int) -> LogOptions:
-    """The options of the query. Raises StatusError 422 with all errors."""
-    tail, limit = query.number("tailLines"), query.number("limitBytes")
+def _options(query: Query, pod_name: str, now_ns: int) -> LogOptions:
+    """The options of the query. Raises StatusError 422 with all errors, 400 for an invalid `sinceTime`."""
+    tail_lines, limit_bytes = query.number("tailLines"), query.number("limitBytes")
     since_s, since_time = query.number("sinceSeconds"), query.text("sinceTime")
-    errors = _option_errors(tail=tail, limit=limit, since_s=since_s, since_time=since_time)
+    errors = _option_errors(tail_lines=tail_lines, limit_bytes=limit_bytes, since_s=since_s, since_time=since_time)
     if "stream" in query:  # a choice of streams is behind a feature gate that is off
         errors.append(field.forbidden("stream", "may not be specified"))
     if errors:
-        raise field.invalid_object(group="", kind="PodLogOptions", name=name, errors=errors)
+        raise field.invalid_object(group="", kind="PodLogOptions", name=pod_name, errors=errors)
     return LogOptions(
         container=query.text("container"),
         follow=bool(query.flag("follow")),
         previous=bool(query.flag("previous")),
         timestamps=bool(query.flag("timestamps")),
-        tail_lines=tail,
+        tail_lines=tail_lines,
         since_ns=_since_ns(since_s, since_time, now_ns),
-        limit_bytes=limit,
+        limit_bytes=limit_bytes,
     )
 
 
-def _option_errors(*, tail: int | None, limit: int | None, since_s: int | None, since_time: str) -> list[FieldError]:
-    """Errors of the options, of which two say where to begin."""
+def _option_errors(
+    *, tail_lines: int | None, limit_bytes: int | None, since_s: int | None, since_time: str
+) -> list[FieldError]:
+    """Errors of the options; at most one of `since_s` and `since_time` may be given."""
     errors = []
-    if tail is not None and tail < 0:
-        errors.append(field.invalid("tailLines", tail, "must be greater than or equal to 0"))
-    if limit is not None and limit < 1:
-        errors.append(field.invalid("limitBytes", limit, "must be greater than 0"))
+    if tail_lines is not None and tail_lines < 0:
+        errors.append(field.invalid("tailLines", tail_lines, "must be greater than or equal to 0"))
+    if limit_bytes is not None and limit_bytes < 1:
+        errors.append(field.invalid("limitBytes", limit_bytes, "must be greater than 0"))
     if since_s is not None and since_time:
         errors.append(field.forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     elif since_s is not None and since_s < 1:
@@ -97,19 +103,22 @@ def _option_errors(*, tail: int | None, limit: int | None, since_s: int | None, 
 
 
 def _since_ns(since_s: int | None, since_time: str, now_ns: int) -> int | None:
-    """The instant at which the log begins; None for the whole log. Raises StatusError 400."""
+    """When the log begins, in nanoseconds since the epoch; None for the whole log.
+
+    Raises StatusError 400 for a `since_time` that is not RFC 3339.
+    """
     if since_time:
         try:
             return instants.parse(since_time)
         except ValueError:
             layout = "2006-01-02T15:04:05Z07:00"
-            text = f'parsing time "{since_time}" as "{layout}": cannot parse "{since_time}" as "2006"'
-            raise http_errors.bad_request(text) from None
+            message = f'parsing time "{since_time}" as "{layout}": cannot parse "{since_time}" as "2006"'
+            raise http_errors.bad_request(message) from None
     return None if since_s is None else now_ns - since_s * NANOSECONDS
 
 
 async def _send_over_websocket(
-    server: ServerContext, request: ResourceRequest, first: bytes, chunks: AsyncIterator[bytes]
+    server: ServerContext, request: ResourceRequest, first_chunk: bytes, chunks: AsyncIterator[bytes]
 ) -> web.StreamResponse:
     """Send the log as messages, then close. Raises StatusError 403, 405, 429 before the handshake."""
     protocol = websockets.choose_protocol(request.http, SOCKET_PROTOCOLS)
@@ -118,7 +127,7 @@ async def _send_over_websocket(
 
     async def send_log(activity: Activity) -> None:
         await _send(socket, protocol, b"")
-        await _send_pieces(socket, protocol, first)
+        await _send_pieces(socket, protocol, first_chunk)
         async for chunk in chunks:
             await _send_pieces(socket, protocol, chunk)
             activity.touch()
@@ -141,13 +150,15 @@ async def _wait_closed(socket: web.WebSocketResponse) -> None:
         continue
 
 
-async def _send_pieces(socket: web.WebSocketResponse, protocol: str, data: bytes) -> None:
-    for start in range(0, len(data), MESSAGE_BYTES):
-        await _send(socket, protocol, data[start : start + MESSAGE_BYTES])
+async def _send_pieces(socket: web.WebSocketResponse, protocol: str, chunk: bytes) -> None:
+    """Send a part of the log as messages of at most `MESSAGE_BYTES`."""
+    for start in range(0, len(chunk), MESSAGE_BYTES):
+        await _send(socket, protocol, chunk[start : start + MESSAGE_BYTES])
 
 
-async def _send(socket: web.WebSocketResponse, protocol: str, data: bytes) -> None:
+async def _send(socket: web.WebSocketResponse, protocol: str, content: bytes) -> None:
+    """Send one message, as the sub-protocol encodes it."""
     if protocol == _BASE64:
-        await socket.send_str(base64.b64encode(data).decode())
+        await socket.send_str(base64.b64encode(content).decode())
     else:
-        await socket.send_bytes(data)
+        await socket.send_bytes(content)

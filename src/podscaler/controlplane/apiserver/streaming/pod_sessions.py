@@ -84,7 +84,7 @@ class _SessionRequest:
         options: its streams.
         action: names the session in messages: `executing command in`, `attaching to`.
         command: the command of exec, empty for attach.
-        missing_text: the error if the container does not run.
+        missing_text: the error if the container does not run, with `{name}` and maybe `{pod}` to fill in.
     """
 
     start: StartSession
@@ -110,17 +110,17 @@ async def _serve(
 ) -> EncodedResponse | web.StreamResponse:
     """Serve a session until one side ends it; returns the WebSocket, or the response if there is no session."""
     pod = pod_targets.get_pod(server, request)
-    name = pod_targets.choose_container(request.query.text("container"), pod)
+    container_name = pod_targets.choose_container(request.query.text("container"), pod)
     pod_targets.check_has_node(server, pod)
     pod_targets.check_upgrade(request)
     connections = pod_targets.get_connections(server)
     options = requested.options
     if not (options.stdin or options.stdout or options.stderr):
         return responses.text(NO_STREAM_TEXT, 400)
-    container = connections.find_container(pod, name)
+    container = connections.find_container(pod, container_name)
     if container is None:
-        full_name = f"{pod['metadata']['name']}_{pod['metadata']['namespace']}"
-        return responses.text(requested.missing_text.format(name=name, pod=full_name), 500)
+        pod_full_name = f"{pod['metadata']['name']}_{pod['metadata']['namespace']}"
+        return responses.text(requested.missing_text.format(name=container_name, pod=pod_full_name), 500)
     if not websockets.is_websocket(request.http):
         raise pod_targets.spdy_not_served()
     framing = channels.COMMAND_PROTOCOLS[websockets.choose_protocol(request.http, channels.COMMAND_PROTOCOLS)]
@@ -133,7 +133,12 @@ async def _serve(
 
 
 class _Session:
-    """One session over an open WebSocket."""
+    """One session over an open WebSocket.
+
+    Args:
+        socket: the connection to the client.
+        requested: which session it asks for.
+    """
 
     def __init__(self, socket: channels.ChannelSocket, requested: _SessionRequest) -> None:
         self._socket = socket
@@ -182,18 +187,18 @@ class _Session:
         """Send all output; returns the exit code."""
         is_disconnected = False
         try:
-            async with asyncio.TaskGroup() as pumps:
+            async with asyncio.TaskGroup() as senders:
                 if self._requested.options.stdout:
-                    pumps.create_task(self._pump(channels.STDOUT, session.stdout()))
+                    senders.create_task(self._send_chunks(channels.STDOUT, session.stdout()))
                 if self._requested.options.stderr:
-                    pumps.create_task(self._pump(channels.STDERR, session.stderr()))
+                    senders.create_task(self._send_chunks(channels.STDERR, session.stderr()))
         except* ConnectionError:
             is_disconnected = True
         if is_disconnected:
             raise ConnectionResetError("the client has disconnected")
         return await session.wait()
 
-    async def _pump(self, channel: int, chunks: AsyncIterator[bytes]) -> None:
+    async def _send_chunks(self, channel: int, chunks: AsyncIterator[bytes]) -> None:
         async for chunk in chunks:
             await self._socket.send(channel, chunk)
 
@@ -206,7 +211,7 @@ class _Session:
             _log.info("a stream was closed: %s", error)
 
     async def _handle_message(self, received: channels.ChannelMessage, session: PodSession) -> None:
-        """Pass on what the client sent: input, its end, or a new size of the terminal."""
+        """Pass a message of the client to the session: input, its end, or a new size of the terminal."""
         if received.channel == channels.STDIN and self._requested.options.stdin:
             if received.ends:
                 await session.end_input()
@@ -215,26 +220,29 @@ class _Session:
         elif received.channel == channels.RESIZE and not received.ends:
             size = _parse_terminal_size(received.data)
             if size is not None:
-                session.resize(*size)
+                columns, rows = size
+                session.resize(columns, rows)
 
     async def _send_status(self, status: Object) -> None:
+        """Send the result of the session on the error channel."""
         content = status_message(status, self._socket.framing)
         if content:
             await self._socket.send(channels.ERROR, content)
 
 
-def _parse_terminal_size(data: bytes) -> tuple[int, int] | None:
+def _parse_terminal_size(message: bytes) -> tuple[int, int] | None:
     """Columns and rows of a terminal, None for an invalid message."""
-    if len(data) > RESIZE_MAX_BYTES:
+    if len(message) > RESIZE_MAX_BYTES:
         return None
     try:
-        size = json.loads(data)
+        size = json.loads(message)
         return int(size["Width"]), int(size["Height"])
     except (ValueError, TypeError, KeyError, OverflowError):
         return None
 
 
 SUCCESS: Object = {"metadata": {}, "status": "Success"}
+"""The Status of a command that ended with exit code 0."""
 
 
 def exit_status(code: int, command: Sequence[str], framing: channels.Framing) -> Object:
@@ -242,22 +250,22 @@ def exit_status(code: int, command: Sequence[str], framing: channels.Framing) ->
     if code == 0:
         return SUCCESS
     if framing.half_closes:
-        why = f"command terminated with exit code {code}"
+        cause = f"command terminated with exit code {code}"
     else:
-        why = f"error executing command [{' '.join(command)}], exit code {code}"
+        cause = f"error executing command [{' '.join(command)}], exit code {code}"
     return {
         "metadata": {},
         "status": "Failure",
-        "message": f"command terminated with non-zero exit code: {why}",
+        "message": f"command terminated with non-zero exit code: {cause}",
         "reason": "NonZeroExitCode",
         "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
     }
 
 
-def failed_status(action: str, why: str, framing: channels.Framing) -> Object:
+def failed_status(action: str, failure_message: str, framing: channels.Framing) -> Object:
     """The Status of a session that could not be started; `action` is `executing command in` or `attaching to`."""
-    status = _internal(f"error {action} container: {why}")
-    return _internal(status["message"]) if framing.half_closes else status
+    status = _internal_error(f"error {action} container: {failure_message}")
+    return _internal_error(status["message"]) if framing.half_closes else status
 
 
 def status_message(status: Object, framing: channels.Framing) -> bytes:
@@ -267,13 +275,13 @@ def status_message(status: Object, framing: channels.Framing) -> bytes:
     return b"" if status["status"] == "Success" else str(status["message"]).encode()
 
 
-def _internal(why: str) -> Object:
-    """The Status of a session that failed."""
+def _internal_error(cause: str) -> Object:
+    """The Status of a session that failed for a cause."""
     return {
         "metadata": {},
         "status": "Failure",
-        "message": f"Internal error occurred: {why}",
+        "message": f"Internal error occurred: {cause}",
         "reason": "InternalError",
-        "details": {"causes": [{"message": why}]},
+        "details": {"causes": [{"message": cause}]},
         "code": 500,
     }

@@ -35,6 +35,7 @@ from podscaler.controlplane.storage.options import ListOptions
 from podscaler.controlplane.storage.watching import EntryEvent, EventBatch, Subscription, WatchEnded
 
 DEFAULT_TIMEOUT_MIN_S = 1800.0
+"""A watch without `timeoutSeconds` ends after this to twice this time."""
 BOOKMARK_PERIOD_S = 60.0
 WRITE_MAX_BYTES = 1 << 20
 """A batch is written in pieces of about this size, so that a slow but reading client does not hit the write timeout."""
@@ -116,8 +117,8 @@ def _list_options(request: ResourceRequest) -> ListOptions:
     options = query_options.list_options(request.query)
     if not request.path.name:
         return options
-    by_name = f"metadata.name={request.path.name}"
-    return replace(options, field_selector=",".join(filter(None, (by_name, options.field_selector))))
+    name_selector = f"metadata.name={request.path.name}"
+    return replace(options, field_selector=",".join(filter(None, (name_selector, options.field_selector))))
 
 
 def _subscribe(server: ServerContext, request: ResourceRequest, options: ListOptions) -> Subscription | StatusError:
@@ -133,7 +134,7 @@ def _subscribe(server: ServerContext, request: ResourceRequest, options: ListOpt
 async def _run(
     stream: StreamingResponse, encoder: "_EventEncoder", subscription: Subscription | StatusError, timeout_s: float
 ) -> None:
-    """Send events until the timeout, until the history was compacted, or until the kind is not served any more."""
+    """Send events until the timeout (then a bookmark), a compaction (then an ERROR event), or the end of the kind."""
     if isinstance(subscription, StatusError):
         await stream.write(encoder.error(subscription))
         return
@@ -233,7 +234,7 @@ class _EventEncoder:
             await object_responses.prepare(self._server, self._request, [event.entry for event in batch.events])
 
     def pieces(self, batch: EventBatch) -> list[bytes]:
-        """The encoded events of a batch, joined into pieces of about `WRITE_MAX_BYTES`."""
+        """The encoded events of a batch, joined into pieces of about `WRITE_MAX_BYTES`; the last one may be empty."""
         if self._request.form.shape == "partial_list":
             return []  # no event is a list: as kube-apiserver, none is sent
         frames = [self._encode_change(event) for event in batch.events]
@@ -241,16 +242,16 @@ class _EventEncoder:
             return frames
         if batch.initial_done and self._marks_initial:
             frames.append(self._bookmark(batch.revision, {"k8s.io/initial-events-end": "true"}))
-        pieces: list[bytes] = []
-        waiting: list[bytes] = []
-        size_bytes = 0
+        full_pieces: list[bytes] = []
+        piece_frames: list[bytes] = []
+        piece_bytes = 0
         for frame in frames:
-            waiting.append(frame)
-            size_bytes += len(frame)
-            if size_bytes >= WRITE_MAX_BYTES:
-                pieces.append(b"".join(waiting))
-                waiting, size_bytes = [], 0
-        return [*pieces, b"".join(waiting)]
+            piece_frames.append(frame)
+            piece_bytes += len(frame)
+            if piece_bytes >= WRITE_MAX_BYTES:
+                full_pieces.append(b"".join(piece_frames))
+                piece_frames, piece_bytes = [], 0
+        return [*full_pieces, b"".join(piece_frames)]
 
     def bookmark(self, revision: int) -> bytes:
         """A bookmark; empty if the client did not ask for bookmarks."""
@@ -261,6 +262,7 @@ class _EventEncoder:
         return self._encode_event("ERROR", json_text.encode(error.to_status()))
 
     def _encode_change(self, event: EntryEvent) -> bytes:
+        """The bytes of one event; only those of Tables are not shared with other watchers."""
         if self._request.form.shape == "table":
             return _json_event(event.type, self._table_event(event))
         return event.encoded(self._cache_key, self._encode)
@@ -278,21 +280,23 @@ class _EventEncoder:
 
     def _encode_event(self, event_type: str, body: bytes) -> bytes:
         """An event with an object's JSON, in the encoding of the watch."""
-        packed = protobuf_encoding.from_json(body) if self._request.form.encoding == "protobuf" else None
-        if packed is None:
+        protobuf_body = protobuf_encoding.from_json(body) if self._request.form.encoding == "protobuf" else None
+        if protobuf_body is None:
             return _json_event(event_type, body)
-        return protobuf_encoding.encode_watch_event(event_type, packed)
+        return protobuf_encoding.encode_watch_event(event_type, protobuf_body)
 
     def _table_event(self, event: EntryEvent) -> bytes:
+        """The JSON of the Table with the one row of an event's object."""
         row = object_responses.table_row(self._server, self._request, event.entry)
         return self._table({"resourceVersion": str(event.entry.revision)}, [row])
 
     def _table(self, metadata: Object, rows: list[Object]) -> bytes:
+        """The JSON of a Table; only the first one of the watch has column definitions."""
         columns, self._columns = self._columns, None
         return response_encoder.table(metadata, columns, rows, self._request.form.meta_version)
 
     def _bookmark(self, revision: int, annotations: Object) -> bytes:
-        """The bytes of a bookmark, an object with nothing but its resourceVersion."""
+        """The bytes of a bookmark: an object with nothing but its resourceVersion and maybe annotations."""
         metadata: Object = {"resourceVersion": str(revision)}
         if annotations:
             metadata["annotations"] = annotations
@@ -324,4 +328,4 @@ def zero_fields(message: str) -> Object:
     """
     if schema.find_message(message) is None:
         return {}
-    return {name: value for name, value in canonical.canonical({}, message).items() if name != "metadata"}
+    return {field: content for field, content in canonical.canonical({}, message).items() if field != "metadata"}

@@ -27,8 +27,11 @@ from podscaler.controlplane.registry.remote_admission import AdmittedWrite
 from podscaler.controlplane.storage.change_log import StoreEvent
 
 MESSAGE_MAX_BYTES: Final = 5 * 1024
+"""A longer computed message is not used."""
 CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
+"""The HTTP status of a denied write, by the `reason` of the validation."""
 _COMPOSED: Final = re.compile(r"\bvariables\.([_a-zA-Z][_a-zA-Z0-9]*)")
+"""A use of a composed variable, one that `spec.variables` of the policy defines."""
 _POLICY, _BINDING = admission_policy.POLICY.key, admission_policy.BINDING.key
 
 
@@ -54,7 +57,7 @@ class BoundPolicies:
     """The stored policies, and their bindings.
 
     Attributes:
-        policies, bindings: by name.
+        policies, bindings: the stored objects by name.
     """
 
     policies: dict[str, Object] = field(default_factory=dict)
@@ -63,13 +66,13 @@ class BoundPolicies:
     def apply(self, events: list[StoreEvent]) -> None:
         """Apply the events of a commit."""
         for event in events:
-            table = {_POLICY: self.policies, _BINDING: self.bindings}.get(event.subject.resource)
-            if table is None:
+            objects_by_name = {_POLICY: self.policies, _BINDING: self.bindings}.get(event.subject.resource)
+            if objects_by_name is None:
                 continue
             if event.entry is None:
-                table.pop(event.subject.name, None)
+                objects_by_name.pop(event.subject.name, None)
             else:
-                table[event.subject.name] = event.entry.decode()
+                objects_by_name[event.subject.name] = event.entry.decode()
 
     def bound(self) -> Iterator[tuple[Object, Sequence[Object]]]:
         """Each policy with its bindings, by name; policies without bindings are left out."""
@@ -84,11 +87,11 @@ class BoundPolicies:
 def watch_policies(objects: Objects) -> BoundPolicies:
     """An index of the policies of `objects` that is updated by every commit."""
     index = BoundPolicies()
-    for key, table in ((_POLICY, index.policies), (_BINDING, index.bindings)):
+    for key, objects_by_name in ((_POLICY, index.policies), (_BINDING, index.bindings)):
         if objects.knows(key):
             for entry in objects.list(key).entries:
                 obj = entry.decode()
-                table[obj["metadata"]["name"]] = obj
+                objects_by_name[obj["metadata"]["name"]] = obj
     objects.listen(index.apply)
     return index
 
@@ -115,62 +118,78 @@ class PolicyAdmission:
         for policy, bindings in list(self._index.bound()):
             spec = policy["spec"]
             versions = matching.versions_of(self._objects, write, remote_admission.current().api_version)
-            sent = self._matched(spec["matchConstraints"], write, versions)
+            sent = self._find_version(spec["matchConstraints"], write, versions)
             if sent is None:
                 continue
             for binding in bindings:
-                restricted = binding["spec"].get("matchResources")
-                if restricted is not None and self._matched(restricted, write, versions) is None:
+                binding_resources = binding["spec"].get("matchResources")
+                if binding_resources is not None and self._find_version(binding_resources, write, versions) is None:
                     continue
-                denials = await self._denials(policy, binding, write, sent, versions[0])
+                denials = await self._evaluate(policy, binding, write, sent, versions[0])
                 name = f"'{policy['metadata']['name']}' with binding '{binding['metadata']['name']}'"
-                denied += self._carried_out(binding["spec"]["validationActions"], name, denials)
+                denied += self._apply_actions(binding["spec"]["validationActions"], name, denials)
         if denied:
             raise _rejection(write, *denied[0])
 
-    def _carried_out(self, actions: Sequence[str], name: str, denials: Sequence[Denial]) -> list[tuple[str, Denial]]:
-        """The denials that reject the write; those of the action Warn become warnings."""
+    def _apply_actions(self, actions: Sequence[str], name: str, denials: Sequence[Denial]) -> list[tuple[str, Denial]]:
+        """The denials that reject the write, with the name of their policy; those of the action Warn become warnings.
+
+        Args:
+            actions: `validationActions` of the binding: Deny, Warn, Audit.
+            name: of policy and binding, in messages.
+            denials: of this policy, by this binding.
+        """
         context = remote_admission.current()
-        for denial in denials if "Warn" in actions else ():
-            text = f"Validation failed for ValidatingAdmissionPolicy {name}: {denial.message}"
-            context.warnings += [] if text in context.warnings else [text]
+        if "Warn" in actions:
+            for denial in denials:
+                warning = f"Validation failed for ValidatingAdmissionPolicy {name}: {denial.message}"
+                if warning not in context.warnings:
+                    context.warnings.append(warning)
         return [(name, denial) for denial in denials] if "Deny" in actions else []
 
-    def _matched(
-        self, resources: Object, write: AdmittedWrite, versions: Sequence[ServedVersion]
+    def _find_version(
+        self, match_resources: Object, write: AdmittedWrite, versions: Sequence[ServedVersion]
     ) -> ServedVersion | None:
-        """The version in which a policy or binding gets the objects of a write; None if it does not match."""
-        matched = _as_webhook(resources, "resourceRules", write)
-        if not matching.is_selected(matched, write, self._objects):
+        """The version in which a policy or binding gets the objects of a write; None if it does not match.
+
+        Args:
+            match_resources: MatchResources of the policy or binding.
+            write: the write.
+            versions: all versions of its objects, that of the request first.
+        """
+        selecting = _as_webhook(match_resources, "resourceRules", write)
+        if not matching.is_selected(selecting, write, self._objects):
             return None
-        excluded = _as_webhook(resources, "excludeResourceRules", write)
-        if matching.find_version(excluded, write, versions) is not None:
+        excluding = _as_webhook(match_resources, "excludeResourceRules", write)
+        if matching.find_version(excluding, write, versions) is not None:
             return None
-        if resources.get("resourceRules"):
-            return matching.find_version(matched, write, versions)
+        if match_resources.get("resourceRules"):
+            return matching.find_version(selecting, write, versions)
         return versions[0]  # a binding without rules has those of its policy
 
-    async def _denials(
+    async def _evaluate(
         self, policy: Object, binding: Object, write: AdmittedWrite, sent: ServedVersion, requested: ServedVersion
     ) -> list[Denial]:
-        """What a policy denies of a write by one of its bindings, for each of the parameters."""
+        """The validations of a policy that a write fails, by one of its bindings, for each of the parameters.
+
+        The policy gets the objects in the version `sent`; `requested` is that of the request.
+        """
         from podscaler.controlplane.apiserver.webhooks import policy_evaluation  # the language takes a while to import
 
         try:
             parameters = self._parameters(policy["spec"].get("paramKind"), binding["spec"].get("paramRef"), write)
         except ConfigurationFailure as failure:
-            ignored = policy["spec"]["failurePolicy"] == "Ignore"
-            return [] if ignored else [Denial(f"failed to configure binding: {failure}")]
+            ignores_failures = policy["spec"]["failurePolicy"] == "Ignore"
+            return [] if ignores_failures else [Denial(f"failed to configure binding: {failure}")]
         new, old = await self._objects.converted(
             lambda: [sent.converted(obj, write.subresource) for obj in (write.new, write.old)]
         )
+        is_namespace = write.resource.key == matching.NAMESPACES
         variables = {
             "object": new,
             "oldObject": old,
             "request": admission_reviews.request_of(write, sent, requested, acting_user.current()),
-            "namespaceObject": None
-            if write.resource.key == matching.NAMESPACES
-            else matching.find_namespace(write, self._objects),
+            "namespaceObject": None if is_namespace else matching.find_namespace(write, self._objects),
         }
         denials: list[Denial] = []
         for parameter in parameters:
@@ -178,7 +197,13 @@ class PolicyAdmission:
         return denials
 
     def _parameters(self, kind: Object | None, reference: Object | None, write: AdmittedWrite) -> list[Object | None]:
-        """The parameter objects of a binding; a single None without parameters. Raises ConfigurationFailure."""
+        """The parameter objects of a binding; a single None without parameters. Raises ConfigurationFailure.
+
+        Args:
+            kind: `paramKind` of the policy: apiVersion and kind.
+            reference: `paramRef` of the binding.
+            write: the write, whose namespace is the default one of parameters.
+        """
         if kind is None or reference is None:
             return [None]
         resource = self._find_kind(kind)
@@ -190,64 +215,70 @@ class PolicyAdmission:
         if resource.namespaced and not namespace:
             namespace = write.namespace
             if not namespace:
-                text = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
-                raise ConfigurationFailure(text)
-        entries = self._objects.list(resource.key, namespace).entries
-        version = next(each for each in resource.versions if _api_version(resource, each.version) == kind["apiVersion"])
-        served = ServedVersion(resource, version)
+                message = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+                raise ConfigurationFailure(message)
+        served = next(
+            ServedVersion(resource, version)
+            for version in resource.versions
+            if _api_version(resource, version.version) == kind["apiVersion"]
+        )
+        stored = [entry.decode() for entry in self._objects.list(resource.key, namespace).entries]
         parameters: list[Object | None] = [
-            served.converted(obj, "") for obj in (entry.decode() for entry in entries) if _is_referred(obj, reference)
+            served.converted(obj, "") for obj in stored if _is_referenced(obj, reference)
         ]
         if not parameters and reference.get("parameterNotFoundAction") == "Deny":
             raise ConfigurationFailure("no params found for policy binding with `Deny` parameterNotFoundAction")
         return parameters
 
     def _find_kind(self, kind: Mapping[str, str]) -> Resource | None:
-        """The resource of the parameters' kind; None if it is not served."""
-        return next(
-            (
-                resource
-                for resource in self._objects.resources
-                if resource.kind == kind["kind"]
-                and any(_api_version(resource, version.version) == kind["apiVersion"] for version in resource.versions)
-            ),
-            None,
-        )
+        """The resource of the parameters' kind (its apiVersion and kind); None if it is not served."""
+        for resource in self._objects.resources:
+            api_versions = [_api_version(resource, version.version) for version in resource.versions]
+            if resource.kind == kind["kind"] and kind["apiVersion"] in api_versions:
+                return resource
+        return None
 
 
 def _api_version(resource: Resource, version: str) -> str:
     return f"{resource.group}/{version}" if resource.group else version
 
 
-def _is_referred(obj: Object, reference: Object) -> bool:
+def _is_referenced(obj: Object, reference: Object) -> bool:
+    """Whether a `paramRef` refers to an object, by its name or by a label selector."""
     if reference.get("name"):
         return bool(obj["metadata"]["name"] == reference["name"])
     return selectors.from_label_selector(reference.get("selector") or {}).matches(obj["metadata"].get("labels") or {})
 
 
-def _as_webhook(resources: Object, rules: str, write: AdmittedWrite) -> Webhook:
-    """MatchResources as `matching` reads them; rules that name other objects are left out."""
-    named = [
+def _as_webhook(match_resources: Object, rules_field: str, write: AdmittedWrite) -> Webhook:
+    """MatchResources in the form that `matching` reads; rules that name other objects are left out.
+
+    Args:
+        match_resources: of a policy or binding.
+        rules_field: the field of the rules: `resourceRules` or `excludeResourceRules`.
+        write: the write to match.
+    """
+    rules = [
         rule
-        for rule in resources.get(rules) or []
+        for rule in match_resources.get(rules_field) or []
         if not rule.get("resourceNames") or write.name in rule["resourceNames"]
     ]
     return Webhook(
         identity=("", 0),
-        source={"rules": named, "matchPolicy": resources.get("matchPolicy")},
+        source={"rules": rules, "matchPolicy": match_resources.get("matchPolicy")},
         authority=b"",
-        namespaces=selectors.from_label_selector(resources.get("namespaceSelector") or {}),
-        labels=selectors.from_label_selector(resources.get("objectSelector") or {}),
+        namespaces=selectors.from_label_selector(match_resources.get("namespaceSelector") or {}),
+        labels=selectors.from_label_selector(match_resources.get("objectSelector") or {}),
     )
 
 
 def composed_names(expression: str) -> list[str]:
-    """The names of composed variables that an expression has."""
+    """The names of the composed variables that an expression uses (`variables.NAME`), in order, without repetition."""
     return list(dict.fromkeys(_COMPOSED.findall(expression)))
 
 
 def _rejection(write: AdmittedWrite, name: str, denial: Denial) -> StatusError:
-    """The error of a denied write."""
+    """The API error of a denied write; `name` is that of policy and binding in the message."""
     message = f"ValidatingAdmissionPolicy {name} denied request: {denial.message}"
     error = api_errors.forbidden(write.resource, write.name, message, cause=Cause("", message, ""))
     return StatusError(

@@ -23,8 +23,12 @@ from podscaler.controlplane.registry.remote_admission import AdmittedWrite
 from podscaler.controlplane.registry.users import User
 
 GROUP = "admission.k8s.io"
-STATUS_MIN = 400
+ERROR_CODES = range(400, 600)
+DEFAULT_ERROR_CODE = 400
+"""The code of a rejection whose status has none of ERROR_CODES."""
 _BASE64 = re.compile("[A-Za-z0-9+/]*")
+_NO_PATCH = "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+"""The message of Go for a JSON object in place of a patch; other faults of the JSON have the same one here."""
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
 
@@ -38,11 +42,11 @@ class UndecodablePatch(PodscalerError):
 
 @dataclass(frozen=True, slots=True)
 class WebhookVerdict:
-    """What a webhook responds.
+    """What a webhook responds; `auditAnnotations` are not read.
 
     Attributes:
         allowed: whether it allows the write.
-        patch: the operations of a JSON patch; empty without one.
+        patch: the operations of a JSON patch; empty for a rejection, and without one.
         status: the metav1.Status of a rejection.
         warnings: texts for the client.
     """
@@ -54,12 +58,14 @@ class WebhookVerdict:
 
 
 def request_of(write: AdmittedWrite, sent: ServedVersion, requested: ServedVersion, user: User) -> Object:
-    """The request of an AdmissionReview without uid and objects; also the variable `request` of match conditions.
+    """The request of an AdmissionReview without uid and objects; also the CEL variable `request` of matchConditions.
+
+    Of the options of the write only `dryRun` is contained.
 
     Args:
-        write: the write.
+        write: operation, resource and name of the write.
         sent: the version in which the webhook gets the objects.
-        requested: the version of the request.
+        requested: the version in the client's request, before the conversion to `sent`.
         user: who writes.
     """
     options: Object | None = None
@@ -90,12 +96,11 @@ def _user_json(user: User) -> Object:
 
 
 def review_of(webhook: Webhook, request: Object, new: Object | None, old: Object | None) -> Object:
-    """The AdmissionReview to send, in the first version of the webhook that is known."""
-    version = next(
-        admission_review_version
-        for admission_review_version in webhook.source["admissionReviewVersions"]
-        if admission_review_version in REVIEW_VERSIONS
-    )
+    """The AdmissionReview to send, in the first of its `admissionReviewVersions` that this API server supports.
+
+    Validation guarantees that there is one.
+    """
+    version = next(version for version in webhook.source["admissionReviewVersions"] if version in REVIEW_VERSIONS)
     body = {"uid": str(uuid.uuid4()), **request, "object": new, "oldObject": old}
     return {"kind": "AdmissionReview", "apiVersion": f"{GROUP}/{version}", "request": body}
 
@@ -108,24 +113,37 @@ def parse_response(body: bytes, review: Object, *, is_mutating: bool) -> Webhook
         raise InvalidReview("webhook response was absent")
     if review["apiVersion"] == f"{GROUP}/v1":
         _check_v1(document, response, review, is_mutating=is_mutating)
-    status = response.get("status") if isinstance(response.get("status"), dict) else {}
-    warnings = [warning for warning in response.get("warnings") or [] if isinstance(warning, str)]
-    patch = _patch(response["patch"]) if is_mutating and response.get("patch") else []
-    patch_type = response.get("patchType") or "JSONPatch"
-    if patch and patch_type != "JSONPatch":
-        raise UndecodablePatch(f'unsupported patch type "{patch_type}"')
-    return WebhookVerdict(response.get("allowed") is True, patch, status or {}, warnings)
+    status, warnings = response.get("status"), _warnings(response)
+    patch_json = _decode_base64(response["patch"]) if is_mutating and response.get("patch") else b""
+    is_allowed = response.get("allowed") is True
+    return WebhookVerdict(
+        is_allowed,
+        _operations(patch_json, response.get("patchType") or "JSONPatch") if is_allowed and patch_json else [],
+        status if isinstance(status, dict) else {},
+        warnings,
+    )
+
+
+def _warnings(response: Object) -> list[str]:
+    """The warnings of a response. Raises CallError unless they are a list of texts."""
+    try:
+        return msgspec.convert(response.get("warnings") or [], list[str])
+    except msgspec.ValidationError as error:
+        raise CallError(f"invalid response.warnings: {error}") from error
 
 
 def _check_v1(document: Object, response: Object, review: Object, *, is_mutating: bool) -> None:
-    """Raise InvalidReview unless the response is one of v1 to this review, with a patch only where one is allowed."""
-    wanted, given = review["request"]["uid"], response.get("uid", "")
-    if given != wanted:
-        raise InvalidReview(f'expected response.uid="{wanted}", got "{given}"')
-    stated = (document.get("apiVersion"), document.get("kind"))
-    if stated != (f"{GROUP}/v1", "AdmissionReview"):
-        shown = f"{stated[0] or '/'}, Kind={stated[1] or ''}"
-        raise InvalidReview(f"expected webhook response of {GROUP}/v1, Kind=AdmissionReview, got {shown}")
+    """Raise InvalidReview unless this is a v1 response to this review, with a patch only where one is allowed.
+
+    In v1beta1 a patch may lack its `patchType`; its value is checked for both versions by `_operations`.
+    """
+    request_uid, response_uid = review["request"]["uid"], response.get("uid", "")
+    if response_uid != request_uid:
+        raise InvalidReview(f'expected response.uid="{request_uid}", got "{response_uid}"')
+    api_version, kind = document.get("apiVersion"), document.get("kind")
+    if (api_version, kind) != (f"{GROUP}/v1", "AdmissionReview"):
+        actual = f"{api_version or '/'}, Kind={kind or ''}"
+        raise InvalidReview(f"expected webhook response of {GROUP}/v1, Kind=AdmissionReview, got {actual}")
     patch, patch_type = response.get("patch"), response.get("patchType")
     if not is_mutating and (patch or patch_type is not None):
         raise InvalidReview(f"validating webhook may not return response.{'patch' if patch else 'patchType'}")
@@ -137,18 +155,23 @@ def _check_v1(document: Object, response: Object, review: Object, *, is_mutating
         raise InvalidReview(f'webhook returned invalid response.patchType of "{patch_type}"')
 
 
-def _patch(text: str) -> list[Any]:
-    """The operations of a JSON patch in base64. Raises CallError or UndecodablePatch."""
+def _decode_base64(text: str) -> bytes:
+    """The bytes of `response.patch`. Raises CallError with the position of the first invalid character."""
     try:
-        body = base64.b64decode(text, validate=True)
+        return base64.b64decode(text, validate=True)
     except (binascii.Error, TypeError, ValueError) as error:
-        valid = _BASE64.match(str(text))
-        raise CallError(f"illegal base64 data at input byte {valid.end() if valid else 0}") from error
+        valid_prefix = _BASE64.match(str(text))
+        raise CallError(f"illegal base64 data at input byte {valid_prefix.end() if valid_prefix else 0}") from error
+
+
+def _operations(patch_json: bytes, patch_type: str) -> list[Any]:
+    """The operations of a JSON patch. Raises UndecodablePatch, also for other types of patches."""
+    if patch_type != "JSONPatch":
+        raise UndecodablePatch(f'unsupported patch type "{patch_type}"')
     try:
-        return msgspec.json.decode(body, type=list[dict[str, Any]])
+        return msgspec.json.decode(patch_json, type=list[dict[str, Any]])
     except msgspec.MsgspecError as error:
-        why = "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
-        raise UndecodablePatch(f"received undecodable patch in webhook response: {why}") from error
+        raise UndecodablePatch(f"received undecodable patch in webhook response: {_NO_PATCH}") from error
 
 
 def rejection(name: str, status: Object) -> StatusError:
@@ -160,7 +183,7 @@ def rejection(name: str, status: Object) -> StatusError:
     details = status.get("details")
     return StatusError(
         message,
-        code=code if isinstance(code, int) and STATUS_MIN <= code < 600 else STATUS_MIN,
+        code=code if isinstance(code, int) and code in ERROR_CODES else DEFAULT_ERROR_CODE,
         reason=str(status.get("reason") or ""),
         details=details if isinstance(details, dict) else None,
     )

@@ -54,7 +54,7 @@ class WebhookIndex:
     """The webhooks of all configurations.
 
     Attributes:
-        mutating, validating: in calling order.
+        mutating, validating: the webhooks in calling order, which `sort` renews.
     """
 
     mutating: Sequence[Webhook] = ()
@@ -67,14 +67,16 @@ class WebhookIndex:
         """Add a configuration of the kind MUTATING or VALIDATING, or replace it."""
         name = configuration["metadata"]["name"]
         webhooks = configuration.get("webhooks") or []
-        self._configurations[kind][name] = [_webhook((name, index), webhook) for index, webhook in enumerate(webhooks)]
+        self._configurations[kind][name] = [_webhook((name, index), source) for index, source in enumerate(webhooks)]
 
     def sort(self) -> None:
         """Renew the lists after changes."""
-        self.mutating, self.validating = (
-            [webhook for _, webhooks in sorted(self._configurations[kind].items()) for webhook in webhooks]
-            for kind in (MUTATING, VALIDATING)
-        )
+        self.mutating = self._in_calling_order(MUTATING)
+        self.validating = self._in_calling_order(VALIDATING)
+
+    def _in_calling_order(self, kind: str) -> list[Webhook]:
+        """The webhooks of one kind: configurations by name, their webhooks in the order of the list."""
+        return [webhook for _, webhooks in sorted(self._configurations[kind].items()) for webhook in webhooks]
 
     def apply(self, events: list[StoreEvent]) -> None:
         """Apply the events of a commit."""
@@ -115,8 +117,9 @@ def _webhook(identity: tuple[str, int], source: Object) -> Webhook:
     )
 
 
-def _authority(text: str) -> bytes:
+def _authority(ca_bundle: str) -> bytes:
+    """The PEM in a `caBundle`, which is base64; other text as it is: then the call fails with a message about it."""
     try:
-        return base64.b64decode(text)
+        return base64.b64decode(ca_bundle)
     except binascii.Error:
-        return text.encode()
+        return ca_bundle.encode()

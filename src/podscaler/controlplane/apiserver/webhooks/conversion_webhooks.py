@@ -28,10 +28,12 @@ VERSIONS = ("v1", "v1beta1")
 TIMEOUT_S = 30
 """The timeout of kube-apiserver's clients of webhooks."""
 _SAME_FIELDS = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
+"""Fields of the metadata that a conversion must not change, each with its name in messages."""
 _CHECKS = {
     "labels": (metadata.label_errors, "metadata.labels"),
     "annotations": (metadata.annotation_errors, "metadata.annotation"),
 }
+"""The validation of each field of the metadata that a conversion may change, and its path in messages."""
 _GO_TYPE_NAMES = {
     dict: "map[string]interface {}",
     list: "[]interface {}",
@@ -61,9 +63,9 @@ class ConversionWebhooks:
         try:
             return await self._convert(needed)
         except InvalidConversion as error:
-            first = needed.objects[0]
-            named = f"{first['apiVersion']}, Kind={first['kind']}"
-            raise api_errors.error_without_reason(f"conversion webhook for {named} {error}") from error
+            first_object = needed.objects[0]
+            kind_text = f"{first_object['apiVersion']}, Kind={first_object['kind']}"
+            raise api_errors.error_without_reason(f"conversion webhook for {kind_text} {error}") from error
 
     async def _convert(self, needed: ConversionNeeded) -> list[Object]:
         """The converted objects, in their order. Raises InvalidConversion."""
@@ -74,18 +76,18 @@ class ConversionWebhooks:
             body = await self._client.post(config, authority, msgspec.json.encode(review), TIMEOUT_S)
         except (CallError, binascii.Error) as error:
             raise InvalidConversion(f"failed: {error}") from error
-        results = _parse_response(body, review)
-        if len(results) != len(needed.objects):
-            raise InvalidConversion(f"returned {len(results)} objects, expected {len(needed.objects)}")
-        for index, (obj, result) in enumerate(zip(needed.objects, results, strict=True)):
-            _check_converted(obj, result, needed.api_version, index)
-        return results
+        converted_objects = _parse_response(body, review)
+        if len(converted_objects) != len(needed.objects):
+            raise InvalidConversion(f"returned {len(converted_objects)} objects, expected {len(needed.objects)}")
+        for index, (obj, converted) in enumerate(zip(needed.objects, converted_objects, strict=True)):
+            _check_converted(obj, converted, needed.api_version, index)
+        return converted_objects
 
 
 def _review_of(needed: ConversionNeeded) -> Object:
     """The ConversionReview to send, in the first version that is known."""
-    listed = needed.webhook.get("conversionReviewVersions") or []
-    version = next((each for each in listed if each in VERSIONS), VERSIONS[0])
+    accepted_versions = needed.webhook.get("conversionReviewVersions") or []
+    version = next((accepted for accepted in accepted_versions if accepted in VERSIONS), VERSIONS[0])
     request = {"uid": str(uuid.uuid4()), "desiredAPIVersion": needed.api_version, "objects": needed.objects}
     return {"kind": KIND, "apiVersion": f"{GROUP}/{version}", "request": request}
 
@@ -103,55 +105,65 @@ def _parse_response(body: bytes, review: Object) -> list[Any]:
         raise InvalidConversion(f"failed: expected webhook response of {GROUP}/v1, Kind={KIND}, got {stated_type}")
     if not isinstance(response, dict):
         raise InvalidConversion("failed: no response provided")
-    wanted, given = review["request"]["uid"], response.get("uid") or ""
-    if is_v1 and given != wanted:
-        raise InvalidConversion(f'failed: expected response.uid="{wanted}", got "{given}"')
+    expected_uid, uid = review["request"]["uid"], response.get("uid") or ""
+    if is_v1 and uid != expected_uid:
+        raise InvalidConversion(f'failed: expected response.uid="{expected_uid}", got "{uid}"')
     result: Object = response["result"] if isinstance(response.get("result"), dict) else {}
-    status, message = (str(result.get(name) or "") for name in ("status", "message"))
+    status, message = (str(result.get(field) or "") for field in ("status", "message"))
     if status != "Success":
-        why = message or f"response.result.status was '{status}', not 'Success'"
-        raise InvalidConversion(f"failed: {why}")
-    converted = response.get("convertedObjects") or []
-    return converted if isinstance(converted, list) else []
+        failure_message = message or f"response.result.status was '{status}', not 'Success'"
+        raise InvalidConversion(f"failed: {failure_message}")
+    converted_objects = response.get("convertedObjects") or []
+    return converted_objects if isinstance(converted_objects, list) else []
 
 
-def _check_converted(obj: Object, result: Any, api_version: str, index: int) -> None:
-    """Raise InvalidConversion unless `result` is `obj` in that version, with valid labels and annotations."""
-    result = result if isinstance(result, dict) else {}
-    invalid, stated = f"returned invalid object at index {index}", result.get("apiVersion") or ""
-    if stated != api_version:
-        raise InvalidConversion(f"{invalid}: invalid groupVersion (expected {api_version}, received {stated})")
-    if result.get("kind") != obj["kind"]:
-        stated = result.get("kind") or ""
-        raise InvalidConversion(f"{invalid}: invalid kind (expected {obj['kind']}, received {stated})")
-    converted = result.get("metadata")
-    members = converted if isinstance(converted, dict) else {}
-    for name, shown in _SAME_FIELDS:
-        before, after = obj["metadata"].get(name) or "", members.get(name) or ""
+def _check_converted(obj: Object, converted: Any, api_version: str, index: int) -> None:
+    """Raise InvalidConversion unless `converted` is `obj` in that version, with valid labels and annotations.
+
+    Args:
+        obj: the object that was sent.
+        converted: the JSON value at the same position of the response.
+        api_version: the requested one.
+        index: the position, for messages.
+    """
+    converted = converted if isinstance(converted, dict) else {}
+    invalid_text, received_version = f"returned invalid object at index {index}", converted.get("apiVersion") or ""
+    if received_version != api_version:
+        problem = f"invalid groupVersion (expected {api_version}, received {received_version})"
+        raise InvalidConversion(f"{invalid_text}: {problem}")
+    if converted.get("kind") != obj["kind"]:
+        received_kind = converted.get("kind") or ""
+        problem = f"invalid kind (expected {obj['kind']}, received {received_kind})"
+        raise InvalidConversion(f"{invalid_text}: {problem}")
+    new_metadata = converted.get("metadata")
+    new_fields = new_metadata if isinstance(new_metadata, dict) else {}
+    for field, name_in_messages in _SAME_FIELDS:
+        before, after = obj["metadata"].get(field) or "", new_fields.get(field) or ""
         if before != after:
-            raise InvalidConversion(f"returned invalid object: must have the same {shown}: {before} != {after}")
-    if not isinstance(converted, dict):
-        why = (
-            "missing metadata in" if "metadata" not in result else f"invalid metadata of type {_go_type(converted)} in"
-        )
-        raise InvalidConversion(f"returned invalid metadata: {why} converted object")
-    for member in CHANGED_METADATA:
-        _check_texts(member, converted.get(member), obj["metadata"].get(member) or {})
+            problem = f"must have the same {name_in_messages}: {before} != {after}"
+            raise InvalidConversion(f"returned invalid object: {problem}")
+    if not isinstance(new_metadata, dict):
+        problem = "missing metadata in"
+        if "metadata" in converted:
+            problem = f"invalid metadata of type {_go_type(new_metadata)} in"
+        raise InvalidConversion(f"returned invalid metadata: {problem} converted object")
+    for field in CHANGED_METADATA:
+        _check_string_map(field, new_metadata.get(field), obj["metadata"].get(field) or {})
 
 
-def _check_texts(member: str, texts: Any, before: Object) -> None:
-    """Raise InvalidConversion for invalid labels or annotations, unless they are unchanged."""
-    if texts is None or texts == before:
+def _check_string_map(field: str, string_map: Any, before: Object) -> None:
+    """Raise InvalidConversion for invalid labels or annotations (`field`), unless they are the same as `before`."""
+    if string_map is None or string_map == before:
         return
-    if not isinstance(texts, dict):
-        why = f"invalid metadata.{member} of type {_go_type(texts)} in converted object"
-        raise InvalidConversion(f"returned invalid metadata: {why}")
-    for key, text in texts.items():
-        if not isinstance(text, str):
-            why = f"metadata.{member}[{key}] must be a string, but is {_go_type(text)} in converted object"
-            raise InvalidConversion(f"returned invalid metadata: {why}")
-    check, path = _CHECKS[member]
-    errors = [str(each) for each in check(texts, path)]
+    if not isinstance(string_map, dict):
+        problem = f"invalid metadata.{field} of type {_go_type(string_map)} in converted object"
+        raise InvalidConversion(f"returned invalid metadata: {problem}")
+    for key, content in string_map.items():
+        if not isinstance(content, str):
+            problem = f"metadata.{field}[{key}] must be a string, but is {_go_type(content)} in converted object"
+            raise InvalidConversion(f"returned invalid metadata: {problem}")
+    check, path = _CHECKS[field]
+    errors = [str(field_error) for field_error in check(string_map, path)]
     if errors:
         raise InvalidConversion(f"returned invalid metadata: {authorizer.join_errors(errors)}")
 

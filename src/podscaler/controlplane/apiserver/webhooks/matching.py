@@ -27,6 +27,7 @@ OPTIONS_KINDS = {
 }
 """The core/v1 kind of the options of a connection, by subresource and kind."""
 _UNCONVERTED = frozenset({"scale", *CONNECTED_SUBRESOURCES})
+"""Subresources whose objects (Scales, options) have one version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,9 @@ class ServedVersion:
         """A stored object in this version; Scales and options are not converted. Raises ConversionNeeded."""
         if obj is None or subresource in _UNCONVERTED:
             return obj
-        obj_at_version = self.version.from_storage(copied(obj) if self.resource.is_custom else obj)
-        rest = {name: value for name, value in obj_at_version.items() if name not in ("kind", "apiVersion")}
-        return {"kind": self.resource.kind, "apiVersion": self.api_version, **rest}
+        at_version = self.version.from_storage(copied(obj) if self.resource.is_custom else obj)
+        other_members = {name: member for name, member in at_version.items() if name not in ("kind", "apiVersion")}
+        return {"kind": self.resource.kind, "apiVersion": self.api_version, **other_members}
 
     def kind_json(self, subresource: str) -> Object:
         """The GroupVersionKind of the objects."""
@@ -69,7 +70,13 @@ class ServedVersion:
 
 
 def versions_of(objects: Objects, write: AdmittedWrite, api_version: str) -> Sequence[ServedVersion]:
-    """All versions of the objects of a write, that of the request first (of a controller: the storage version)."""
+    """All versions of the objects of a write, that of the request first.
+
+    Args:
+        objects: the stored objects, with the served kinds.
+        write: the write.
+        api_version: that of the request; empty for a write of a controller, where the storage version is first.
+    """
     kind = write.resource
     versions = [
         ServedVersion(resource, version)
@@ -77,13 +84,13 @@ def versions_of(objects: Objects, write: AdmittedWrite, api_version: str) -> Seq
         if resource.storage_key == kind.storage_key
         for version in resource.versions
     ]
-    requested = [
+    of_request = [
         served for served in versions if served.api_version == api_version and served.resource.kind == kind.kind
     ]
-    stored = [
+    of_storage = [
         served for served in versions if served.resource is kind and served.version.version == kind.storage_version
     ]
-    first = (requested or stored or versions)[0]
+    first, *_ = of_request or of_storage or versions
     return [first, *(served for served in versions if served is not first)]
 
 
@@ -91,28 +98,31 @@ def find_version(webhook: Webhook, write: AdmittedWrite, versions: Sequence[Serv
     """The version in which a webhook gets the objects; None if none of its rules matches."""
     candidates = versions if webhook.source.get("matchPolicy") != "Exact" else versions[:1]
     rules = webhook.source.get("rules") or []
-    return next(
-        (candidate for candidate in candidates if any(_is_matched(rule, write, candidate) for rule in rules)), None
-    )
+    for candidate in candidates:
+        if any(_is_matched(rule, write, candidate) for rule in rules):
+            return candidate
+    return None
 
 
 def _is_matched(rule: Object, write: AdmittedWrite, served: ServedVersion) -> bool:
     """Whether a rule is about the write as one version of the resource shows it."""
     return (
         _is_in_scope(rule.get("scope", "*"), write)
-        and _has(rule.get("operations"), write.operation)
-        and _has(rule.get("apiGroups"), served.resource.group)
-        and _has(rule.get("apiVersions"), served.version.version)
+        and _lists(rule.get("operations"), write.operation)
+        and _lists(rule.get("apiGroups"), served.resource.group)
+        and _lists(rule.get("apiVersions"), served.version.version)
         and any(_covers(pattern, served.resource.plural, write.subresource) for pattern in rule.get("resources") or [])
     )
 
 
 def _is_in_scope(scope: str, write: AdmittedWrite) -> bool:
+    """Whether the `scope` of a rule (`Cluster`, `Namespaced` or `*`) is that of a write."""
     return scope == "*" or (scope == "Namespaced") == bool(write.namespace)
 
 
-def _has(values: Sequence[str] | None, wanted: str) -> bool:
-    return "*" in (values or ()) or wanted in (values or ())
+def _lists(names: Sequence[str] | None, name: str) -> bool:
+    """Whether the names in a rule include a name, or all by `*`."""
+    return "*" in (names or ()) or name in (names or ())
 
 
 def _covers(pattern: str, resource: str, subresource: str) -> bool:
@@ -133,10 +143,12 @@ def is_selected(webhook: Webhook, write: AdmittedWrite, objects: Objects) -> boo
 
 
 def _has_namespace(write: AdmittedWrite) -> bool:
+    """Whether namespace selectors apply to a write: to namespaced objects, and to namespaces themselves."""
     return bool(write.namespace) or write.resource.key == NAMESPACES
 
 
 def _namespace_labels(write: AdmittedWrite, objects: Objects) -> dict[str, str]:
+    """The labels of the namespace of a write; empty if it has none."""
     namespace = find_namespace(write, objects) or {}
     return (namespace.get("metadata") or {}).get("labels") or {}
 
@@ -152,9 +164,14 @@ def find_namespace(write: AdmittedWrite, objects: Objects) -> Object | None:
 
 
 def meets_conditions(webhook: Webhook, write: AdmittedWrite, variables: dict[str, Any]) -> bool:
-    """Whether all match conditions hold.
+    """Whether all match conditions are true for a write.
 
     A false condition outweighs one that cannot be evaluated; that counts as false with failurePolicy Ignore.
+
+    Args:
+        webhook: with `matchConditions`.
+        write: names the object in errors.
+        variables: `object`, `oldObject`, `request` and `namespaceObject` for the expressions.
 
     Raises StatusError 403 for a condition that cannot be evaluated.
     """
@@ -170,14 +187,12 @@ def meets_conditions(webhook: Webhook, write: AdmittedWrite, variables: dict[str
     budget = Budget()
     for condition in conditions:
         try:
-            result = admission_expressions.compile_match_condition(condition["expression"].strip()).run(
-                variables, budget
-            )
-            if result is not True:
+            program = admission_expressions.compile_match_condition(condition["expression"].strip())
+            if program.run(variables, budget) is not True:
                 return False
         except (EvaluationError, CompileError) as error:
             errors.append(f"expression '{condition['expression']}' resulted in error: {error}")
     if errors and not webhook.ignores_failures:
-        text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
-        raise api_errors.forbidden(write.resource, write.name, text)
+        message = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+        raise api_errors.forbidden(write.resource, write.name, message)
     return not errors

@@ -20,11 +20,13 @@ class ExpressionFailure(Exception):
 
 
 class PolicyExpressions:
-    """The expressions of a policy with the values of one write.
+    """The expressions of a policy, evaluated with the variables of one write.
+
+    A composed variable is one that `spec.variables` of the policy defines by an expression; its value is computed once.
 
     Args:
         spec: of the policy.
-        variables: name -> value.
+        variables: the values of `object`, `request` and so on, by name.
     """
 
     def __init__(self, spec: Object, variables: dict[str, Any]) -> None:
@@ -32,14 +34,14 @@ class PolicyExpressions:
         self._compiler = PolicyCompiler(
             has_params=spec.get("paramKind") is not None, is_composed=bool(spec.get("variables"))
         )
-        self._composed: dict[str, str] = {}
-        self._values: dict[str, Any] = {}
+        self._composed_expressions: dict[str, str] = {}
+        self._composed_values: dict[str, Any] = {}
         self._budget = Budget()
         for variable in spec.get("variables") or []:
             self._compiler.add_variable(variable["name"], variable["expression"])
-            self._composed[variable["name"]] = variable["expression"]
+            self._composed_expressions[variable["name"]] = variable["expression"]
 
-    def value(self, expression: str) -> Any:
+    def evaluate(self, expression: str) -> Any:
         """The value of an expression. Raises ExpressionFailure."""
         try:
             return self._run(expression)
@@ -47,18 +49,20 @@ class PolicyExpressions:
             raise ExpressionFailure(f"expression '{expression}' resulted in error: {error}") from error
 
     def _run(self, expression: str) -> Any:
-        values = dict(self._variables)
-        if self._composed:
-            values["variables"] = {name: self._composed_value(name) for name in composed_names(expression)}
-        return self._compiler.compile(expression).run(values, self._budget)
+        """The value of an expression. Raises EvaluationError, CompileError."""
+        variables = dict(self._variables)
+        if self._composed_expressions:
+            variables["variables"] = {name: self._composed_value(name) for name in composed_names(expression)}
+        return self._compiler.compile(expression).run(variables, self._budget)
 
     def _composed_value(self, name: str) -> Any:
-        if name not in self._values:
+        """The value of a composed variable. Raises EvaluationError."""
+        if name not in self._composed_values:
             try:
-                self._values[name] = self._run(self._composed[name])
+                self._composed_values[name] = self._run(self._composed_expressions[name])
             except (EvaluationError, CompileError) as error:
                 raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from error
-        return self._values[name]
+        return self._composed_values[name]
 
 
 def denials(spec: Object, variables: dict[str, Any]) -> list[Denial]:
@@ -75,40 +79,42 @@ def denials(spec: Object, variables: dict[str, Any]) -> list[Denial]:
             return []
     except ExpressionFailure as failure:
         return [] if ignores_failures else [Denial(str(failure))]
-    denied = []
+    failed_validations = []
     for validation in spec.get("validations") or []:
         try:
-            if expressions.value(validation["expression"]) is not True:
-                denied.append(Denial(_message(validation, expressions), validation.get("reason") or "Invalid"))
+            if expressions.evaluate(validation["expression"]) is not True:
+                reason = validation.get("reason") or "Invalid"
+                failed_validations.append(Denial(_denial_message(validation, expressions), reason))
         except ExpressionFailure as failure:
             if not ignores_failures:
-                denied.append(Denial(str(failure)))
-    return denied
+                failed_validations.append(Denial(str(failure)))
+    return failed_validations
 
 
 def _meets_conditions(conditions: list[Object], expressions: PolicyExpressions) -> bool:
-    """Whether all match conditions hold; a false one outweighs a failure. Raises ExpressionFailure."""
-    failure: ExpressionFailure | None = None
+    """Whether all match conditions are true; a false one outweighs a failure. Raises ExpressionFailure."""
+    first_failure: ExpressionFailure | None = None
     for condition in conditions:
         try:
-            if expressions.value(condition["expression"]) is not True:
+            if expressions.evaluate(condition["expression"]) is not True:
                 return False
-        except ExpressionFailure as error:
-            failure = failure or error
-    if failure is not None:
-        raise failure
+        except ExpressionFailure as failure:
+            first_failure = first_failure or failure
+    if first_failure is not None:
+        raise first_failure
     return True
 
 
-def _message(validation: Object, expressions: PolicyExpressions) -> str:
-    """The message of a failed validation: computed, given, or the expression itself."""
+def _denial_message(validation: Object, expressions: PolicyExpressions) -> str:
+    """The message of a failed validation: that of `messageExpression`, else `message`, else the expression itself."""
     computed: Any = None
     if validation.get("messageExpression"):
         try:
-            computed = expressions.value(validation["messageExpression"])
+            computed = expressions.evaluate(validation["messageExpression"])
         except ExpressionFailure:
             computed = None  # upstream falls back, too
-    text = computed.strip() if isinstance(computed, str) else ""
-    if len(text.encode()) > MESSAGE_MAX_BYTES or "\n" in text:
-        text = ""
-    return text or (validation.get("message") or "").strip() or f"failed expression: {validation['expression'].strip()}"
+    computed_message = computed.strip() if isinstance(computed, str) else ""
+    if len(computed_message.encode()) > MESSAGE_MAX_BYTES or "\n" in computed_message:
+        computed_message = ""
+    fixed_message = (validation.get("message") or "").strip()
+    return computed_message or fixed_message or f"failed expression: {validation['expression'].strip()}"

@@ -43,6 +43,7 @@ from podscaler.controlplane.registry.remote_admission import (
 _log = logging.getLogger(__name__)
 
 SCALE_MESSAGE = "autoscaling/v1.Scale"
+"""The name of the type of a Scale in the schema."""
 
 
 class WebhookAdmission:
@@ -71,49 +72,53 @@ class WebhookAdmission:
 
     async def mutate(self, write: AdmittedWrite) -> Object | None:
         """The object after all mutating webhooks. Raises StatusError for a rejected write."""
-        repeatable: set[tuple[str, int]] = set()
-        repeated: set[tuple[str, int]] = set()
+        repeatable: set[tuple[str, int]] = set()  # the called webhooks with reinvocationPolicy IfNeeded
+        to_repeat: set[tuple[str, int]] = set()  # those after which another webhook changed the object
         for webhook in self._index.mutating:
-            changed = await self._mutated(webhook, write)
-            if changed is not None and changed != write.new:
-                write = replace(write, new=changed)
-                repeated |= repeatable
+            mutated = await self._call_mutating(webhook, write)
+            if mutated is not None and mutated != write.new:
+                write = replace(write, new=mutated)
+                to_repeat |= repeatable
             if webhook.source.get("reinvocationPolicy") == "IfNeeded":
                 repeatable.add(webhook.identity)
         for webhook in self._index.mutating:
-            if webhook.identity in repeated:
-                changed = await self._mutated(webhook, write)
-                write = write if changed is None else replace(write, new=changed)
+            if webhook.identity in to_repeat:
+                mutated = await self._call_mutating(webhook, write)
+                write = write if mutated is None else replace(write, new=mutated)
         return write.new
 
     async def validate(self, write: AdmittedWrite) -> None:
         """Apply the admission policies, and call all validating webhooks. Raises StatusError for a rejected write."""
         if self._policies.is_needed:
             await self._policies.validate(write)
-        calls = [self._validate(webhook, write) for webhook in self._index.validating]
-        for result in await asyncio.gather(*calls, return_exceptions=True):
-            if isinstance(result, BaseException):
-                raise result
+        calls = [self._call_validating(webhook, write) for webhook in self._index.validating]
+        for outcome in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
 
-    async def _mutated(self, webhook: Webhook, write: AdmittedWrite) -> Object | None:
-        """The object after one webhook; None if it is not called or changes nothing."""
-        answer = await self._verdict(webhook, write, is_mutating=True)
-        if answer is None:
+    async def _call_mutating(self, webhook: Webhook, write: AdmittedWrite) -> Object | None:
+        """The object after one webhook; None if it is not called or changes nothing. Raises StatusError."""
+        verdict_and_version = await self._verdict(webhook, write, is_mutating=True)
+        if verdict_and_version is None:
             return None
-        verdict, sent = answer
+        verdict, sent = verdict_and_version
         if not verdict.allowed:
             raise admission_reviews.rejection(webhook.name, verdict.status)
         if not verdict.patch or write.operation == "CONNECT":
             return None
         if write.new is None:
-            why = "attempted to modify the object, which is not supported for this operation"
-            raise api_errors.internal_error(f'admission webhook "{webhook.name}" {why}')
-        return await self._objects.converted(lambda: _patched(verdict.patch, write, sent))
+            problem = "attempted to modify the object, which is not supported for this operation"
+            raise api_errors.internal_error(f'admission webhook "{webhook.name}" {problem}')
+        return await self._objects.converted(lambda: _apply_patch(verdict.patch, write, sent))
 
-    async def _validate(self, webhook: Webhook, write: AdmittedWrite) -> None:
-        verdict = await self._verdict(webhook, write, is_mutating=False)
-        if verdict is not None and not verdict[0].allowed:
-            raise admission_reviews.rejection(webhook.name, verdict[0].status)
+    async def _call_validating(self, webhook: Webhook, write: AdmittedWrite) -> None:
+        """Call one webhook if the write matches. Raises StatusError if it rejects the write or fails."""
+        verdict_and_version = await self._verdict(webhook, write, is_mutating=False)
+        if verdict_and_version is None:
+            return
+        verdict, _ = verdict_and_version
+        if not verdict.allowed:
+            raise admission_reviews.rejection(webhook.name, verdict.status)
 
     async def _verdict(
         self, webhook: Webhook, write: AdmittedWrite, *, is_mutating: bool
@@ -142,16 +147,17 @@ class WebhookAdmission:
         try:
             verdict = await self._call(webhook, review, is_mutating=is_mutating)
         except CallError as error:
-            text = f'failed calling webhook "{webhook.name}": {error}'
+            message = f'failed calling webhook "{webhook.name}": {error}'
             if not webhook.ignores_failures:
-                raise api_errors.internal_error(text) from error
-            _log.warning("%s; the failure is ignored", text)
+                raise api_errors.internal_error(message) from error
+            _log.warning("%s; the failure is ignored", message)
             return None
-        context.warnings += [each for each in dict.fromkeys(verdict.warnings) if each not in context.warnings]
+        distinct_warnings = dict.fromkeys(verdict.warnings)
+        context.warnings += [warning for warning in distinct_warnings if warning not in context.warnings]
         return verdict, sent
 
     async def _call(self, webhook: Webhook, review: Object, *, is_mutating: bool) -> WebhookVerdict:
-        """The verdict of one webhook. Raises CallError for whatever keeps it from answering."""
+        """The verdict of one webhook on a review. Raises CallError for every failure of the call or the response."""
         source = webhook.source
         timeout_s = source.get("timeoutSeconds", webhookconfiguration.TIMEOUT_S)
         try:
@@ -173,9 +179,10 @@ def _check_kind(patched: Mapping[str, Any], before: Object, resource: Resource) 
     if (api_version, kind) == (before["apiVersion"], before["kind"]):
         return
     if schema.find_kind(api_version, kind) is None:
-        text = f'no kind "{kind}" is registered for version "{api_version}" {request_bodies.GO_SCHEME}'
-        raise api_errors.internal_error(text)
-    types = f"({api_version.rpartition('/')[2]}.{kind}) to ({_go_package(resource)}.{resource.kind})"
+        message = f'no kind "{kind}" is registered for version "{api_version}" {request_bodies.GO_SCHEME}'
+        raise api_errors.internal_error(message)
+    _, _, version = api_version.rpartition("/")
+    types = f"({version}.{kind}) to ({_go_package(resource)}.{resource.kind})"
     raise api_errors.error_without_reason(f"converting {types}: unknown conversion")
 
 
@@ -184,8 +191,13 @@ def _go_package(resource: Resource) -> str:
     return resource.group.partition(".")[0] or "core"
 
 
-def _patched(operations: Sequence[Object], write: AdmittedWrite, sent: ServedVersion) -> Object:
-    """The object with a JSON patch that was made for its version `sent`, in the storage version.
+def _apply_patch(operations: Sequence[Object], write: AdmittedWrite, sent: ServedVersion) -> Object:
+    """The patched object of a write, in the storage version.
+
+    Args:
+        operations: a JSON patch for the object in the version `sent`.
+        write: the write, whose object is not changed.
+        sent: the version that the webhook got.
 
     Raises StatusError 500 if the patch cannot be applied, or the result is no such object.
     """

@@ -1,7 +1,8 @@
 """Sends requests to webhooks over HTTPS: to a URL, or to an endpoint of a Service.
 
-`webhook_admission` calls it. A Service is reached at a ready endpoint, and its certificate must be for
-NAME.NAMESPACE.svc. This API server itself is never called, as it could wait for itself for ever.
+`webhook_admission` and `conversion_webhooks` call `WebhookClient.post`. A Service is reached at a ready endpoint, and
+its certificate must be for NAME.NAMESPACE.svc. This API server itself is never called: it could wait for itself for
+ever.
 
 Source: kube-apiserver's webhook clients and their errors.
 """
@@ -28,9 +29,10 @@ RESPONSE_MAX_BYTES = 8 * 1024 * 1024
 POOLS_MAX = 64
 """How many connection pools are kept, one for each authority and server name."""
 CONNECTIONS_MAX = 100
+"""The most connections of one pool."""
 HTTPS_PORT = 443
 _USER_AGENT = "kube-apiserver-admission"
-_TEXT_BY_STATUS = {
+_MESSAGE_BY_STATUS = {
     400: "the server rejected our request for an unknown reason",
     401: "the server has asked for the client to provide credentials",
     404: "the server could not find the requested resource",
@@ -39,6 +41,7 @@ _TEXT_BY_STATUS = {
     503: "the server is currently unable to handle the request",
 }
 _BODY_MAX_CHARS = 2048
+"""How much of the body of an error is shown in messages."""
 _NO_OBJECT = (
     "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type "
     r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
@@ -48,6 +51,10 @@ _GO_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 
 class CallError(PodscalerError):
     """A webhook could not be called; the text says why."""
+
+
+_PoolKey = tuple[bytes, str]
+"""What servers are verified by: the PEM of the certificate authorities (empty: those of the host), and a host name."""
 
 
 @dataclass
@@ -76,8 +83,9 @@ class WebhookClient:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self.own_addresses: set[Address] = set()
-        self._pools: OrderedDict[tuple[bytes, str], _Pool] = OrderedDict()
-        self._calls = 0
+        self._pools: OrderedDict[_PoolKey, _Pool] = OrderedDict()
+        """In the order of their last use."""
+        self._service_calls = 0
 
     async def post(self, client: Object, authority: bytes, body: bytes, timeout_s: int) -> bytes:
         """The body of the response to a POST request.
@@ -91,54 +99,57 @@ class WebhookClient:
         Raises CallError.
         """
         try:
-            target, shown, server_name = _target(client, timeout_s)
+            target_url, url_text, server_name = _target(client, timeout_s)
         except ValueError as error:  # of yarl, for a host that is no host name
             raise CallError(str(error)) from error
         try:
-            address = self._address(client, target)
+            address = self._choose_address(client, target_url)
         except Unreachable as error:
-            raise CallError(f'Post "{shown}": {error}') from error
+            raise CallError(f'Post "{url_text}": {error}') from error
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._post(target, address, (authority, server_name), body)
+                return await self._post(target_url, address, (authority, server_name), body)
         except TimeoutError as error:
-            raise CallError(f'Post "{shown}": context deadline exceeded') from error
+            raise CallError(f'Post "{url_text}": context deadline exceeded') from error
         except (aiohttp.ClientError, OSError, ssl.SSLError) as error:
             problem = connection_messages.go_message(error, *address, server_name)
-            raise CallError(f'Post "{shown}": {problem}') from error
+            raise CallError(f'Post "{url_text}": {problem}') from error
 
-    def _address(self, client: Object, target: URL) -> Address:
-        """The address to connect to. Raises Unreachable if it is that of this server, or a Service has none."""
+    def _choose_address(self, client: Object, target_url: URL) -> Address:
+        """The address to connect to; the endpoints of a Service take turns.
+
+        Raises Unreachable if it is that of this server, or a Service has none.
+        """
         service = client.get("service")
         if service is None:
-            address = target.host or "", target.port or HTTPS_PORT
+            host, port = target_url.host or "", target_url.port or HTTPS_PORT
         else:
-            port = service.get("port", HTTPS_PORT)
-            addresses = service_resolver.resolve(self._registry, service["namespace"], service["name"], port)
-            self._calls += 1
-            address = addresses[self._calls % len(addresses)]
-        named = ("127.0.0.1" if address[0] == "localhost" else address[0]), address[1]
-        if named in self.own_addresses:
+            service_port = service.get("port", HTTPS_PORT)
+            addresses = service_resolver.resolve(self._registry, service["namespace"], service["name"], service_port)
+            self._service_calls += 1
+            host, port = addresses[self._service_calls % len(addresses)]
+        if ("127.0.0.1" if host == "localhost" else host, port) in self.own_addresses:
             raise Unreachable("the webhook is this API server")
-        return address
+        return host, port
 
-    async def _post(self, target: URL, address: Address, identity: tuple[bytes, str], body: bytes) -> bytes:
+    async def _post(self, target_url: URL, address: Address, pool_key: _PoolKey, body: bytes) -> bytes:
         """The body of the response. Raises CallError for one that is too large, or not successful."""
+        (host, port), (_, server_name) = address, pool_key
         url = URL.build(
             scheme="https",
-            host=address[0],
-            port=address[1],
-            path=target.raw_path,
-            query_string=target.raw_query_string,
+            host=host,
+            port=port,
+            path=target_url.raw_path,
+            query_string=target_url.raw_query_string,
             encoded=True,
         )
-        own_port = target.port or HTTPS_PORT
-        host = identity[1] if own_port == HTTPS_PORT else f"{identity[1]}:{own_port}"
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "Host": host}
+        target_port = target_url.port or HTTPS_PORT
+        host_header = server_name if target_port == HTTPS_PORT else f"{server_name}:{target_port}"
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "Host": host_header}
         async with (
-            self._connections(identity) as session,
+            self._connections(pool_key) as session,
             session.post(
-                url, data=body, headers=headers, allow_redirects=False, server_hostname=identity[1]
+                url, data=body, headers=headers, allow_redirects=False, server_hostname=server_name
             ) as response,
         ):
             content = await response.content.read(RESPONSE_MAX_BYTES + 1)
@@ -147,21 +158,22 @@ class WebhookClient:
         if len(content) > RESPONSE_MAX_BYTES:
             raise CallError(f"the response has more than {RESPONSE_MAX_BYTES} bytes")
         if not 200 <= response.status < 300:
-            raise CallError(_status_text(response.status, content, response.content_type))
+            raise CallError(_error_message(response.status, content, response.content_type))
         return content
 
     @asynccontextmanager
-    async def _connections(self, identity: tuple[bytes, str]) -> AsyncIterator[aiohttp.ClientSession]:
+    async def _connections(self, pool_key: _PoolKey) -> AsyncIterator[aiohttp.ClientSession]:
         """The connections that verify servers by an authority and a name, for one call.
 
         Beyond POOLS_MAX those are closed that no call uses and that were used longest ago.
         """
-        if identity not in self._pools:
-            context = await asyncio.to_thread(_ssl_context, identity[0])
-            if identity not in self._pools:  # another call may have opened them meanwhile
-                self._pools[identity] = _Pool(_new_session(context))
-        pool = self._pools[identity]
-        self._pools.move_to_end(identity)
+        if pool_key not in self._pools:
+            authority, _ = pool_key
+            context = await asyncio.to_thread(_ssl_context, authority)
+            if pool_key not in self._pools:  # another call may have opened them meanwhile
+                self._pools[pool_key] = _Pool(_new_session(context))
+        pool = self._pools[pool_key]
+        self._pools.move_to_end(pool_key)
         pool.calls += 1
         try:
             await self._close_surplus()
@@ -170,32 +182,48 @@ class WebhookClient:
             pool.calls -= 1
 
     async def _close_surplus(self) -> None:
-        unused = [identity for identity, pool in self._pools.items() if not pool.calls]
-        surplus = [self._pools.pop(identity) for identity in unused[: max(len(self._pools) - POOLS_MAX, 0)]]
-        for pool in surplus:
+        """Close pools beyond `POOLS_MAX` that no call uses, those first that were used longest ago."""
+        surplus = max(len(self._pools) - POOLS_MAX, 0)
+        unused_keys = [pool_key for pool_key, pool in self._pools.items() if not pool.calls]
+        closing = [self._pools.pop(pool_key) for pool_key in unused_keys[:surplus]]
+        for pool in closing:
             await pool.session.close()
 
     async def close(self) -> None:
         """Close all connections."""
         while self._pools:
-            await self._pools.popitem()[1].session.close()
+            _, pool = self._pools.popitem()
+            await pool.session.close()
 
 
 def _target(client: Object, timeout_s: int) -> tuple[URL, str, str]:
-    """The URL with its query, its text in messages, and the name that the certificate must be for."""
+    """The URL of a webhook with its query, the URL in messages, and the name that the certificate must be for.
+
+    Args:
+        client: the clientConfig, with `url` or `service`.
+        timeout_s: becomes the parameter `timeout`.
+
+    Raises ValueError for an invalid host name.
+    """
     service = client.get("service")
     if service is None:
         url = URL(client["url"]).with_query({"timeout": f"{timeout_s}s"})
         return url, str(url), url.host or ""
-    name = f"{service['name']}.{service['namespace']}.svc"
+    server_name = f"{service['name']}.{service['namespace']}.svc"
+    port = service.get("port", HTTPS_PORT)
     path = "/" + (service.get("path") or "").lstrip("/")
-    url = URL.build(scheme="https", host=name, port=service.get("port", HTTPS_PORT), path=path)
-    shown = f"https://{name}:{service.get('port', HTTPS_PORT)}{path}?timeout={timeout_s}s"
-    return url.with_query({"timeout": f"{timeout_s}s"}), shown, name
+    url = URL.build(scheme="https", host=server_name, port=port, path=path)
+    url_text = f"https://{server_name}:{port}{path}?timeout={timeout_s}s"
+    return url.with_query({"timeout": f"{timeout_s}s"}), url_text, server_name
 
 
 def parse_review(body: bytes, kind: str, group: str, versions: Iterable[str]) -> Object:
     """The review in the body of a response; one without kind and apiVersion is left to the caller.
+
+    Args:
+        body: JSON.
+        kind, group: the expected ones: `AdmissionReview`, `admission.k8s.io`.
+        versions: the known versions of the group.
 
     Raises CallError for a body that is no object, and for another kind or version.
     """
@@ -212,24 +240,26 @@ def parse_review(body: bytes, kind: str, group: str, versions: Iterable[str]) ->
     return document
 
 
-def _status_text(status: int, body: bytes, content_type: str) -> str:
-    """The message of client-go for a response that is no success."""
+def _error_message(status: int, body: bytes, content_type: str) -> str:
+    """The message of client-go for a response that is no success: that of its Status, or one by the HTTP status."""
     try:
         message = msgspec.json.decode(body)["message"]
         if isinstance(message, str) and message:
             return message
     except (msgspec.MsgspecError, KeyError, TypeError, IndexError):
         pass
-    text = body[:_BODY_MAX_CHARS].decode("utf-8", "replace").strip() if content_type.startswith("text/") else ""
+    body_text = body[:_BODY_MAX_CHARS].decode("utf-8", "replace").strip() if content_type.startswith("text/") else ""
     if status == 500:
-        return f"an error on the server ({quoting.quoted(text or 'unknown')}) has prevented the request from succeeding"
+        quoted_text = quoting.quoted(body_text or "unknown")
+        return f"an error on the server ({quoted_text}) has prevented the request from succeeding"
     if status == 403:
-        return text or "unknown"
-    other = f"the server responded with the status code {status} but did not return more information"
-    return _TEXT_BY_STATUS.get(status, other)
+        return body_text or "unknown"
+    general_message = f"the server responded with the status code {status} but did not return more information"
+    return _MESSAGE_BY_STATUS.get(status, general_message)
 
 
 def _new_session(context: ssl.SSLContext) -> aiohttp.ClientSession:
+    """A pool of connections without cookies; `post` limits the time of a call."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=context, limit=CONNECTIONS_MAX),
         cookie_jar=aiohttp.DummyCookieJar(),

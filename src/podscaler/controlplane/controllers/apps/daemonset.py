@@ -53,7 +53,9 @@ class DaemonSets(Reconciler[Key]):
         self._pods = PodControl(registry, self._events)
         self._index = OwnerIndex(registry, owners=DAEMON_SETS, kind="DaemonSet", dependents=PODS)
         self._nodes: dict[str, Object] = {}
+        """The labels and taints of the nodes, by name."""
         self._restarts: dict[Key, dict[str, int]] = {}
+        """For each DaemonSet the uids of failed pods in back-off, with the times (ns) at which they are replaced."""
         self._backoff: ExponentialFailureRateLimiter[Key] = ExponentialFailureRateLimiter(
             FIRST_RESTART_S, LONGEST_RESTART_S
         )
@@ -74,10 +76,10 @@ class DaemonSets(Reconciler[Key]):
         return self._index.prime()
 
     async def sync(self, key: Key) -> float | None:
-        """Create or delete pods, then write the status."""
+        """Create or delete pods, then write the status; returns the seconds until a pod is replaced or available."""
         daemon_set = self._registry.find(DAEMON_SETS, *key)
         if daemon_set is None or pods.is_terminating(daemon_set):
-            self._forget(key)
+            self._reset_backoff(key)
             return None
         try:
             facts, revision = await self._observe(daemon_set)
@@ -91,7 +93,7 @@ class DaemonSets(Reconciler[Key]):
         if not plan.is_empty:
             facts = replace(facts, owned=ownership.controlled_by(self._registry, PODS, daemon_set))
         if not plan.ended and all(map(facts.is_available, facts.owned)):
-            self._forget(key)
+            self._reset_backoff(key)
         stored = self._registry.find(DAEMON_SETS, *key)
         if stored is not None:
             await write_errors.write_status(self._registry, DAEMON_SETS, stored, status(facts))
@@ -99,15 +101,15 @@ class DaemonSets(Reconciler[Key]):
         if failure is not None:
             raise failure
         available_s = pods.next_available_s(facts.owned, facts.min_ready_s, facts.now_ns)
-        return min((span_s for span_s in (restart_s, available_s) if span_s is not None), default=None)
+        return min((delay_s for delay_s in (restart_s, available_s) if delay_s is not None), default=None)
 
     def _keys_of_node(self, event: ObjectEvent) -> Iterable[Key]:
-        """All keys, if something changed that pods are scheduled by: nodes write their status every few seconds."""
+        """All keys if labels or taints changed, otherwise none: nodes write their status every few seconds."""
         name = event.object["metadata"]["name"]
-        before = self._nodes.pop(name, None)
+        old_facts = self._nodes.pop(name, None)
         if event.type != "DELETED":
             self._nodes[name] = daemonset_nodes.scheduling_facts(event.object)
-        return [] if before == self._nodes.get(name) else self._index.keys()
+        return [] if old_facts == self._nodes.get(name) else self._index.keys()
 
     async def _observe(self, daemon_set: Object) -> tuple[DaemonSetFacts, Object]:
         """The facts after adopting and releasing pods, and the revision to run."""
@@ -119,17 +121,23 @@ class DaemonSets(Reconciler[Key]):
         nodes, now_ns = self._registry.list(NODES), self._clock.now_ns()
         return DaemonSetFacts(daemon_set, nodes, owned, controller_revisions.hash_of(revision), now_ns), revision
 
-    def _forget(self, key: Key) -> None:
+    def _reset_backoff(self, key: Key) -> None:
+        """Replace the next failed pod of a DaemonSet after the shortest delay."""
         self._backoff.succeeded(key)
         self._restarts.pop(key, None)
 
     def _postpone_restarts(self, key: Key, plan: DaemonSetPlan) -> float | None:
         """Remove failed pods in back-off from the plan; returns the seconds until the first is due, else None."""
         now_ns = self._clock.now_ns()
-        known = self._restarts.pop(key, {})
-        failed = [pod["metadata"]["uid"] for pod in plan.ended if pods.phase(pod) == "Failed"]
-        due = {uid: known.get(uid) or now_ns + int(self._backoff.failed(key) * NANOSECONDS) for uid in failed}
-        waiting = {uid: at for uid, at in due.items() if at > now_ns}
+        noted_due_ns = self._restarts.pop(key, {})
+        waiting: dict[str, int] = {}
+        for pod in plan.ended:
+            if pods.phase(pod) != "Failed":
+                continue
+            uid = pod["metadata"]["uid"]
+            due_ns = noted_due_ns.get(uid) or now_ns + int(self._backoff.failed(key) * NANOSECONDS)
+            if due_ns > now_ns:
+                waiting[uid] = due_ns
         if not waiting:
             return None
         self._restarts[key] = waiting
@@ -137,13 +145,13 @@ class DaemonSets(Reconciler[Key]):
         return (min(waiting.values()) - now_ns) / NANOSECONDS
 
     async def _carry_out(self, plan: DaemonSetPlan, daemon_set: Object, revision: Object) -> StatusError | None:
-        """Write what the plan says; returns why not all writes succeeded, None if they did."""
+        """Create and delete the pods of the plan; returns the first error, None if all writes succeeded."""
         for pod in plan.ended:
             self._report_ended(daemon_set, pod)
-        new = [daemonset_nodes.new_pod(daemon_set, revision, node) for node in plan.create]
+        new_pods = [daemonset_nodes.new_pod(daemon_set, revision, node_name) for node_name in plan.create]
         outcomes = await asyncio.gather(
             *(self._pods.delete(daemon_set, pod) for pod in (*plan.ended, *plan.delete)),
-            *(self._pods.create(daemon_set, pod) for pod in new),
+            *(self._pods.create(daemon_set, pod) for pod in new_pods),
             return_exceptions=True,
         )
         return write_errors.first_error(outcomes)
@@ -151,20 +159,22 @@ class DaemonSets(Reconciler[Key]):
     def _report_ended(self, daemon_set: Object, pod: Object) -> None:
         """Report a pod that has ended, and is replaced."""
         namespace, name = selection.key_of(pod)
-        what = f"daemon pod {namespace}/{name} on node {daemonset_nodes.node_of(pod)}"
+        pod_description = f"daemon pod {namespace}/{name} on node {daemonset_nodes.node_of(pod)}"
         if pods.phase(pod) == "Failed":
-            text = f"Found failed {what}, will try to kill it"
-            self._events.event(daemon_set, "Warning", "FailedDaemonPod", text)
+            message = f"Found failed {pod_description}, will try to kill it"
+            self._events.event(daemon_set, "Warning", "FailedDaemonPod", message)
         else:
-            text = f"Found succeeded {what}, will try to delete it"
-            self._events.event(daemon_set, "Normal", "SucceededDaemonPod", text)
+            message = f"Found succeeded {pod_description}, will try to delete it"
+            self._events.event(daemon_set, "Normal", "SucceededDaemonPod", message)
 
     async def _truncate_history(self, facts: DaemonSetFacts, revision: Object) -> None:
+        """Delete revisions beyond the limit, except the newest one and those that pods have."""
         history = controller_revisions.owned(self._registry, facts.daemon_set)
-        used = {selection.labels_of(pod).get(controller_revisions.POD_LABEL) for pod in facts.owned}
-        live = {one["metadata"]["name"] for one in history if controller_revisions.hash_of(one) in used}
-        live.add(revision["metadata"]["name"])
-        await controller_revisions.truncate(self._registry, facts.daemon_set, history, live)
+        used_hashes = {selection.labels_of(pod).get(controller_revisions.POD_LABEL) for pod in facts.owned}
+        used_revisions = [stored for stored in history if controller_revisions.hash_of(stored) in used_hashes]
+        live_names = {stored["metadata"]["name"] for stored in used_revisions}
+        live_names.add(revision["metadata"]["name"])
+        await controller_revisions.truncate(self._registry, facts.daemon_set, history, live_names)
 
 
 def status(facts: DaemonSetFacts) -> Object:
@@ -172,26 +182,28 @@ def status(facts: DaemonSetFacts) -> Object:
 
     Of several pods on a node the oldest is counted; during a surge the new one as soon as it is available.
     """
-    wanted, present = facts.wanted(), facts.by_node()
-    counted = [_counted_pod(facts, present[name]) for name in wanted if name in present]
-    available = sum(map(facts.is_available, counted))
-    always = {
-        "currentNumberScheduled": len(counted),
-        "numberMisscheduled": len(present.keys() - set(wanted)),
-        "desiredNumberScheduled": len(wanted),
-        "numberReady": sum(map(pods.is_ready, counted)),
+    eligible_nodes, pods_by_node = facts.eligible_nodes(), facts.by_node()
+    counted_pods = [_counted_pod(facts, pods_by_node[name]) for name in eligible_nodes if name in pods_by_node]
+    available = sum(map(facts.is_available, counted_pods))
+    required_counts = {
+        "currentNumberScheduled": len(counted_pods),
+        "numberMisscheduled": len(pods_by_node.keys() - set(eligible_nodes)),
+        "desiredNumberScheduled": len(eligible_nodes),
+        "numberReady": sum(map(pods.is_ready, counted_pods)),
     }
-    sometimes = {
+    optional_counts = {
         "observedGeneration": facts.daemon_set["metadata"].get("generation", 0),
-        "updatedNumberScheduled": sum(map(facts.is_new, counted)),
+        "updatedNumberScheduled": sum(map(facts.is_new, counted_pods)),
         "numberAvailable": available,
-        "numberUnavailable": len(wanted) - available,
+        "numberUnavailable": len(eligible_nodes) - available,
     }
-    new: Object = always | {name: count for name, count in sometimes.items() if count}
-    before = facts.daemon_set.get("status") or {}
-    return new | {name: before[name] for name in ("collisionCount", "conditions") if before.get(name)}
+    new_status: Object = required_counts | {field: count for field, count in optional_counts.items() if count}
+    old_status = facts.daemon_set.get("status") or {}
+    kept_fields = ("collisionCount", "conditions")
+    return new_status | {field: old_status[field] for field in kept_fields if old_status.get(field)}
 
 
-def _counted_pod(facts: DaemonSetFacts, here: Sequence[Object]) -> Object:
-    available_new = [pod for pod in here if facts.is_new(pod) and facts.is_available(pod)]
-    return (available_new or here)[0]
+def _counted_pod(facts: DaemonSetFacts, pods_here: Sequence[Object]) -> Object:
+    """The pod that stands for a node in the status: the first available new one, otherwise the oldest."""
+    available_new = [pod for pod in pods_here if facts.is_new(pod) and facts.is_available(pod)]
+    return available_new[0] if available_new else pods_here[0]

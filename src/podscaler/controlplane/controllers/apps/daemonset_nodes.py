@@ -1,7 +1,8 @@
-"""Selects the nodes of a DaemonSet's pods and creates the pod for a node; its planning and controller call it.
+"""Selects the nodes of a DaemonSet's pods and makes the pod for a node.
 
-A node is eligible if it has the labels of the template's nodeSelector and no taint that the pods do not tolerate;
-daemon pods tolerate the taints of node conditions. The functions are pure.
+`daemonset_planning` and `daemonset` call it. A node is eligible if it has the labels of the template's nodeSelector and
+no taint that the pods do not tolerate; daemon pods tolerate the taints of node conditions (`_CONDITION_TAINTS`). The
+functions are pure.
 
 Source: documentation of DaemonSet ("How Daemon Pods are scheduled", "Taints and tolerations").
 Differs: the controller itself sets `spec.nodeName`; required node affinity is ignored.
@@ -23,6 +24,7 @@ _CONDITION_TAINTS = (
     ("pid-pressure", "NoSchedule"),
     ("unschedulable", "NoSchedule"),
 )
+"""Taints that every daemon pod tolerates: the name after `node.kubernetes.io/`, and the effect."""
 
 
 def should_run(daemon_set: Object, node: Object) -> bool:
@@ -42,15 +44,15 @@ def scheduling_facts(node: Object) -> Object:
 
 
 def new_pod(daemon_set: Object, revision: Object, node_name: str) -> Object:
-    """The pod for a node, created from the revision's template."""
-    made = templates.pod_from(controller_revisions.template_of(revision), daemon_set)
+    """The manifest of the pod for a node, from the template of a ControllerRevision."""
+    pod = templates.pod_from(controller_revisions.template_of(revision), daemon_set)
     labels = {
-        **(made["metadata"].get("labels") or {}),
+        **(pod["metadata"].get("labels") or {}),
         controller_revisions.POD_LABEL: controller_revisions.hash_of(revision),
         GENERATION_LABEL: str(record.template_generation(daemon_set)),
     }
-    spec = {**made["spec"], "nodeName": node_name, "tolerations": _tolerations(made["spec"])}
-    return {**made, "metadata": {**made["metadata"], "labels": labels}, "spec": spec}
+    spec = {**pod["spec"], "nodeName": node_name, "tolerations": _tolerations(pod["spec"])}
+    return {**pod, "metadata": {**pod["metadata"], "labels": labels}, "spec": spec}
 
 
 def node_of(pod: Object) -> str:
@@ -59,14 +61,14 @@ def node_of(pod: Object) -> str:
 
 
 def _tolerations(spec: Object) -> list[Object]:
-    """The tolerations of the template, and those of every daemon pod."""
-    given: list[Object] = list(spec.get("tolerations") or [])
-    host_network = [("network-unavailable", "NoSchedule")] if spec.get("hostNetwork") else []
-    for name, effect in (*_CONDITION_TAINTS, *host_network):
+    """The tolerations in the spec of the pod template, and those of every daemon pod."""
+    tolerations: list[Object] = list(spec.get("tolerations") or [])
+    host_network_taints = [("network-unavailable", "NoSchedule")] if spec.get("hostNetwork") else []
+    for name, effect in (*_CONDITION_TAINTS, *host_network_taints):
         toleration = {"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": effect}
-        if toleration not in given:
-            given.append(toleration)
-    return given
+        if toleration not in tolerations:
+            tolerations.append(toleration)
+    return tolerations
 
 
 def _fits(daemon_set: Object, node: Object, effects: Sequence[str]) -> bool:
@@ -78,16 +80,13 @@ def _fits(daemon_set: Object, node: Object, effects: Sequence[str]) -> bool:
     if not (spec.get("nodeSelector") or {}).items() <= (metadata.get("labels") or {}).items():
         return False
     tolerations = _tolerations(spec)
-    taints = (node.get("spec") or {}).get("taints") or []
-    return all(
-        any(_tolerates(toleration, taint) for toleration in tolerations)
-        for taint in taints
-        if taint.get("effect") in effects
-    )
+    all_taints = (node.get("spec") or {}).get("taints") or []
+    taints = [taint for taint in all_taints if taint.get("effect") in effects]
+    return all(any(_tolerates(toleration, taint) for toleration in tolerations) for taint in taints)
 
 
 def _tolerates(toleration: Object, taint: dict[str, Any]) -> bool:
-    """Whether a toleration is for a taint."""
+    """Whether a toleration matches a taint; an empty key, value or effect of the toleration matches any."""
     if toleration.get("effect") not in (None, "", taint.get("effect")):
         return False
     if toleration.get("key") not in (None, "", taint.get("key")):

@@ -40,10 +40,10 @@ class DaemonSetFacts:
     hash: str
     now_ns: int
 
-    def wanted(self) -> list[str]:
-        """The names of the eligible nodes."""
-        fitting = (node for node in self.nodes if daemonset_nodes.should_run(self.daemon_set, node))
-        return [node["metadata"]["name"] for node in fitting]
+    def eligible_nodes(self) -> list[str]:
+        """The names of the nodes that should have a pod."""
+        eligible = (node for node in self.nodes if daemonset_nodes.should_run(self.daemon_set, node))
+        return [node["metadata"]["name"] for node in eligible]
 
     def by_node(self) -> dict[str, list[Object]]:
         """The pods of each node, oldest first; pods without a node are left out."""
@@ -84,14 +84,16 @@ class DaemonSetPlan:
 def plan(facts: DaemonSetFacts) -> DaemonSetPlan:
     """The plan for a DaemonSet that is not being deleted."""
     planned = DaemonSetPlan()
-    present = facts.by_node()
-    wanted = facts.wanted()
-    for name in wanted:
-        _plan_node(facts, name, present.get(name, []), planned)
-    kept_nodes = {node["metadata"]["name"] for node in facts.nodes if daemonset_nodes.may_stay(facts.daemon_set, node)}
-    for name in present.keys() - kept_nodes:
-        planned.delete += [pod for pod in present[name] if not pods.is_terminating(pod)]
-    _plan_update(facts, {name: present.get(name, []) for name in wanted}, planned)
+    pods_by_node = facts.by_node()
+    eligible_nodes = facts.eligible_nodes()
+    for name in eligible_nodes:
+        _plan_node(facts, name, pods_by_node.get(name, []), planned)
+    may_stay_nodes = {
+        node["metadata"]["name"] for node in facts.nodes if daemonset_nodes.may_stay(facts.daemon_set, node)
+    }
+    for name in pods_by_node.keys() - may_stay_nodes:
+        planned.delete += [pod for pod in pods_by_node[name] if not pods.is_terminating(pod)]
+    _plan_update(facts, {name: pods_by_node.get(name, []) for name in eligible_nodes}, planned)
     return planned
 
 
@@ -107,30 +109,32 @@ def _plan_node(facts: DaemonSetFacts, name: str, pods_here: Sequence[Object], pl
     planned.delete += [pod for pod in best_first if not facts.is_new(pod)][1:]
 
 
-def _plan_update(facts: DaemonSetFacts, present: Mapping[str, Sequence[Object]], planned: DaemonSetPlan) -> None:
-    """Rules 3 and 4: plan the replacement of pods of an old template; `present` has the pods of eligible nodes."""
-    doomed = {pod["metadata"]["uid"] for pod in planned.delete}
-    remaining = {
-        name: [pod for pod in pods_here if pod["metadata"]["uid"] not in doomed] for name, pods_here in present.items()
+def _plan_update(facts: DaemonSetFacts, pods_by_node: Mapping[str, Sequence[Object]], planned: DaemonSetPlan) -> None:
+    """Rules 3 and 4: plan the replacement of pods of an old template; `pods_by_node` has the eligible nodes only."""
+    deleted_uids = {pod["metadata"]["uid"] for pod in planned.delete}
+    remaining_by_node = {
+        name: [pod for pod in pods_here if pod["metadata"]["uid"] not in deleted_uids]
+        for name, pods_here in pods_by_node.items()
     }
     strategy = facts.daemon_set["spec"].get("updateStrategy") or {}
     if strategy.get("type", "RollingUpdate") != "RollingUpdate":
         return
     rolling = strategy.get("rollingUpdate") or {}
-    surge = rollout_bounds.resolve(rolling.get("maxSurge", 0), 1, len(present))[0]
-    if surge:
-        _plan_with_surge(facts, remaining, planned, surge)
+    max_surge_nodes, _ = rollout_bounds.resolve(rolling.get("maxSurge", 0), 1, len(pods_by_node))
+    if max_surge_nodes:
+        _plan_with_surge(facts, remaining_by_node, planned, max_surge_nodes)
     else:
-        share = rolling.get("maxUnavailable", 1)
-        _plan_without_surge(facts, remaining, planned, rollout_bounds.resolve(share, 0, len(present))[0])
+        # upstream rounds maxUnavailable up for DaemonSets, so that it is resolved like a surge
+        max_unavailable_nodes, _ = rollout_bounds.resolve(rolling.get("maxUnavailable", 1), 0, len(pods_by_node))
+        _plan_without_surge(facts, remaining_by_node, planned, max_unavailable_nodes)
 
 
 def _plan_without_surge(
-    facts: DaemonSetFacts, present: Mapping[str, Sequence[Object]], planned: DaemonSetPlan, max_nodes: int
+    facts: DaemonSetFacts, pods_by_node: Mapping[str, Sequence[Object]], planned: DaemonSetPlan, max_nodes: int
 ) -> None:
     """Rule 3; at most `max_nodes` nodes may be without an available pod."""
-    nodes_without = sum(not any(map(facts.is_available, pods_here)) for pods_here in present.values())
-    for pods_here in present.values():
+    nodes_without = sum(not any(map(facts.is_available, pods_here)) for pods_here in pods_by_node.values())
+    for pods_here in pods_by_node.values():
         old = next((pod for pod in pods_here if pods.is_active(pod) and not facts.is_new(pod)), None)
         if old is None:
             continue
@@ -142,12 +146,12 @@ def _plan_without_surge(
 
 
 def _plan_with_surge(
-    facts: DaemonSetFacts, present: Mapping[str, Sequence[Object]], planned: DaemonSetPlan, max_nodes: int
+    facts: DaemonSetFacts, pods_by_node: Mapping[str, Sequence[Object]], planned: DaemonSetPlan, max_nodes: int
 ) -> None:
     """Rule 4; at most `max_nodes` nodes may have a new pod beside an available old one."""
     nodes_with_both = 0
-    waiting: list[str] = []
-    for name, pods_here in present.items():
+    nodes_to_surge: list[str] = []
+    for name, pods_here in pods_by_node.items():
         old = [pod for pod in pods_here if pods.is_active(pod) and not facts.is_new(pod)]
         new = [pod for pod in pods_here if pods.is_active(pod) and facts.is_new(pod)]
         if old and any(map(facts.is_available, new)):
@@ -155,12 +159,13 @@ def _plan_with_surge(
         elif old and new:
             nodes_with_both += 1
         elif old and facts.is_available(old[0]):
-            waiting.append(name)
+            nodes_to_surge.append(name)
         elif old:
             planned.create.append(name)
-    planned.create += waiting[: max(max_nodes - nodes_with_both, 0)]
+    planned.create += nodes_to_surge[: max(max_nodes - nodes_with_both, 0)]
 
 
 def _age_order(pod: Object) -> tuple[str, str]:
+    """Sort key: the oldest pod first, by name among equals."""
     metadata = pod["metadata"]
     return metadata.get("creationTimestamp") or "", metadata["name"]

@@ -25,6 +25,7 @@ _CONTROLLERS = {
     "StatefulSet": "statefulsets.apps",
     "ReplicationController": "replicationcontrollers",
 }
+"""The kinds with `spec.replicas` that control pods, and their `Resource.key`."""
 BATCH_S = 0.05
 """How long changes of pods are collected; `BATCH_S_PER_POD` is added for each pod of the namespace."""
 BATCH_S_PER_POD = 0.00025
@@ -56,43 +57,46 @@ class DisruptionBudgets(Reconciler[Key]):
         if budget is None:
             self._batch_period.forget(key)
             return None
+        namespace, _ = key
         selector = selection.object_selector(budget)
-        in_namespace = self._registry.list(PODS, key[0])
-        selected = [pod for pod in in_namespace if selector.matches(selection.labels_of(pod))]
-        self._batch_period.note(key, len(in_namespace))
-        facts = BudgetFacts(budget, selected, self._wanted(selected), self._clock.now_ns())
-        new = disruption_budgets.status(facts)
-        if new != budget.get("status"):  # with its resourceVersion: an eviction meanwhile is a conflict, and retried
-            update = self._registry.update(BUDGETS, {**budget, "status": new}, subresource="status")
+        all_pods = self._registry.list(PODS, namespace)
+        selected = [pod for pod in all_pods if selector.matches(selection.labels_of(pod))]
+        self._batch_period.note(key, len(all_pods))
+        facts = BudgetFacts(budget, selected, self._desired_pods(selected), self._clock.now_ns())
+        new_status = disruption_budgets.status(facts)
+        if new_status != budget.get("status"):
+            # the update has the budget's resourceVersion: with an eviction meanwhile it is a conflict, and retried
+            update = self._registry.update(BUDGETS, {**budget, "status": new_status}, subresource="status")
             await write_errors.ignoring_gone(update)
         return disruption_budgets.next_expiry_s(facts)
 
     def _keys_of_pod(self, event: ObjectEvent) -> Iterable[Key]:
+        """The budgets that select the changed pod."""
         return self._selectors.matching(event.object)
 
-    def _wanted(self, selected: Sequence[Object]) -> int:
+    def _desired_pods(self, selected: Sequence[Object]) -> int:
         """The sum of the desired replicas of the pods' controllers; a pod without a scalable one counts as one."""
-        alone = 0
-        sizes: dict[str, int] = {}
-        tops: dict[str, Object | None] = {}
+        single_pods = 0
+        replicas_by_controller: dict[str, int] = {}
+        controller_by_owner: dict[str, Object | None] = {}
         for pod in selected:
-            owner = (ownership.controller_of(pod) or {}).get("uid", "")
-            if owner not in tops:
-                tops[owner] = self._top(pod)
-            top = tops[owner]
-            if top is None:
-                alone += 1
+            owner_uid = (ownership.controller_of(pod) or {}).get("uid", "")
+            if owner_uid not in controller_by_owner:
+                controller_by_owner[owner_uid] = self._find_top_controller(pod)
+            controller = controller_by_owner[owner_uid]
+            if controller is None:
+                single_pods += 1
             else:
-                sizes[top["metadata"]["uid"]] = top["spec"].get("replicas", 1)
-        return alone + sum(sizes.values())
+                replicas_by_controller[controller["metadata"]["uid"]] = controller["spec"].get("replicas", 1)
+        return single_pods + sum(replicas_by_controller.values())
 
-    def _top(self, pod: Object) -> Object | None:
+    def _find_top_controller(self, pod: Object) -> Object | None:
         """The topmost controller of a pod (a Deployment rather than its ReplicaSet), None without a scalable one."""
-        controller, namespace = None, pod["metadata"]["namespace"]
+        top_controller, namespace = None, pod["metadata"]["namespace"]
         owner = ownership.controller_of(pod)
         while owner is not None and owner["kind"] in _CONTROLLERS:
-            above = self._registry.find(_CONTROLLERS[owner["kind"]], namespace, owner["name"])
-            if above is None or above["metadata"]["uid"] != owner["uid"]:
+            controller = self._registry.find(_CONTROLLERS[owner["kind"]], namespace, owner["name"])
+            if controller is None or controller["metadata"]["uid"] != owner["uid"]:
                 break
-            controller, owner = above, ownership.controller_of(above)
-        return controller
+            top_controller, owner = controller, ownership.controller_of(controller)
+        return top_controller

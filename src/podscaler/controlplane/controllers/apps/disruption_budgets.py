@@ -1,4 +1,4 @@
-"""Computes the status of a PodDisruptionBudget from its pods; the disruption controller calls it.
+"""Computes the status of a PodDisruptionBudget from its pods; the disruption controller (`disruption`) calls it.
 
 A pod is healthy if it is ready, not terminating, and not being evicted. The functions are pure.
 
@@ -31,38 +31,38 @@ class BudgetFacts:
     Attributes:
         budget: the PodDisruptionBudget.
         selected: the pods that it selects.
-        wanted: the sum of the desired replicas of their controllers.
+        desired_pods: the sum of the desired replicas of their controllers.
         now_ns: the time of this sync.
     """
 
     budget: Object
     selected: Sequence[Object]
-    wanted: int
+    desired_pods: int
     now_ns: int
 
 
 def status(facts: BudgetFacts) -> Object:
     """The status to write."""
     generation = facts.budget["metadata"].get("generation", 0)
-    disrupted = _disrupted(facts)
+    disrupted = _pending_evictions(facts)
     healthy = sum(_is_healthy(pod) and pod["metadata"]["name"] not in disrupted for pod in facts.selected)
-    expected, desired = _bounds(facts)
-    allowed = max(healthy - desired, 0) if expected else 0
-    before = (facts.budget.get("status") or {}).get("conditions") or []
-    new = condition(allowed, generation, facts.now_ns)
+    expected, desired_healthy = _bounds(facts)
+    allowed = max(healthy - desired_healthy, 0) if expected else 0
+    old_conditions = (facts.budget.get("status") or {}).get("conditions") or []
+    new_condition = condition(allowed, generation, facts.now_ns)
     return {
         "observedGeneration": generation,
         **({"disruptedPods": disrupted} if disrupted else {}),
         "disruptionsAllowed": allowed,
         "currentHealthy": healthy,
-        "desiredHealthy": desired,
+        "desiredHealthy": desired_healthy,
         "expectedPods": expected,
-        "conditions": conditions.with_condition(_observed(before, generation), new),
+        "conditions": conditions.with_condition(_with_generation(old_conditions, generation), new_condition),
     }
 
 
 def condition(allowed: int, generation: int, now_ns: int) -> Object:
-    """The condition DisruptionAllowed."""
+    """The condition DisruptionAllowed for a number of allowed evictions."""
     return {
         "type": ALLOWED,
         "status": "True" if allowed else "False",
@@ -75,40 +75,51 @@ def condition(allowed: int, generation: int, now_ns: int) -> Object:
 
 def next_expiry_s(facts: BudgetFacts) -> float | None:
     """The seconds until the next allowed eviction no longer counts; None without one."""
-    due = [_expires_at(at) for at in _disrupted(facts).values()]
-    return (min(due) - facts.now_ns) / NANOSECONDS if due else None
+    expiries_ns = [_expires_at_ns(allowed_at) for allowed_at in _pending_evictions(facts).values()]
+    return (min(expiries_ns) - facts.now_ns) / NANOSECONDS if expiries_ns else None
 
 
-def _observed(before: Sequence[Object], generation: int) -> list[Object]:
-    return [{**each, "observedGeneration": generation} if each["type"] == ALLOWED else each for each in before]
+def _with_generation(old_conditions: Sequence[Object], generation: int) -> list[Object]:
+    """The conditions with the observedGeneration of DisruptionAllowed: it changes even if its status does not."""
+    return [
+        {**old_condition, "observedGeneration": generation} if old_condition["type"] == ALLOWED else old_condition
+        for old_condition in old_conditions
+    ]
 
 
 def _is_healthy(pod: Object) -> bool:
     return pods.is_active(pod) and pods.is_ready(pod)
 
 
-def _disrupted(facts: BudgetFacts) -> dict[str, str]:
-    """The pending evictions: names of pods with the times at which they were allowed."""
-    noted: dict[str, str] = (facts.budget.get("status") or {}).get("disruptedPods") or {}
-    staying = {pod["metadata"]["name"] for pod in facts.selected if not pods.is_terminating(pod)}
-    return {name: at for name, at in noted.items() if name in staying and _expires_at(at) > facts.now_ns}
+def _pending_evictions(facts: BudgetFacts) -> dict[str, str]:
+    """The names of pods with an allowed eviction that still counts, and when it was allowed (RFC 3339)."""
+    disrupted_pods: dict[str, str] = (facts.budget.get("status") or {}).get("disruptedPods") or {}
+    staying_names = {pod["metadata"]["name"] for pod in facts.selected if not pods.is_terminating(pod)}
+    return {
+        name: allowed_at
+        for name, allowed_at in disrupted_pods.items()
+        if name in staying_names and _expires_at_ns(allowed_at) > facts.now_ns
+    }
 
 
-def _expires_at(allowed_at: str) -> int:
+def _expires_at_ns(allowed_at: str) -> int:
+    """When an eviction that was allowed at a time (RFC 3339) no longer counts, in nanoseconds since the epoch."""
     return instants.parse(allowed_at) + EVICTION_S * NANOSECONDS
 
 
 def _bounds(facts: BudgetFacts) -> tuple[int, int]:
-    """The expected number of pods, and how many of them must be healthy."""
+    """The expected number of pods, and how many of them must be healthy (rules 1 and 2)."""
     spec = facts.budget["spec"]
-    unavailable, available = spec.get("maxUnavailable"), spec.get("minAvailable")
-    if unavailable is not None:
-        return facts.wanted, max(facts.wanted - _in_pods(unavailable, facts.wanted), 0)
-    if isinstance(available, str):
-        return facts.wanted, _in_pods(available, facts.wanted)
-    return len(facts.selected), 1 if available is None else int(available)
+    max_unavailable, min_available = spec.get("maxUnavailable"), spec.get("minAvailable")
+    desired_pods = facts.desired_pods
+    if max_unavailable is not None:
+        return desired_pods, max(desired_pods - _resolve_rounded_up(max_unavailable, desired_pods), 0)
+    if isinstance(min_available, str):
+        return desired_pods, _resolve_rounded_up(min_available, desired_pods)
+    return len(facts.selected), 1 if min_available is None else int(min_available)
 
 
-def _in_pods(amount: int | str, wanted: int) -> int:
-    """A number or percentage of `wanted` as a number of pods, rounded up."""
-    return rollout_bounds.resolve(amount, 1, wanted)[0]
+def _resolve_rounded_up(bound: int | str, desired_pods: int) -> int:
+    """A number of pods, or a percentage of `desired_pods` (`"25%"`), as a number of pods, rounded up."""
+    pods_rounded_up, _ = rollout_bounds.resolve(bound, 1, desired_pods)  # resolves a surge, which is rounded up
+    return pods_rounded_up

@@ -1,4 +1,4 @@
-"""Ranks the pods of a ReplicaSet for deletion; the ReplicaSet controller calls it when there are too many.
+"""Ranks the pods of a ReplicaSet or Job for deletion; their controllers call `select_for_deletion` for surplus pods.
 
 Pods with an earlier property are deleted first; each rule only orders pods that are equal by the rules before it:
 
@@ -32,9 +32,11 @@ class _Ordered(Protocol):
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASE_ORDER = {"Pending": 0, "Unknown": 1}
+_LAST_PHASE = 2
+"""The order of Running, and of any other phase."""
 
 
-def first_to_go(
+def select_for_deletion(
     candidates: Sequence[Object], count: int, *, now_ns: int, related_on_node: Mapping[str, int] | None = None
 ) -> list[Object]:
     """The `count` pods of `candidates` to delete, in order of deletion.
@@ -47,16 +49,15 @@ def first_to_go(
     """
     if count >= len(candidates):
         return list(candidates)
-    on_node = related_on_node or {}
-    ranked = [_ranked(pod, on_node, now_ns) for pod in candidates]
-    return [ranked_pod.pod for ranked_pod in heapq.nsmallest(count, ranked, key=cmp_to_key(_compare))]
+    ranked_pods = [_rank(pod, related_on_node or {}, now_ns) for pod in candidates]
+    return [ranked.pod for ranked in heapq.nsmallest(count, ranked_pods, key=cmp_to_key(_compare))]
 
 
 def deletion_cost(pod: Object) -> int:
     """The pod's deletion cost, 0 without the annotation or for a value that is not a number."""
-    text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "0")
+    cost_text = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "0")
     try:
-        return int(text)
+        return int(cost_text)
     except ValueError:
         return 0
 
@@ -76,10 +77,10 @@ def restarts(pod: Object) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Since:
-    """The start of a state (None if unknown), and the order of magnitude of its age."""
+class _Age:
+    """How long a state lasts: its start (None if unknown), and the order of magnitude of the time since then."""
 
-    at_ns: int | None
+    start_ns: int | None
     magnitude: int
 
 
@@ -88,65 +89,67 @@ class _Ranked:
     """A pod with its sort keys.
 
     Attributes:
-        standing: the keys of rules 1 to 5; the lowest is deleted first.
-        ready: since when it is ready (rule 6), None if it is not.
+        first_keys: the keys of rules 1 to 5; the lowest is deleted first.
+        ready_age: since when it is ready (rule 6), None if it is not.
         restarts: negative restart counts (rule 7).
-        created: since when it exists (rule 8).
+        pod_age: since when it exists (rule 8).
         uid: orders pods within one magnitude.
     """
 
     pod: Object
-    standing: tuple[bool, int, bool, int, int]
-    ready: _Since | None
+    first_keys: tuple[bool, int, bool, int, int]
+    ready_age: _Age | None
     restarts: tuple[int, int]
-    created: _Since
+    pod_age: _Age
     uid: str
 
 
-def _ranked(pod: Object, on_node: Mapping[str, int], now_ns: int) -> _Ranked:
-    """A pod with what it is compared by; pods that share a node with others go first."""
-    metadata, node, is_ready = pod["metadata"], _node(pod), pods.is_ready(pod)
+def _rank(pod: Object, related_on_node: Mapping[str, int], now_ns: int) -> _Ranked:
+    """A pod with its sort keys; `related_on_node` is that of `select_for_deletion`."""
+    metadata, node_name, is_ready = pod["metadata"], _node_name(pod), pods.is_ready(pod)
+    ready_since = (pods.ready_condition(pod) or {}).get("lastTransitionTime")
     main_count, sidecar_count = restarts(pod)
     return _Ranked(
         pod=pod,
-        standing=(
-            bool(node),
-            _PHASE_ORDER.get(pods.phase(pod), 2),
+        first_keys=(
+            bool(node_name),
+            _PHASE_ORDER.get(pods.phase(pod), _LAST_PHASE),
             is_ready,
             deletion_cost(pod),
-            -on_node.get(node, 0),
+            -related_on_node.get(node_name, 0),
         ),
-        ready=_since((pods.ready_condition(pod) or {}).get("lastTransitionTime"), now_ns) if is_ready else None,
+        ready_age=_age(ready_since, now_ns) if is_ready else None,
         restarts=(-main_count, -sidecar_count),
-        created=_since(metadata.get("creationTimestamp"), now_ns),
+        pod_age=_age(metadata.get("creationTimestamp"), now_ns),
         uid=metadata.get("uid", ""),
     )
 
 
-def _since(text: str | None, now_ns: int) -> _Since:
-    at_ns = instants.parse(text) if text else None
-    return _Since(at_ns, 0 if at_ns is None else _magnitude(now_ns - at_ns))
+def _age(start_time: str | None, now_ns: int) -> _Age:
+    """The age of a state that began at a time (RFC 3339); None if the time is unknown."""
+    start_ns = instants.parse(start_time) if start_time else None
+    return _Age(start_ns, 0 if start_ns is None else _magnitude(now_ns - start_ns))
 
 
 def _compare(left: _Ranked, right: _Ranked) -> int:
-    """Negative if `left` is deleted before `right`, positive if after it, 0 if the rules do not tell."""
-    if left.standing != right.standing:
-        return -1 if left.standing < right.standing else 1
-    if left.ready is not None and right.ready is not None:
-        by_readiness = _younger_first(left, left.ready, right, right.ready)
+    """Negative if `left` is deleted before `right`, positive if after it, 0 if the rules leave the order open."""
+    if left.first_keys != right.first_keys:
+        return -1 if left.first_keys < right.first_keys else 1
+    if left.ready_age is not None and right.ready_age is not None:
+        by_readiness = _compare_ages(left, left.ready_age, right, right.ready_age)
         if by_readiness:
             return by_readiness
     by_restarts = _sign(left.restarts, right.restarts)
-    return by_restarts or _younger_first(left, left.created, right, right.created)
+    return by_restarts or _compare_ages(left, left.pod_age, right, right.pod_age)
 
 
-def _younger_first(left: _Ranked, left_since: _Since, right: _Ranked, right_since: _Since) -> int:
+def _compare_ages(left: _Ranked, left_age: _Age, right: _Ranked, right_age: _Age) -> int:
     """Rules 6 and 8: the shorter time, by magnitude, comes first; an unknown start counts as the shortest time."""
-    if left_since.at_ns == right_since.at_ns:
+    if left_age.start_ns == right_age.start_ns:
         return 0
-    if left_since.at_ns is None or right_since.at_ns is None:
-        return -1 if left_since.at_ns is None else 1
-    return _sign(left_since.magnitude, right_since.magnitude) or _sign(left.uid, right.uid)
+    if left_age.start_ns is None or right_age.start_ns is None:
+        return -1 if left_age.start_ns is None else 1
+    return _sign(left_age.magnitude, right_age.magnitude) or _sign(left.uid, right.uid)
 
 
 def _magnitude(age_ns: int) -> int:
@@ -154,7 +157,7 @@ def _magnitude(age_ns: int) -> int:
     return age_ns.bit_length() - 1 if age_ns > 0 else -1
 
 
-def _node(pod: Object) -> str:
+def _node_name(pod: Object) -> str:
     return str((pod.get("spec") or {}).get("nodeName") or "")
 
 

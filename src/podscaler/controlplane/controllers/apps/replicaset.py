@@ -106,8 +106,9 @@ class ReplicaSets(Reconciler[Key]):
         if replica_set is None:
             self._batch_period.forget(key)
             return None
+        namespace, _ = key
         selector = self._kind.selector(replica_set)
-        orphans = self._index.orphans(key[0], selector)
+        orphans = self._index.orphans(namespace, selector)
         owned = await claims.claim(self._registry, PODS, replica_set, selector=selector, orphans=orphans)
         self._batch_period.note(key, len(owned))
         error, is_unfinished = None, False
@@ -125,7 +126,7 @@ class ReplicaSets(Reconciler[Key]):
         return pods.next_available_s(owned, replica_set["spec"].get("minReadySeconds", 0), self._clock.now_ns())
 
     async def _resize(self, replica_set: Object, active: Sequence[Object]) -> StatusError | None:
-        """Create or delete pods; returns why not all writes succeeded, None if they did."""
+        """Create or delete pods; returns the first error, None if all writes succeeded."""
         missing = replica_sets.size(replica_set) - len(active)
         if missing > 0:
             pod = templates.pod_from(replica_set["spec"]["template"], replica_set)
@@ -139,37 +140,46 @@ class ReplicaSets(Reconciler[Key]):
         count = min(surplus, pod_control.BURST_PODS)
         if replica_sets.size(replica_set) == 0:
             return active[:count]
-        on_node = self._related_on_node(replica_set, active)
-        return ranking.first_to_go(active, count, now_ns=self._clock.now_ns(), related_on_node=on_node)
+        related_on_node = self._related_on_node(replica_set, active)
+        now_ns = self._clock.now_ns()
+        return ranking.select_for_deletion(active, count, now_ns=now_ns, related_on_node=related_on_node)
 
     def _related_on_node(self, replica_set: Object, active: Sequence[Object]) -> dict[str, int]:
-        """The number of pods of this ReplicaSet and its siblings by node; empty if all pods are on one node."""
-        if len({pod["spec"].get("nodeName") for pod in active}) < 2:
+        """The number of active pods of this ReplicaSet and its siblings (those of the same owner), by node name.
+
+        Empty if all pods are on one node: then the ranking does not depend on it.
+        """
+        node_names = {pod["spec"].get("nodeName") for pod in active}
+        if len(node_names) < 2:
             return {}
         owner = ownership.controller_of(replica_set)
         siblings = self._registry.owned_by(self._kind.resource, owner["uid"]) if owner else [replica_set]
-        counts: dict[str, int] = {}
+        pods_by_node: dict[str, int] = {}
         for sibling in siblings:
             for pod in filter(pods.is_active, ownership.controlled_by(self._registry, PODS, sibling)):
-                node = pod["spec"].get("nodeName") or ""
-                counts[node] = counts.get(node, 0) + 1
-        return counts
+                node_name = pod["spec"].get("nodeName") or ""
+                pods_by_node[node_name] = pods_by_node.get(node_name, 0) + 1
+        return pods_by_node
 
     async def _write_status(self, replica_set: Object, owned: Sequence[Object], error: StatusError | None) -> None:
-        failure = _failure(replica_set, owned, error)
+        """Write the status if it changed; `error` is that of this sync's writes, None without one."""
+        failure = _replica_failure(replica_set, owned, error)
         status = replicaset_status.status(replica_set, owned, failure, self._clock.now_ns())
         if not self._kind.counts_terminating:
             del status["terminatingReplicas"]
         await write_errors.write_status(self._registry, self._kind.resource, replica_set, status)
 
 
-def _failure(replica_set: Object, owned: Sequence[Object], error: StatusError | None) -> ReplicaFailure | None:
+def _replica_failure(replica_set: Object, owned: Sequence[Object], error: StatusError | None) -> ReplicaFailure | None:
+    """The condition ReplicaFailure for an error of this sync; None without an error."""
     if error is None:
         return None
     too_few = sum(map(pods.is_active, owned)) < replica_sets.size(replica_set)
     return ReplicaFailure("FailedCreate" if too_few else "FailedDelete", error.message)
 
 
-def _is_unfinished(wanted: int, active: int, owned: Iterable[Object]) -> bool:
+def _is_unfinished(desired_replicas: int, active_before: int, owned: Iterable[Object]) -> bool:
     """Whether the next sync must follow at once: this one wrote as much as one sync may, and made progress."""
-    return abs(wanted - active) > pod_control.BURST_PODS and sum(map(pods.is_active, owned)) != active
+    if abs(desired_replicas - active_before) <= pod_control.BURST_PODS:
+        return False
+    return sum(map(pods.is_active, owned)) != active_before

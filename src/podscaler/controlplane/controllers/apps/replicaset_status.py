@@ -1,4 +1,4 @@
-"""Computes the status of a ReplicaSet from its pods; its controller calls it in each sync.
+"""Computes the status of a ReplicaSet or ReplicationController from its pods; `replicaset` calls it in each sync.
 
 Source: apps/v1 ReplicaSetStatus (documentation and KEP-3973 for terminatingReplicas).
 """
@@ -33,32 +33,39 @@ def status(replica_set: Object, owned: Sequence[Object], failure: ReplicaFailure
     min_ready_s = spec.get("minReadySeconds", 0)
     template_labels = (spec["template"].get("metadata") or {}).get("labels") or {}
     ready = [pod for pod in active if pods.is_ready(pod)]
-    available = sum(pods.is_available(pod, min_ready_s, now_ns) for pod in ready) if min_ready_s else len(ready)
-    counts = {
-        "fullyLabeledReplicas": sum(_carries(pod, template_labels) for pod in active),
+    available = len(ready)  # without minReadySeconds a ready pod is available at once
+    if min_ready_s:
+        available = sum(pods.is_available(pod, min_ready_s, now_ns) for pod in ready)
+    nonzero_counts = {
+        "fullyLabeledReplicas": sum(_has_labels(pod, template_labels) for pod in active),
         "readyReplicas": len(ready),
         "availableReplicas": available,
         "observedGeneration": metadata.get("generation", 0),
     }
-    new: Object = {"replicas": len(active), **{name: count for name, count in counts.items() if count}}
-    new["terminatingReplicas"] = sum(pods.is_terminating(pod) and not pods.is_finished(pod) for pod in owned)
+    new_status: Object = {"replicas": len(active)}
+    new_status |= {field: count for field, count in nonzero_counts.items() if count}
+    new_status["terminatingReplicas"] = sum(pods.is_terminating(pod) and not pods.is_finished(pod) for pod in owned)
     new_conditions = _conditions((replica_set.get("status") or {}).get("conditions") or [], failure, now_ns)
-    return new | ({"conditions": new_conditions} if new_conditions else {})
+    if new_conditions:
+        new_status["conditions"] = new_conditions
+    return new_status
 
 
-def _carries(pod: Object, labels: Mapping[str, str]) -> bool:
+def _has_labels(pod: Object, labels: Mapping[str, str]) -> bool:
     return labels.items() <= (pod["metadata"].get("labels") or {}).items()
 
 
-def _conditions(old: Sequence[Object], failure: ReplicaFailure | None, now_ns: int) -> list[Object]:
+def _conditions(old_conditions: Sequence[Object], failure: ReplicaFailure | None, now_ns: int) -> list[Object]:
     """The conditions with or without ReplicaFailure; an old failure stays as it is."""
     if failure is None:
-        return conditions.without(old, "ReplicaFailure")
-    new = {
+        return conditions.without(old_conditions, "ReplicaFailure")
+    new_condition = {
         "type": "ReplicaFailure",
         "status": "True",
         "lastTransitionTime": rfc3339(now_ns),
         "reason": failure.reason,
         "message": failure.message,
     }
-    return list(old) if conditions.find(old, "ReplicaFailure") else [*old, new]
+    if conditions.find(old_conditions, "ReplicaFailure") is not None:
+        return list(old_conditions)
+    return [*old_conditions, new_condition]

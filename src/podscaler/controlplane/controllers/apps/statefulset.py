@@ -44,7 +44,7 @@ class StatefulSets(Reconciler[Key]):
         self._registry = registry
         self._clock = clock
         self._events = EventRecorder(registry, self.name, clock)
-        self._pods = PodControl(registry, self._events, _message)
+        self._pods = PodControl(registry, self._events, _event_message)
         self._index = OwnerIndex(registry, owners=STATEFUL_SETS, kind="StatefulSet", dependents=PODS)
         self._batch_period: BatchPeriod[Key] = BatchPeriod(pod_control.BATCH_S_PER_POD, pod_control.MAX_BATCH_S)
 
@@ -88,41 +88,44 @@ class StatefulSets(Reconciler[Key]):
     async def _observe(self, stateful_set: Object) -> StatefulSetFacts:
         """The facts after adopting and releasing pods and updating the revisions."""
         selector = selection.object_selector(stateful_set)
-        candidates = self._index.orphans(stateful_set["metadata"]["namespace"], selector)
-        orphans = [name for name in candidates if statefulset_pods.ordinal(stateful_set, name) is not None]
+        selected_orphans = self._index.orphans(stateful_set["metadata"]["namespace"], selector)
+        orphans = [name for name in selected_orphans if statefulset_pods.ordinal(stateful_set, name) is not None]
         owned = await claims.claim(self._registry, PODS, stateful_set, selector=selector, orphans=orphans)
         members = [await self._with_identity(stateful_set, pod) for pod in _members(stateful_set, owned)]
         history = controller_revisions.owned(self._registry, stateful_set)
         newest = await controller_revisions.newest(self._registry, stateful_set, history)
-        noted = (stateful_set.get("status") or {}).get("currentRevision")
-        current = next((revision for revision in history if revision["metadata"]["name"] == noted), newest)
+        current_name = (stateful_set.get("status") or {}).get("currentRevision")
+        current = next((revision for revision in history if revision["metadata"]["name"] == current_name), newest)
         return StatefulSetFacts(stateful_set, members, current, newest, self._clock.now_ns())
 
     async def _with_identity(self, stateful_set: Object, pod: Object) -> Object:
-        """The pod; an adopted or relabelled one gets the labels by which Services select single pods."""
-        number = statefulset_pods.ordinal(stateful_set, pod["metadata"]["name"])
-        if number is None or pods.is_terminating(pod):
+        """Write the identity labels of an adopted or relabelled pod that lacks them; returns the pod as stored."""
+        ordinal = statefulset_pods.ordinal(stateful_set, pod["metadata"]["name"])
+        if ordinal is None or pods.is_terminating(pod):
             return pod
-        wanted = statefulset_pods.identity(stateful_set, number)
-        if wanted.items() <= selection.labels_of(pod).items():
+        identity_labels = statefulset_pods.identity_labels(stateful_set, ordinal)
+        if identity_labels.items() <= selection.labels_of(pod).items():
             return pod
+
+        def add_labels(newest: Object) -> None:
+            newest["metadata"].setdefault("labels", {}).update(identity_labels)
+
         try:
-            return await self._registry.mutate(
-                PODS, *selection.key_of(pod), lambda newest: newest["metadata"].setdefault("labels", {}).update(wanted)
-            )
+            return await self._registry.mutate(PODS, *selection.key_of(pod), add_labels)
         except StatusError as error:
             if error.code != 404:
                 raise
             return pod
 
     async def _truncate_history(self, facts: StatefulSetFacts) -> None:
-        live = {facts.current["metadata"]["name"], facts.newest["metadata"]["name"]}
-        live.update(statefulset_pods.revision_name(pod) for pod in facts.owned)
+        """Delete revisions beyond the limit, except the current and the newest one and those that pods have."""
+        live_names = {facts.current["metadata"]["name"], facts.newest["metadata"]["name"]}
+        live_names.update(statefulset_pods.revision_name(pod) for pod in facts.owned)
         history = controller_revisions.owned(self._registry, facts.stateful_set)
-        await controller_revisions.truncate(self._registry, facts.stateful_set, history, live)
+        await controller_revisions.truncate(self._registry, facts.stateful_set, history, live_names)
 
     async def _carry_out(self, plan: StatefulSetPlan, stateful_set: Object) -> StatusError | None:
-        """Write what the plan says; returns why not all writes succeeded, None if they did."""
+        """Create and delete the pods of the plan; returns the first error, None if all writes succeeded."""
         if plan.create:
             self._report_claims(stateful_set)
         for pod in plan.recreate:
@@ -134,12 +137,12 @@ class StatefulSets(Reconciler[Key]):
     def _report_recreation(self, stateful_set: Object, pod: Object) -> None:
         """Report a pod that has ended, and is created again."""
         namespace, name = selection.key_of(stateful_set)
-        what = f"StatefulSet {namespace}/{name} is recreating"
+        message_start = f"StatefulSet {namespace}/{name} is recreating"
         if pods.phase(pod) == "Failed":
-            message = f"{what} failed Pod {pod['metadata']['name']}"
+            message = f"{message_start} failed Pod {pod['metadata']['name']}"
             self._events.event(stateful_set, "Warning", "RecreatingFailedPod", message)
         else:
-            message = f"{what} terminated Pod {pod['metadata']['name']}"
+            message = f"{message_start} terminated Pod {pod['metadata']['name']}"
             self._events.event(stateful_set, "Normal", "RecreatingTerminatedPod", message)
 
     def _report_claims(self, stateful_set: Object) -> None:
@@ -158,26 +161,28 @@ def status(facts: StatefulSetFacts) -> Object:
 
     At the end of a rolling update the newest revision becomes the current one.
     """
-    stateful_set, before = facts.stateful_set, facts.stateful_set.get("status") or {}
-    current, newest = facts.current["metadata"]["name"], facts.newest["metadata"]["name"]
-    staying = [statefulset_pods.revision_name(pod) for pod in facts.owned if not pods.is_terminating(pod)]
+    stateful_set, old_status = facts.stateful_set, facts.stateful_set.get("status") or {}
+    current_name, newest_name = facts.current["metadata"]["name"], facts.newest["metadata"]["name"]
+    staying_pods = [pod for pod in facts.owned if not pods.is_terminating(pod)]
+    revision_names = [statefulset_pods.revision_name(pod) for pod in staying_pods]
     counts = {
         "observedGeneration": stateful_set["metadata"].get("generation", 0),
         "replicas": len(facts.owned),
         "readyReplicas": sum(pods.phase(pod) == "Running" and pods.is_ready(pod) for pod in facts.owned),
-        "currentReplicas": staying.count(current),
-        "updatedReplicas": staying.count(newest),
+        "currentReplicas": revision_names.count(current_name),
+        "updatedReplicas": revision_names.count(newest_name),
     }
     if _is_rolled_out(stateful_set, counts):
-        current, counts["currentReplicas"] = newest, counts["updatedReplicas"]
-    new: Object = {name: count for name, count in counts.items() if count or name == "replicas"}
-    new |= {"currentRevision": current, "updateRevision": newest}
-    new |= {name: before[name] for name in ("collisionCount", "conditions") if before.get(name)}
+        current_name, counts["currentReplicas"] = newest_name, counts["updatedReplicas"]
+    new_status: Object = {field: count for field, count in counts.items() if count or field == "replicas"}
+    new_status |= {"currentRevision": current_name, "updateRevision": newest_name}
+    new_status |= {field: old_status[field] for field in ("collisionCount", "conditions") if old_status.get(field)}
     available = sum(statefulset_pods.is_serving(stateful_set, pod, facts.now_ns) for pod in facts.owned)
-    return new | {"availableReplicas": available}
+    return new_status | {"availableReplicas": available}
 
 
 def _is_rolled_out(stateful_set: Object, counts: dict[str, int]) -> bool:
+    """Whether a rolling update is complete, by the counts of the new status: all pods are updated and ready."""
     strategy = stateful_set["spec"].get("updateStrategy") or {}
     is_rolling = strategy.get("type", "RollingUpdate") == "RollingUpdate"
     return is_rolling and counts["updatedReplicas"] == counts["replicas"] == counts["readyReplicas"]
@@ -185,9 +190,10 @@ def _is_rolled_out(stateful_set: Object, counts: dict[str, int]) -> bool:
 
 def _members(stateful_set: Object, owned: Sequence[Object]) -> list[Object]:
     """The owned pods whose names are those of the set's pods; others are ignored."""
-    return [p for p in owned if statefulset_pods.ordinal(stateful_set, p["metadata"]["name"]) is not None]
+    return [pod for pod in owned if statefulset_pods.ordinal(stateful_set, pod["metadata"]["name"]) is not None]
 
 
-def _message(stateful_set: Object, verb: str, name: str, error: StatusError | None) -> str:
-    what = f"{verb} Pod {name} in StatefulSet {stateful_set['metadata']['name']}"
-    return f"{what} successful" if error is None else f"{what} failed error: {error.message}"
+def _event_message(stateful_set: Object, verb: str, pod_name: str, error: StatusError | None) -> str:
+    """The message of an Event about a pod: `create Pod db-0 in StatefulSet db successful`."""
+    action = f"{verb} Pod {pod_name} in StatefulSet {stateful_set['metadata']['name']}"
+    return f"{action} successful" if error is None else f"{action} failed error: {error.message}"

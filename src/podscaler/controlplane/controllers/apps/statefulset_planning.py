@@ -26,7 +26,7 @@ from podscaler.controlplane.controllers.framework import pods
 
 @dataclass(frozen=True, slots=True)
 class StatefulSetFacts:
-    """The input of a plan.
+    """The input of a plan; all objects are JSON objects.
 
     Attributes:
         stateful_set: with defaults filled in.
@@ -71,12 +71,12 @@ def plan(facts: StatefulSetFacts) -> StatefulSetPlan:
     """The plan for a StatefulSet that is not being deleted."""
     planned = StatefulSetPlan()
     present = facts.by_ordinal()
-    if _plan_wanted(facts, present, planned) and _plan_surplus(facts, present, planned):
+    if _plan_desired(facts, present, planned) and _plan_surplus(facts, present, planned):
         _plan_update(facts, present, planned)
     return planned
 
 
-def _plan_wanted(facts: StatefulSetFacts, present: Mapping[int, Object], planned: StatefulSetPlan) -> bool:
+def _plan_desired(facts: StatefulSetFacts, present: Mapping[int, Object], planned: StatefulSetPlan) -> bool:
     """Rules 1 and 2: finished and missing pods; False if rules 3 and 4 have to wait."""
     is_parallel = statefulset_pods.is_parallel(facts.stateful_set)
     for ordinal in statefulset_pods.ordinals(facts.stateful_set):
@@ -92,13 +92,14 @@ def _plan_wanted(facts: StatefulSetFacts, present: Mapping[int, Object], planned
 
 def _plan_surplus(facts: StatefulSetFacts, present: Mapping[int, Object], planned: StatefulSetPlan) -> bool:
     """Rule 3: pods beyond the range; False if rule 4 has to wait."""
-    wanted = statefulset_pods.ordinals(facts.stateful_set)
-    surplus = sorted((ordinal for ordinal in present if ordinal not in wanted), reverse=True)
+    desired_ordinals = statefulset_pods.ordinals(facts.stateful_set)
+    surplus = sorted((ordinal for ordinal in present if ordinal not in desired_ordinals), reverse=True)
     unhealthy = [ordinal for ordinal in surplus if not facts.is_healthy(present[ordinal])]
     is_parallel = statefulset_pods.is_parallel(facts.stateful_set)
     for ordinal in surplus:
         pod = present[ordinal]
-        if not pods.is_terminating(pod) and (is_parallel or ordinal not in unhealthy[:-1]):
+        is_lowest_unhealthy = ordinal not in unhealthy[:-1]  # also True for a healthy pod
+        if not pods.is_terminating(pod) and (is_parallel or is_lowest_unhealthy):
             planned.delete.append(pod)
         if not is_parallel:
             return False
@@ -110,19 +111,20 @@ def _plan_update(facts: StatefulSetFacts, present: Mapping[int, Object], planned
     strategy = facts.stateful_set["spec"].get("updateStrategy") or {}
     if strategy.get("type", "RollingUpdate") != "RollingUpdate":
         return
-    wanted = statefulset_pods.ordinals(facts.stateful_set)
-    missing = sum(not facts.is_healthy(present.get(ordinal)) for ordinal in wanted)
-    for ordinal in _stale(facts, present, wanted[_partition(facts.stateful_set) :]):
+    desired_ordinals = statefulset_pods.ordinals(facts.stateful_set)
+    updated_ordinals = desired_ordinals[_partition(facts.stateful_set) :]
+    unhealthy_count = sum(not facts.is_healthy(present.get(ordinal)) for ordinal in desired_ordinals)
+    for ordinal in _stale_ordinals(facts, present, updated_ordinals):
         pod = present[ordinal]
         if facts.is_healthy(pod):
-            if missing >= _max_unavailable(strategy, len(wanted)):
+            if unhealthy_count >= _max_unavailable(strategy, len(desired_ordinals)):
                 return
-            missing += 1
+            unhealthy_count += 1
         planned.delete.append(pod)
 
 
-def _stale(facts: StatefulSetFacts, present: Mapping[int, Object], ordinals: range) -> list[int]:
-    """The ordinals of the pods to replace: unavailable pods first, highest ordinal first."""
+def _stale_ordinals(facts: StatefulSetFacts, present: Mapping[int, Object], ordinals: range) -> list[int]:
+    """Those of `ordinals` whose pods are to be replaced: unavailable pods first, highest ordinal first."""
     newest = facts.newest["metadata"]["name"]
     stale = [
         ordinal
@@ -140,14 +142,16 @@ def _partition(stateful_set: Object) -> int:
     return int(rolling.get("partition", 0))
 
 
-def _max_unavailable(strategy: Object, wanted: int) -> int:
+def _max_unavailable(strategy: Object, desired_replicas: int) -> int:
     """maxUnavailable as a number of pods: percentages are rounded down, and it is at least 1."""
     bound = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
-    return max(rollout_bounds.resolve(0, bound, wanted)[1], 1)
+    _, unavailable_pods = rollout_bounds.resolve(0, bound, desired_replicas)
+    return max(unavailable_pods, 1)
 
 
 def _new_pod(facts: StatefulSetFacts, ordinal: int) -> Object:
     """The pod of an ordinal (rule 5); without a partition every pod is created from the newest revision."""
-    first = statefulset_pods.ordinals(facts.stateful_set).start
-    is_kept_back = ordinal < first + _partition(facts.stateful_set)
-    return statefulset_pods.new_pod(facts.stateful_set, facts.current if is_kept_back else facts.newest, ordinal)
+    start = statefulset_pods.ordinals(facts.stateful_set).start
+    is_below_partition = ordinal < start + _partition(facts.stateful_set)
+    revision = facts.current if is_below_partition else facts.newest
+    return statefulset_pods.new_pod(facts.stateful_set, revision, ordinal)

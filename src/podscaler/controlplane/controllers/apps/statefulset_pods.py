@@ -1,6 +1,7 @@
-"""Names, ordinals, labels and bodies of the pods of a StatefulSet; the planning and the controller call it.
+"""Names, ordinals, labels and manifests of the pods of a StatefulSet; `statefulset_planning` and `statefulset` call it.
 
-A pod is named `NAME-ORDINAL`, also as its hostname. The functions are pure.
+A pod is named `NAME-ORDINAL`, also as its hostname. The functions are pure; StatefulSets, revisions and pods are JSON
+objects with all defaults.
 
 Source: documentation of StatefulSet ("Pod Identity", "Start ordinal", "Pod name label", "Pod index label").
 Differs: there are no PersistentVolumes: a claim becomes an emptyDir, which is deleted with its pod.
@@ -17,14 +18,14 @@ INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 def replicas(stateful_set: Object) -> int:
     """`spec.replicas`, 1 where it is not set."""
-    wanted = stateful_set["spec"].get("replicas")
-    return 1 if wanted is None else int(wanted)
+    desired_replicas = stateful_set["spec"].get("replicas")
+    return 1 if desired_replicas is None else int(desired_replicas)
 
 
 def ordinals(stateful_set: Object) -> range:
     """The ordinals of the desired pods."""
-    first = int((stateful_set["spec"].get("ordinals") or {}).get("start", 0))
-    return range(first, first + replicas(stateful_set))
+    start = int((stateful_set["spec"].get("ordinals") or {}).get("start", 0))
+    return range(start, start + replicas(stateful_set))
 
 
 def is_parallel(stateful_set: Object) -> bool:
@@ -39,10 +40,11 @@ def min_ready_s(stateful_set: Object) -> int:
 
 def ordinal(stateful_set: Object, pod_name: str) -> int | None:
     """The ordinal in the name of one of its pods, None for a name that none of its pods can have."""
-    parent, dash, number = pod_name.rpartition("-")
-    if parent != stateful_set["metadata"]["name"] or not dash or not number.isdecimal() or not number.isascii():
+    set_name, dash, digits = pod_name.rpartition("-")
+    if set_name != stateful_set["metadata"]["name"] or not dash or not digits.isdecimal() or not digits.isascii():
         return None
-    return int(number) if str(int(number)) == number else None
+    has_leading_zero = str(int(digits)) != digits
+    return None if has_leading_zero else int(digits)
 
 
 def revision_name(pod: Object) -> str:
@@ -60,23 +62,23 @@ def is_serving(stateful_set: Object, pod: Object, now_ns: int) -> bool:
     return pods.phase(pod) == "Running" and pods.is_available(pod, min_ready_s(stateful_set), now_ns)
 
 
-def new_pod(stateful_set: Object, revision: Object, number: int) -> Object:
-    """The pod with the ordinal `number`, created from the revision's template."""
-    made = templates.pod_from(controller_revisions.template_of(revision), stateful_set)
-    metadata = made["metadata"]
+def new_pod(stateful_set: Object, revision: Object, pod_ordinal: int) -> Object:
+    """The manifest of the pod with an ordinal, from the template of a ControllerRevision."""
+    pod = templates.pod_from(controller_revisions.template_of(revision), stateful_set)
+    metadata = pod["metadata"]
     del metadata["generateName"]
-    metadata["name"] = name = f"{stateful_set['metadata']['name']}-{number}"
+    metadata["name"] = pod_name = f"{stateful_set['metadata']['name']}-{pod_ordinal}"
     labels = {**(metadata.get("labels") or {}), controller_revisions.POD_LABEL: revision["metadata"]["name"]}
-    metadata["labels"] = {**labels, **identity(stateful_set, number)}
-    spec: dict[str, Any] = {**made["spec"], "hostname": name}
-    if service := stateful_set["spec"].get("serviceName"):
-        spec["subdomain"] = service
-    return {**made, "spec": _with_directories(stateful_set, spec)}
+    metadata["labels"] = {**labels, **identity_labels(stateful_set, pod_ordinal)}
+    spec: dict[str, Any] = {**pod["spec"], "hostname": pod_name}
+    if service_name := stateful_set["spec"].get("serviceName"):
+        spec["subdomain"] = service_name
+    return {**pod, "spec": _with_claim_directories(stateful_set, spec)}
 
 
-def identity(stateful_set: Object, number: int) -> dict[str, str]:
-    """The labels of pod name and index."""
-    return {NAME_LABEL: f"{stateful_set['metadata']['name']}-{number}", INDEX_LABEL: str(number)}
+def identity_labels(stateful_set: Object, pod_ordinal: int) -> dict[str, str]:
+    """The labels with the name and the ordinal of a pod, by which Services select single pods."""
+    return {NAME_LABEL: f"{stateful_set['metadata']['name']}-{pod_ordinal}", INDEX_LABEL: str(pod_ordinal)}
 
 
 def claim_names(stateful_set: Object) -> list[str]:
@@ -85,9 +87,10 @@ def claim_names(stateful_set: Object) -> list[str]:
     return [(claim.get("metadata") or {}).get("name", "") for claim in claims]
 
 
-def _with_directories(stateful_set: Object, spec: Object) -> Object:
+def _with_claim_directories(stateful_set: Object, spec: Object) -> Object:
+    """A pod's spec with an emptyDir for each volumeClaimTemplate, in place of volumes of the same name."""
     names = claim_names(stateful_set)
     if not names:
         return spec
-    kept = [volume for volume in spec.get("volumes") or [] if volume.get("name") not in names]
-    return {**spec, "volumes": kept + [{"name": name, "emptyDir": {}} for name in names]}
+    other_volumes = [volume for volume in spec.get("volumes") or [] if volume.get("name") not in names]
+    return {**spec, "volumes": other_volumes + [{"name": name, "emptyDir": {}} for name in names]}

@@ -1,8 +1,8 @@
 """The CronJob controller: creates Jobs at the times of a schedule, and removes old finished ones.
 
-`controller_manager.Controllers` runs it. A Job's name contains its scheduled time, so that no time gets two Jobs.
-Of several missed times only the last is made up for. As upstream, its search starts at an estimate from the interval
-of the first two missed times, so that a schedule with uneven intervals can miss it.
+`controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. A sync reads a CronJob and its Jobs, creates
+the Job that is due, deletes finished Jobs beyond the history limits, and writes the status. A Job's name contains its
+scheduled time, so that no time gets two Jobs. Of several missed times only the last gets a Job (`_last_due`).
 
 Source: documentation of CronJob, `mostRecentScheduleTime` of its controller; events are upstream's.
 """
@@ -27,9 +27,13 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 CRON_JOBS = "cronjobs.batch"
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+"""Annotation of a Job: its scheduled time."""
 MANY_MISSED = 100
+"""With more missed times than this, an Event warns of the clock."""
 _DELAY_S = 0.1
-"""A sync for a scheduled time comes so much later, against clocks that differ."""
+"""A sync is planned so much after a scheduled time, so that a clock that differs a little shows the time as reached."""
+_AFTER_ALL_TIMES = "~"
+"""Sorts after every RFC 3339 time."""
 
 
 class CronJobs(Reconciler[Key]):
@@ -56,13 +60,13 @@ class CronJobs(Reconciler[Key]):
         return [selection.key_of(cron_job) for cron_job in self._registry.list(CRON_JOBS)]
 
     async def sync(self, key: Key) -> float | None:
-        """Create the Job that is due; returns the seconds until the next one, None if none will be."""
+        """Create the Job that is due and delete old ones; returns the seconds until the next time, None without one."""
         stored = self._registry.find(CRON_JOBS, *key)
         if stored is None:
             return None
         cron_job = copy.deepcopy(stored)
         children = ownership.controlled_by(self._registry, JOBS, cron_job)
-        self._note_ends(cron_job, children)
+        self._update_active(cron_job, children)
         try:
             wait_s = None if pods.is_terminating(cron_job) else await self._start_due(cron_job)
             await self._remove_old(cron_job, children)
@@ -70,30 +74,31 @@ class CronJobs(Reconciler[Key]):
             await write_errors.write_status(self._registry, CRON_JOBS, stored, cron_job["status"])
         return wait_s
 
-    def _note_ends(self, cron_job: Object, children: Sequence[Object]) -> None:
-        """Remove finished and missing Jobs from `status.active`, and note the last success."""
+    def _update_active(self, cron_job: Object, children: Sequence[Object]) -> None:
+        """Remove finished and missing Jobs from `status.active`, and set `lastSuccessfulTime`, in place."""
         status = cron_job.setdefault("status", {})
-        by_uid = {job["metadata"]["uid"]: job for job in children}
-        active = {reference["uid"]: reference["name"] for reference in status.get("active") or []}
-        for uid, job in by_uid.items():
-            name, is_over = job["metadata"]["name"], job_verdict.is_finished(job)
-            if uid not in active and not is_over:
+        job_by_uid = {job["metadata"]["uid"]: job for job in children}
+        active_name_by_uid = {reference["uid"]: reference["name"] for reference in status.get("active") or []}
+        for uid, job in job_by_uid.items():
+            name, is_finished = job["metadata"]["name"], job_verdict.is_finished(job)
+            if uid not in active_name_by_uid and not is_finished:
                 message = f"Saw a job that the controller did not create or forgot: {name}"
                 self._events.event(cron_job, "Warning", "UnexpectedJob", message)
-            elif uid in active and is_over:
-                end = "Complete" if job_verdict.is_true(job, "Complete") else "Failed"
-                _deactivate(status, uid)
-                message = f"Saw completed job: {name}, condition: {end}"
+            elif uid in active_name_by_uid and is_finished:
+                condition_type = "Complete" if job_verdict.is_true(job, "Complete") else "Failed"
+                _remove_active(status, uid)
+                message = f"Saw completed job: {name}, condition: {condition_type}"
                 self._events.event(cron_job, "Normal", "SawCompletedJob", message)
-            completed = (job.get("status") or {}).get("completionTime")
-            if job_verdict.is_true(job, "Complete") and completed:
-                status["lastSuccessfulTime"] = max(status.get("lastSuccessfulTime") or "", completed)
-        for uid in active.keys() - by_uid.keys():
-            _deactivate(status, uid)
-            self._events.event(cron_job, "Normal", "MissingJob", f"Active job went missing: {active[uid]}")
+            completion_time = (job.get("status") or {}).get("completionTime")
+            if job_verdict.is_true(job, "Complete") and completion_time:
+                status["lastSuccessfulTime"] = max(status.get("lastSuccessfulTime") or "", completion_time)
+        for uid in active_name_by_uid.keys() - job_by_uid.keys():
+            _remove_active(status, uid)
+            message = f"Active job went missing: {active_name_by_uid[uid]}"
+            self._events.event(cron_job, "Normal", "MissingJob", message)
 
     async def _start_due(self, cron_job: Object) -> float | None:
-        """Create the Job that is due, if any; returns the seconds until the next time."""
+        """Create the Job that is due, if any; returns the seconds until the next time, None without a next time."""
         spec, now_ns = cron_job["spec"], self._clock.now_ns()
         if spec.get("suspend"):
             return None
@@ -104,24 +109,25 @@ class CronJobs(Reconciler[Key]):
             return None
         try:
             schedule = CronSchedule(spec["schedule"], zone)
-            due_ns, missed = _last_due(cron_job, schedule, now_ns)
+            due_ns, missed_times = _last_due(cron_job, schedule, now_ns)
             wait_s = (schedule.next_ns(now_ns) - now_ns) / NANOSECONDS + _DELAY_S
         except ScheduleError as error:
             self._warn(cron_job, "UnparseableSchedule", f'unparseable schedule: "{spec["schedule"]}" : {error}')
             return None
-        if due_ns is not None and missed > MANY_MISSED:
+        if due_ns is not None and missed_times > MANY_MISSED:
             message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
             self._warn(cron_job, "TooManyMissedTimes", message)
         if due_ns is not None and self._may_start(cron_job, due_ns):
-            await self._replace_active(cron_job)
+            if spec["concurrencyPolicy"] == "Replace":
+                await self._delete_active(cron_job)
             await self._start(cron_job, due_ns, zone)
         return wait_s
 
     def _may_start(self, cron_job: Object, due_ns: int) -> bool:
         """Whether the Job of a time may be created: once, and with Forbid only if no other is active."""
-        status, name = cron_job["status"], _job_name(cron_job, due_ns)
+        status, job_name = cron_job["status"], _job_name(cron_job, due_ns)
         active = status.get("active") or []
-        is_active = any(reference["name"] == name for reference in active)
+        is_active = any(reference["name"] == job_name for reference in active)
         if is_active or status.get("lastScheduleTime") == instants.text(due_ns):
             return False
         if cron_job["spec"]["concurrencyPolicy"] == "Forbid" and active:
@@ -130,45 +136,46 @@ class CronJobs(Reconciler[Key]):
             return False
         return True
 
-    async def _replace_active(self, cron_job: Object) -> None:
-        active = cron_job["status"].get("active") or [] if cron_job["spec"]["concurrencyPolicy"] == "Replace" else []
-        for reference in list(active):
+    async def _delete_active(self, cron_job: Object) -> None:
+        """Delete the Jobs of `status.active`."""
+        for reference in list(cron_job["status"].get("active") or []):
             job = self._registry.find(JOBS, cron_job["metadata"]["namespace"], reference["name"])
             if job is not None:
                 await self._delete(cron_job, job)
 
     async def _start(self, cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> None:
         """Create the Job of a time, or find the one that an earlier attempt has created."""
-        new = _job(cron_job, due_ns, zone)
+        new_job = _job(cron_job, due_ns, zone)
         try:
-            job = await self._registry.create(JOBS, new)
+            job = await self._registry.create(JOBS, new_job)
             self._events.event(cron_job, "Normal", "SuccessfulCreate", f"Created job {job['metadata']['name']}")
         except StatusError as error:
             if not write_errors.is_already_exists(error):
                 if not write_errors.is_namespace_terminating(error):
                     self._warn(cron_job, "FailedCreate", f"Error creating job: {error.message}")
                 raise
-            job = self._registry.get(JOBS, *selection.key_of(new))
+            job = self._registry.get(JOBS, *selection.key_of(new_job))
             if not ownership.is_controlled_by(job, cron_job["metadata"]["uid"]):
                 return
         status = cron_job["status"]
-        status["active"] = [*(status.get("active") or []), _reference(job)]
+        status["active"] = [*(status.get("active") or []), _job_reference(job)]
         status["lastScheduleTime"] = instants.text(due_ns)
 
     async def _remove_old(self, cron_job: Object, children: Sequence[Object]) -> None:
         """Delete the oldest finished Jobs beyond the history limits."""
-        limits = {"Complete": "successfulJobsHistoryLimit", "Failed": "failedJobsHistoryLimit"}
-        for type_, limit in limits.items():
-            over = [job for job in children if job_verdict.is_true(job, type_)]
-            surplus = len(over) - cron_job["spec"][limit]
-            for job in sorted(over, key=_age_order)[: max(surplus, 0)]:
+        limit_fields = {"Complete": "successfulJobsHistoryLimit", "Failed": "failedJobsHistoryLimit"}
+        for condition_type, limit_field in limit_fields.items():
+            finished = [job for job in children if job_verdict.is_true(job, condition_type)]
+            surplus = max(len(finished) - cron_job["spec"][limit_field], 0)
+            for job in sorted(finished, key=_age_order)[:surplus]:
                 await self._delete(cron_job, job)
 
     async def _delete(self, cron_job: Object, job: Object) -> None:
+        """Delete a Job, which may be gone, and remove it from `status.active`."""
         metadata = job["metadata"]
         delete = self._registry.delete(JOBS, *selection.key_of(job), uid=metadata["uid"], propagation="Background")
         await write_errors.ignoring_gone(delete, another=True)
-        _deactivate(cron_job["status"], metadata["uid"])
+        _remove_active(cron_job["status"], metadata["uid"])
         self._events.event(cron_job, "Normal", "SuccessfulDelete", f"Deleted job {metadata['name']}")
 
     def _warn(self, cron_job: Object, reason: str, message: str) -> None:
@@ -176,13 +183,19 @@ class CronJobs(Reconciler[Key]):
 
 
 def _owner_keys(event: ObjectEvent) -> list[Key]:
+    """The key of the CronJob that controls a changed Job; none for other Jobs."""
     owner = ownership.controller_of(event.object)
-    is_owned = owner is not None and owner["kind"] == "CronJob"
-    return [(event.object["metadata"]["namespace"], owner["name"])] if owner and is_owned else []
+    if owner is None or owner["kind"] != "CronJob":
+        return []
+    return [(event.object["metadata"]["namespace"], owner["name"])]
 
 
 def _last_due(cron_job: Object, schedule: CronSchedule, now_ns: int) -> tuple[int | None, int]:
-    """The last scheduled time that is not in the future, None if there is none, and about how many were missed."""
+    """The last scheduled time that is not in the future, None if there is none, and about how many were missed.
+
+    As upstream, the search starts at an estimate from the interval of the first two missed times, so that a schedule
+    with uneven intervals can miss the last one (the time is None then).
+    """
     status, deadline_s = cron_job["status"], cron_job["spec"].get("startingDeadlineSeconds")
     earliest_ns = instants.parse(status.get("lastScheduleTime") or cron_job["metadata"]["creationTimestamp"])
     if deadline_s is not None:
@@ -193,24 +206,26 @@ def _last_due(cron_job: Object, schedule: CronSchedule, now_ns: int) -> tuple[in
     second_ns = schedule.next_ns(first_ns)
     if second_ns > now_ns:
         return first_ns, 0
-    missed = (now_ns - first_ns) // (second_ns - first_ns) + 1
-    at_ns = schedule.next_ns(first_ns + (missed - 2) * (second_ns - first_ns))
+    interval_ns = second_ns - first_ns
+    missed_times = (now_ns - first_ns) // interval_ns + 1
+    candidate_ns = schedule.next_ns(first_ns + (missed_times - 2) * interval_ns)
     last_ns: int | None = None
-    while at_ns <= now_ns:
-        last_ns, at_ns = at_ns, schedule.next_ns(at_ns)
-    return last_ns, missed
+    while candidate_ns <= now_ns:
+        last_ns, candidate_ns = candidate_ns, schedule.next_ns(candidate_ns)
+    return last_ns, missed_times
 
 
 def _job_name(cron_job: Object, due_ns: int) -> str:
+    """The name of the Job of a scheduled time: it ends in the time's minutes since the epoch."""
     return f"{cron_job['metadata']['name']}-{due_ns // NANOSECONDS // 60}"
 
 
 def _job(cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> Object:
-    """The Job of a scheduled time."""
+    """The manifest of the Job of a scheduled time; its annotation shows the time in `zone`, by default UTC."""
     template = cron_job["spec"]["jobTemplate"]
     metadata = template.get("metadata") or {}
-    at = datetime.fromtimestamp(due_ns // NANOSECONDS, UTC).astimezone(zone or UTC).isoformat()
-    annotations = {**(metadata.get("annotations") or {}), SCHEDULED_AT: at.replace("+00:00", "Z")}
+    scheduled_time = datetime.fromtimestamp(due_ns // NANOSECONDS, UTC).astimezone(zone or UTC).isoformat()
+    annotations = {**(metadata.get("annotations") or {}), SCHEDULED_AT: scheduled_time.replace("+00:00", "Z")}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -225,18 +240,21 @@ def _job(cron_job: Object, due_ns: int, zone: ZoneInfo | None) -> Object:
     }
 
 
-def _reference(job: Object) -> Object:
-    names = ("name", "namespace", "uid", "resourceVersion")
-    return {"apiVersion": "batch/v1", "kind": "Job", **{name: job["metadata"][name] for name in names}}
+def _job_reference(job: Object) -> Object:
+    """The ObjectReference of a Job for `status.active`."""
+    fields = ("name", "namespace", "uid", "resourceVersion")
+    return {"apiVersion": "batch/v1", "kind": "Job", **{field: job["metadata"][field] for field in fields}}
 
 
-def _deactivate(status: Object, uid: str) -> None:
-    left = [reference for reference in status.get("active") or [] if reference["uid"] != uid]
-    if left:
-        status["active"] = left
+def _remove_active(status: Object, uid: str) -> None:
+    """Remove the Job with a uid from `status.active`, in place; the field is absent without any Job."""
+    remaining = [reference for reference in status.get("active") or [] if reference["uid"] != uid]
+    if remaining:
+        status["active"] = remaining
     else:
         status.pop("active", None)
 
 
 def _age_order(job: Object) -> tuple[str, str]:
-    return (job.get("status") or {}).get("startTime") or "~", job["metadata"]["name"]
+    """Sort key: Jobs by start time, those that have not started last; equal ones by name."""
+    return (job.get("status") or {}).get("startTime") or _AFTER_ALL_TIMES, job["metadata"]["name"]

@@ -1,6 +1,7 @@
 """Evaluates `spec.podFailurePolicy` and `spec.successPolicy` of a Job.
 
-`job_view` and `job_verdict` call it. Rules are tried in order; the first that matches decides.
+`job_view`, `job_verdict`, `pod_templates` and `pod_tracking` call it. Rules are tried in order; the first that matches
+decides. Jobs, pods and rules are JSON objects of batch/v1 and core/v1.
 Source: KEP-3329, KEP-3998.
 """
 
@@ -13,7 +14,7 @@ from podscaler.controlplane.controllers.batch import completion_indexes
 
 @dataclass(frozen=True, slots=True)
 class FailureMatch:
-    """What the failure policy says about a failed pod.
+    """The action of the failure policy for a failed pod.
 
     Attributes:
         action: of the rule that matches: Ignore, Count, FailIndex or FailJob; None if no rule does.
@@ -30,8 +31,9 @@ class FailureMatch:
 
 
 def match(job: Object, pod: Object) -> FailureMatch:
-    """The match of the failure policy of a Job, which may have none, with a pod."""
-    for position, rule in enumerate((job["spec"].get("podFailurePolicy") or {}).get("rules") or []):
+    """The action for a failed pod, by the first rule of the Job's `podFailurePolicy` that matches it."""
+    rules = (job["spec"].get("podFailurePolicy") or {}).get("rules") or []
+    for position, rule in enumerate(rules):
         cause = _cause(rule, pod)
         if cause:
             action = rule["action"]
@@ -44,12 +46,12 @@ def _cause(rule: Object, pod: Object) -> str:
     """The first part of the message for a rule that matches; empty if it does not."""
     full_name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
     status = pod.get("status") or {}
-    codes = rule.get("onExitCodes")
-    if codes is not None:
+    exit_code_pattern = rule.get("onExitCodes")
+    if exit_code_pattern is not None:
         for container in [*(status.get("containerStatuses") or []), *(status.get("initContainerStatuses") or [])]:
-            code = ((container.get("state") or {}).get("terminated") or {}).get("exitCode") or 0
-            if code and _matches_code(codes, container["name"], code):
-                return f"Container {container['name']} for pod {full_name} failed with exit code {code}"
+            exit_code = ((container.get("state") or {}).get("terminated") or {}).get("exitCode") or 0
+            if exit_code and _matches_exit_code(exit_code_pattern, container["name"], exit_code):
+                return f"Container {container['name']} for pod {full_name} failed with exit code {exit_code}"
         return ""
     for condition in status.get("conditions") or []:
         for pattern in rule.get("onPodConditions") or []:
@@ -58,28 +60,40 @@ def _cause(rule: Object, pod: Object) -> str:
     return ""
 
 
-def _matches_code(codes: Object, container: str, code: int) -> bool:
-    if codes.get("containerName") not in (None, container):
+def _matches_exit_code(pattern: Object, container_name: str, exit_code: int) -> bool:
+    """Whether `onExitCodes` of a rule (`operator` In or NotIn, `values`, maybe `containerName`) matches."""
+    if pattern.get("containerName") not in (None, container_name):
         return False
-    return bool((code in (codes.get("values") or [])) == (codes["operator"] == "In"))
+    is_listed = exit_code in (pattern.get("values") or [])
+    return bool(is_listed == (pattern["operator"] == "In"))
 
 
-def fail_job_message(job: Object, failed: Iterable[Object]) -> str:
+def fail_job_message(job: Object, failed_pods: Iterable[Object]) -> str:
     """Why the failure policy fails the Job, by one of its failed pods; empty if it does not."""
-    return next((matched.message for pod in failed if (matched := match(job, pod)).message), "")
+    return next((matched.message for pod in failed_pods if (matched := match(job, pod)).message), "")
 
 
-def success_message(job: Object, succeeded: frozenset[int]) -> str:
+def success_message(job: Object, succeeded_indexes: frozenset[int]) -> str:
     """`Matched rules at index 0` if the success policy is met by the succeeded indexes; empty if it is not."""
     spec = job["spec"]
-    for position, rule in enumerate((spec.get("successPolicy") or {}).get("rules") or [] if succeeded else []):
-        count = rule.get("succeededCount")
-        wanted = None
-        if rule.get("succeededIndexes") is not None:
-            wanted = completion_indexes.parse_indexes(rule["succeededIndexes"], spec["completions"])
-            if not wanted:
-                continue
-        reached = succeeded if wanted is None else succeeded & wanted
-        if reached == wanted or (count is not None and len(reached) >= count):
+    if not succeeded_indexes:
+        return ""
+    rules = (spec.get("successPolicy") or {}).get("rules") or []
+    for position, rule in enumerate(rules):
+        if _is_success_rule_met(rule, succeeded_indexes, spec["completions"]):
             return f"Matched rules at index {position}"
     return ""
+
+
+def _is_success_rule_met(rule: Object, succeeded_indexes: frozenset[int], completions: int) -> bool:
+    """Whether all `succeededIndexes` of a rule succeeded, or `succeededCount` of them (of all, if it names none)."""
+    counted_indexes = succeeded_indexes
+    if rule.get("succeededIndexes") is not None:
+        required_indexes = completion_indexes.parse_indexes(rule["succeededIndexes"], completions)
+        if not required_indexes:
+            return False
+        counted_indexes = succeeded_indexes & required_indexes
+        if counted_indexes == required_indexes:
+            return True
+    required_count = rule.get("succeededCount")
+    return required_count is not None and len(counted_indexes) >= required_count

@@ -16,7 +16,7 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 
 class FinishedJobs(Reconciler[Key]):
-    """Deletes Jobs whose time is over. Keys are namespace and name.
+    """Deletes finished Jobs whose time to live has passed. Keys are namespace and name.
 
     Args:
         registry: the objects.
@@ -31,7 +31,7 @@ class FinishedJobs(Reconciler[Key]):
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Jobs."""
-        return [Watched(JOBS, _expiring)]
+        return [Watched(JOBS, _expiring_keys)]
 
     def prime(self) -> Iterable[Key]:
         """All Jobs that expire."""
@@ -52,15 +52,18 @@ class FinishedJobs(Reconciler[Key]):
         return None
 
 
-def _expiring(event: ObjectEvent) -> list[Key]:
+def _expiring_keys(event: ObjectEvent) -> list[Key]:
+    """The key of the changed Job if it expires, otherwise none."""
     return [] if _expires_at_ns(event.object) is None else selection.own_key(event)
 
 
 def _expires_at_ns(job: Object) -> int | None:
-    """When a Job is to be deleted, in nanoseconds since the epoch; None for one that runs or has no such time."""
+    """When a Job is to be deleted, in nanoseconds since the epoch; None if it runs or has no time to live."""
     ttl_s = job["spec"].get("ttlSecondsAfterFinished")
+    if ttl_s is None:
+        return None
     job_conditions = (job.get("status") or {}).get("conditions") or []
-    for type_ in ("Complete", "Failed") if ttl_s is not None else ():
+    for type_ in ("Complete", "Failed"):
         end = conditions.find(job_conditions, type_)
         if end is not None and end["status"] == "True":
             return instants.parse(end["lastTransitionTime"]) + int(ttl_s) * NANOSECONDS

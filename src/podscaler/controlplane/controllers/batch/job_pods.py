@@ -1,6 +1,8 @@
 """Facts about one pod of a Job: its finalizer, its index, whether it failed, and when it finished.
 
-All modules of the package call it. Source: the job controller's documentation; labels and annotations of batch/v1.
+Each function reads a Pod, or a Job, as its JSON object and changes nothing. All modules of the package call it.
+
+Source: the job controller's documentation; labels and annotations of batch/v1.
 """
 
 from collections.abc import Iterable
@@ -15,8 +17,11 @@ INDEX_KEY = "batch.kubernetes.io/job-completion-index"
 """Annotation and label of a pod of an Indexed Job."""
 INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
 INDEX_IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
+_MAX_INT32 = 2**31 - 1
 FIRST_BACKOFF_S = 10
 MAX_BACKOFF_S = 600
+_MOST_DOUBLINGS = 32
+"""Bounds the power of two; `MAX_BACKOFF_S` is reached long before."""
 
 
 def is_tracked(pod: Object) -> bool:
@@ -26,13 +31,13 @@ def is_tracked(pod: Object) -> bool:
 
 def completion_index(pod: Object) -> int | None:
     """The completion index of a pod; None without a valid one."""
-    value = (pod["metadata"].get("annotations") or {}).get(INDEX_KEY, "")
-    return int(value) if value.isascii() and value.isdigit() else None
+    index_text = (pod["metadata"].get("annotations") or {}).get(INDEX_KEY, "")
+    return int(index_text) if index_text.isascii() and index_text.isdigit() else None
 
 
-def indexes_of(some: Iterable[Object]) -> set[int]:
-    """The completion indexes of pods, without those that have none."""
-    return {index for pod in some if (index := completion_index(pod)) is not None}
+def indexes_of(job_pods: Iterable[Object]) -> set[int]:
+    """The completion indexes of pods; a pod without an index adds none."""
+    return {index for pod in job_pods if (index := completion_index(pod)) is not None}
 
 
 def replaces_only_failed(job: Object) -> bool:
@@ -59,8 +64,12 @@ def all_index_failures(pod: Object) -> int:
 
 
 def _count(pod: Object, annotation: str) -> int:
-    value = (pod["metadata"].get("annotations") or {}).get(annotation, "")
-    return int(value) if value.isascii() and value.isdigit() and int(value) < 2**31 else 0
+    """An annotation as a number; 0 if it is absent, not a number, or above the range of an int32."""
+    count_text = (pod["metadata"].get("annotations") or {}).get(annotation, "")
+    if not (count_text.isascii() and count_text.isdigit()):
+        return 0
+    count = int(count_text)
+    return count if count <= _MAX_INT32 else 0
 
 
 def finished_at_ns(pod: Object) -> int:
@@ -69,9 +78,9 @@ def finished_at_ns(pod: Object) -> int:
     By the first of these that is known: the end of its last container, since when it is not ready, when its deletion
     was asked for, when it was created.
     """
-    ends = _container_ends(pod)
-    if ends and all(ends):
-        return max(instants.parse(end) for end in ends)
+    container_ends = _container_ends(pod)
+    if container_ends and all(container_ends):
+        return max(instants.parse(end) for end in container_ends)
     ready = pods.ready_condition(pod)
     if ready is not None and ready.get("status") == "False" and ready.get("lastTransitionTime"):
         return instants.parse(ready["lastTransitionTime"])
@@ -83,21 +92,17 @@ def finished_at_ns(pod: Object) -> int:
 
 
 def _container_ends(pod: Object) -> list[str]:
-    """When containers and sidecars ended; empty text for one that has not."""
+    """`finishedAt` of containers and sidecars, as RFC 3339; an empty text for one that still runs."""
     status = pod.get("status") or {}
     sidecars = {
         init_container["name"]
         for init_container in pod["spec"].get("initContainers") or []
         if init_container.get("restartPolicy") == "Always"
     }
-    init = [
-        init_container_status
-        for init_container_status in status.get("initContainerStatuses") or []
-        if init_container_status["name"] in sidecars
-    ]
-    states = [
-        container_status.get("state") or {} for container_status in [*(status.get("containerStatuses") or []), *init]
-    ]
+    main_statuses = status.get("containerStatuses") or []
+    init_statuses = status.get("initContainerStatuses") or []
+    sidecar_statuses = [init_status for init_status in init_statuses if init_status["name"] in sidecars]
+    states = [container_status.get("state") or {} for container_status in [*main_statuses, *sidecar_statuses]]
     return [(state.get("terminated") or {}).get("finishedAt") or "" for state in states]
 
 
@@ -105,5 +110,6 @@ def backoff_left_s(failures: int, last_failure_ns: int, now_ns: int) -> float:
     """The seconds until the next pod may be created after `failures` in a row: 10 s, 20 s, ... 600 s; 0 if it may."""
     if failures == 0:
         return 0.0
-    delay_s: int = min(FIRST_BACKOFF_S * 2 ** min(failures - 1, 32), MAX_BACKOFF_S)
+    doublings = min(failures - 1, _MOST_DOUBLINGS)
+    delay_s: int = min(FIRST_BACKOFF_S * 2**doublings, MAX_BACKOFF_S)
     return max(0.0, float(delay_s) - (now_ns - last_failure_ns) / NANOSECONDS)

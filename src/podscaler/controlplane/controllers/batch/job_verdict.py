@@ -1,8 +1,8 @@
 """Decides whether a Job is to end, and how: the conditions SuccessCriteriaMet and FailureTarget, and the deadline.
 
-`jobs` calls it in each sync, before pods are created. A verdict in the status is final. The order is: the recorded
-success, the recorded failure, the failure policy, `backoffLimit`, `activeDeadlineSeconds`, failed indexes, the success
-policy. Completions are checked by `jobs` after it created pods.
+`jobs` calls `find_verdict` in each sync, before pods are created. A verdict in the status is final. The order is: the
+recorded success, the recorded failure, the failure policy, `backoffLimit`, `activeDeadlineSeconds`, failed indexes, the
+success policy. Completions are checked by `jobs` after it created pods. A new reason: a return in `find_verdict`.
 
 Source: the job controller's documentation; reasons and messages are upstream's.
 """
@@ -30,13 +30,13 @@ class JobVerdict:
     message: str
 
     @property
-    def interim(self) -> str:
-        """The condition that is set before the pods are gone."""
+    def interim_condition(self) -> str:
+        """The type of the condition that is set before the pods are gone."""
         return "SuccessCriteriaMet" if self.is_success else "FailureTarget"
 
     @property
-    def final(self) -> str:
-        """The condition of the finished Job."""
+    def final_condition(self) -> str:
+        """The type of the condition of the finished Job."""
         return "Complete" if self.is_success else "Failed"
 
 
@@ -44,7 +44,7 @@ COMPLETED = JobVerdict(True, "CompletionsReached", "Reached expected number of s
 
 
 def is_true(job: Object, type_: str) -> bool:
-    """Whether the condition of a type is True."""
+    """Whether the status of a Job has the condition `type_` with status True."""
     condition = conditions.find((job.get("status") or {}).get("conditions") or [], type_)
     return condition is not None and condition["status"] == "True"
 
@@ -62,9 +62,9 @@ def find_verdict(view: JobView, started_ns: int | None, now_ns: int) -> JobVerdi
         started_ns: `status.startTime`; None for a Job that was always suspended.
         now_ns: nanoseconds since the epoch.
     """
-    recorded = _recorded(view)
-    if recorded is not None:
-        return recorded
+    recorded_verdict = _find_recorded_verdict(view)
+    if recorded_verdict is not None:
+        return recorded_verdict
     message = failure_policy.fail_job_message(view.job, filter(view.is_failed, view.pods))
     if message:
         return JobVerdict(False, "PodFailurePolicy", message)
@@ -84,7 +84,8 @@ def deadline_left_s(view: JobView, started_ns: int | None, now_ns: int) -> float
     return float(allowed_s - (now_ns - started_ns) / NANOSECONDS)
 
 
-def _recorded(view: JobView) -> JobVerdict | None:
+def _find_recorded_verdict(view: JobView) -> JobVerdict | None:
+    """The verdict that an earlier sync wrote into the status as an interim condition; None if there is none."""
     for type_ in ("SuccessCriteriaMet", "FailureTarget"):
         condition = conditions.find(view.status.get("conditions") or [], type_)
         if condition is not None and condition["status"] == "True":
@@ -93,26 +94,29 @@ def _recorded(view: JobView) -> JobVerdict | None:
 
 
 def _exceeds_restarts(view: JobView) -> bool:
-    """Whether containers of pods with restartPolicy OnFailure were restarted too often."""
+    """Whether containers of pods with restartPolicy OnFailure were restarted `backoffLimit` times in all."""
     if view.spec["template"]["spec"].get("restartPolicy") != "OnFailure":
         return False
     limit, restarts = view.spec["backoffLimit"], 0
     for pod in view.pods:
         if pods.phase(pod) in ("Running", "Pending"):
             status = pod.get("status") or {}
-            each = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
-            restarts += sum(container_status.get("restartCount", 0) for container_status in each)
+            container_statuses = [
+                *(status.get("initContainerStatuses") or []),
+                *(status.get("containerStatuses") or []),
+            ]
+            restarts += sum(container_status.get("restartCount", 0) for container_status in container_statuses)
     return bool(restarts >= max(limit, 1))
 
 
 def _index_verdict(view: JobView) -> JobVerdict | None:
-    """The verdict by the indexes: too many failed, all ended with some failed, or the success policy met."""
-    failed = len(view.failed_indexes)
-    limit = view.spec.get("maxFailedIndexes")
-    if limit is not None and failed > limit:
+    """The verdict by the indexes: too many failed, all ended with some failed, or the success policy met; else None."""
+    failed_count = len(view.failed_indexes)
+    max_failed = view.spec.get("maxFailedIndexes")
+    if max_failed is not None and failed_count > max_failed:
         message = "Job has exceeded the specified maximal number of failed indexes"
         return JobVerdict(False, "MaxFailedIndexesExceeded", message)
-    if failed and failed + len(view.succeeded_indexes) >= view.spec["completions"]:
+    if failed_count and failed_count + len(view.succeeded_indexes) >= view.spec["completions"]:
         return JobVerdict(False, "FailedIndexes", "Job has failed indexes")
     message = failure_policy.success_message(view.job, view.succeeded_indexes)
     return JobVerdict(True, "SuccessPolicy", message) if message else None

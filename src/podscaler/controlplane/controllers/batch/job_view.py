@@ -1,8 +1,12 @@
-"""One reading of a Job and its pods, from which the verdict, the number of pods to create and the counts are taken.
+"""`JobView`: a Job and its pods as one sync reads them, with the counts and indexes that follow from them.
 
-`jobs` makes it at the start of each sync; it does not change. Source: the job controller's documentation.
+`jobs` makes one at the start of each sync and does not change it; `job_verdict`, `pod_templates` and `pod_tracking`
+read it. A pod is "new" if it has finished and the status does not count it yet.
+
+Source: the job controller's documentation.
 """
 
+import itertools
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -27,12 +31,10 @@ class JobView:
         self.active = [pod for pod in owned if pods.is_active(pod)]
         self.is_indexed = self.spec.get("completionMode") == "Indexed"
         self.is_suspended = bool(self.spec.get("suspend"))
-        self.limit_per_index: int | None = self.spec.get("backoffLimitPerIndex")
-
-    @cached_property
-    def _uncounted(self) -> tuple[frozenset[str], frozenset[str]]:
+        self.backoff_limit_per_index: int | None = self.spec.get("backoffLimitPerIndex")
         uncounted = self.status.get("uncountedTerminatedPods") or {}
-        return frozenset(uncounted.get("succeeded") or ()), frozenset(uncounted.get("failed") or ())
+        self._uncounted_succeeded: frozenset[str] = frozenset(uncounted.get("succeeded") or ())
+        self._uncounted_failed: frozenset[str] = frozenset(uncounted.get("failed") or ())
 
     def is_valid(self, pod: Object) -> bool:
         """Whether a pod counts: in an Indexed Job it needs an index below `completions`."""
@@ -45,81 +47,86 @@ class JobView:
 
     @cached_property
     def new_succeeded(self) -> list[Object]:
-        """The succeeded pods that the status does not know yet."""
-        return [pod for pod in self._new(self._uncounted[0]) if pods.phase(pod) == "Succeeded"]
+        """The succeeded pods that the status does not list or count yet."""
+        return [pod for pod in self._tracked_pods(self._uncounted_succeeded) if pods.phase(pod) == "Succeeded"]
 
     @cached_property
     def new_failed(self) -> list[Object]:
-        """The failed pods that the status does not know yet, with those that the failure policy ignores."""
-        return [pod for pod in self._new(self._uncounted[1]) if self.is_failed(pod)]
+        """The failed pods that the status does not list or count yet, with those that the failure policy ignores."""
+        return [pod for pod in self._tracked_pods(self._uncounted_failed) if self.is_failed(pod)]
 
-    def _new(self, known: frozenset[str]) -> list[Object]:
+    def _tracked_pods(self, excluded_uids: frozenset[str] = frozenset()) -> list[Object]:
+        """The valid pods that have the finalizer, whatever their phase, without those of `excluded_uids`."""
         tracked = [pod for pod in self.pods if job_pods.is_tracked(pod) and self.is_valid(pod)]
-        return [pod for pod in tracked if pod["metadata"]["uid"] not in known]
+        return [pod for pod in tracked if pod["metadata"]["uid"] not in excluded_uids]
 
     @cached_property
     def succeeded(self) -> int:
         """How many pods, or indexes of an Indexed Job, have succeeded."""
         if self.is_indexed:
             return len(self.succeeded_indexes)
-        return int(self.status.get("succeeded", 0)) + len(self.new_succeeded) + len(self._uncounted[0])
+        return int(self.status.get("succeeded", 0)) + len(self.new_succeeded) + len(self._uncounted_succeeded)
 
     @cached_property
     def failed(self) -> int:
         """How many failures count towards `backoffLimit`."""
-        new = sum(failure_policy.match(self.job, pod).counts for pod in self.new_failed)
-        return int(self.status.get("failed", 0) + new + len(self._uncounted[1]))
+        new_failures = sum(failure_policy.match(self.job, pod).counts for pod in self.new_failed)
+        return int(self.status.get("failed", 0) + new_failures + len(self._uncounted_failed))
 
     @cached_property
     def counted_indexes(self) -> frozenset[int]:
-        """The succeeded indexes of the status."""
+        """The succeeded indexes of the status (`completedIndexes`), of an Indexed Job."""
         return completion_indexes.parse_indexes(self.status.get("completedIndexes", ""), self.spec["completions"])
 
     @cached_property
     def succeeded_indexes(self) -> frozenset[int]:
-        """The succeeded indexes of the status and of pods."""
-        done = [pod for pod in self._new(frozenset()) if pods.phase(pod) == "Succeeded"]
-        return self.counted_indexes | job_pods.indexes_of(done)
+        """The succeeded indexes of the status and of pods, of an Indexed Job."""
+        succeeded_pods = [pod for pod in self._tracked_pods() if pods.phase(pod) == "Succeeded"]
+        return self.counted_indexes | job_pods.indexes_of(succeeded_pods)
 
     @cached_property
     def failed_indexes(self) -> frozenset[int]:
         """The indexes that are not tried again; empty without `backoffLimitPerIndex`."""
-        if self.limit_per_index is None:
+        if self.backoff_limit_per_index is None:
             return frozenset()
-        known = completion_indexes.parse_indexes(self.status.get("failedIndexes") or "", self.spec["completions"])
-        return known | job_pods.indexes_of(pod for pod in self._new(frozenset()) if self._fails_index(pod))
+        counted = completion_indexes.parse_indexes(self.status.get("failedIndexes") or "", self.spec["completions"])
+        return counted | job_pods.indexes_of(pod for pod in self._tracked_pods() if self._fails_index(pod))
 
     def _fails_index(self, pod: Object) -> bool:
+        """Whether with this pod its index has failed: by the failure policy, or by `backoffLimitPerIndex`."""
         if not self.is_failed(pod):
             return False
-        matched = failure_policy.match(self.job, pod)
-        limit = self.limit_per_index or 0
-        return matched.action == "FailIndex" or (matched.counts and job_pods.index_failures(pod) >= limit)
+        policy = failure_policy.match(self.job, pod)
+        limit = self.backoff_limit_per_index or 0
+        return policy.action == "FailIndex" or (policy.counts and job_pods.index_failures(pod) >= limit)
 
     @cached_property
-    def replaced_later(self) -> dict[int, Object]:
-        """By index, the failed pod that stays until its replacement has taken over its failure count."""
-        if self.limit_per_index is None:
+    def failed_pods_to_replace(self) -> dict[int, Object]:
+        """The last failed pod of each index that is tried again, by index; empty without `backoffLimitPerIndex`.
+
+        Such a pod keeps its finalizer until its replacement has taken over its failure count.
+        """
+        if self.backoff_limit_per_index is None:
             return {}
-        settled = self.succeeded_indexes | self.failed_indexes | job_pods.indexes_of(self.active)
-        last: dict[int, Object] = {}
-        for pod in sorted(filter(self.is_failed, self._new(frozenset())), key=_failure_order):
+        settled_indexes = self.succeeded_indexes | self.failed_indexes | job_pods.indexes_of(self.active)
+        last_failed: dict[int, Object] = {}
+        for pod in sorted(filter(self.is_failed, self._tracked_pods()), key=_failure_order):
             index = job_pods.completion_index(pod)
-            if index is not None and index not in settled:
-                last[index] = pod
-        return last
+            if index is not None and index not in settled_indexes:
+                last_failed[index] = pod
+        return last_failed
 
     def pending_indexes(self, count: int, terminating: Sequence[Object]) -> list[int]:
-        """The first `count` indexes that need a pod."""
+        """The lowest indexes that need a pod, at most `count`; `terminating` are the pods that are being deleted."""
         taken = self.succeeded_indexes | self.failed_indexes | job_pods.indexes_of(self.active)
         if job_pods.replaces_only_failed(self.job):
             taken |= job_pods.indexes_of(terminating)
-        free = (index for index in range(self.spec["completions"]) if index not in taken)
-        return [index for index, _ in zip(free, range(count), strict=False)]
+        free_indexes = (index for index in range(self.spec["completions"]) if index not in taken)
+        return list(itertools.islice(free_indexes, count))
 
     @cached_property
-    def wanted_active(self) -> int:
-        """How many pods are to run."""
+    def desired_active(self) -> int:
+        """How many pods are to run; without `completions`, no pod is added after the first success."""
         parallelism, completions = self.spec["parallelism"], self.spec.get("completions")
         if completions is None:
             return len(self.active) if self.succeeded else int(parallelism)
@@ -127,4 +134,5 @@ class JobView:
 
 
 def _failure_order(pod: Object) -> tuple[int, int]:
+    """Sort key: the pods of an index in the order in which they failed."""
     return job_pods.all_index_failures(pod), job_pods.finished_at_ns(pod)

@@ -1,9 +1,11 @@
 """The Job controller: runs pods until enough of them succeeded or the Job failed, and writes the status.
 
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. A sync reads the Job and its pods once
-(`job_view`), decides whether the Job ends (`job_verdict`), creates or deletes pods, and counts
-finished pods (`pod_tracking`). Jobs of another manager (`spec.managedBy`) are left alone. As with ReplicaSets, no
-expectations are needed: own writes are read back at once.
+(`job_view`), decides whether the Job ends (`job_verdict`), creates or deletes pods (`pod_templates`), and counts
+finished pods (`pod_tracking`). Jobs of another manager (`spec.managedBy`) are left alone. Unlike upstream it needs no
+expectations (counts of creations that a cache does not show yet): the registry returns own writes at once.
+
+A stray pod has the finalizer of job tracking, but its Job is gone or finished; the controller removes the finalizer.
 
 Source: documentation of Job; events, conditions and messages are upstream's.
 Differs: changes of pods are not collected for a second.
@@ -74,8 +76,9 @@ class Jobs(Reconciler[Key]):
         self._events = EventRecorder(registry, self.name, clock)
         self._pods = PodControl(registry, self._events)
         self._index = OwnerIndex(registry, owners=JOBS, kind="Job", dependents=PODS)
-        self._backoffs: dict[Key, PodFailures] = {}
+        self._failures: dict[Key, PodFailures] = {}
         self._strays: defaultdict[Key, set[str]] = defaultdict(set)
+        """The names of stray pods, by the key of their former Job."""
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Jobs, and the pods that they own or may adopt."""
@@ -89,6 +92,7 @@ class Jobs(Reconciler[Key]):
         return keys
 
     def _job_keys(self, event: ObjectEvent) -> list[Key]:
+        """The key of a changed Job; the tracked pods of a deleted one are noted as strays."""
         if event.type == "DELETED":
             owned = self._registry.owned_by(PODS, event.object["metadata"]["uid"])
             tracked = [pod["metadata"]["name"] for pod in owned if job_pods.is_tracked(pod)]
@@ -97,14 +101,15 @@ class Jobs(Reconciler[Key]):
         return self._index.owner_keys(event)
 
     def _pod_keys(self, event: ObjectEvent) -> list[Key]:
+        """The keys of the Jobs that own a changed pod, may adopt it, or have left it behind."""
         keys = self._index.dependent_keys(event)
         return keys if event.type == "DELETED" else [*keys, *self._stray_keys(event.object)]
 
     def _stray_keys(self, pod: Object) -> list[Key]:
-        """The key of the Job that a tracked pod belonged to, if it no longer does; the pod is remembered."""
+        """The key of the Job that a tracked pod belonged to, if it no longer does; the pod is noted as a stray."""
         if not job_pods.is_tracked(pod):
             return []
-        namespace, name = selection.key_of(pod)
+        namespace, pod_name = selection.key_of(pod)
         owner = ownership.controller_of(pod)
         if owner is not None and owner["kind"] != "Job":
             return []
@@ -112,35 +117,36 @@ class Jobs(Reconciler[Key]):
         job = self._registry.find(JOBS, namespace, job_name) if job_name else None
         if job is not None and owner is not None and owner["uid"] == job["metadata"]["uid"]:
             return []
-        self._strays[namespace, job_name].add(name)
+        self._strays[namespace, job_name].add(pod_name)
         return [(namespace, job_name)]
 
     async def sync(self, key: Key) -> float | None:
         """Create or delete pods, count the finished ones, and write the status."""
         job = self._registry.find(JOBS, *key)
-        if job is not None and not job_verdict.is_finished(job) and _is_own(job):
-            return await self._sync(key, job)
-        self._backoffs.pop(key, None)
-        if job is not None and _is_own(job):
+        if job is not None and not job_verdict.is_finished(job) and _is_managed_here(job):
+            return await self._sync_unfinished(key, job)
+        self._failures.pop(key, None)
+        if job is not None and _is_managed_here(job):
             tracked = filter(job_pods.is_tracked, ownership.controlled_by(self._registry, PODS, job))
             self._strays[key].update(pod["metadata"]["name"] for pod in tracked)
         await self._release_strays(key)
         return None
 
     async def _release_strays(self, key: Key) -> None:
-        """Remove the finalizer from pods whose Job is gone or finished."""
-        for name in list(self._strays.get(key, ())):
-            await write_errors.remove_finalizer(self._registry, PODS, key[0], name, job_pods.TRACKING_FINALIZER)
-            self._strays[key].discard(name)
+        """Remove the finalizer from the stray pods of a Job."""
+        namespace, _ = key
+        for pod_name in list(self._strays.get(key, ())):
+            await write_errors.remove_finalizer(self._registry, PODS, namespace, pod_name, job_pods.TRACKING_FINALIZER)
+            self._strays[key].discard(pod_name)
         self._strays.pop(key, None)
 
-    async def _sync(self, key: Key, job: Object) -> float | None:
-        """Decide, create or delete pods, and write the status; returns the seconds until the next sync."""
-        view = JobView(job, await self._owned(key, job))
+    async def _sync_unfinished(self, key: Key, job: Object) -> float | None:
+        """Decide, create or delete pods, and write the status; returns the seconds until the next sync, or None."""
+        view = JobView(job, await self._claim_pods(key, job))
         await self._release_strays(key)
-        status = _started(view, self._clock.now_ns())
+        status = _with_start_time(view, self._clock.now_ns())
         started_ns = instants.parse(status["startTime"]) if status.get("startTime") else None
-        backoff = self._noted_backoff(key, view)
+        failures = self._updated_failures(key, view)
         verdict = job_verdict.find_verdict(view, started_ns, self._clock.now_ns())
         wait_s, error = None, None
         if verdict is not None:
@@ -148,134 +154,148 @@ class Jobs(Reconciler[Key]):
             verdict = None if error else verdict
         else:
             if not pods.is_terminating(job):
-                wait_s, error = await self._manage(view, backoff)
+                wait_s, error = await self._resize(view, failures)
             if self._is_complete(view):
                 verdict = job_verdict.COMPLETED
             elif not pods.is_terminating(job):
                 self._set_suspended(view, status)
-        await self._write(view, verdict, status)
-        self._backoffs[key] = backoff
+        await self._write_status(view, verdict, status)
+        self._failures[key] = failures
         if error is not None:
             raise error
-        left_s = job_verdict.deadline_left_s(view, started_ns, self._clock.now_ns())
-        return min((delay_s for delay_s in (wait_s, left_s) if delay_s is not None), default=None)
+        deadline_s = job_verdict.deadline_left_s(view, started_ns, self._clock.now_ns())
+        return min((delay_s for delay_s in (wait_s, deadline_s) if delay_s is not None), default=None)
 
-    async def _owned(self, key: Key, job: Object) -> Sequence[Object]:
-        """The pods of a Job, after adopting (with the finalizer) and releasing."""
+    async def _claim_pods(self, key: Key, job: Object) -> Sequence[Object]:
+        """Adopt orphans, which get the finalizer, and release pods; returns the pods of the Job after that."""
+        namespace, _ = key
         selector = selection.object_selector(job)
-        orphans = self._index.orphans(key[0], selector)
+        orphans = self._index.orphans(namespace, selector)
         owned = await claims.claim(self._registry, PODS, job, selector=selector, orphans=orphans)
-        for pod in owned if orphans else ():
+        if not orphans:
+            return owned
+        for pod in owned:
             if pod["metadata"]["name"] in orphans and not job_pods.is_tracked(pod):
                 await write_errors.ignoring_gone(
                     self._registry.mutate(PODS, *selection.key_of(pod), _add_finalizer), another=True
                 )
-        return ownership.controlled_by(self._registry, PODS, job) if orphans else owned
+        return ownership.controlled_by(self._registry, PODS, job)
 
-    def _noted_backoff(self, key: Key, view: JobView) -> PodFailures:
-        """The back-off with the newly finished pods."""
-        old, uid = self._backoffs.get(key), view.job["metadata"]["uid"]
-        if old is None or old.uid != uid:
-            old = PodFailures(uid)
-        ends = sorted(map(job_pods.finished_at_ns, view.new_failed))
-        succeeded = list(map(job_pods.finished_at_ns, view.new_succeeded))
-        if succeeded:
-            old, ends = PodFailures(uid), [end for end in ends if end > max(succeeded)]
-        return PodFailures(uid, old.failures + len(ends), ends[-1]) if ends else old
+    def _updated_failures(self, key: Key, view: JobView) -> PodFailures:
+        """The failures noted in the last sync, with those of the newly finished pods; a success resets them."""
+        noted, uid = self._failures.get(key), view.job["metadata"]["uid"]
+        if noted is None or noted.uid != uid:
+            noted = PodFailures(uid)
+        failed_at_ns = sorted(map(job_pods.finished_at_ns, view.new_failed))
+        succeeded_at_ns = list(map(job_pods.finished_at_ns, view.new_succeeded))
+        if succeeded_at_ns:
+            noted = PodFailures(uid)
+            failed_at_ns = [instant_ns for instant_ns in failed_at_ns if instant_ns > max(succeeded_at_ns)]
+        if not failed_at_ns:
+            return noted
+        return PodFailures(uid, noted.failures + len(failed_at_ns), failed_at_ns[-1])
 
     def _is_complete(self, view: JobView) -> bool:
-        active = self._counts(view.job)[0]
+        """Whether no pod runs and enough have succeeded: `completions`, or one if that is not set."""
+        active, _, _ = self._count_pods(view.job)
         completions = view.spec.get("completions")
         return active == 0 and view.succeeded >= (1 if completions is None else completions)
 
     def _set_suspended(self, view: JobView, status: Object) -> None:
         """Set the condition Suspended, and the start time anew for a Job that is resumed."""
-        old = conditions.find(status.get("conditions") or [], "Suspended")
-        is_true = old is not None and old["status"] == "True"
-        if view.is_suspended == is_true:
+        old_condition = conditions.find(status.get("conditions") or [], "Suspended")
+        was_suspended = old_condition is not None and old_condition["status"] == "True"
+        if view.is_suspended == was_suspended:
             return
         now = instants.text(self._clock.now_ns())
         verb = "Suspended" if view.is_suspended else "Resumed"
         message = f"Job {verb.lower()}"
-        new = _condition("Suspended", "Job" + verb, message, now, status="True" if view.is_suspended else "False")
-        status["conditions"] = _replaced(status.get("conditions") or [], new)
+        condition_status = "True" if view.is_suspended else "False"
+        new_condition = _condition("Suspended", "Job" + verb, message, now, status=condition_status)
+        status["conditions"] = _with_replaced(status.get("conditions") or [], new_condition)
         if view.is_suspended:
             status.pop("startTime", None)
         else:
             status["startTime"] = now
         self._events.event(view.job, "Normal", verb, message)
 
-    async def _manage(self, view: JobView, backoff: PodFailures) -> tuple[float | None, StatusError | None]:
+    async def _resize(self, view: JobView, failures: PodFailures) -> tuple[float | None, StatusError | None]:
         """Create or delete pods; returns the seconds until pods may be created (None if none waits), and an error."""
-        surplus = _surplus(view, self._clock.now_ns())
+        surplus = _surplus_pods(view, self._clock.now_ns())
         if surplus:
-            return None, await self._delete(view.job, surplus[: pod_control.BURST_PODS])
+            return None, await self._delete_uncounted(view.job, surplus[: pod_control.BURST_PODS])
         if view.is_suspended:
             return None, None
         terminating = list(filter(pods.is_terminating, view.pods))
-        missing = view.wanted_active - len(view.active)
+        missing = view.desired_active - len(view.active)
         if job_pods.replaces_only_failed(view.job):
             missing -= sum(not pods.is_finished(pod) for pod in terminating)
         if missing <= 0:
             return None, None
         now_ns = self._clock.now_ns()
-        if view.limit_per_index is None:
-            left_s = job_pods.backoff_left_s(backoff.failures, backoff.last_failure_ns, now_ns)
-            if left_s > 0:
-                return left_s, None
+        if view.backoff_limit_per_index is None:
+            backoff_s = job_pods.backoff_left_s(failures.failures, failures.last_failure_ns, now_ns)
+            if backoff_s > 0:
+                return backoff_s, None
         missing = min(missing, pod_control.BURST_PODS)
         if not view.is_indexed:
-            return None, await self._pods.create_all(view.job, [pod_templates.pod_of(view)] * missing)
-        waits = {index: _index_wait_s(view, index, now_ns) for index in view.pending_indexes(missing, terminating)}
-        ready = [index for index, wait_s in waits.items() if wait_s <= 0]
-        error = await self._pods.create_all(view.job, [pod_templates.pod_of(view, index) for index in ready])
-        return min((wait_s for wait_s in waits.values() if wait_s > 0), default=None), error
+            return None, await self._pods.create_all(view.job, [pod_templates.new_pod(view)] * missing)
+        pending = view.pending_indexes(missing, terminating)
+        wait_s_by_index = {index: _index_wait_s(view, index, now_ns) for index in pending}
+        due_indexes = [index for index, wait_s in wait_s_by_index.items() if wait_s <= 0]
+        error = await self._pods.create_all(view.job, [pod_templates.new_pod(view, index) for index in due_indexes])
+        return min((wait_s for wait_s in wait_s_by_index.values() if wait_s > 0), default=None), error
 
-    async def _delete(self, job: Object, surplus: Sequence[Object]) -> StatusError | None:
-        """Delete pods that shall not be counted as failed."""
+    async def _delete_uncounted(self, job: Object, surplus: Sequence[Object]) -> StatusError | None:
+        """Delete pods, which do not count as failed: they lose their finalizer first."""
         for pod in surplus:
             key = selection.key_of(pod)
             await write_errors.remove_finalizer(self._registry, PODS, *key, job_pods.TRACKING_FINALIZER)
         return await self._pods.delete_all(job, surplus)
 
-    def _counts(self, job: Object) -> tuple[int, int, int]:
-        """The active, ready and terminating pods of now."""
+    def _count_pods(self, job: Object) -> tuple[int, int, int]:
+        """How many pods are active, ready and terminating, as stored now."""
         owned = ownership.controlled_by(self._registry, PODS, job)
         active = [pod for pod in owned if pods.is_active(pod)]
         terminating = sum(pods.is_terminating(pod) and not pods.is_finished(pod) for pod in owned)
         return len(active), sum(map(pods.is_ready, active)), terminating
 
     def _set_counts(self, job: Object, status: Object) -> None:
-        active, status["ready"], status["terminating"] = self._counts(job)
+        """Set the numbers of active, ready and terminating pods in a status, in place."""
+        active, status["ready"], status["terminating"] = self._count_pods(job)
         if active:
             status["active"] = active
         else:
             status.pop("active", None)
 
-    async def _write(self, view: JobView, verdict: JobVerdict | None, status: Object) -> None:
-        """Count the finished pods and write the status, before and after they lose the finalizer."""
+    async def _write_status(self, view: JobView, verdict: JobVerdict | None, status: Object) -> None:
+        """Count the finished pods and write the status, before and after they lose the finalizer (`pod_tracking`).
+
+        The Job becomes Complete or Failed once no pod terminates or is uncounted.
+        """
         job = view.job
         self._set_counts(job, status)
         tracking = pod_tracking.track(view, verdict, status)
         status = tracking.status
-        if verdict is not None and conditions.find(status.get("conditions") or [], verdict.interim) is None:
-            status["conditions"] = [*(status.get("conditions") or []), self._new(verdict.interim, verdict)]
+        if verdict is not None and conditions.find(status.get("conditions") or [], verdict.interim_condition) is None:
+            interim_condition = self._verdict_condition(verdict.interim_condition, verdict)
+            status["conditions"] = [*(status.get("conditions") or []), interim_condition]
         await write_errors.write_status(self._registry, JOBS, job, status)
-        await self._untrack(tracking.released)
-        released = {pod["metadata"]["uid"] for pod in tracking.released}
-        tracked = {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)} - released
-        final = pod_tracking.take_over(status, tracked)
-        self._set_counts(job, final)
-        is_over = verdict is not None and not tracking.is_cut and not final["terminating"]
-        if verdict is not None and is_over and not any(final["uncountedTerminatedPods"].values()):
-            self._finish(final, verdict)
-        else:
-            verdict = None
-        await write_errors.write_status(self._registry, JOBS, {**job, "status": status}, final)
-        if verdict is not None:
-            self._record_end(job, final, verdict)
+        await self._remove_finalizers(tracking.released)
+        released_uids = {pod["metadata"]["uid"] for pod in tracking.released}
+        tracked_uids = {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)} - released_uids
+        final_status = pod_tracking.count_released(status, tracked_uids)
+        self._set_counts(job, final_status)
+        are_pods_left = tracking.has_more or final_status["terminating"]
+        is_uncounted_left = any(final_status["uncountedTerminatedPods"].values())
+        is_finished = verdict is not None and not are_pods_left and not is_uncounted_left
+        if verdict is not None and is_finished:
+            self._set_final_condition(final_status, verdict)
+        await write_errors.write_status(self._registry, JOBS, {**job, "status": status}, final_status)
+        if verdict is not None and is_finished:
+            self._record_end(job, final_status, verdict)
 
-    async def _untrack(self, released: Sequence[Object]) -> None:
+    async def _remove_finalizers(self, released: Sequence[Object]) -> None:
         """Remove the finalizer of pods. Raises StatusError if one keeps it."""
         finalizer = job_pods.TRACKING_FINALIZER
         calls = [
@@ -285,17 +305,19 @@ class Jobs(Reconciler[Key]):
         if error is not None:
             raise error
 
-    def _new(self, type_: str, verdict: JobVerdict) -> Object:
+    def _verdict_condition(self, type_: str, verdict: JobVerdict) -> Object:
+        """A condition of a type that is True since now, with the verdict's reason and message."""
         return _condition(type_, verdict.reason, verdict.message, instants.text(self._clock.now_ns()))
 
-    def _finish(self, status: Object, verdict: JobVerdict) -> None:
-        end = self._new(verdict.final, verdict)
-        status["conditions"] = _replaced(status["conditions"], end)
+    def _set_final_condition(self, status: Object, verdict: JobVerdict) -> None:
+        """Make a status Complete or Failed, in place; a Complete one gets the completion time."""
+        final_condition = self._verdict_condition(verdict.final_condition, verdict)
+        status["conditions"] = _with_replaced(status["conditions"], final_condition)
         if verdict.is_success:
-            status["completionTime"] = end["lastTransitionTime"]
+            status["completionTime"] = final_condition["lastTransitionTime"]
 
     def _record_end(self, job: Object, status: Object, verdict: JobVerdict) -> None:
-        """Report how a Job has ended."""
+        """Report how a Job has ended, in Events."""
         if not verdict.is_success:
             self._events.event(job, "Warning", verdict.reason, verdict.message)
             return
@@ -306,11 +328,12 @@ class Jobs(Reconciler[Key]):
         self._events.event(job, "Normal", "Completed", "Job completed")
 
 
-def _is_own(job: Object) -> bool:
+def _is_managed_here(job: Object) -> bool:
+    """Whether `spec.managedBy` leaves the Job to this controller."""
     return job["spec"].get("managedBy") in (None, MANAGER)
 
 
-def _started(view: JobView, now_ns: int) -> Object:
+def _with_start_time(view: JobView, now_ns: int) -> Object:
     """A copy of the status, with the start time of a Job that is not suspended."""
     status = {**view.status}
     if not status.get("startTime") and not view.is_suspended:
@@ -323,42 +346,48 @@ def _add_finalizer(pod: Object) -> None:
 
 
 def _condition(type_: str, reason: str, message: str, now: str, *, status: str = "True") -> Object:
+    """A JobCondition that changed at `now` (RFC 3339)."""
     times = {"lastProbeTime": now, "lastTransitionTime": now}
     return {"type": type_, "status": status, **times, "reason": reason, "message": message}
 
 
-def _replaced(some: Sequence[Object], new: Object) -> list[Object]:
+def _with_replaced(old_conditions: Sequence[Object], new: Object) -> list[Object]:
     """The conditions with `new` in the place of the one of its type, otherwise at the end."""
-    if conditions.find(some, new["type"]) is None:
-        return [*some, new]
-    return [new if condition["type"] == new["type"] else condition for condition in some]
+    if conditions.find(old_conditions, new["type"]) is None:
+        return [*old_conditions, new]
+    return [new if condition["type"] == new["type"] else condition for condition in old_conditions]
 
 
 def _index_wait_s(view: JobView, index: int, now_ns: int) -> float:
     """The seconds until a pod of an index may be created again; 0 if it may."""
-    last = view.replaced_later.get(index)
-    if last is None:
+    failed_pod = view.failed_pods_to_replace.get(index)
+    if failed_pod is None:
         return 0.0
-    return job_pods.backoff_left_s(job_pods.all_index_failures(last) + 1, job_pods.finished_at_ns(last), now_ns)
+    failures = job_pods.all_index_failures(failed_pod) + 1
+    return job_pods.backoff_left_s(failures, job_pods.finished_at_ns(failed_pod), now_ns)
 
 
-def _surplus(view: JobView, now_ns: int) -> list[Object]:
+def _surplus_pods(view: JobView, now_ns: int) -> list[Object]:
     """The active pods to delete: all of a suspended Job, those with a wrong or repeated index, and too many."""
     if view.is_suspended:
         return list(view.active)
-    extra = _misplaced(view, now_ns) if view.is_indexed else []
-    names = {pod["metadata"]["name"] for pod in extra}
-    left = [pod for pod in view.active if pod["metadata"]["name"] not in names]
-    count = len(left) - view.wanted_active
-    return extra + (ranking.first_to_go(left, count, now_ns=now_ns) if count > 0 else [])
+    misplaced = _misplaced_pods(view, now_ns) if view.is_indexed else []
+    misplaced_names = {pod["metadata"]["name"] for pod in misplaced}
+    remaining = [pod for pod in view.active if pod["metadata"]["name"] not in misplaced_names]
+    surplus_count = len(remaining) - view.desired_active
+    if surplus_count <= 0:
+        return misplaced
+    return misplaced + ranking.select_for_deletion(remaining, surplus_count, now_ns=now_ns)
 
 
-def _misplaced(view: JobView, now_ns: int) -> list[Object]:
+def _misplaced_pods(view: JobView, now_ns: int) -> list[Object]:
     """The active pods that no index needs: those without a valid one, and all but one of an index."""
-    by_index: defaultdict[int | None, list[Object]] = defaultdict(list)
+    pods_by_index: defaultdict[int | None, list[Object]] = defaultdict(list)
     for pod in view.active:
-        by_index[job_pods.completion_index(pod) if view.is_valid(pod) else None].append(pod)
-    extra = by_index.pop(None, [])
-    for same in by_index.values():
-        extra += ranking.first_to_go(same, len(same) - 1, now_ns=now_ns) if len(same) > 1 else []
-    return extra
+        index = job_pods.completion_index(pod) if view.is_valid(pod) else None
+        pods_by_index[index].append(pod)
+    misplaced = pods_by_index.pop(None, [])
+    for same_index in pods_by_index.values():
+        if len(same_index) > 1:
+            misplaced += ranking.select_for_deletion(same_index, len(same_index) - 1, now_ns=now_ns)
+    return misplaced

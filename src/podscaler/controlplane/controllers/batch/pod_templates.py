@@ -1,6 +1,8 @@
 """Makes the pods that a Job creates: finalizer, and index as annotation, label, host name and environment variable.
 
-`jobs` calls it. Source: batch/v1, completionMode Indexed; KEP-3850 (failure counts by index).
+`jobs` calls `new_pod` and writes the pods that it returns.
+
+Source: batch/v1, completionMode Indexed; KEP-3850 (failure counts by index).
 """
 
 import copy
@@ -12,12 +14,12 @@ from podscaler.controlplane.controllers.batch.job_view import JobView
 from podscaler.controlplane.controllers.framework import templates
 
 _INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
-_MAX_GENERATED_PREFIX = 58
+_MAX_PREFIX_CHARACTERS = 58
 """Longer prefixes are cut, so that a name with its random suffix has at most 63 characters."""
 
 
-def pod_of(view: JobView, index: int | None = None) -> Object:
-    """A pod to create; for an Indexed Job the one of `index`."""
+def new_pod(view: JobView, index: int | None = None) -> Object:
+    """The manifest of a pod to create; for an Indexed Job the one of `index`, which is None for other Jobs."""
     pod = templates.pod_from(view.spec["template"], view.job)
     finalizers = pod["metadata"].get("finalizers") or []
     if job_pods.TRACKING_FINALIZER not in finalizers:
@@ -29,38 +31,40 @@ def pod_of(view: JobView, index: int | None = None) -> Object:
 
 
 def _add_index(metadata: Object, view: JobView, index: int) -> None:
-    """Give a pod its index, in its name, a label and an annotation."""
-    name, suffix = view.job["metadata"]["name"], f"-{index}-"
-    metadata["generateName"] = name[: _MAX_GENERATED_PREFIX - len(suffix)] + suffix
+    """Set the index in the metadata of a new pod, in place: in its name, a label and an annotation."""
+    job_name, suffix = view.job["metadata"]["name"], f"-{index}-"
+    metadata["generateName"] = job_name[: _MAX_PREFIX_CHARACTERS - len(suffix)] + suffix
     metadata["labels"] = {**(metadata.get("labels") or {}), job_pods.INDEX_KEY: str(index)}
     annotations = {**(metadata.get("annotations") or {}), job_pods.INDEX_KEY: str(index)}
-    if view.limit_per_index is not None:
+    if view.backoff_limit_per_index is not None:
         annotations |= _failure_counts(view, index)
     metadata["annotations"] = annotations
 
 
 def _failure_counts(view: JobView, index: int) -> dict[str, str]:
-    """The annotations that count the failures of an index, from the pod that is replaced."""
-    replaced = view.replaced_later.get(index)
-    if replaced is None:
+    """The annotations that count the failures of an index: those of the failed pod that is replaced, and its own."""
+    failed_pod = view.failed_pods_to_replace.get(index)
+    if failed_pod is None:
         return {job_pods.INDEX_FAILURES: "0"}
-    failures = job_pods.index_failures(replaced)
-    ignored = job_pods.all_index_failures(replaced) - failures
-    if failure_policy.match(view.job, replaced).counts:
+    failures = job_pods.index_failures(failed_pod)
+    ignored_failures = job_pods.all_index_failures(failed_pod) - failures
+    if failure_policy.match(view.job, failed_pod).counts:
         failures += 1
     else:
-        ignored += 1
-    counts = {job_pods.INDEX_FAILURES: str(failures)}
-    return counts | ({job_pods.INDEX_IGNORED_FAILURES: str(ignored)} if ignored else {})
+        ignored_failures += 1
+    annotations = {job_pods.INDEX_FAILURES: str(failures)}
+    if ignored_failures:
+        annotations[job_pods.INDEX_IGNORED_FAILURES] = str(ignored_failures)
+    return annotations
 
 
-def _indexed_spec(spec: Object, name: str, index: int) -> Object:
-    """The spec with the host name of the index, and the index in a variable of each container."""
-    indexed: dict[str, Any] = copy.deepcopy(spec)
-    indexed["hostname"] = f"{name}-{index}"
-    for container in [*(indexed.get("initContainers") or []), *indexed["containers"]]:
+def _indexed_spec(spec: Object, job_name: str, index: int) -> Object:
+    """A copy of a pod's spec with the host name of the index, and the index in a variable of each container."""
+    indexed_spec: dict[str, Any] = copy.deepcopy(spec)
+    indexed_spec["hostname"] = f"{job_name}-{index}"
+    for container in [*(indexed_spec.get("initContainers") or []), *indexed_spec["containers"]]:
         variables = container.get("env") or []
         if all(variable["name"] != _INDEX_VARIABLE for variable in variables):
-            field = {"fieldPath": f"metadata.labels['{job_pods.INDEX_KEY}']"}
-            container["env"] = [*variables, {"name": _INDEX_VARIABLE, "valueFrom": {"fieldRef": field}}]
-    return indexed
+            field_ref = {"fieldPath": f"metadata.labels['{job_pods.INDEX_KEY}']"}
+            container["env"] = [*variables, {"name": _INDEX_VARIABLE, "valueFrom": {"fieldRef": field_ref}}]
+    return indexed_spec

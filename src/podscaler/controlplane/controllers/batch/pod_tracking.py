@@ -1,7 +1,11 @@
 """Counts finished pods in a Job's status exactly once, with the finalizer of each pod as the mark of an uncounted one.
 
-`jobs` calls it. The order of writes is the contract: uids go into `status.uncountedTerminatedPods`, then the pods lose
-their finalizer, then the counters take over the uids. After a crash between two writes the next sync goes on.
+`jobs` calls it and makes three writes, in this order, so that after a crash between two of them the next sync goes on:
+
+1. the status of `track`, with the uids of finished pods in `status.uncountedTerminatedPods`
+2. the pods, without their finalizer
+3. the status of `count_released`, whose counters include these pods, and which no longer lists their uids
+
 Source: KEP-2307.
 """
 
@@ -16,36 +20,44 @@ from podscaler.controlplane.controllers.batch.job_view import JobView
 from podscaler.controlplane.controllers.framework import pods
 
 MAX_UNCOUNTED_PODS = 500
+"""The most pods and indexes that one sync adds to the status."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tracking:
-    """The first write of a sync.
+    """The first write of a sync, and the pods of the second.
 
     Attributes:
         status: the new status of the Job, with uids of pods to count.
         released: the pods that lose their finalizer after that write.
-        is_cut: whether more pods wait for the next sync.
+        has_more: whether more pods wait for the next sync, because of `MAX_UNCOUNTED_PODS`.
     """
 
     status: Object
     released: list[Object]
-    is_cut: bool
+    has_more: bool
 
 
 def track(view: JobView, verdict: JobVerdict | None, status: Object) -> Tracking:
-    """Note the finished pods of a Job in a copy of its new status."""
-    status = take_over(status, {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)})
+    """List the finished pods of a Job in a copy of its new status.
+
+    Args:
+        view: the Job and its pods.
+        verdict: how the Job ends, None if it goes on.
+        status: the Job's new status as far as `jobs` has computed it; it is not changed.
+    """
+    status = count_released(status, {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)})
     uncounted = status["uncountedTerminatedPods"]
     succeeded, failed = list(uncounted.get("succeeded") or []), list(uncounted.get("failed") or [])
     indexes = set(view.counted_indexes) if view.is_indexed else set()
     released: list[Object] = []
-    is_cut = False
-    for pod in sorted(view.pods, key=lambda sorted_pod: job_pods.completion_index(sorted_pod) or 0):
+    has_more = False
+    for pod in sorted(view.pods, key=_index_order):
         if not job_pods.is_tracked(pod) or not _is_released(view, verdict, pod):
             continue
-        if len(succeeded) + len(failed) + len(indexes) - _known(view) >= MAX_UNCOUNTED_PODS:
-            is_cut = True
+        new_indexes = len(indexes) - _counted_indexes(view)
+        if len(succeeded) + len(failed) + new_indexes >= MAX_UNCOUNTED_PODS:
+            has_more = True
             break
         released.append(pod)
         uid = pod["metadata"]["uid"]
@@ -59,30 +71,36 @@ def track(view: JobView, verdict: JobVerdict | None, status: Object) -> Tracking
     status["uncountedTerminatedPods"] = _uncounted(succeeded, failed)
     if view.is_indexed:
         _set_indexes(view, status, indexes)
-    return Tracking(status, released, is_cut)
+    return Tracking(status, released, has_more)
 
 
-def take_over(status: Object, tracked: AbstractSet[str]) -> Object:
-    """A status whose counters have the uncounted pods that lost their finalizer.
+def count_released(status: Object, tracked_uids: AbstractSet[str]) -> Object:
+    """A status whose counters include the uncounted pods that lost their finalizer.
 
     Args:
         status: of the Job; it is not changed.
-        tracked: the uids of pods with the finalizer.
+        tracked_uids: the uids of pods with the finalizer.
     """
     status = copy.deepcopy(status)
     uncounted = status.get("uncountedTerminatedPods") or {}
-    left = {}
+    still_tracked = {}
     for name in ("succeeded", "failed"):
         uids = uncounted.get(name) or []
-        left[name] = [uid for uid in uids if uid in tracked]
-        count = status.get(name, 0) + len(uids) - len(left[name])
+        still_tracked[name] = [uid for uid in uids if uid in tracked_uids]
+        count = status.get(name, 0) + len(uids) - len(still_tracked[name])
         if count:
             status[name] = count
-    status["uncountedTerminatedPods"] = _uncounted(left["succeeded"], left["failed"])
+    status["uncountedTerminatedPods"] = _uncounted(still_tracked["succeeded"], still_tracked["failed"])
     return status
 
 
-def _known(view: JobView) -> int:
+def _index_order(pod: Object) -> int:
+    """Sort key: the completion index; a pod without one counts as index 0."""
+    return job_pods.completion_index(pod) or 0
+
+
+def _counted_indexes(view: JobView) -> int:
+    """How many indexes the stored status counts as succeeded; 0 for a Job without indexes."""
     return len(view.counted_indexes) if view.is_indexed else 0
 
 
@@ -92,7 +110,9 @@ def _add(uids: list[str], uid: str) -> None:
 
 
 def _uncounted(succeeded: list[str], failed: list[str]) -> Object:
-    return ({"succeeded": succeeded} if succeeded else {}) | ({"failed": failed} if failed else {})
+    """The field `uncountedTerminatedPods` with the uids of pods; an empty list is left out."""
+    uids_by_result = {"succeeded": succeeded, "failed": failed}
+    return {name: uids for name, uids in uids_by_result.items() if uids}
 
 
 def _is_released(view: JobView, verdict: JobVerdict | None, pod: Object) -> bool:
@@ -102,24 +122,25 @@ def _is_released(view: JobView, verdict: JobVerdict | None, pod: Object) -> bool
     if not view.is_failed(pod):
         return False
     index = job_pods.completion_index(pod)
-    later = None if index is None else view.replaced_later.get(index)
-    return later is None or later["metadata"]["uid"] != pod["metadata"]["uid"]
+    pod_to_replace = None if index is None else view.failed_pods_to_replace.get(index)
+    return pod_to_replace is None or pod_to_replace["metadata"]["uid"] != pod["metadata"]["uid"]
 
 
 def _counts_as_failed(view: JobView, verdict: JobVerdict | None, pod: Object) -> bool:
     """Whether a pod that did not succeed adds to `status.failed`; with a failed Job all its pods do."""
-    is_over = verdict is not None and not verdict.is_success
-    if not (view.is_failed(pod) or is_over) or not view.is_valid(pod):
+    has_job_failed = verdict is not None and not verdict.is_success
+    if not (view.is_failed(pod) or has_job_failed) or not view.is_valid(pod):
         return False
     return failure_policy.match(view.job, pod).counts
 
 
 def _set_indexes(view: JobView, status: Object, indexes: set[int]) -> None:
-    """Set the succeeded and the failed indexes."""
-    for name, value in (("succeeded", len(indexes)), ("completedIndexes", completion_indexes.text(indexes))):
-        if value:
-            status[name] = value
-        else:
-            status.pop(name, None)
-    if view.limit_per_index is not None:
-        status["failedIndexes"] = completion_indexes.text(view.failed_indexes)
+    """Set the succeeded and the failed indexes in the status, in place; without a success the fields are absent."""
+    if indexes:
+        status["succeeded"] = len(indexes)
+        status["completedIndexes"] = completion_indexes.format_indexes(indexes)
+    else:
+        status.pop("succeeded", None)
+        status.pop("completedIndexes", None)
+    if view.backoff_limit_per_index is not None:
+        status["failedIndexes"] = completion_indexes.format_indexes(view.failed_indexes)

@@ -1,7 +1,7 @@
 """The ClusterRole aggregation controller: writes the rules of ClusterRoles with an `aggregationRule`.
 
-`bootstrap` calls `rules_of` before the first request; `controlplane.controller_manager` runs the controller in a
-`control_loop.ControlLoop`.
+Such a role selects other ClusterRoles by label and gets their rules. `bootstrap` calls `rules_of` before the first
+request; `controlplane.controller_manager` runs the controller in a `control_loop.ControlLoop`.
 
 Source: upstream's clusterrole-aggregation-controller.
 """
@@ -16,19 +16,20 @@ from podscaler.controlplane.controllers.framework.control_loop import Reconciler
 from podscaler.controlplane.registry.registry import Registry
 
 _ALL = "all"
+"""The only key."""
 
 
 def rules_of(role: Object, roles: Iterable[Object]) -> list[Any]:
     """The aggregated rules of `role`: those of the selected `roles`, sorted by role name, without repetition."""
-    by_name = sorted(roles, key=lambda each: str(each["metadata"]["name"]))
+    sorted_roles = sorted(roles, key=lambda other_role: str(other_role["metadata"]["name"]))
     rules: list[Any] = []
     for label_selector in (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ():
         selector = selectors.from_label_selector(label_selector)
-        for other in by_name:
-            if other["metadata"]["name"] == role["metadata"]["name"]:
+        for other_role in sorted_roles:
+            if other_role["metadata"]["name"] == role["metadata"]["name"]:
                 continue
-            if selector.matches(other["metadata"].get("labels") or {}):
-                rules += [rule for rule in other.get("rules") or () if rule not in rules]
+            if selector.matches(other_role["metadata"].get("labels") or {}):
+                rules += [rule for rule in other_role.get("rules") or () if rule not in rules]
     return rules
 
 
@@ -55,7 +56,7 @@ class ClusterRoleAggregation(Reconciler[str]):
         for role in roles:
             if not role.get("aggregationRule"):
                 continue
-            wanted = rules_of(role, roles)
-            if wanted != (role.get("rules") or []):
-                await self._registry.update(CLUSTER_ROLES, {**role, "rules": wanted})
+            aggregated_rules = rules_of(role, roles)
+            if aggregated_rules != (role.get("rules") or []):
+                await self._registry.update(CLUSTER_ROLES, {**role, "rules": aggregated_rules})
         return None

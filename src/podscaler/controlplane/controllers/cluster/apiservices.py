@@ -3,7 +3,7 @@
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`; keys are names of APIServices
 (`v2.autoscaling`). APIServices of built-in groups are created when the server starts and then left alone; those of
 custom resources are created and deleted with their definitions. A metrics adapter may replace the APIService of a
-metrics API; when the adapter's is deleted, ours is created again.
+metrics API; when that is deleted, the APIService that names no Service is created again.
 
 Source: kube-apiserver's autoregister and crdregistration controllers (labels, priorities).
 """
@@ -18,7 +18,7 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 RESOURCE = "apiservices.apiregistration.k8s.io"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 OWN_GROUP = "apiregistration.k8s.io"
-"""The only group without APIServices."""
+"""The only group without APIServices: the aggregation layer itself serves it."""
 MANAGED = "kube-aggregator.kubernetes.io/automanaged"
 """The label of APIServices that the API server manages; its value is one of the next two."""
 ON_START = "onstart"
@@ -43,19 +43,26 @@ class ApiServices(Reconciler[str]):
 
     def __init__(self, registry: Registry, built_in: Iterable[GroupVersion], *, has_definitions: bool) -> None:
         self._registry = registry
-        self._built_in = {_name(each): each for each in built_in if each[0] != OWN_GROUP}
-        self._to_start = dict(self._built_in)
-        self._replaceable = {key for key, each in self._built_in.items() if each[0] in group_priorities.OTHER_GROUPS}
+        self._built_in = {_name(version): version for version in built_in if version[0] != OWN_GROUP}
+        """The built-in groups and versions by the names of their APIServices."""
+        self._unregistered = set(self._built_in)
+        """The names of built-in APIServices that this process has not synced yet."""
+        self._replaceable = {
+            name for name, (group, _) in self._built_in.items() if group in group_priorities.OTHER_GROUPS
+        }
+        """The names of the APIServices of metrics APIs."""
         self._has_definitions = has_definitions
 
     def watches(self) -> Sequence[Watched[str]]:
         """CustomResourceDefinitions, and deleted APIServices of metrics adapters."""
-        own = [Watched(RESOURCE, self._keys_of_replaced)]
-        return [Watched(DEFINITIONS, _keys_of_definition), *own] if self._has_definitions else own
+        api_services = Watched(RESOURCE, self._keys_of_replaced)
+        if not self._has_definitions:
+            return [api_services]
+        return [Watched(DEFINITIONS, self._keys_of_definition), api_services]
 
     def prime(self) -> Iterable[str]:
-        """All served groups and versions, and all stored APIServices."""
-        stored = (each["metadata"]["name"] for each in self._registry.list(RESOURCE))
+        """The names of all APIServices that should exist or do: of served groups and versions, and stored ones."""
+        stored = (api_service["metadata"]["name"] for api_service in self._registry.list(RESOURCE))
         return {*self._built_in, *self._custom(), *stored}
 
     async def sync(self, key: str) -> float | None:
@@ -63,41 +70,54 @@ class ApiServices(Reconciler[str]):
         api_service = self._registry.find(RESOURCE, "", key)
         if api_service is not None and key in self._replaceable and "service" in api_service["spec"]:
             return None
-        wanted = self._wanted(key)
-        if wanted is None:
-            if api_service is not None and key not in self._built_in and _is_ours(api_service):
+        if key in self._built_in and key not in self._unregistered and key not in self._replaceable:
+            return None  # users may change or delete what was registered at the start
+        desired = self._desired(key)
+        if desired is None:
+            if api_service is not None and _is_managed(api_service) and "service" not in api_service["spec"]:
                 await self._registry.delete(RESOURCE, "", key, uid=api_service["metadata"]["uid"])
         elif api_service is None:
-            await self._registry.create(RESOURCE, wanted)
-        elif api_service["spec"] != wanted["spec"] and api_service["metadata"].get("labels", {}).get(MANAGED):
-            await self._registry.update(RESOURCE, {**api_service, "spec": wanted["spec"]})
-        self._to_start.pop(key, None)
+            await self._registry.create(RESOURCE, desired)
+        elif api_service["spec"] != desired["spec"] and _is_managed(api_service):
+            await self._registry.update(RESOURCE, {**api_service, "spec": desired["spec"]})
+        self._unregistered.discard(key)
         return None
 
-    def _wanted(self, key: str) -> Object | None:
-        """The APIService to store, None if the key is not served or was registered at the start."""
-        if key in self._to_start or key in self._replaceable:
-            served = self._built_in[key]
-            return _service(served, ON_START)
+    def _desired(self, key: str) -> Object | None:
+        """The APIService to store; None if its group and version are not served."""
+        if key in self._built_in:
+            return _api_service(self._built_in[key], ON_START)
         custom = self._custom().get(key)
-        if custom is None or key in self._built_in:
-            return None
-        return _service(custom, ALWAYS)
+        return None if custom is None else _api_service(custom, ALWAYS)
 
     def _custom(self) -> dict[str, GroupVersion]:
+        """The groups and versions of served custom resources, by the names of their APIServices."""
         definitions = self._registry.list(DEFINITIONS) if self._has_definitions else ()
-        return {_name(each): each for definition in definitions for each in _served(definition)}
+        return {_name(version): version for definition in definitions for version in _served(definition)}
+
+    def _keys_of_definition(self, event: ObjectEvent) -> Iterable[str]:
+        """The APIServices of a definition's versions, and stored ones of its group, whose versions may be gone."""
+        spec = event.object["spec"]
+        stored = [
+            api_service["metadata"]["name"]
+            for api_service in self._registry.list(RESOURCE)
+            if api_service["spec"].get("group") == spec["group"] and _is_managed(api_service)
+        ]
+        return {*stored, *(_name((spec["group"], version["name"])) for version in spec["versions"])}
 
     def _keys_of_replaced(self, event: ObjectEvent) -> Iterable[str]:
+        """The APIService of a metrics API that was deleted: the adapter's may have been."""
         name = event.object["metadata"]["name"]
         return [name] if name in self._replaceable and event.type == "DELETED" else []
 
 
-def _is_ours(service: Object) -> bool:
-    return MANAGED in service["metadata"].get("labels", {}) and "service" not in service["spec"]
+def _is_managed(api_service: Object) -> bool:
+    """Whether the API server manages it: users may remove the label to keep their changes."""
+    return MANAGED in (api_service["metadata"].get("labels") or {})
 
 
 def _name(served: GroupVersion) -> str:
+    """The name of the APIService of a group and version: `v2.autoscaling`."""
     group, version = served
     return f"{version}.{group}"
 
@@ -111,13 +131,8 @@ def _served(definition: Object) -> Iterable[GroupVersion]:
                 yield definition["spec"]["group"], version["name"]
 
 
-def _keys_of_definition(event: ObjectEvent) -> Iterable[str]:
-    spec = event.object["spec"]
-    return [_name((spec["group"], version["name"])) for version in spec["versions"]]
-
-
-def _service(served: GroupVersion, managed: str) -> Object:
-    """The APIService of a group version; `managed` says whether it is renewed on each start."""
+def _api_service(served: GroupVersion, managed: str) -> Object:
+    """The APIService of a group and version; `managed` is the value of the label MANAGED."""
     group, version = served
     priority = group_priorities.of_version(group, version)
     return {

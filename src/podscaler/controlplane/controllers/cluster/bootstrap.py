@@ -1,7 +1,8 @@
-"""Creates the default RBAC roles and bindings of a cluster, and adds what existing ones lack; defines MetricSource.
+"""Creates the default RBAC roles and bindings and the definition of MetricSource, before the API server serves.
 
-`cli.up` awaits `ensure_policy` and `ensure_definition` before the API server serves. A role or binding with the
-annotation `rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone; rules and subjects of users are kept.
+`cli.up` awaits `ensure_policy` and `ensure_definition`. Rules, subjects and labels that a stored role or binding lacks
+are added; those that users added are kept. A role or binding with the annotation
+`rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone.
 
 Source: upstream's post-start hook rbac/bootstrap-roles and its reconciliation.
 """
@@ -21,7 +22,8 @@ from podscaler.controlplane.registry.registry import Registry
 _GROUP = "rbac.authorization.k8s.io"
 _AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 _LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
-_SYSTEM_ACCOUNTS = "kube-system"
+_CONTROLLER_NAMESPACE = "kube-system"
+"""The namespace of the service accounts of controllers."""
 
 
 async def ensure_policy(registry: Registry) -> None:
@@ -39,54 +41,54 @@ async def ensure_policy(registry: Registry) -> None:
 
 async def ensure_definition(registry: Registry) -> None:
     """Create the definition of MetricSource, or make its spec the one of this version. Raises StatusError."""
-    wanted = metric_source.definition()
-    stored = registry.find(customresourcedefinition.KEY, "", wanted["metadata"]["name"])
+    definition = metric_source.definition()
+    stored = registry.find(customresourcedefinition.KEY, "", definition["metadata"]["name"])
     if stored is None:
-        await registry.create(customresourcedefinition.KEY, wanted)
-    elif stored["spec"]["versions"] != wanted["spec"]["versions"]:
-        spec = {**stored["spec"], "versions": wanted["spec"]["versions"]}
+        await registry.create(customresourcedefinition.KEY, definition)
+    elif stored["spec"]["versions"] != definition["spec"]["versions"]:
+        spec = {**stored["spec"], "versions": definition["spec"]["versions"]}
         await registry.update(customresourcedefinition.KEY, {**stored, "spec": spec})
 
 
-async def _ensure_all(registry: Registry, resource: str, wanted: Iterable[Object]) -> None:
-    """Write all concurrently, so that they share a few syncs of the disk."""
-    await asyncio.gather(*(_ensure(registry, resource, obj) for obj in wanted))
+async def _ensure_all(registry: Registry, resource: str, defaults: Iterable[Object]) -> None:
+    """Write the default objects of a kind concurrently, so that they share a few syncs of the disk."""
+    await asyncio.gather(*(_ensure(registry, resource, default) for default in defaults))
 
 
-async def _ensure(registry: Registry, resource: str, wanted: Object) -> None:
-    """Create an object, or add to the stored one what it lacks unless its annotation forbids that."""
-    metadata = wanted["metadata"]
+async def _ensure(registry: Registry, resource: str, default: Object) -> None:
+    """Create a default object, or add to the stored one what it lacks unless its annotation forbids that."""
+    metadata = default["metadata"]
     namespace, name = metadata.get("namespace", ""), metadata["name"]
     stored = registry.find(resource, namespace, name)
     if stored is None:
-        await registry.create(resource, wanted)
+        await registry.create(resource, default)
         return
     if (stored["metadata"].get("annotations") or {}).get(_AUTOUPDATE) == "false":
         return
-    if wanted.get("roleRef") != stored.get("roleRef"):  # a roleRef is immutable
+    if default.get("roleRef") != stored.get("roleRef"):  # a roleRef is immutable
         await registry.delete(resource, namespace, name)
-        await registry.create(resource, wanted)
+        await registry.create(resource, default)
         return
-    merged = _merged(stored, wanted)
+    merged = _merge(stored, default)
     if merged != stored:
         await registry.update(resource, merged)
 
 
-def _merged(stored: Object, wanted: Object) -> Object:
-    """The stored object with the labels, annotations, rules and subjects that it lacks."""
+def _merge(stored: Object, default: Object) -> Object:
+    """The stored role or binding with the labels, annotations, rules and subjects of the default one that it lacks."""
     metadata = dict(stored["metadata"])
-    for member in ("labels", "annotations"):
-        metadata[member] = {**(wanted["metadata"].get(member) or {}), **(metadata.get(member) or {})}
+    for field in ("labels", "annotations"):
+        metadata[field] = {**(default["metadata"].get(field) or {}), **(metadata.get(field) or {})}
     merged = {**stored, "metadata": metadata}
-    if "roleRef" in wanted:
+    if "roleRef" in default:
         subjects = list(stored.get("subjects") or ())
-        subjects += [subject for subject in wanted.get("subjects") or () if subject not in subjects]
+        subjects += [subject for subject in default.get("subjects") or () if subject not in subjects]
         return {**merged, "subjects": subjects} if subjects else merged
-    if "aggregationRule" in wanted:
-        return {**merged, "aggregationRule": stored.get("aggregationRule") or wanted["aggregationRule"]}
-    lacking = policy_rules.find_uncovered(policy_rules.rules_of(stored), policy_rules.rules_of(wanted))
-    added = [rule.to_object() for rule in policy_rules.merge_verbs(lacking)]
-    return {**merged, "rules": [*(stored.get("rules") or ()), *added]}
+    if "aggregationRule" in default:
+        return {**merged, "aggregationRule": stored.get("aggregationRule") or default["aggregationRule"]}
+    missing_rules = policy_rules.find_uncovered(policy_rules.rules_of(stored), policy_rules.rules_of(default))
+    added_rules = [rule.to_object() for rule in policy_rules.merge_verbs(missing_rules)]
+    return {**merged, "rules": [*(stored.get("rules") or ()), *added_rules]}
 
 
 def _cluster_roles() -> Iterator[Object]:
@@ -96,16 +98,18 @@ def _cluster_roles() -> Iterator[Object]:
     for name, rules in bootstrap_roles.CONTROLLER_RULES.items():
         yield _role("ClusterRole", {"name": f"system:controller:{name}"}, rules)
     for name, rules in bootstrap_roles.AGGREGATE_TO_RULES.items():
-        metadata = {"name": f"system:aggregate-to-{name}", "labels": {_aggregates_to(name): "true"}}
+        metadata = {"name": f"system:aggregate-to-{name}", "labels": {_aggregation_label(name): "true"}}
         yield _role("ClusterRole", metadata, rules)
-    for name, into in bootstrap_roles.AGGREGATED_ROLES.items():
-        role = _role("ClusterRole", {"name": name, "labels": {_aggregates_to(into): "true"} if into else {}}, ())
-        role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {_aggregates_to(name): "true"}}]}
+    for name, target_role in bootstrap_roles.AGGREGATED_ROLES.items():
+        labels = {_aggregation_label(target_role): "true"} if target_role else {}
+        role = _role("ClusterRole", {"name": name, "labels": labels}, ())
+        role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {_aggregation_label(name): "true"}}]}
         yield role
 
 
-def _aggregates_to(name: str) -> str:
-    return f"{_GROUP}/aggregate-to-{name}"
+def _aggregation_label(role_name: str) -> str:
+    """The label of ClusterRoles whose rules the aggregated ClusterRole of this name gets."""
+    return f"{_GROUP}/aggregate-to-{role_name}"
 
 
 def _roles() -> Iterator[Object]:
@@ -114,46 +118,49 @@ def _roles() -> Iterator[Object]:
 
 
 def _role(kind: str, metadata: Object, rules: Rules) -> Object:
-    return _object(kind, metadata) | {"rules": [_rule(text).to_object() for text in rules]}
+    return _object(kind, metadata) | {"rules": [_parse_rule(rule_line).to_object() for rule_line in rules]}
 
 
-def _rule(text: str) -> policy_rules.PolicyRule:
-    """The rule of a text: VERBS@URLS, or VERBS|GROUPS|RESOURCES[|NAMES]; the items of each are joined by commas."""
-    if "@" in text:
-        verbs, urls = (_items(part) for part in text.split("@"))
+def _parse_rule(rule_line: str) -> policy_rules.PolicyRule:
+    """The rule of a line: VERBS@URLS, or VERBS|GROUPS|RESOURCES[|NAMES]; the items of each are joined by commas."""
+    if "@" in rule_line:
+        verbs, urls = (_split_items(column) for column in rule_line.split("@"))
         return policy_rules.PolicyRule(verbs, urls=urls)
-    verbs, groups, resources, *names = (_items(part) for part in text.split("|"))
+    verbs, groups, resources, *names = (_split_items(column) for column in rule_line.split("|"))
     return policy_rules.PolicyRule(verbs, groups, resources, *names)
 
 
-def _items(text: str) -> tuple[str, ...]:
-    return tuple(text.strip().split(","))
+def _split_items(column: str) -> tuple[str, ...]:
+    """The comma-separated items of one column of a rule; an empty column has one empty item (the core group)."""
+    return tuple(column.strip().split(","))
 
 
 def _cluster_role_bindings() -> Iterator[Object]:
+    """The ClusterRoleBindings of the table, and those of the service accounts of controllers."""
     for name, subjects in bootstrap_roles.CLUSTER_ROLE_BINDINGS.items():
         yield _binding("ClusterRoleBinding", {"name": name}, ("ClusterRole", name), subjects)
-    for name in bootstrap_roles.CONTROLLER_RULES:
-        full = f"system:controller:{name}"
-        account = (f"ServiceAccount {_SYSTEM_ACCOUNTS}/{name}",)
-        yield _binding("ClusterRoleBinding", {"name": full}, ("ClusterRole", full), account)
+    for controller in bootstrap_roles.CONTROLLER_RULES:
+        name = f"system:controller:{controller}"
+        account = (f"ServiceAccount {_CONTROLLER_NAMESPACE}/{controller}",)
+        yield _binding("ClusterRoleBinding", {"name": name}, ("ClusterRole", name), account)
 
 
 def _role_bindings() -> Iterator[Object]:
-    for (namespace, name), (role, subjects) in bootstrap_roles.ROLE_BINDINGS.items():
-        yield _binding("RoleBinding", {"name": name, "namespace": namespace}, ("Role", role), subjects)
+    for (namespace, name), (role_name, subjects) in bootstrap_roles.ROLE_BINDINGS.items():
+        yield _binding("RoleBinding", {"name": name, "namespace": namespace}, ("Role", role_name), subjects)
 
 
 def _binding(kind: str, metadata: Object, role: tuple[str, str], subjects: Iterable[str]) -> Object:
-    reference = {"apiGroup": _GROUP, "kind": role[0], "name": role[1]}
-    binding = _object(kind, metadata) | {"roleRef": reference}
-    references = [_subject(text) for text in subjects]
-    return binding | {"subjects": references} if references else binding
+    """A binding of a kind; `role` is kind and name of the role, `subjects` are lines as in `_parse_subject`."""
+    role_kind, role_name = role
+    binding = _object(kind, metadata) | {"roleRef": {"apiGroup": _GROUP, "kind": role_kind, "name": role_name}}
+    subject_objects = [_parse_subject(subject_line) for subject_line in subjects]
+    return binding | {"subjects": subject_objects} if subject_objects else binding
 
 
-def _subject(text: str) -> Object:
-    """The subject of a text: `Group NAME`, `User NAME` or `ServiceAccount NAMESPACE/NAME`."""
-    kind, name = text.split(" ")
+def _parse_subject(subject_line: str) -> Object:
+    """The subject of a line: `Group NAME`, `User NAME` or `ServiceAccount NAMESPACE/NAME`."""
+    kind, name = subject_line.split(" ")
     if kind == "ServiceAccount":
         namespace, _, account = name.partition("/")
         return {"kind": kind, "name": account, "namespace": namespace}

@@ -1,6 +1,7 @@
 """The default RBAC roles and bindings of a cluster, as tables read from `bootstrap_roles.json`.
 
-Called by `bootstrap`, which parses the rules and makes objects of the tables. A rule is a line of up to four parts
+`bootstrap` parses the rules and makes objects of the tables. A new role or rule: a line in the JSON file. A rule is a
+line of up to four parts
 
     verbs | API groups (empty: the core group) | resources | names of objects
 
@@ -17,12 +18,14 @@ from pathlib import Path
 import msgspec
 
 Rules = tuple[str, ...]
-"""Lines, as the module's docstring says."""
+"""The rules of a role, one line each, in the format of the module's docstring."""
 Subjects = tuple[str, ...]
 """`User NAME`, `Group NAME` or `ServiceAccount NAMESPACE/NAME`."""
 
 
 class _Tables(msgspec.Struct, forbid_unknown_fields=True):
+    """The content of `bootstrap_roles.json`; the constants below describe the fields."""
+
     aggregated: dict[str, str]
     aggregated_parts: dict[str, Rules]
     cluster_roles: dict[str, Rules]
@@ -48,14 +51,15 @@ CLUSTER_ROLE_BINDINGS: Mapping[str, Subjects] = _TABLES.cluster_role_bindings
 """The subjects of the ClusterRoleBinding of each name, which binds the ClusterRole of the same name."""
 
 
-def _namespaced(key: str) -> tuple[str, str]:
+def _split_key(key: str) -> tuple[str, str]:
+    """Namespace and name of a key `namespace/name`."""
     namespace, _, name = key.partition("/")
     return namespace, name
 
 
-ROLES: Mapping[tuple[str, str], Rules] = {_namespaced(key): rules for key, rules in _TABLES.roles.items()}
+ROLES: Mapping[tuple[str, str], Rules] = {_split_key(key): rules for key, rules in _TABLES.roles.items()}
 """Roles by namespace and name."""
 ROLE_BINDINGS: Mapping[tuple[str, str], tuple[str, Subjects]] = {
-    _namespaced(key): binding for key, binding in _TABLES.role_bindings.items()
+    _split_key(key): binding for key, binding in _TABLES.role_bindings.items()
 }
 """RoleBindings by namespace and name: the name of the Role (never a ClusterRole), and the subjects."""

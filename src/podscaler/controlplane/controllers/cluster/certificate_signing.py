@@ -55,33 +55,33 @@ class CertificateSigning(Reconciler[Key]):
         return [selection.key_of(signing_request) for signing_request in self._registry.list(REQUESTS)]
 
     async def sync(self, key: Key) -> float | None:
-        """Sign or delete one request."""
+        """Sign or delete one request; returns the seconds until it is to be deleted, None if it is gone."""
         signing_request = self._registry.find(REQUESTS, *key)
         if signing_request is None:
             return None
         now_s = self._clock.now_ns() / NANOSECONDS
         left_s = min((expiry_s - now_s for expiry_s in _expiries_s(signing_request)), default=None)
-        if left_s is not None and left_s <= 0:
+        is_expired = left_s is not None and left_s <= 0
+        if is_expired:
             uid = signing_request["metadata"]["uid"]
             await write_errors.ignoring_gone(self._registry.delete(REQUESTS, *key, uid=uid), another=True)
             return None
-        types, spec = certificatesigningrequest.condition_types(signing_request), signing_request["spec"]
-        is_open = (
-            APPROVED in types and FAILED not in types and not (signing_request.get("status") or {}).get("certificate")
-        )
-        if is_open and spec.get("signerName") in request_signing.SIGNERS:
+        condition_types = certificatesigningrequest.condition_types(signing_request)
+        has_certificate = bool((signing_request.get("status") or {}).get("certificate"))
+        awaits_signature = APPROVED in condition_types and FAILED not in condition_types and not has_certificate
+        if awaits_signature and signing_request["spec"].get("signerName") in request_signing.SIGNERS:
             await self._sign(signing_request)
         return left_s
 
     async def _sign(self, signing_request: Object) -> None:
-        """Sign a request, or note in a condition why it is not signed."""
+        """Sign a request and write its status: the certificate, or the condition Failed with the reason."""
         spec, status, now_ns = signing_request["spec"], signing_request.setdefault("status", {}), self._clock.now_ns()
         parsed_request, usages = certificatesigningrequest.parse_request(spec["request"]), spec.get("usages") or []
         rejection = request_signing.check(spec["signerName"], parsed_request, usages)
         if not rejection:
-            life_s = spec.get("expirationSeconds")
+            lifetime_s = spec.get("expirationSeconds")
             try:
-                pem = await asyncio.to_thread(self._signer.sign, parsed_request, usages, life_s, now_ns=now_ns)
+                pem = await asyncio.to_thread(self._signer.sign, parsed_request, usages, lifetime_s, now_ns=now_ns)
                 status["certificate"] = base64.b64encode(pem).decode()
             except ValueError as error:
                 rejection = str(error)
@@ -92,13 +92,14 @@ class CertificateSigning(Reconciler[Key]):
 
 
 def _expiries_s(signing_request: Object) -> Iterator[float]:
-    """When the creation or a condition of a request lets it be deleted, in seconds since the epoch."""
-    status, created = signing_request.get("status") or {}, signing_request["metadata"].get("creationTimestamp")
+    """When a request may be deleted, in seconds since the epoch: by its creation, or by each of its conditions."""
+    status = signing_request.get("status") or {}
+    created_at = signing_request["metadata"].get("creationTimestamp")
     conditions = status.get("conditions") or []
     if not conditions:
-        yield instants.parse_optional(created) / NANOSECONDS + PENDING_S
+        yield instants.parse_optional(created_at) / NANOSECONDS + PENDING_S
     for condition in conditions:
         is_finished = condition.get("type") in (DENIED, FAILED) or bool(status.get("certificate"))
         if condition.get("type") in (APPROVED, DENIED, FAILED):
-            changed_ns = instants.parse_optional(condition.get("lastUpdateTime") or created)
-            yield changed_ns / NANOSECONDS + (FINISHED_S if is_finished else PENDING_S)
+            updated_ns = instants.parse_optional(condition.get("lastUpdateTime") or created_at)
+            yield updated_ns / NANOSECONDS + (FINISHED_S if is_finished else PENDING_S)

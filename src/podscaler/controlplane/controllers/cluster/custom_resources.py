@@ -35,6 +35,7 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 from podscaler.controlplane.storage.options import DeleteOptions
 
 _ServedSpec = tuple[Object, Object | None]
+"""Spec and accepted names of a definition."""
 WORKERS = 2
 REQUEUE_S = 0.5
 """How often the objects of a definition that is being deleted are checked, as finalizers may keep them."""
@@ -67,9 +68,11 @@ class CustomKinds(Reconciler[str]):
         self._paths = paths
         self._clock = clock
         self._served: dict[str, Records] = {}
+        """The served kinds of each definition, by its name."""
         self._specs: dict[str, _ServedSpec] = {}
+        """What each definition is served by, to find changes."""
         self._listeners: list[Callable[[], None]] = []
-        self._enders: list[Callable[[str], None]] = []
+        self._end_listeners: list[Callable[[str], None]] = []
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Call `listener` whenever a kind is added or removed."""
@@ -77,7 +80,7 @@ class CustomKinds(Reconciler[str]):
 
     def listen_for_ends(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with a kind's `Resource.key` whenever its watches must end: it is changed or removed."""
-        self._enders.append(listener)
+        self._end_listeners.append(listener)
 
     def load(self) -> None:
         """Serve the kinds of the stored definitions, before the server accepts requests."""
@@ -103,8 +106,8 @@ class CustomKinds(Reconciler[str]):
             self._withdraw(key)
             return None
         if "deletionTimestamp" in crd["metadata"]:
-            return await self._end(crd)
-        await self._settle(key)
+            return await self._delete_objects(crd)
+        await self._establish(key)
         return None
 
     def _keys_of(self, event: ObjectEvent) -> Iterable[str]:
@@ -112,68 +115,77 @@ class CustomKinds(Reconciler[str]):
         yield event.object["metadata"]["name"]
         if event.type != "ADDED":
             group = event.object["spec"]["group"]
-            yield from (crd["metadata"]["name"] for crd in self._of_group(group) if not _has_its_names(crd))
+            yield from (crd["metadata"]["name"] for crd in self._definitions_of(group) if not _has_accepted_names(crd))
 
-    def _of_group(self, group: str) -> list[Object]:
+    def _definitions_of(self, group: str) -> list[Object]:
+        """The stored definitions of an API group."""
         return [crd for crd in self._registry.list(KEY) if crd["spec"]["group"] == group]
 
-    async def _settle(self, name: str) -> None:
+    async def _establish(self, name: str) -> None:
         """Write names and conditions, and serve the kind before other tasks see that it is established."""
         crd = self._registry.get(KEY, "", name)
-        self._settle_in_place(crd)
+        self._set_conditions(crd)
         if crd["status"] != (self._registry.get(KEY, "", name).get("status") or {}):
-            crd = await self._registry.mutate(KEY, "", name, self._settle_in_place, subresource="status")
+            crd = await self._registry.mutate(KEY, "", name, self._set_conditions, subresource="status")
         self._serve(crd)
 
-    def _settle_in_place(self, crd: Object) -> None:
+    def _set_conditions(self, crd: Object) -> None:
+        """Set accepted names and conditions of a definition, in place, as the names of others in its group allow."""
         others = [
             definition
-            for definition in self._of_group(crd["spec"]["group"])
+            for definition in self._definitions_of(crd["spec"]["group"])
             if definition["metadata"]["uid"] != crd["metadata"]["uid"]
         ]
         crd_conditions.set_names_and_conditions(crd, crd_conditions.names_in_use(others), rfc3339(self._clock.now_ns()))
 
     def _serve(self, crd: Object) -> None:
         """Serve the kind of a definition whose names are accepted."""
-        if not (crd_conditions.is_true(crd, crd_conditions.ESTABLISHED) or _has_its_names(crd)):
+        if not (crd_conditions.is_true(crd, crd_conditions.ESTABLISHED) or _has_accepted_names(crd)):
             return
         name = crd["metadata"]["name"]
-        before, now = self._served.get(name), records.of(crd)
-        spec, self._specs[name] = self._specs.get(name), _served_spec(crd)
-        self._served[name] = now
-        for record in (now.stored, *now.faces):
+        old_records, new_records = self._served.get(name), records.of(crd)
+        old_spec, self._specs[name] = self._specs.get(name), _served_spec(crd)
+        self._served[name] = new_records
+        for record in (new_records.stored, *new_records.faces):
             self._objects.serve(record)
-        self._paths.serve(name, now.served)
-        for record in before.faces if before else ():
-            if record.key not in {served_face.key for served_face in now.faces}:
-                self._objects.withdraw(record.key)
-        if before is None:
+        self._paths.serve(name, new_records.served)
+        if old_records is None:
             self._notify()
-        elif spec != self._specs[name]:
-            self._end_watches(before)
+            return
+        served_keys = {face.key for face in new_records.faces}
+        for face in old_records.faces:
+            if face.key not in served_keys:
+                self._objects.withdraw(face.key)
+        if old_spec != self._specs[name]:
+            self._end_watches(old_records)
 
     def _withdraw(self, name: str) -> None:
-        """Serve the kinds of a definition no longer, and end the watches of them."""
-        gone = self._served.pop(name, None)
-        if gone is None:
+        """Stop serving the kinds of a definition, and end the watches of them."""
+        old_records = self._served.pop(name, None)
+        if old_records is None:
             return
         del self._specs[name]
         self._paths.serve(name, ())
-        for record in (*gone.faces, gone.stored):
+        for record in (*old_records.faces, old_records.stored):
             self._objects.withdraw(record.key)
-        self._end_watches(gone)
+        self._end_watches(old_records)
         self._notify()
 
-    def _end_watches(self, gone: Records) -> None:
-        for listener in self._enders:
-            listener(gone.stored.key)
+    def _end_watches(self, old_records: Records) -> None:
+        """Call the listeners that end the watches of a changed or removed kind."""
+        for listener in self._end_listeners:
+            listener(old_records.stored.key)
 
     def _notify(self) -> None:
+        """Call the listeners for added and removed kinds."""
         for listener in self._listeners:
             listener()
 
-    async def _end(self, crd: Object) -> float | None:
-        """Delete all objects of a definition, then remove its finalizer."""
+    async def _delete_objects(self, crd: Object) -> float | None:
+        """Delete all objects of a definition, then remove its finalizer.
+
+        Returns the seconds until the next check if objects remain, otherwise None.
+        """
         name = crd["metadata"]["name"]
         if FINALIZER not in (crd["metadata"].get("finalizers") or ()):
             return None
@@ -196,5 +208,6 @@ def _served_spec(crd: Object) -> _ServedSpec:
     return crd["spec"], (crd.get("status") or {}).get("acceptedNames")
 
 
-def _has_its_names(crd: Object) -> bool:
+def _has_accepted_names(crd: Object) -> bool:
+    """Whether the names of a definition are not taken by another one."""
     return crd_conditions.is_true(crd, crd_conditions.NAMES_ACCEPTED)

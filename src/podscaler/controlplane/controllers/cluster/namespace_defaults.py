@@ -18,9 +18,12 @@ NAMESPACES = "namespaces"
 SERVICE_ACCOUNTS = "serviceaccounts"
 CONFIG_MAPS = "configmaps"
 SYSTEM = ("default", "kube-node-lease", "kube-public", "kube-system")
+"""The names of the system namespaces."""
 ACCOUNT = "default"
+"""The name of the default ServiceAccount."""
 ROOT_CA = "kube-root-ca.crt"
-_EXPLANATION = (
+"""The name of the ConfigMap with the CA certificate."""
+_DESCRIPTION = (
     "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
     "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "
     "clusters."
@@ -73,27 +76,29 @@ class NamespaceDefaults(Reconciler[str]):
         return None
 
     async def _publish_ca(self, namespace: str) -> None:
-        """Keep the ConfigMap with the certificate of the authority as it should be."""
+        """Create the ConfigMap with the CA certificate, or restore its data."""
         config_map = self._registry.find(CONFIG_MAPS, namespace, ROOT_CA)
         data = {"ca.crt": self._ca_certificate}
         if config_map is None:
-            notes = {"kubernetes.io/description": _EXPLANATION}
-            metadata = {"name": ROOT_CA, "namespace": namespace, "annotations": notes}
-            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-            await _create(self._registry, CONFIG_MAPS, body)
+            annotations = {"kubernetes.io/description": _DESCRIPTION}
+            metadata = {"name": ROOT_CA, "namespace": namespace, "annotations": annotations}
+            new_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+            await _create(self._registry, CONFIG_MAPS, new_map)
         elif config_map.get("data") != data:
             await self._registry.update(CONFIG_MAPS, {**config_map, "data": data})
 
 
-def _keys_of(event: ObjectEvent, name: str) -> list[str]:
-    namespace, own_name = selection.key_of(event.object)
-    return [namespace] if own_name == name else []
+def _keys_of(event: ObjectEvent, default_name: str) -> list[str]:
+    """The namespace of a changed object if it has the name of the default object, otherwise none."""
+    namespace, name = selection.key_of(event.object)
+    return [namespace] if name == default_name else []
 
 
 async def _create(registry: Registry, resource: str, obj: Object) -> None:
+    """Create an object, unless it exists or its namespace is gone or being deleted. Raises StatusError."""
     try:
         await registry.create(resource, obj)
     except StatusError as error:
-        gone = error.code == 404 or write_errors.is_namespace_terminating(error)
-        if not gone and not write_errors.is_already_exists(error):
+        is_namespace_gone = error.code == 404 or write_errors.is_namespace_terminating(error)
+        if not is_namespace_gone and not write_errors.is_already_exists(error):
             raise

@@ -22,11 +22,13 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 QUOTAS = "resourcequotas"
 RESYNC_S = 300.0
+"""How often every quota is counted."""
 SETTLE_S = 5.0
+"""When a quota with new limits is counted again."""
 BATCH_S = 0.1
+"""How long deletions are collected before a count; `BATCH_PER_OBJECT_S` is added for each object of the last count."""
 BATCH_PER_OBJECT_S = 0.0005
 BATCH_MAX_S = 5.0
-"""How long deletions are collected before a count: longer where the last one had many objects."""
 _MEASURED_KINDS = frozenset({"pods", "services", "persistentvolumeclaims"})
 """Kinds whose use can shrink by an update."""
 
@@ -46,45 +48,49 @@ class ResourceQuotas(Reconciler[Key]):
         self._registry = registry
         self._clock = clock
         self._resources = resources
-        self._names: dict[str, set[str]] = {}
+        self._quota_names: dict[str, set[str]] = {}
+        """The names of the quotas of each namespace that has some."""
         self._batch_period: BatchPeriod[Key] = BatchPeriod(BATCH_PER_OBJECT_S, BATCH_MAX_S, base_s=BATCH_S)
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Quotas, and every kind that they can count."""
-        counted = [Watched(kind, partial(self._keys_of, kind), self._batch_period) for kind in self._kinds()]
-        return [Watched(QUOTAS, self._keys_of_quota), *counted]
+        counted_kinds = [
+            Watched(kind, partial(self._keys_of_object, kind), self._batch_period) for kind in self._kinds()
+        ]
+        return [Watched(QUOTAS, self._keys_of_quota), *counted_kinds]
 
     def prime(self) -> Iterable[Key]:
         """All quotas."""
-        self._names.clear()
+        self._quota_names.clear()
         quotas = self._registry.list(QUOTAS)
         for quota in quotas:
-            list(self._keys_of_quota(ObjectEvent("ADDED", quota)))
+            self._index(ObjectEvent("ADDED", quota))
         return [selection.key_of(quota) for quota in quotas]
 
     async def sync(self, key: Key) -> float | None:
-        """Count for one quota, and write its status where that changed."""
+        """Count for one quota and write its status if it changed; returns the seconds until the next count."""
         quota = self._registry.find(QUOTAS, *key)
         if quota is None:
             self._batch_period.forget(key)
             return None
-        counts: list[int] = []
+        namespace, _ = key
+        object_counts: list[int] = []
 
         def objects_of(kind: str) -> Sequence[Object]:
-            objects = self._registry.list(kind, key[0])
-            counts.append(len(objects))
+            objects = self._registry.list(kind, namespace)
+            object_counts.append(len(objects))
             return objects
 
         used = quota_usage.calculate_used(quota, self._kinds(), objects_of, self._clock.now_ns())
-        self._batch_period.note(key, sum(counts))
-        is_new = _is_limit_new(quota)
-        if is_new or quota_usage.amounts_of(used) != quota_usage.amounts_of(quota["status"]["used"]):
+        self._batch_period.note(key, sum(object_counts))
+        has_new_limits = _has_new_limits(quota)
+        if has_new_limits or quota_usage.amounts_of(used) != quota_usage.amounts_of(quota["status"]["used"]):
             quota["status"] = {"hard": dict((quota.get("spec") or {}).get("hard") or {}), "used": used}
             await write_errors.ignoring_gone(self._registry.update(QUOTAS, quota, subresource="status"))
-        return SETTLE_S if is_new else RESYNC_S
+        return SETTLE_S if has_new_limits else RESYNC_S
 
     def _kinds(self) -> list[str]:
-        """The kinds that quotas count, of those that are served now."""
+        """The `Resource.key` of each kind that quotas count, of those that are served now."""
         return [
             resource.key
             for resource in self._resources
@@ -94,35 +100,40 @@ class ResourceQuotas(Reconciler[Key]):
             and resource.key not in quota_usage.IGNORED_KINDS
         ]
 
-    def _keys_of_quota(self, event: ObjectEvent) -> Iterator[Key]:
-        """Note the quotas of each namespace; yields a quota whose limits are not in its status."""
-        namespace, name = key = selection.key_of(event.object)
-        names = self._names.setdefault(namespace, set())
+    def _keys_of_quota(self, event: ObjectEvent) -> list[Key]:
+        """Index a changed quota; returns its key if its limits are not in its status yet."""
+        self._index(event)
+        is_stale = event.type != "DELETED" and _has_new_limits(event.object)
+        return [selection.key_of(event.object)] if is_stale else []
+
+    def _index(self, event: ObjectEvent) -> None:
+        """Add a changed quota to the index of names, or remove a deleted one."""
+        namespace, name = selection.key_of(event.object)
+        names = self._quota_names.setdefault(namespace, set())
         if event.type != "DELETED":
             names.add(name)
-            if _is_limit_new(event.object):
-                yield key
             return
         names.discard(name)
         if not names:
-            del self._names[namespace]
+            del self._quota_names[namespace]
 
-    def _keys_of(self, kind: str, event: ObjectEvent) -> Iterator[Key]:
+    def _keys_of_object(self, kind: str, event: ObjectEvent) -> Iterator[Key]:
+        """All quotas of the namespace of a changed object, if the change can lower what the object uses."""
         namespace = event.object["metadata"].get("namespace", "")
-        if namespace not in self._names:
+        if namespace not in self._quota_names:
             return
         if event.type == "DELETED" or (event.type == "MODIFIED" and self._may_shrink(kind, event.object)):
-            for name in self._names[namespace]:
+            for name in self._quota_names[namespace]:
                 yield namespace, name
 
     def _may_shrink(self, kind: str, obj: Object) -> bool:
-        """Whether a change of an object can lower what it uses."""
+        """Whether an update of an object can lower what it uses; for a pod, whether it is no longer charged."""
         if kind not in _MEASURED_KINDS:
             return False
         return kind != "pods" or not quota_usage.is_charged(obj, self._clock.now_ns())
 
 
-def _is_limit_new(quota: Object) -> bool:
-    """Whether the status of a quota is not that of its limits."""
+def _has_new_limits(quota: Object) -> bool:
+    """Whether the status of a quota has no counts yet, or other limits than the spec."""
     hard, status = (quota.get("spec") or {}).get("hard") or {}, quota.get("status") or {}
     return "used" not in status or quota_usage.amounts_of(hard) != quota_usage.amounts_of(status.get("hard"))

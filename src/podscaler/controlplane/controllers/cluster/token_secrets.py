@@ -1,7 +1,7 @@
 """The token controller: fills Secrets of type kubernetes.io/service-account-token, and deletes them with the account.
 
-`controlplane.controller_manager` runs the controller in a `control_loop.ControlLoop`; keys are namespace and name of
-Secrets.
+An annotation of the Secret names its ServiceAccount. `controlplane.controller_manager` runs the controller in a
+`control_loop.ControlLoop`; keys are namespace and name of Secrets.
 
 Source: upstream's tokens controller.
 Differs: the token is bound to its Secret and expires after ten years; upstream's never expires.
@@ -19,8 +19,10 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 SECRETS = "secrets"
 ACCOUNTS = "serviceaccounts"
 TYPE = "kubernetes.io/service-account-token"
-NAME_NOTE = "kubernetes.io/service-account.name"
-UID_NOTE = "kubernetes.io/service-account.uid"
+NAME_ANNOTATION = "kubernetes.io/service-account.name"
+UID_ANNOTATION = "kubernetes.io/service-account.uid"
+_DATA_KEYS = frozenset({"token", "ca.crt", "namespace"})
+"""The keys of a filled Secret."""
 
 IssueForSecret = Callable[[Object, Object], str]
 """Returns a token of a ServiceAccount (first), bound to a Secret (second)."""
@@ -51,45 +53,55 @@ class TokenSecrets(Reconciler[Key]):
         return [selection.key_of(secret) for secret in self._registry.list(SECRETS) if secret.get("type") == TYPE]
 
     async def sync(self, key: Key) -> float | None:
-        """Fill or delete the Secret."""
+        """Fill the Secret if it is incomplete, or delete it if its ServiceAccount is gone or was replaced."""
         secret = self._registry.find(SECRETS, *key)
         if secret is None or secret.get("type") != TYPE or "deletionTimestamp" in secret["metadata"]:
             return None
-        notes = secret["metadata"].get("annotations") or {}
-        account = self._registry.find(ACCOUNTS, key[0], notes.get(NAME_NOTE, ""))
-        if account is None or notes.get(UID_NOTE, account["metadata"]["uid"]) != account["metadata"]["uid"]:
-            await self._remove(key, secret)
-        elif not {"token", "ca.crt", "namespace"} <= (secret.get("data") or {}).keys() or UID_NOTE not in notes:
-            await self._registry.update(SECRETS, self._filled(secret, account))
+        namespace, _ = key
+        annotations = secret["metadata"].get("annotations") or {}
+        account = self._registry.find(ACCOUNTS, namespace, annotations.get(NAME_ANNOTATION, ""))
+        if account is None:
+            await self._delete(key, secret)
+            return None
+        account_uid = account["metadata"]["uid"]
+        if annotations.get(UID_ANNOTATION, account_uid) != account_uid:
+            await self._delete(key, secret)
+        elif not (secret.get("data") or {}).keys() >= _DATA_KEYS or UID_ANNOTATION not in annotations:
+            await self._registry.update(SECRETS, self._fill(secret, account))
         return None
 
-    async def _remove(self, key: Key, secret: Object) -> None:
+    async def _delete(self, key: Key, secret: Object) -> None:
         await write_errors.ignoring_gone(self._registry.delete(SECRETS, *key, uid=secret["metadata"]["uid"]))
 
-    def _filled(self, secret: Object, account: Object) -> Object:
+    def _fill(self, secret: Object, account: Object) -> Object:
         """The Secret with a token, the authority's certificate and the namespace."""
         metadata = secret["metadata"]
-        notes = {**(metadata.get("annotations") or {}), UID_NOTE: account["metadata"]["uid"]}
-        texts = {
+        annotations = {**(metadata.get("annotations") or {}), UID_ANNOTATION: account["metadata"]["uid"]}
+        plain_data = {
             "ca.crt": self._ca_certificate,
             "namespace": metadata["namespace"],
             "token": self._issue(account, secret),
         }
-        data = {name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
+        encoded_data = {field: base64.b64encode(plain.encode()).decode() for field, plain in plain_data.items()}
         return {
             **secret,
-            "metadata": {**metadata, "annotations": notes},
-            "data": {**(secret.get("data") or {}), **data},
+            "metadata": {**metadata, "annotations": annotations},
+            "data": {**(secret.get("data") or {}), **encoded_data},
         }
 
     def _keys_of_account(self, event: ObjectEvent) -> list[Key]:
-        namespace, name = selection.key_of(event.object)
-        return [
-            selection.key_of(secret)
-            for secret in self._registry.list(SECRETS, namespace)
-            if secret.get("type") == TYPE and (secret["metadata"].get("annotations") or {}).get(NAME_NOTE) == name
-        ]
+        """The token Secrets that name the changed ServiceAccount."""
+        namespace, account_name = selection.key_of(event.object)
+        token_secrets = [secret for secret in self._registry.list(SECRETS, namespace) if secret.get("type") == TYPE]
+        return [selection.key_of(secret) for secret in token_secrets if _account_name(secret) == account_name]
+
+
+def _account_name(secret: Object) -> str | None:
+    """The name of the ServiceAccount of a Secret, None without the annotation."""
+    name: str | None = (secret["metadata"].get("annotations") or {}).get(NAME_ANNOTATION)
+    return name
 
 
 def _keys_of_secret(event: ObjectEvent) -> list[Key]:
+    """The key of a changed Secret if it is for a token."""
     return [selection.key_of(event.object)] if event.object.get("type") == TYPE else []

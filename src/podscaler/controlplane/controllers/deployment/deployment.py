@@ -66,11 +66,12 @@ class Deployments(Reconciler[Key]):
             message = "This deployment is selecting all pods. A non-empty selector is required."
             self._events.event(deployment, "Warning", "SelectingAll", message)
             return None
-        orphans = self._index.orphans(key[0], selector)
+        namespace, _ = key
+        orphans = self._index.orphans(namespace, selector)
         sets = await claims.claim(self._registry, REPLICA_SETS, deployment, selector=selector, orphans=orphans)
-        before: Object = deployment.get("status") or {}
+        status: Object = deployment.get("status") or {}
         plan = deployment_planning.plan(
-            {**deployment, "status": dict(before)},
+            {**deployment, "status": dict(status)},
             sets,
             now_ns=self._clock.now_ns(),
             old_pods_exist=lambda new: self._old_pods_exist(sets, new),
@@ -79,20 +80,21 @@ class Deployments(Reconciler[Key]):
 
     def _keys_of_pod(self, event: ObjectEvent) -> Iterable[Key]:
         """The Deployment of a pod that ended, if its strategy is Recreate."""
-        owner = ownership.controller_of(event.object)
-        ended = event.type == "DELETED" or pods.is_finished(event.object)
-        if not ended or owner is None or owner["kind"] != "ReplicaSet":
+        pod_owner = ownership.controller_of(event.object)
+        has_ended = event.type == "DELETED" or pods.is_finished(event.object)
+        if not has_ended or pod_owner is None or pod_owner["kind"] != "ReplicaSet":
             return []
         namespace, _ = selection.key_of(event.object)
-        replica_set = self._registry.find(REPLICA_SETS, namespace, owner["name"])
-        above = ownership.controller_of(replica_set) if replica_set else None
-        if above is None or above["kind"] != "Deployment":
+        replica_set = self._registry.find(REPLICA_SETS, namespace, pod_owner["name"])
+        set_owner = ownership.controller_of(replica_set) if replica_set else None
+        if set_owner is None or set_owner["kind"] != "Deployment":
             return []
-        deployment = self._registry.find(DEPLOYMENTS, namespace, above["name"])
-        waits = deployment is not None and not rollout_bounds.is_rolling(deployment)
-        return [(namespace, above["name"])] if waits else []
+        deployment = self._registry.find(DEPLOYMENTS, namespace, set_owner["name"])
+        waits_for_pods = deployment is not None and not rollout_bounds.is_rolling(deployment)
+        return [(namespace, set_owner["name"])] if waits_for_pods else []
 
     def _old_pods_exist(self, sets: Sequence[Object], new: Object | None) -> bool:
+        """Whether ReplicaSets other than `new` still have pods that are not finished."""
         return any(
             not pods.is_finished(pod)
             for replica_set in sets
@@ -103,7 +105,7 @@ class Deployments(Reconciler[Key]):
     async def _carry_out(self, plan: DeploymentPlan, deployment: Object) -> float | None:
         """Do what the plan says; returns the seconds until the next sync, None if none is planned."""
         if plan.create is not None and not await self._create(plan.create, deployment):
-            return 0.0
+            return 0.0  # the status with the raised collisionCount is read anew
         if plan.create is not None:
             self._report_scaling(plan, plan.create, deployment)
         for replica_set in plan.update:
@@ -116,6 +118,7 @@ class Deployments(Reconciler[Key]):
         return plan.requeue_after_s
 
     def _report_scaling(self, plan: DeploymentPlan, replica_set: Object, deployment: Object) -> None:
+        """Record the planned events of one ReplicaSet, once it is written."""
         for name, message in plan.events:
             if name == replica_set["metadata"]["name"]:
                 self._events.event(deployment, "Normal", "ScalingReplicaSet", message)
@@ -135,19 +138,18 @@ class Deployments(Reconciler[Key]):
 
     async def _count_collision(self, new: Object, deployment: Object) -> None:
         """Raise collisionCount, which salts the hash, if another template with the same hash has the name."""
-        taken = self._registry.find(REPLICA_SETS, *selection.key_of(new))
-        uid = deployment["metadata"]["uid"]
-        if taken is None or (
-            ownership.is_controlled_by(taken, uid)
-            and templates.same(taken["spec"]["template"], new["spec"]["template"])
-        ):
+        existing = self._registry.find(REPLICA_SETS, *selection.key_of(new))
+        if existing is None:
+            return
+        is_own = ownership.is_controlled_by(existing, deployment["metadata"]["uid"])
+        if is_own and templates.same(existing["spec"]["template"], new["spec"]["template"]):
             return
 
-        def count(newest: Object) -> None:
+        def raise_count(newest: Object) -> None:
             status = newest.setdefault("status", {})
             status["collisionCount"] = status.get("collisionCount", 0) + 1
 
-        await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), count, subresource="status")
+        await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), raise_count, subresource="status")
 
     async def _report_failure(self, new: Object, deployment: Object, error: StatusError) -> None:
         """Report a ReplicaSet that could not be created, in an event and the condition Progressing."""
@@ -155,24 +157,30 @@ class Deployments(Reconciler[Key]):
         self._events.event(deployment, "Warning", progress.CREATE_FAILED, message)
         if progress.deadline_s(deployment) is None:
             return
-        failed = progress.progressing("False", progress.CREATE_FAILED, message=message, now_ns=self._clock.now_ns())
+        failed_condition = progress.progressing(
+            "False", progress.CREATE_FAILED, message=message, now_ns=self._clock.now_ns()
+        )
 
         def set_condition(newest: Object) -> None:
             status = newest.setdefault("status", {})
-            status["conditions"] = conditions.with_condition(status.get("conditions") or [], failed)
+            status["conditions"] = conditions.with_condition(status.get("conditions") or [], failed_condition)
 
         await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), set_condition, subresource="status")
 
     async def _delete(self, replica_set: Object) -> None:
+        """Delete a ReplicaSet, which may be gone; the garbage collector deletes its dependents."""
         uid = replica_set["metadata"]["uid"]
         await write_errors.ignoring_gone(
             self._registry.delete(REPLICA_SETS, *selection.key_of(replica_set), uid=uid, propagation="Background")
         )
 
     async def _write_revision(self, plan: DeploymentPlan, deployment: Object) -> None:
-        """Write the revision annotation, through the status as upstream does: the generation stays."""
-        notes = deployment["metadata"].get("annotations") or {}
-        if not plan.revision or notes.get(revisions.REVISION) == plan.revision:
+        """Write the plan's revision annotation if it is new.
+
+        As upstream writes it with the status, the generation of the Deployment stays the same.
+        """
+        annotations = deployment["metadata"].get("annotations") or {}
+        if not plan.revision or annotations.get(revisions.REVISION) == plan.revision:
             return
 
         def annotate(newest: Object) -> None:

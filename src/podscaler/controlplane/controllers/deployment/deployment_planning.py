@@ -33,8 +33,8 @@ def plan(
         deployment: the stored object with defaults; changed in place (its status is the working copy).
         sets: the ReplicaSets that it controls, in any order; changed in place.
         now_ns: the time of this sync.
-        old_pods_exist: whether other ReplicaSets than the given new one still have pods, including terminating ones;
-            called for Recreate only.
+        old_pods_exist: whether other ReplicaSets than the given new one (None before there is one) still have pods,
+            including terminating ones; called for Recreate only.
     """
     rollout = Rollout(deployment, list(sets), now_ns)
     if pods.is_terminating(deployment):
@@ -63,45 +63,53 @@ def _roll(rollout: Rollout) -> None:
         rollout.create_new()
     else:
         rollout.adopt_new()
-    if not _scale_up_new(rollout) and not _scale_down_old(rollout) and rollout.is_complete():
+    is_scaling = _scale_up_new(rollout) or _scale_down_old(rollout)
+    if not is_scaling and rollout.is_complete():
         rollout.clean_up()
     rollout.compute_status(with_progress=True)
 
 
 def _scale_up_new(rollout: Rollout) -> bool:
+    """Scale the new ReplicaSet as far as maxSurge allows; returns whether its size changes."""
     new = rollout.new
     if new is None:
         return False
-    return rollout.scale(new, min(rollout.allowed_size(new), rollout.wanted))
+    return rollout.scale(new, min(rollout.allowed_size(new), rollout.desired_replicas))
 
 
 def _scale_down_old(rollout: Rollout) -> bool:
-    """Scale down old ReplicaSets: first pods that are not available; whether that changes anything."""
+    """Scale down old ReplicaSets, first by their pods that are not available; returns whether a size changes."""
     new = rollout.new
-    least_available = rollout.wanted - rollout_bounds.max_unavailable(rollout.deployment)
-    unavailable_new = replica_sets.size(new) - replica_sets.count(new, "availableReplicas") if new else 0
-    may_go = replica_sets.total_size(rollout.sets) - least_available - unavailable_new
-    if may_go <= 0:
+    min_available = rollout.desired_replicas - rollout_bounds.max_unavailable(rollout.deployment)
+    unavailable_new = _unavailable(new) if new else 0
+    removable_pods = replica_sets.total_size(rollout.sets) - min_available - unavailable_new
+    if removable_pods <= 0:
         return False
-    unhealthy = _remove_pods(
-        rollout,
-        may_go,
-        lambda replica_set: replica_sets.size(replica_set) - replica_sets.count(replica_set, "availableReplicas"),
-    )
-    # a status that is older than a scale-down counts pods that are on their way out
+    has_removed_unavailable = _remove_pods(rollout, removable_pods, _unavailable)
+    # a status that is older than a scale-down still counts pods that are being deleted: the size bounds its count
     available = sum(
         min(replica_sets.size(replica_set), replica_sets.count(replica_set, "availableReplicas"))
         for replica_set in rollout.sets
     )
-    spare = available - least_available
-    return _remove_pods(rollout, spare, replica_sets.size) or unhealthy
+    return _remove_pods(rollout, available - min_available, replica_sets.size) or has_removed_unavailable
 
 
-def _remove_pods(rollout: Rollout, most: int, removable: Callable[[Object], int]) -> bool:
-    """Scale down old ReplicaSets, oldest first, by at most `most` pods and `removable(set)` each; False if by none."""
+def _unavailable(replica_set: Object) -> int:
+    """How many of the pods that a ReplicaSet should have are not available."""
+    return replica_sets.size(replica_set) - replica_sets.count(replica_set, "availableReplicas")
+
+
+def _remove_pods(rollout: Rollout, most_pods: int, removable: Callable[[Object], int]) -> bool:
+    """Scale down old ReplicaSets, oldest first; returns whether any was.
+
+    Args:
+        rollout: the sync.
+        most_pods: how many pods may be removed in all; none if it is not positive.
+        removable: how many pods a ReplicaSet may lose.
+    """
     removed = 0
     for replica_set in replica_sets.by_age(replica_sets.active(rollout.old)):
-        count = min(most - removed, removable(replica_set))
+        count = min(most_pods - removed, removable(replica_set))
         if count > 0:
             rollout.scale(replica_set, replica_sets.size(replica_set) - count)
             removed += count
@@ -109,12 +117,14 @@ def _remove_pods(rollout: Rollout, most: int, removable: Callable[[Object], int]
 
 
 def _recreate(rollout: Rollout, old_pods_exist: Callable[[Object | None], bool]) -> None:
-    """Plan a step of Recreate: nothing new before the last old pod is gone."""
+    """Plan a step of Recreate: the new ReplicaSet is created or scaled up only when the last old pod is gone."""
     rollout.adopt_new()
-    scaled_down = [rollout.scale(replica_set, 0) for replica_set in replica_sets.active(rollout.old)]
-    if not scaled_down and not replica_sets.total(rollout.old, "replicas") and not old_pods_exist(rollout.new):
+    active_old = replica_sets.active(rollout.old)
+    for replica_set in active_old:
+        rollout.scale(replica_set, 0)
+    if not active_old and not replica_sets.total(rollout.old, "replicas") and not old_pods_exist(rollout.new):
         if rollout.new is None:
             rollout.create_new()
-        elif not rollout.scale(rollout.new, rollout.wanted) and rollout.is_complete():
+        elif not rollout.scale(rollout.new, rollout.desired_replicas) and rollout.is_complete():
             rollout.clean_up()
     rollout.compute_status(with_progress=True)

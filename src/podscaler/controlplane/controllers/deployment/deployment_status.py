@@ -10,12 +10,8 @@ from podscaler.base.clock import rfc3339
 from podscaler.controlplane.controllers.deployment import replica_sets, rollout_bounds
 from podscaler.controlplane.controllers.framework import conditions
 
-_COUNTS = {
-    "replicas": "replicas",
-    "readyReplicas": "readyReplicas",
-    "availableReplicas": "availableReplicas",
-    "terminatingReplicas": "terminatingReplicas",
-}
+_SUMMED_COUNTS = ("replicas", "readyReplicas", "availableReplicas", "terminatingReplicas")
+"""Counts of a Deployment's status that are the sums of the counts of the same name of its ReplicaSets."""
 
 
 def condition(type_: str, status: str, reason: str, *, message: str, now_ns: int) -> Object:
@@ -40,29 +36,30 @@ def status(deployment: Object, sets: Sequence[Object], new: Object | None, now_n
         new: the ReplicaSet with its template, None before there is one.
         now_ns: the time of this sync.
     """
-    before = deployment.get("status") or {}
-    counts = {name: replica_sets.total(sets, field) for name, field in _COUNTS.items()}
+    old_status = deployment.get("status") or {}
+    counts = {field: replica_sets.total(sets, field) for field in _SUMMED_COUNTS}
     counts["updatedReplicas"] = replica_sets.total([new] if new else [], "replicas")
-    counts["unavailableReplicas"] = max(counts["replicas"] - counts["availableReplicas"], 0)
+    counts["unavailableReplicas"] = max(replica_sets.total_size(sets) - counts["availableReplicas"], 0)
     counts["observedGeneration"] = deployment["metadata"].get("generation", 0)
-    result: Object = {name: count for name, count in counts.items() if count or name == "terminatingReplicas"}
-    if before.get("collisionCount"):
-        result["collisionCount"] = before["collisionCount"]
-    available = _availability(deployment, counts["availableReplicas"], now_ns)
-    result["conditions"] = conditions.with_condition(before.get("conditions") or [], available)
-    return result
+    new_status: Object = {field: count for field, count in counts.items() if count or field == "terminatingReplicas"}
+    if old_status.get("collisionCount"):
+        new_status["collisionCount"] = old_status["collisionCount"]
+    available_condition = _available_condition(deployment, counts["availableReplicas"], now_ns)
+    new_status["conditions"] = conditions.with_condition(old_status.get("conditions") or [], available_condition)
+    return new_status
 
 
 def is_complete(deployment: Object, status: Object) -> bool:
     """Whether the rollout is complete: all desired pods are of the new template and available, and no others exist."""
-    wanted = rollout_bounds.replicas(deployment)
+    desired_replicas = rollout_bounds.replicas(deployment)
     counts = ("updatedReplicas", "replicas", "availableReplicas")
-    observed = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
-    return observed and all(status.get(name, 0) == wanted for name in counts)
+    is_observed = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
+    return is_observed and all(status.get(field, 0) == desired_replicas for field in counts)
 
 
-def _availability(deployment: Object, available: int, now_ns: int) -> Object:
-    if available >= rollout_bounds.replicas(deployment) - rollout_bounds.max_unavailable(deployment):
+def _available_condition(deployment: Object, available_replicas: int, now_ns: int) -> Object:
+    """The condition Available: True if at most maxUnavailable of the desired replicas are not available."""
+    if available_replicas >= rollout_bounds.replicas(deployment) - rollout_bounds.max_unavailable(deployment):
         reason, message = "MinimumReplicasAvailable", "Deployment has minimum availability."
         return condition("Available", "True", reason, message=message, now_ns=now_ns)
     reason, message = "MinimumReplicasUnavailable", "Deployment does not have minimum availability."

@@ -18,6 +18,7 @@ from podscaler.controlplane.controllers.deployment.deployment_status import cond
 from podscaler.controlplane.controllers.framework import conditions
 
 PROGRESSING = "Progressing"
+"""The type of the condition; the constants below are its reasons."""
 AVAILABLE = "NewReplicaSetAvailable"
 CREATED = "NewReplicaSetCreated"
 FOUND = "FoundNewReplicaSet"
@@ -27,6 +28,8 @@ CREATE_FAILED = "ReplicaSetCreateError"
 PAUSED = "DeploymentPaused"
 RESUMED = "DeploymentResumed"
 _NO_DEADLINE_S = 2**31 - 1
+_CHECK_DELAY_S = 1.0
+"""A sync is planned so much after the deadline, so that it certainly finds the deadline passed."""
 
 
 def deadline_s(deployment: Object) -> int | None:
@@ -51,10 +54,10 @@ def pause_condition(deployment: Object, now_ns: int) -> Object | None:
     if deadline_s(deployment) is None or (current is not None and current.get("reason") == TIMED_OUT):
         return None
     was_paused = current is not None and current.get("reason") == PAUSED
-    paused = bool(deployment["spec"].get("paused"))
-    if paused == was_paused:
+    is_paused = bool(deployment["spec"].get("paused"))
+    if is_paused == was_paused:
         return None
-    reason, message = (PAUSED, "Deployment is paused") if paused else (RESUMED, "Deployment is resumed")
+    reason, message = (PAUSED, "Deployment is paused") if is_paused else (RESUMED, "Deployment is resumed")
     return progressing("Unknown", reason, message=message, now_ns=now_ns)
 
 
@@ -68,15 +71,18 @@ def with_progress(
         status: as returned by `deployment_status.status`.
         sets, new, now_ns: as for `deployment_status.status`.
     """
-    present: list[Object] = status["conditions"]
-    current = find(deployment.get("status") or {})
+    all_conditions: list[Object] = status["conditions"]
+    old_progressing = find(deployment.get("status") or {})
     if deadline_s(deployment) is None:
-        present = conditions.without(present, PROGRESSING)
-    elif not _was_complete(status, current):
-        present = _updated(deployment, status, new=new, now_ns=now_ns)
-    failure = _failure(sets, new, now_ns)
-    present = conditions.with_condition(present, failure) if failure else conditions.without(present, "ReplicaFailure")
-    return {**status, "conditions": present}
+        all_conditions = conditions.without(all_conditions, PROGRESSING)
+    elif not _was_complete(status, old_progressing):
+        all_conditions = _with_updated_progress(deployment, status, new=new, now_ns=now_ns)
+    failure = _find_replica_failure(sets, new, now_ns)
+    if failure is not None:
+        all_conditions = conditions.with_condition(all_conditions, failure)
+    else:
+        all_conditions = conditions.without(all_conditions, "ReplicaFailure")
+    return {**status, "conditions": all_conditions}
 
 
 def requeue_after_s(deployment: Object, status: Object, now_ns: int) -> float | None:
@@ -85,53 +91,58 @@ def requeue_after_s(deployment: Object, status: Object, now_ns: int) -> float | 
     if limit_s is None or current is None or current.get("reason") == TIMED_OUT or is_complete(deployment, status):
         return None
     left_s = (_updated_at_ns(current) - now_ns) / NANOSECONDS + limit_s
-    return max(left_s, 0.0) + 1.0
+    return max(left_s, 0.0) + _CHECK_DELAY_S
 
 
-def _was_complete(status: Object, current: Object | None) -> bool:
+def _was_complete(status: Object, old_progressing: Object | None) -> bool:
+    """Whether an earlier sync found the rollout complete, and no old pods exist since."""
     all_updated = bool(status.get("replicas", 0) == status.get("updatedReplicas", 0))
-    return all_updated and current is not None and current.get("reason") == AVAILABLE
+    return all_updated and old_progressing is not None and old_progressing.get("reason") == AVAILABLE
 
 
-def _updated(deployment: Object, status: Object, *, new: Object | None, now_ns: int) -> list[Object]:
+def _with_updated_progress(deployment: Object, status: Object, *, new: Object | None, now_ns: int) -> list[Object]:
+    """The conditions of `status` with Progressing for a complete, proceeding or late rollout; else as they are."""
     subject = f'ReplicaSet "{new["metadata"]["name"]}"' if new else f'Deployment "{deployment["metadata"]["name"]}"'
-    present: list[Object] = status["conditions"]
+    old_conditions: list[Object] = status["conditions"]
     if is_complete(deployment, status):
         message = f"{subject} has successfully progressed."
-        return conditions.with_condition(present, progressing("True", AVAILABLE, message=message, now_ns=now_ns))
+        return conditions.with_condition(old_conditions, progressing("True", AVAILABLE, message=message, now_ns=now_ns))
     if _has_progressed(deployment.get("status") or {}, status):
         message = f"{subject} is progressing."
-        return _renewed(present, progressing("True", UPDATED, message=message, now_ns=now_ns))
+        return _with_renewed(old_conditions, progressing("True", UPDATED, message=message, now_ns=now_ns))
     if _has_timed_out(deployment, status, now_ns):
         message = f"{subject} has timed out progressing."
-        return conditions.with_condition(present, progressing("False", TIMED_OUT, message=message, now_ns=now_ns))
-    return present
+        timed_out = progressing("False", TIMED_OUT, message=message, now_ns=now_ns)
+        return conditions.with_condition(old_conditions, timed_out)
+    return old_conditions
 
 
-def _renewed(present: Sequence[Object], new: Object) -> list[Object]:
+def _with_renewed(old_conditions: Sequence[Object], new: Object) -> list[Object]:
     """The conditions with `new` as Progressing.
 
     It is replaced even if its reason and status are the same, as its lastUpdateTime restarts the deadline.
     """
-    old = conditions.find(present, PROGRESSING)
+    old = conditions.find(old_conditions, PROGRESSING)
     if old is not None and old["status"] == new["status"] and "lastTransitionTime" in old:
         new = {**new, "lastTransitionTime": old["lastTransitionTime"]}
-    return [*conditions.without(present, PROGRESSING), new]
+    return [*conditions.without(old_conditions, PROGRESSING), new]
 
 
-def _has_progressed(before: Object, after: Object) -> bool:
-    def outdated(status: Object) -> int:
-        return int(status.get("replicas", 0) - status.get("updatedReplicas", 0))
+def _has_progressed(old_status: Object, new_status: Object) -> bool:
+    """Whether between two statuses old pods were removed, or new, ready or available ones were added."""
+    if _outdated_replicas(new_status) < _outdated_replicas(old_status):
+        return True
+    growing_counts = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    return any(new_status.get(field, 0) > old_status.get(field, 0) for field in growing_counts)
 
-    def grew(name: str) -> bool:
-        return bool(after.get(name, 0) > before.get(name, 0))
 
-    return outdated(after) < outdated(before) or any(
-        map(grew, ("updatedReplicas", "readyReplicas", "availableReplicas"))
-    )
+def _outdated_replicas(status: Object) -> int:
+    """How many pods are not of the Deployment's present template."""
+    return int(status.get("replicas", 0) - status.get("updatedReplicas", 0))
 
 
 def _has_timed_out(deployment: Object, status: Object, now_ns: int) -> bool:
+    """Whether the progress deadline has passed since the last update of Progressing; never once complete."""
     limit_s, current = deadline_s(deployment), find(status)
     if limit_s is None or current is None or current.get("reason") == AVAILABLE:
         return False
@@ -141,11 +152,12 @@ def _has_timed_out(deployment: Object, status: Object, now_ns: int) -> bool:
 
 
 def _updated_at_ns(condition: Object) -> int:
+    """`lastUpdateTime` of a condition, in nanoseconds since the epoch."""
     return instants.parse_optional(condition.get("lastUpdateTime"))
 
 
-def _failure(sets: Sequence[Object], new: Object | None, now_ns: int) -> Object | None:
-    """ReplicaFailure of the first ReplicaSet that has it, the newest one first; None if none has it."""
+def _find_replica_failure(sets: Sequence[Object], new: Object | None, now_ns: int) -> Object | None:
+    """ReplicaFailure of the first ReplicaSet that has it, the new one first; None if none has it."""
     ordered = [new, *sets] if new else list(sets)
     for replica_set in ordered:
         cause = conditions.find((replica_set.get("status") or {}).get("conditions") or [], "ReplicaFailure")

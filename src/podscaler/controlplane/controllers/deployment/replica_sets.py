@@ -11,8 +11,8 @@ from podscaler.controlplane.controllers.framework import templates
 
 def size(replica_set: Object) -> int:
     """`spec.replicas`, 1 if it is not set."""
-    wanted = replica_set["spec"].get("replicas")
-    return 1 if wanted is None else int(wanted)
+    replicas = replica_set["spec"].get("replicas")
+    return 1 if replicas is None else int(replicas)
 
 
 def count(replica_set: Object, field: str) -> int:
@@ -49,16 +49,13 @@ def largest_first(replica_sets: Iterable[Object], *, among_equals_newest: bool) 
 def find_new(deployment: Object, replica_sets: Sequence[Object]) -> Object | None:
     """The one with the Deployment's template (the oldest, if several have it), None before there is one."""
     template = deployment["spec"]["template"]
-    return next(
-        (
-            replica_set
-            for replica_set in by_age(replica_sets)
-            if templates.same(replica_set["spec"]["template"], template)
-        ),
-        None,
-    )
+    for replica_set in by_age(replica_sets):
+        if templates.same(replica_set["spec"]["template"], template):
+            return replica_set
+    return None
 
 
 def _age(replica_set: Object) -> tuple[str, str]:
+    """Sort key: the oldest first, by name among equals."""
     metadata = replica_set["metadata"]
     return metadata.get("creationTimestamp") or "", metadata["name"]

@@ -14,7 +14,7 @@ HISTORY = "deployment.kubernetes.io/revision-history"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAXIMUM = "deployment.kubernetes.io/max-replicas"
 HISTORY_MAX_CHARACTERS = 2000
-_OWN = frozenset(
+_NOT_COPIED = frozenset(
     {
         "kubectl.kubernetes.io/last-applied-configuration",
         "deprecated.deployment.rollback.to",
@@ -40,9 +40,9 @@ def revision(obj: Object) -> int:
     return number(obj, REVISION) or 0
 
 
-def next_revision(old: Iterable[Object]) -> int:
-    """One more than the highest of `old`."""
-    return max((revision(replica_set) for replica_set in old), default=0) + 1
+def next_revision(old_sets: Iterable[Object]) -> int:
+    """The revision of the new ReplicaSet: one more than the highest of the old ones, 1 without any."""
+    return max((revision(replica_set) for replica_set in old_sets), default=0) + 1
 
 
 def annotate(replica_set: Object, deployment: Object, new_revision: int) -> None:
@@ -50,24 +50,25 @@ def annotate(replica_set: Object, deployment: Object, new_revision: int) -> None
 
     A revision never decreases; a replaced one is added to the history.
     """
-    notes = replica_set["metadata"].setdefault("annotations", {})
-    copied = deployment["metadata"].get("annotations") or {}
-    notes.update({key: value for key, value in copied.items() if key not in _OWN})
-    before = notes.get(REVISION)
+    annotations = replica_set["metadata"].setdefault("annotations", {})
+    deployment_annotations = deployment["metadata"].get("annotations") or {}
+    annotations.update({key: value for key, value in deployment_annotations.items() if key not in _NOT_COPIED})
+    old_revision = annotations.get(REVISION)
     if revision(replica_set) < new_revision:
-        notes[REVISION] = str(new_revision)
-        if before:
-            notes[HISTORY] = _with_entry(notes.get(HISTORY, ""), before)
+        annotations[REVISION] = str(new_revision)
+        if old_revision:
+            annotations[HISTORY] = _with_entry(annotations.get(HISTORY, ""), old_revision)
 
 
 def note_sizes(replica_set: Object, desired: int, maximum: int) -> None:
     """Write the desired and maximum replicas of the Deployment, in place, so that a later change is detected."""
-    notes = replica_set["metadata"].setdefault("annotations", {})
-    notes.update({DESIRED: str(desired), MAXIMUM: str(maximum)})
+    annotations = replica_set["metadata"].setdefault("annotations", {})
+    annotations.update({DESIRED: str(desired), MAXIMUM: str(maximum)})
 
 
-def _with_entry(history: str, entry: str) -> str:
-    entries = [*history.split(","), entry] if history else [entry]
+def _with_entry(history: str, old_revision: str) -> str:
+    """The revision history (`1,3,4`) with one more revision, without the oldest ones if it would become too long."""
+    entries = [*history.split(","), old_revision] if history else [old_revision]
     while len(",".join(entries)) > HISTORY_MAX_CHARACTERS and len(entries) > 1:
         entries.pop(0)
     return ",".join(entries)

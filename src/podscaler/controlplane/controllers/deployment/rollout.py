@@ -1,6 +1,7 @@
 """The operations on ReplicaSets that one sync of a Deployment consists of; each adds to the `DeploymentPlan`.
 
-`deployment_planning.plan` chooses the operations. Nothing is written; the objects are the caller's copies.
+`deployment_planning.plan` chooses the operations and `deployment.Deployments` carries the plan out. Nothing is written
+here; the objects are the caller's copies.
 
 Source: documentation of Deployment; events and annotations are upstream's.
 """
@@ -27,7 +28,7 @@ class DeploymentPlan:
 
     Attributes:
         create: the new ReplicaSet.
-        update: ReplicaSets whose annotations, size or minReadySeconds changed, with their resourceVersions.
+        update: ReplicaSets whose annotations, size or minReadySeconds change, with their resourceVersions.
         delete: ReplicaSets beyond the history limit.
         events: pairs of a ReplicaSet's name and the message of its ScalingReplicaSet event, in order.
         revision: the Deployment's new revision annotation, empty to keep the old one.
@@ -45,11 +46,19 @@ class DeploymentPlan:
 
 
 class Rollout:
-    """The state of one sync: copies of the objects, which are changed, and the plan so far."""
+    """The state of one sync: copies of the objects, which are changed, and the plan so far.
+
+    `new` is the ReplicaSet with the Deployment's template (None before there is one), `old` are all others.
+
+    Args:
+        deployment: the Deployment, changed in place.
+        sets: its ReplicaSets in any order, changed in place.
+        now_ns: the time of this sync, in nanoseconds since the epoch.
+    """
 
     def __init__(self, deployment: Object, sets: list[Object], now_ns: int) -> None:
         self.deployment = deployment
-        self.wanted = rollout_bounds.replicas(deployment)
+        self.desired_replicas = rollout_bounds.replicas(deployment)
         self.new = replica_sets.find_new(deployment, sets)
         self.old = [replica_set for replica_set in sets if replica_set is not self.new]
         self.now_ns = now_ns
@@ -62,14 +71,16 @@ class Rollout:
 
     def was_scaled(self) -> bool:
         """Whether an active ReplicaSet was sized for another `spec.replicas` than the present one."""
-        noted = (revisions.number(replica_set, revisions.DESIRED) for replica_set in replica_sets.active(self.sets))
-        return any(desired is not None and desired != self.wanted for desired in noted)
+        for replica_set in replica_sets.active(self.sets):
+            noted_replicas = revisions.number(replica_set, revisions.DESIRED)
+            if noted_replicas is not None and noted_replicas != self.desired_replicas:
+                return True
+        return False
 
     def can_resize(self) -> bool:
-        """Whether `resize` applies a new size: with Recreate and several active ReplicaSets the old ones must end
-        first.
+        """Whether `resize` applies a new size: not with Recreate and several active ReplicaSets.
 
-        Differs: upstream resizes nothing in that case, and the rollout is stuck.
+        Differs: upstream resizes nothing in that case, and the rollout is stuck. Here the rollout proceeds.
         """
         return rollout_bounds.is_rolling(self.deployment) or len(replica_sets.active(self.sets)) <= 1
 
@@ -83,12 +94,13 @@ class Rollout:
         """Set revision, annotations and minReadySeconds of the new ReplicaSet, if it exists."""
         if self.new is None:
             return
-        before = _noted(self.new)
+        facts_before = _written_facts(self.new)
         revisions.annotate(self.new, self.deployment, revisions.next_revision(self.old))
-        if (seconds := self.deployment["spec"].get("minReadySeconds", 0)) != self.new["spec"].get("minReadySeconds", 0):
-            self.new["spec"]["minReadySeconds"] = seconds
-        if _noted(self.new) != before:
-            self._touch(self.new)
+        min_ready_s = self.deployment["spec"].get("minReadySeconds", 0)
+        if min_ready_s != self.new["spec"].get("minReadySeconds", 0):
+            self.new["spec"]["minReadySeconds"] = min_ready_s
+        if _written_facts(self.new) != facts_before:
+            self._plan_update(self.new)
         self.plan.revision = str(revisions.revision(self.new))
         if progress.find(self.deployment.get("status") or {}) is None:
             self._set_progress(progress.FOUND, f'Found new replica set "{self.new["metadata"]["name"]}"')
@@ -108,12 +120,13 @@ class Rollout:
         self._set_progress(progress.CREATED, f'Created new replica set "{new["metadata"]["name"]}"')
 
     def allowed_size(self, new: Object) -> int:
-        """The size that the new ReplicaSet may have now."""
+        """The size that the new ReplicaSet may have now: in a rolling update limited by maxSurge."""
         if not rollout_bounds.is_rolling(self.deployment):
-            return self.wanted
+            return self.desired_replicas
         size = replica_sets.size(new)
-        room = self.wanted + rollout_bounds.max_surge(self.deployment) - replica_sets.total_size(self.old) - size
-        return size if room <= 0 else size + min(room, self.wanted - size)
+        allowed_pods = self.desired_replicas + rollout_bounds.max_surge(self.deployment)
+        addable_pods = allowed_pods - replica_sets.total_size(self.old) - size
+        return size if addable_pods <= 0 else size + min(addable_pods, self.desired_replicas - size)
 
     def scale(self, replica_set: Object, size: int) -> bool:
         """Plan another size for a ReplicaSet; returns False if it has that size already."""
@@ -126,9 +139,9 @@ class Rollout:
         """Distribute `spec.replicas` among the ReplicaSets without proceeding with the rollout."""
         active = replica_sets.active(self.sets)
         if len(active) <= 1:
-            target = active[0] if active else self._latest()
-            if target is not None:
-                self._set_size(target, self.wanted)
+            only_set = active[0] if active else self._latest()
+            if only_set is not None:
+                self._set_size(only_set, self.desired_replicas)
         elif self._is_saturated():
             for replica_set in replica_sets.active(self.old):
                 self.scale(replica_set, 0)
@@ -141,11 +154,9 @@ class Rollout:
         if limit is None:
             return
         candidates = [replica_set for replica_set in self.old if not pods.is_terminating(replica_set)]
-        candidates.sort(
-            key=lambda candidate: (revisions.revision(candidate), candidate["metadata"].get("creationTimestamp") or "")
-        )
+        candidates.sort(key=_revision_order)
         surplus = candidates[: max(len(candidates) - limit, 0)]
-        self.plan.delete += [replica_set for replica_set in surplus if _is_spent(replica_set)]
+        self.plan.delete += [replica_set for replica_set in surplus if _is_unused(replica_set)]
 
     def compute_status(self, *, with_progress: bool) -> None:
         """Plan the status; `with_progress` includes the conditions Progressing and ReplicaFailure."""
@@ -160,42 +171,51 @@ class Rollout:
         return deployment_status.is_complete(self.deployment, self.deployment.get("status") or {})
 
     def _latest(self) -> Object | None:
+        """The new ReplicaSet, or else the youngest old one; None without any."""
         if self.new is not None or not self.old:
             return self.new
         return replica_sets.by_age(self.old)[-1]
 
     def _is_saturated(self) -> bool:
+        """Whether the new ReplicaSet has all desired pods, they are available, and it was sized for that number."""
         if self.new is None:
             return False
-        noted = revisions.number(self.new, revisions.DESIRED)
+        noted_replicas = revisions.number(self.new, revisions.DESIRED)
         available = replica_sets.count(self.new, "availableReplicas")
-        return replica_sets.size(self.new) == self.wanted == noted == available
+        return replica_sets.size(self.new) == self.desired_replicas == noted_replicas == available
 
     def _resize_in_proportion(self, active: list[Object]) -> None:
+        """Plan the sizes of `proportional_sizes` for the active ReplicaSets."""
         surge = rollout_bounds.max_surge(self.deployment)
         current = (self.deployment.get("status") or {}).get("replicas", 0)
-        for replica_set, size in proportional_sizes(active, wanted=self.wanted, surge=surge, current=current):
+        sizes = proportional_sizes(active, desired_replicas=self.desired_replicas, surge=surge, current=current)
+        for replica_set, size in sizes:
             self._set_size(replica_set, size)
 
     def _set_size(self, replica_set: Object, size: int) -> None:
-        before, notes = replica_sets.size(replica_set), _noted(replica_set)
+        """Set size and annotations of a ReplicaSet, and plan the update and the event if that changes it."""
+        old_size, facts_before = replica_sets.size(replica_set), _written_facts(replica_set)
         self._note_sizes(replica_set)
         replica_set["spec"]["replicas"] = size
-        if size != before:
-            direction = "up" if size > before else "down"
+        if size != old_size:
+            direction = "up" if size > old_size else "down"
             name = replica_set["metadata"]["name"]
-            self.plan.events.append((name, f"Scaled {direction} replica set {name} from {before} to {size}"))
-        if size != before or _noted(replica_set) != notes:
-            self._touch(replica_set)
+            self.plan.events.append((name, f"Scaled {direction} replica set {name} from {old_size} to {size}"))
+        if size != old_size or _written_facts(replica_set) != facts_before:
+            self._plan_update(replica_set)
 
     def _note_sizes(self, replica_set: Object) -> None:
-        revisions.note_sizes(replica_set, self.wanted, self.wanted + rollout_bounds.max_surge(self.deployment))
+        """Write the sizes that the ReplicaSet is scaled for into its annotations, in place."""
+        allowed_pods = self.desired_replicas + rollout_bounds.max_surge(self.deployment)
+        revisions.note_sizes(replica_set, self.desired_replicas, allowed_pods)
 
-    def _touch(self, replica_set: Object) -> None:
-        if replica_set is not self.plan.create and not any(replica_set is other for other in self.plan.update):
+    def _plan_update(self, replica_set: Object) -> None:
+        """Add a ReplicaSet to the updates, unless it is to be created or is among them already."""
+        if replica_set is not self.plan.create and not any(replica_set is updated for updated in self.plan.update):
             self.plan.update.append(replica_set)
 
     def _set_progress(self, reason: str, message: str) -> None:
+        """Set the condition Progressing to True with this reason, if the Deployment has a progress deadline."""
         if progress.deadline_s(self.deployment) is not None:
             self._set_condition(progress.progressing("True", reason, message=message, now_ns=self.now_ns))
 
@@ -206,21 +226,21 @@ class Rollout:
 
 
 def _replica_set(deployment: Object) -> Object:
-    """A ReplicaSet of size 0 for the Deployment's template."""
+    """The manifest of a ReplicaSet of size 0 for the Deployment's template."""
     template = deployment["spec"]["template"]
     collisions = (deployment.get("status") or {}).get("collisionCount", 0)
-    label = {templates.HASH_LABEL: templates.template_hash(template, collisions)}
-    metadata = template.get("metadata") or {}
-    labels = (metadata.get("labels") or {}) | label
+    hash_label = {templates.HASH_LABEL: templates.template_hash(template, collisions)}
+    template_metadata = template.get("metadata") or {}
+    labels = (template_metadata.get("labels") or {}) | hash_label
     selector = deployment["spec"]["selector"]
     spec: Object = {
         "replicas": 0,
-        "selector": {**selector, "matchLabels": (selector.get("matchLabels") or {}) | label},
-        "template": {**template, "metadata": {**metadata, "labels": labels}},
+        "selector": {**selector, "matchLabels": (selector.get("matchLabels") or {}) | hash_label},
+        "template": {**template, "metadata": {**template_metadata, "labels": labels}},
     }
     if deployment["spec"].get("minReadySeconds"):
         spec["minReadySeconds"] = deployment["spec"]["minReadySeconds"]
-    name = f"{deployment['metadata']['name']}-{label[templates.HASH_LABEL]}"
+    name = f"{deployment['metadata']['name']}-{hash_label[templates.HASH_LABEL]}"
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -235,16 +255,25 @@ def _replica_set(deployment: Object) -> Object:
     }
 
 
-def _noted(replica_set: Object) -> tuple[dict[str, str], int]:
+def _written_facts(replica_set: Object) -> tuple[dict[str, str], int]:
+    """The annotations and minReadySeconds of a ReplicaSet: what a rollout changes besides the size."""
     return dict(replica_set["metadata"].get("annotations") or {}), replica_set["spec"].get("minReadySeconds", 0)
 
 
-def _is_spent(replica_set: Object) -> bool:
-    observed = replica_sets.count(replica_set, "observedGeneration") >= replica_set["metadata"].get("generation", 0)
-    return observed and not replica_sets.size(replica_set) and not replica_sets.count(replica_set, "replicas")
+def _revision_order(replica_set: Object) -> tuple[int, str]:
+    """Sort key: the lowest revision first, the oldest among equals."""
+    return revisions.revision(replica_set), replica_set["metadata"].get("creationTimestamp") or ""
 
 
-def proportional_sizes(sets: Sequence[Object], *, wanted: int, surge: int, current: int) -> list[tuple[Object, int]]:
+def _is_unused(replica_set: Object) -> bool:
+    """Whether a ReplicaSet neither has nor wants pods, according to an up-to-date status."""
+    is_observed = replica_sets.count(replica_set, "observedGeneration") >= replica_set["metadata"].get("generation", 0)
+    return is_observed and not replica_sets.size(replica_set) and not replica_sets.count(replica_set, "replicas")
+
+
+def proportional_sizes(
+    sets: Sequence[Object], *, desired_replicas: int, surge: int, current: int
+) -> list[tuple[Object, int]]:
     """The ReplicaSets with their new sizes after a change of `spec.replicas` during a rollout, in the order of writing.
 
     Example: maxSurge 3, 10 desired, sets of 8 and 5 pods (13 at most). Now 15 are desired, so 18 are allowed: 5 pods to
@@ -252,40 +281,43 @@ def proportional_sizes(sets: Sequence[Object], *, wanted: int, surge: int, curre
 
     Args:
         sets: the active ReplicaSets, each with the maximum of its last scaling as an annotation; in any order.
-        wanted: the Deployment's new `spec.replicas`.
+        desired_replicas: the Deployment's new `spec.replicas`.
         surge: the number of pods allowed beyond that.
         current: the number of pods of the Deployment, for sets without that annotation.
 
     Source: documentation of Deployment, "Proportional scaling".
     """
-    allowed = wanted + surge if wanted > 0 else 0
-    to_add = allowed - replica_sets.total_size(sets)
-    ordered = replica_sets.largest_first(sets, among_equals_newest=to_add > 0)
-    added, result = 0, []
+    allowed_pods = desired_replicas + surge if desired_replicas > 0 else 0
+    pods_to_add = allowed_pods - replica_sets.total_size(sets)  # negative: to remove
+    ordered = replica_sets.largest_first(sets, among_equals_newest=pods_to_add > 0)
+    added, new_sizes = 0, []
     for replica_set in ordered:
-        share = _share(replica_set, to_add - added, allowed, current) if to_add else 0
+        share = _share(replica_set, pods_to_add - added, allowed_pods, current) if pods_to_add else 0
         added += share
-        result.append((replica_set, replica_sets.size(replica_set) + share))
-    if result and to_add:
-        largest, size = result[0]
-        result[0] = largest, max(size + to_add - added, 0)
-    return result
+        new_sizes.append((replica_set, replica_sets.size(replica_set) + share))
+    if new_sizes and pods_to_add:  # the largest one gets what rounding left over
+        largest, size = new_sizes[0]
+        new_sizes[0] = largest, max(size + pods_to_add - added, 0)
+    return new_sizes
 
 
-def _share(replica_set: Object, left: int, allowed: int, current: int) -> int:
-    if left == 0:
+def _share(replica_set: Object, remaining_pods: int, allowed_pods: int, current: int) -> int:
+    """How many of the pods still to add (negative: to remove) a ReplicaSet gets: its fair share at most."""
+    if remaining_pods == 0:
         return 0
-    fair = _fair_share(replica_set, allowed, current)
-    return min(fair, left) if left > 0 else max(fair, left)
+    fair_share = _fair_share(replica_set, allowed_pods, current)
+    return min(fair_share, remaining_pods) if remaining_pods > 0 else max(fair_share, remaining_pods)
 
 
-def _fair_share(replica_set: Object, allowed: int, current: int) -> int:
+def _fair_share(replica_set: Object, allowed_pods: int, current: int) -> int:
+    """By how many pods the size of a ReplicaSet changes in proportion to the allowed pods; negative to shrink."""
     size = replica_sets.size(replica_set)
-    if allowed == 0:
+    if allowed_pods == 0:
         return -size
-    before = revisions.number(replica_set, revisions.MAXIMUM) or current
-    return _rounded(size * allowed / before) - size if before else 0
+    old_allowed_pods = revisions.number(replica_set, revisions.MAXIMUM) or current
+    return _round_half_up(size * allowed_pods / old_allowed_pods) - size if old_allowed_pods else 0
 
 
-def _rounded(value: float) -> int:
-    return math.floor(value + 0.5) if value >= 0 else math.ceil(value - 0.5)
+def _round_half_up(number: float) -> int:
+    """The nearest integer; halves are rounded away from 0."""
+    return math.floor(number + 0.5) if number >= 0 else math.ceil(number - 0.5)

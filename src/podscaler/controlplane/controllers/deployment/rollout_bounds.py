@@ -10,8 +10,8 @@ IntOrPercent = int | str
 
 def replicas(deployment: Object) -> int:
     """`spec.replicas`, 1 if it is not set."""
-    wanted = deployment["spec"].get("replicas")
-    return 1 if wanted is None else int(wanted)
+    desired_replicas = deployment["spec"].get("replicas")
+    return 1 if desired_replicas is None else int(desired_replicas)
 
 
 def is_rolling(deployment: Object) -> bool:
@@ -19,32 +19,38 @@ def is_rolling(deployment: Object) -> bool:
     return bool((deployment["spec"].get("strategy") or {}).get("type", "RollingUpdate") == "RollingUpdate")
 
 
-def resolve(surge: IntOrPercent, unavailable: IntOrPercent, wanted: int) -> tuple[int, int]:
+def resolve(surge: IntOrPercent, unavailable: IntOrPercent, desired_replicas: int) -> tuple[int, int]:
     """maxSurge and maxUnavailable as numbers of pods; unavailable is 1 if both would be 0.
 
     Args:
-        surge, unavailable: a number of pods, or a percentage of `wanted` as `"25%"`.
-        wanted: the desired replicas.
+        surge, unavailable: a number of pods, or a percentage of `desired_replicas` as `"25%"`.
+        desired_replicas: the number of pods that percentages refer to.
 
     Raises:
         ValueError: for a text that is not a percentage.
     """
-    surge_pods = -(-_pods_in_hundredths(surge, wanted) // 100)  # rounded up
-    unavailable_pods = _pods_in_hundredths(unavailable, wanted) // 100
-    return (surge_pods, 1) if surge_pods == 0 and unavailable_pods == 0 else (surge_pods, unavailable_pods)
+    surge_pods = -(-_pods_in_hundredths(surge, desired_replicas) // 100)  # rounded up
+    unavailable_pods = _pods_in_hundredths(unavailable, desired_replicas) // 100
+    if surge_pods == 0 and unavailable_pods == 0:  # no pod could be replaced
+        return 0, 1
+    return surge_pods, unavailable_pods
 
 
 def max_surge(deployment: Object) -> int:
     """How many pods are allowed beyond `spec.replicas`; 0 for Recreate."""
-    return _bounds(deployment)[0] if is_rolling(deployment) else 0
+    if not is_rolling(deployment):
+        return 0
+    surge_pods, _ = _bounds(deployment)
+    return surge_pods
 
 
 def max_unavailable(deployment: Object) -> int:
     """How many of `spec.replicas` may be unavailable; 0 for Recreate and for no replicas."""
-    wanted = replicas(deployment)
-    if not is_rolling(deployment) or wanted == 0:
+    desired_replicas = replicas(deployment)
+    if not is_rolling(deployment) or desired_replicas == 0:
         return 0
-    return min(_bounds(deployment)[1], wanted)
+    _, unavailable_pods = _bounds(deployment)
+    return min(unavailable_pods, desired_replicas)
 
 
 def _bounds(deployment: Object) -> tuple[int, int]:
@@ -53,10 +59,10 @@ def _bounds(deployment: Object) -> tuple[int, int]:
     return resolve(rolling.get("maxSurge", "25%"), rolling.get("maxUnavailable", "25%"), replicas(deployment))
 
 
-def _pods_in_hundredths(bound: IntOrPercent, wanted: int) -> int:
+def _pods_in_hundredths(bound: IntOrPercent, desired_replicas: int) -> int:
     """A bound in hundredths of a pod, so that the caller rounds: "25%" of 10 is 250."""
     if isinstance(bound, int):
         return bound * 100
     if not bound.endswith("%"):
         raise ValueError(f"{bound!r} is neither a number nor a percentage")
-    return int(bound[:-1]) * wanted
+    return int(bound[:-1]) * desired_replicas

@@ -27,6 +27,9 @@ PODS = "pods"
 BATCH_S_PER_POD = 0.002
 MAX_BATCH_S = 2.0
 
+_SERVICE_TIME = ""
+"""The key of the creation time of the Service among the times of its pods."""
+
 
 class EndpointController(Reconciler[Key]):
     """Reconciles the Endpoints of Services. Keys are namespace and name of Services."""
@@ -37,7 +40,8 @@ class EndpointController(Reconciler[Key]):
         self._registry = registry
         self._events = EventRecorder(registry, self.name, clock)
         self._pods = SelectedPods(BATCH_S_PER_POD, MAX_BATCH_S)
-        self._triggers: dict[Key, dict[str, str]] = {}
+        self._trigger_times: dict[Key, dict[str, str]] = {}
+        """For each Service the result of `_trigger_times` at its last sync."""
         self._addresses: defaultdict[Key, AddressCache] = defaultdict(AddressCache)
 
     def watches(self) -> Sequence[Watched[Key]]:
@@ -45,16 +49,17 @@ class EndpointController(Reconciler[Key]):
         return [
             Watched(SERVICES, self._pods.service_keys),
             Watched(PODS, self._pods.pod_keys, self._pods.batch_period),
-            Watched(ENDPOINTS, _deleted),
+            Watched(ENDPOINTS, _keys_of_deleted),
         ]
 
     def prime(self) -> Iterable[Key]:
         """All Services with a selector, and all Endpoints, whose Service may be gone."""
-        existing = self._registry.list(ENDPOINTS)
-        left = [
-            selection.key_of(endpoints) for endpoints in existing if not endpoint_object.is_election_lock(endpoints)
+        existing = [
+            selection.key_of(endpoints)
+            for endpoints in self._registry.list(ENDPOINTS)
+            if not endpoint_object.is_election_lock(endpoints)
         ]
-        return [*self._pods.prime(self._registry.list(SERVICES)), *left]
+        return [*self._pods.prime(self._registry.list(SERVICES)), *existing]
 
     async def sync(self, key: Key) -> float | None:
         """Create or update the Endpoints of a Service if they differ; a namespace that is being deleted gets none."""
@@ -63,43 +68,50 @@ class EndpointController(Reconciler[Key]):
             await write_errors.ignoring_gone(self._registry.delete(ENDPOINTS, *key))
         if service is None or not selected_pods.selects(service):
             self._pods.forget(key)
-            self._triggers.pop(key, None)
+            self._trigger_times.pop(key, None)
             self._addresses.pop(key, None)
             return None
-        candidates = self._registry.list(PODS, key[0], labels=service["spec"]["selector"])
-        self._pods.note(key, candidates)
-        times = _trigger_times(service, candidates)
-        earliest = self._earliest_new(key, times)
+        namespace, _ = key
+        selected = self._registry.list(PODS, namespace, labels=service["spec"]["selector"])
+        self._pods.note(key, selected)
+        trigger_times = _trigger_times(service, selected)
+        trigger_time = self._earliest_new(key, trigger_times)
         await self._registry.pause()  # with thousands of pods, the rest runs in a later loop iteration
         current = self._registry.find(ENDPOINTS, *key)
-        wanted = endpoint_object.wanted(service, candidates, current, earliest, self._addresses[key])
-        if wanted is not None and current is None:
-            await write_errors.ignoring_terminating(self._registry.create(ENDPOINTS, wanted))
-        elif wanted is not None:
-            await self._registry.update(ENDPOINTS, wanted)
-        self._triggers[key] = times
+        desired = endpoint_object.desired(service, selected, current, trigger_time, self._addresses[key])
+        if desired is not None and current is None:
+            await write_errors.ignoring_terminating(self._registry.create(ENDPOINTS, desired))
+        elif desired is not None:
+            await self._registry.update(ENDPOINTS, desired)
+        self._trigger_times[key] = trigger_times
         return None
 
     def report(self, key: Key, error: Exception) -> None:
-        """Record upstream's event."""
+        """Record upstream's event of a failed sync at the Service."""
         service = self._registry.find(SERVICES, *key)
         if service is not None:
-            message = f"Failed to update endpoint {key[0]}/{key[1]}: {error}"
+            namespace, name = key
+            message = f"Failed to update endpoint {namespace}/{name}: {error}"
             self._events.event(service, "Warning", "FailedToUpdateEndpoint", message)
 
-    def _earliest_new(self, key: Key, times: dict[str, str]) -> str:
-        """The earliest of the times that are later than at the last sync, empty if none is."""
-        before = self._triggers.get(key, {})
-        return min((at for name, at in times.items() if at > before.get(name, "")), default="")
+    def _earliest_new(self, key: Key, trigger_times: dict[str, str]) -> str:
+        """The earliest of the times that are later than at the last sync (RFC 3339), empty if none is."""
+        old_times = self._trigger_times.get(key, {})
+        new_times = [time for name, time in trigger_times.items() if time > old_times.get(name, "")]
+        return min(new_times, default="")
 
 
-def _trigger_times(service: Object, candidates: Iterable[Object]) -> dict[str, str]:
-    """The creation time of the Service (key "") and the last transition of each pod's Ready condition, by name."""
-    times = {"": service["metadata"].get("creationTimestamp") or ""}
-    for pod in candidates:
+def _trigger_times(service: Object, selected: Iterable[Object]) -> dict[str, str]:
+    """The last transition of each pod's Ready condition by name, and the creation time of the Service.
+
+    Times are RFC 3339, empty if unknown; that of the Service has the key `_SERVICE_TIME`.
+    """
+    times = {_SERVICE_TIME: service["metadata"].get("creationTimestamp") or ""}
+    for pod in selected:
         times[pod["metadata"]["name"]] = (pods.ready_condition(pod) or {}).get("lastTransitionTime") or ""
     return times
 
 
-def _deleted(event: ObjectEvent) -> Iterable[Key]:
+def _keys_of_deleted(event: ObjectEvent) -> Iterable[Key]:
+    """The key of deleted Endpoints, otherwise none."""
     return [selection.key_of(event.object)] if event.type == "DELETED" else []

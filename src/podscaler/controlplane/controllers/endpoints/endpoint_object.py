@@ -1,4 +1,4 @@
-"""Computes the Endpoints object of a Service from its pods; the endpoint controller calls it. Pure.
+"""Computes the Endpoints object of a Service from its pods; `endpoint_controller` calls `desired` and writes it.
 
 1. Ready pods are listed in addresses, others in notReadyAddresses unless the Service publishes not-ready addresses;
    terminating pods are in neither.
@@ -26,12 +26,12 @@ class AddressCache(endpoints.PodCache[tuple[str, Object]]):
     """The addresses of the pods of one Service, each with the field of a subset in which it is listed."""
 
     def __init__(self) -> None:
-        super().__init__(_described)
+        super().__init__(_describe)
 
 
-def wanted(
+def desired(
     service: Object,
-    candidates: Iterable[Object],
+    selected: Iterable[Object],
     current: Object | None,
     trigger_time: str,
     cache: AddressCache | None = None,
@@ -40,26 +40,29 @@ def wanted(
 
     Args:
         service: with a selector.
-        candidates: the pods that it selects, including finished ones.
+        selected: the pods that it selects, including finished ones.
         current: the stored object, None without one.
         trigger_time: the earliest change (RFC 3339) that the new object reflects, empty if unknown.
         cache: that of earlier calls for this Service, so that unchanged pods are not read again.
     """
-    groups = (cache or AddressCache()).groups(service, candidates)
-    subsets = endpoint_subsets.canonical(_subset(ports, listed) for ports, listed in groups.items())
-    kept, is_cut = limited(subsets)
+    addresses_by_ports = (cache or AddressCache()).groups(service, selected)
+    all_subsets = endpoint_subsets.canonical(_subset(ports, listed) for ports, listed in addresses_by_ports.items())
+    subsets, is_truncated = truncate(all_subsets)
     labels = _labels(service)
-    old = current or {"metadata": {"name": service["metadata"]["name"], "namespace": service["metadata"]["namespace"]}}
+    service_metadata = service["metadata"]
+    old = current or {"metadata": {"name": service_metadata["name"], "namespace": service_metadata["namespace"]}}
     annotations = dict(old["metadata"].get("annotations") or {})
-    is_marked = annotations.pop(OVER_CAPACITY, None) == "truncated"
-    is_same = kept == (old.get("subsets") or []) and labels == old["metadata"].get("labels") and is_cut == is_marked
-    if current is not None and is_same:
+    was_truncated = annotations.pop(OVER_CAPACITY, None) == "truncated"
+    has_same_subsets = subsets == (old.get("subsets") or []) and is_truncated == was_truncated
+    if current is not None and has_same_subsets and labels == old["metadata"].get("labels"):
         return None
     annotations.pop(TRIGGER_TIME, None)
-    annotations |= {TRIGGER_TIME: trigger_time} if trigger_time else {}
-    annotations |= {OVER_CAPACITY: "truncated"} if is_cut else {}
+    if trigger_time:
+        annotations[TRIGGER_TIME] = trigger_time
+    if is_truncated:
+        annotations[OVER_CAPACITY] = "truncated"
     metadata = {**old["metadata"], "labels": labels, "annotations": annotations}
-    return {"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": kept}
+    return {"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets}
 
 
 def is_election_lock(endpoints_: Object) -> bool:
@@ -67,33 +70,41 @@ def is_election_lock(endpoints_: Object) -> bool:
     return _LEADER in (endpoints_["metadata"].get("annotations") or {})
 
 
-def limited(subsets: Sequence[Object]) -> tuple[list[Object], bool]:
+def truncate(subsets: Sequence[Object]) -> tuple[list[Object], bool]:
     """The subsets cut to 1,000 addresses, and whether any address was removed."""
     ready = sum(len(subset.get("addresses") or []) for subset in subsets)
-    waiting = sum(len(subset.get("notReadyAddresses") or []) for subset in subsets)
-    if ready + waiting <= MAX_ADDRESSES:
+    not_ready = sum(len(subset.get("notReadyAddresses") or []) for subset in subsets)
+    if ready + not_ready <= MAX_ADDRESSES:
         return list(subsets), False
     if ready > MAX_ADDRESSES:
-        bare = [{name: part for name, part in subset.items() if name != "notReadyAddresses"} for subset in subsets]
-        return _cut(bare, "addresses", ready, MAX_ADDRESSES), True
-    return _cut(subsets, "notReadyAddresses", waiting, MAX_ADDRESSES - ready), True
+        ready_subsets = [_without(subset, "notReadyAddresses") for subset in subsets]
+        return _cut_in_proportion(ready_subsets, "addresses", ready, MAX_ADDRESSES), True
+    return _cut_in_proportion(subsets, "notReadyAddresses", not_ready, MAX_ADDRESSES - ready), True
 
 
-def _cut(subsets: Sequence[Object], field: str, total: int, room: int) -> list[Object]:
-    """Subsets with `room` addresses in proportion to their sizes; a subset without any address is removed."""
-    result, left = [], room
+def _cut_in_proportion(subsets: Sequence[Object], field: str, total: int, limit: int) -> list[Object]:
+    """Subsets with `limit` of the `total` addresses in `field`, each in proportion to its size.
+
+    A subset without any address is removed.
+    """
+    cut_subsets, remaining = [], limit
     for subset in subsets:
-        listed = subset.get(field) or []
-        share = min(-(-len(listed) * room // total), left)
-        left -= share
-        rest = {name: part for name, part in subset.items() if name != field}
-        kept = ({field: listed[:share]} if share else {}) | rest
-        if kept.get("addresses") or kept.get("notReadyAddresses"):
-            result.append(kept)
-    return result
+        addresses = subset.get(field) or []
+        rounded_up_share = -(-len(addresses) * limit // total)
+        share = min(rounded_up_share, remaining)
+        remaining -= share
+        cut_subset = ({field: addresses[:share]} if share else {}) | _without(subset, field)
+        if cut_subset.get("addresses") or cut_subset.get("notReadyAddresses"):
+            cut_subsets.append(cut_subset)
+    return cut_subsets
 
 
-def _described(service: Object, pod: Object) -> tuple[endpoints.Ports, tuple[str, Object]] | None:
+def _without(subset: Object, field: str) -> Object:
+    """A copy of a subset without a field."""
+    return {name: content for name, content in subset.items() if name != field}
+
+
+def _describe(service: Object, pod: Object) -> tuple[endpoints.Ports, tuple[str, Object]] | None:
     """The ports of a pod, and the field and address that list it; None for a pod that is not listed."""
     spec = service["spec"]
     publishes_all = bool(spec.get("publishNotReadyAddresses"))
@@ -108,28 +119,35 @@ def _described(service: Object, pod: Object) -> tuple[endpoints.Ports, tuple[str
     return ports, (field, _address(service, pod))
 
 
-def _subset(ports: endpoints.Ports, listed: Iterable[tuple[str, Object]]) -> Object:
-    """The subset of the addresses that have these ports."""
-    result: Object = {}
-    for field, address in listed:
-        result.setdefault(field, []).append(address)
-    return result | ({"ports": [_port_json(port) for port in ports]} if ports else {})
+def _subset(ports: endpoints.Ports, fields_and_addresses: Iterable[tuple[str, Object]]) -> Object:
+    """The EndpointSubset of the addresses that have these ports."""
+    subset: Object = {}
+    for field, address in fields_and_addresses:
+        subset.setdefault(field, []).append(address)
+    if ports:
+        subset["ports"] = [_endpoint_port(port) for port in ports]
+    return subset
 
 
 def _address(service: Object, pod: Object) -> Object:
+    """The EndpointAddress of a pod, from its endpoint in a slice."""
     slice_endpoint = endpoints.endpoint(service, pod)
-    result: Object = {"ip": slice_endpoint["addresses"][0]}
-    result |= {name: slice_endpoint[name] for name in ("hostname", "nodeName", "targetRef") if name in slice_endpoint}
-    return result
+    address: Object = {"ip": slice_endpoint["addresses"][0]}
+    copied_fields = ("hostname", "nodeName", "targetRef")
+    return address | {field: slice_endpoint[field] for field in copied_fields if field in slice_endpoint}
 
 
-def _port_json(port: endpoints.Port) -> Object:
-    result: Object = {"name": port.name} if port.name else {}
-    result |= {"port": port.number, "protocol": port.protocol}
-    return result | ({"appProtocol": port.app_protocol} if port.app_protocol else {})
+def _endpoint_port(port: endpoints.Port) -> Object:
+    """The EndpointPort of a port of a slice; an empty name or application protocol is left out."""
+    endpoint_port: Object = {"name": port.name} if port.name else {}
+    endpoint_port |= {"port": port.number, "protocol": port.protocol}
+    if port.app_protocol:
+        endpoint_port["appProtocol"] = port.app_protocol
+    return endpoint_port
 
 
 def _labels(service: Object) -> dict[str, str]:
+    """The labels of the Endpoints of a Service."""
     labels = {**(service["metadata"].get("labels") or {})}
     labels.pop(HEADLESS, None)
     if service["spec"].get("clusterIP") == "None":

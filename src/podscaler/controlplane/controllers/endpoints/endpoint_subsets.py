@@ -23,6 +23,8 @@ _Port = tuple[str, int, str, str | None]
 _States = dict[_Address, bool]
 """Whether each address of one port is ready."""
 
+_READINESS_BY_FIELD = {"addresses": True, "notReadyAddresses": False}
+"""Whether the addresses in a field of a subset are ready."""
 _REFERENCE_FIELDS = {
     "Kind": "kind",
     "Namespace": "namespace",
@@ -45,14 +47,16 @@ def canonical(subsets: Iterable[Object]) -> list[Object]:
             _add_readiness(subset, states_by_port.setdefault(port, {}), addresses)
     ports_by_states: dict[frozenset[tuple[_Address, bool]], list[_Port]] = {}
     for port, states in states_by_port.items():
-        ports_by_states.setdefault(frozenset(states.items()), []).extend([] if port is None else [port])
-    built = [_build_subset(dict(states), ports, addresses) for states, ports in ports_by_states.items()]
-    return built if len(built) < 2 else sorted(built, key=lambda subset: _md5(_subset_text(subset)))
+        ports_of_states = ports_by_states.setdefault(frozenset(states.items()), [])
+        if port is not None:  # None: the addresses of subsets without ports
+            ports_of_states.append(port)
+    repacked = [_build_subset(dict(states), ports, addresses) for states, ports in ports_by_states.items()]
+    return repacked if len(repacked) < 2 else sorted(repacked, key=lambda subset: _md5(_subset_text(subset)))
 
 
 def _add_readiness(subset: Object, states: _States, addresses: dict[_Address, Object]) -> None:
     """Add the addresses of a subset to `addresses`, and their readiness on one of its ports to `states` (rule 2)."""
-    for field, is_ready in (("addresses", True), ("notReadyAddresses", False)):
+    for field, is_ready in _READINESS_BY_FIELD.items():
         for address in subset.get(field) or []:
             key = (address.get("ip", ""), (address.get("targetRef") or {}).get("uid", ""))
             addresses.setdefault(key, address)
@@ -61,24 +65,32 @@ def _add_readiness(subset: Object, states: _States, addresses: dict[_Address, Ob
 
 def _build_subset(states: _States, ports: Sequence[_Port], addresses: Mapping[_Address, Object]) -> Object:
     """A subset with its addresses and ports in upstream's order."""
-    ordered = sorted(states)
-    result: Object = {}
-    for field, is_ready in (("addresses", True), ("notReadyAddresses", False)):
-        listed = [addresses[key] for key in ordered if states[key] is is_ready]
-        result |= {field: listed} if listed else {}
-    ordered_ports = sorted(ports, key=lambda port: _md5(f"(v1.EndpointPort){_port_text(port)}"))
-    return result | ({"ports": [_port_json(port) for port in ordered_ports]} if ports else {})
+    sorted_keys = sorted(states)
+    subset: Object = {}
+    for field, is_ready in _READINESS_BY_FIELD.items():
+        listed = [addresses[key] for key in sorted_keys if states[key] is is_ready]
+        if listed:
+            subset[field] = listed
+    sorted_ports = sorted(ports, key=lambda port: _md5(f"(v1.EndpointPort){_port_text(port)}"))
+    if sorted_ports:
+        subset["ports"] = [_endpoint_port(port) for port in sorted_ports]
+    return subset
 
 
-def _port_of(port: Object) -> _Port:
-    return port.get("name", ""), port["port"], port.get("protocol", ""), port.get("appProtocol")
+def _port_of(endpoint_port: Object) -> _Port:
+    """The fields of an EndpointPort; an application protocol that is not set is None."""
+    name, protocol = endpoint_port.get("name", ""), endpoint_port.get("protocol", "")
+    return name, endpoint_port["port"], protocol, endpoint_port.get("appProtocol")
 
 
-def _port_json(port: _Port) -> Object:
-    name, number, protocol, application = port
-    result: Object = {"name": name} if name else {}
-    result |= {"port": number, "protocol": protocol}
-    return result | ({} if application is None else {"appProtocol": application})
+def _endpoint_port(port: _Port) -> Object:
+    """The EndpointPort with these fields; the inverse of `_port_of`."""
+    name, number, protocol, app_protocol = port
+    endpoint_port: Object = {"name": name} if name else {}
+    endpoint_port |= {"port": number, "protocol": protocol}
+    if app_protocol is not None:
+        endpoint_port["appProtocol"] = app_protocol
+    return endpoint_port
 
 
 def _md5(text: str) -> bytes:
@@ -87,43 +99,49 @@ def _md5(text: str) -> bytes:
 
 def _subset_text(subset: Object) -> str:
     """The text of a subset as Go's debugging output, of which only the hash is used."""
-    ports = [_port_text(_port_of(port)) for port in subset.get("ports") or []]
-    parts = [
-        f"Addresses:([]v1.EndpointAddress){_slice(map(_address_text, subset.get('addresses') or []))}",
-        f"NotReadyAddresses:([]v1.EndpointAddress){_slice(map(_address_text, subset.get('notReadyAddresses') or []))}",
-        f"Ports:([]v1.EndpointPort){_slice(ports)}",
-    ]
-    return f"(v1.EndpointSubset){{{' '.join(parts)}}}"
+    addresses = _slice_text(map(_address_text, subset.get("addresses") or []))
+    not_ready_addresses = _slice_text(map(_address_text, subset.get("notReadyAddresses") or []))
+    ports = _slice_text(_port_text(_port_of(port)) for port in subset.get("ports") or [])
+    return (
+        f"(v1.EndpointSubset){{Addresses:([]v1.EndpointAddress){addresses}"
+        f" NotReadyAddresses:([]v1.EndpointAddress){not_ready_addresses} Ports:([]v1.EndpointPort){ports}}}"
+    )
 
 
-def _slice(texts: Iterable[str]) -> str:
-    """The text of a Go slice, of its elements' texts."""
-    listed = list(texts)
+def _slice_text(element_texts: Iterable[str]) -> str:
+    """The text of a Go slice, from its elements' texts."""
+    listed = list(element_texts)
     return f"[{' '.join(listed)}]" if listed else "<nil>"
 
 
-def _pointer(kind: str, text: str | None) -> str:
+def _pointer_text(type_name: str, target_text: str | None) -> str:
     """The text of a Go pointer to a value with that text, None for a nil pointer."""
-    return f"(*{kind}){text}" if text is not None else f"(*{kind})<nil>"
+    return f"(*{type_name}){target_text}" if target_text is not None else f"(*{type_name})<nil>"
 
 
 def _port_text(port: _Port) -> str:
-    name, number, protocol, application = port
+    """The text of an EndpointPort, without its type."""
+    name, number, protocol, app_protocol = port
     return (
         f"{{Name:(string){name} Port:(int32){number} Protocol:(v1.Protocol){protocol}"
-        f" AppProtocol:{_pointer('string', application)}}}"
+        f" AppProtocol:{_pointer_text('string', app_protocol)}}}"
     )
 
 
 def _address_text(address: Object) -> str:
+    """The text of an EndpointAddress, without its type."""
     reference = address.get("targetRef")
-    target = None if reference is None else f"{{{' '.join(_reference_parts(reference))}}}"
+    target_text = None if reference is None else f"{{{' '.join(_reference_field_texts(reference))}}}"
+    node_name = _pointer_text("string", address.get("nodeName"))
+    target = _pointer_text("v1.ObjectReference", target_text)
     return (
         f"{{IP:(string){address.get('ip', '')} Hostname:(string){address.get('hostname', '')}"
-        f" NodeName:{_pointer('string', address.get('nodeName'))} TargetRef:{_pointer('v1.ObjectReference', target)}}}"
+        f" NodeName:{node_name} TargetRef:{target}}}"
     )
 
 
-def _reference_parts(reference: Object) -> Iterator[str]:
-    for name, field in _REFERENCE_FIELDS.items():
-        yield f"{name}:({'types.UID' if name == 'UID' else 'string'}){reference.get(field, '')}"
+def _reference_field_texts(reference: Object) -> Iterator[str]:
+    """The texts of the fields of an ObjectReference."""
+    for go_name, field in _REFERENCE_FIELDS.items():
+        go_type = "types.UID" if go_name == "UID" else "string"
+        yield f"{go_name}:({go_type}){reference.get(field, '')}"

@@ -1,7 +1,7 @@
-"""Computes the endpoints of a Service: addresses, ports and conditions of the pods that it selects. Pure.
+"""Computes the endpoints of a Service: addresses, ports and conditions of the pods that it selects.
 
-The endpoint and endpoint slice controllers call it. Pods are grouped by their port numbers, which differ with a named
-targetPort or a port map, since a slice has one list of ports for all its endpoints.
+The endpoint and endpoint slice controllers call it; nothing is written. Pods are grouped by their port numbers, since a
+slice has one list of ports for all its endpoints; the numbers differ with a named targetPort or a port map.
 
 Source: discovery.k8s.io/v1 EndpointSlice, documentation of Service.
 """
@@ -26,17 +26,18 @@ class Port:
 
 
 Ports = tuple[Port, ...]
+"""The ports of a slice, in the order of the Service."""
 T = TypeVar("T")
 
 
-def groups(service: Object, candidates: Iterable[Object]) -> dict[Ports, list[Object]]:
+def groups(service: Object, selected: Iterable[Object]) -> dict[Ports, list[Object]]:
     """EndpointSlice endpoints by their ports, in the order of the pods.
 
     Args:
         service: with a selector.
-        candidates: the pods that its selector matches; finished pods and those without an address are skipped.
+        selected: the pods that its selector matches; finished pods and those without an address are skipped.
     """
-    return EndpointCache().groups(service, candidates)
+    return EndpointCache().groups(service, selected)
 
 
 class PodCache(Generic[T]):
@@ -51,33 +52,36 @@ class PodCache(Generic[T]):
     def __init__(self, describe: Callable[[Object, Object], tuple[Ports, T] | None]) -> None:
         self._describe = describe
         self._service: Object = {}
-        self._cached: dict[str, tuple[Object, tuple[Ports, T] | None]] = {}
+        self._described: dict[str, tuple[Object, tuple[Ports, T] | None]] = {}
+        """By the uid of each pod of the last call: the pod and the result of `describe`."""
 
-    def groups(self, service: Object, candidates: Iterable[Object]) -> dict[Ports, list[T]]:
+    def groups(self, service: Object, selected: Iterable[Object]) -> dict[Ports, list[T]]:
         """The values by the ports of the pods; they are shared with later results and must not be changed."""
         if service != self._service:
-            self._service, self._cached = service, {}
-        before, self._cached = self._cached, {}
-        grouped: dict[Ports, list[T]] = {}
-        for pod in candidates:
+            self._service, self._described = service, {}
+        described_before, self._described = self._described, {}
+        values_by_ports: dict[Ports, list[T]] = {}
+        for pod in selected:
             uid = pod["metadata"]["uid"]
-            cached = before.get(uid)
-            if cached is None or cached[0] is not pod:
-                cached = (pod, self._describe(service, pod))
-            self._cached[uid] = cached
-            if cached[1] is not None:
-                grouped.setdefault(cached[1][0], []).append(cached[1][1])
-        return grouped
+            described_pod, description = described_before.get(uid, (None, None))
+            if described_pod is not pod:
+                description = self._describe(service, pod)
+            self._described[uid] = (pod, description)
+            if description is not None:
+                ports, value = description
+                values_by_ports.setdefault(ports, []).append(value)
+        return values_by_ports
 
 
 class EndpointCache(PodCache[Object]):
     """The EndpointSlice endpoints of the pods of one Service."""
 
     def __init__(self) -> None:
-        super().__init__(_described)
+        super().__init__(_describe)
 
 
-def _described(service: Object, pod: Object) -> tuple[Ports, Object] | None:
+def _describe(service: Object, pod: Object) -> tuple[Ports, Object] | None:
+    """The ports and the endpoint of a pod; None for a pod that is finished or has no address."""
     if pods.is_finished(pod) or not (pod.get("status") or {}).get("podIP"):
         return None
     return ports_on(service, pod), endpoint(service, pod)
@@ -88,14 +92,14 @@ def endpoint(service: Object, pod: Object) -> Object:
 
     It has a hostname if the pod's subdomain is the Service, as for the pods of a StatefulSet.
     """
-    serving, terminating = pods.is_ready(pod), pods.is_terminating(pod)
+    is_serving, is_terminating = pods.is_ready(pod), pods.is_terminating(pod)
     publishes_all = bool(service["spec"].get("publishNotReadyAddresses"))
-    result: Object = {
+    slice_endpoint: Object = {
         "addresses": [pod["status"]["podIP"]],
         "conditions": {
-            "ready": publishes_all or (serving and not terminating),
-            "serving": serving,
-            "terminating": terminating,
+            "ready": publishes_all or (is_serving and not is_terminating),
+            "serving": is_serving,
+            "terminating": is_terminating,
         },
         "targetRef": {
             "kind": "Pod",
@@ -105,27 +109,28 @@ def endpoint(service: Object, pod: Object) -> Object:
         },
     }
     if pod["spec"].get("nodeName"):
-        result["nodeName"] = pod["spec"]["nodeName"]
+        slice_endpoint["nodeName"] = pod["spec"]["nodeName"]
     if pod["spec"].get("hostname") and pod["spec"].get("subdomain") == service["metadata"]["name"]:
-        result["hostname"] = pod["spec"]["hostname"]
-    return result
+        slice_endpoint["hostname"] = pod["spec"]["hostname"]
+    return slice_endpoint
 
 
 def ports_on(service: Object, pod: Object) -> Ports:
     """The Service's ports with their numbers on this pod; a port whose named targetPort the pod lacks is left out."""
-    mapped = port_map.of(pod)
-    result = []
-    for port in service["spec"].get("ports") or []:
-        protocol = port.get("protocol", "TCP")
-        target = port.get("targetPort", port["port"])
-        number = target if isinstance(target, int) else _named(pod, target, protocol)
-        if number is not None:
-            real = mapped.get(number, number)
-            result.append(Port(port.get("name", ""), protocol, real, port.get("appProtocol", "")))
-    return tuple(result)
+    mapped_ports = port_map.of(pod)
+    ports = []
+    for service_port in service["spec"].get("ports") or []:
+        protocol = service_port.get("protocol", "TCP")
+        target_port = service_port.get("targetPort", service_port["port"])
+        container_port = target_port if isinstance(target_port, int) else _find_port(pod, target_port, protocol)
+        if container_port is not None:
+            number = mapped_ports.get(container_port, container_port)
+            ports.append(Port(service_port.get("name", ""), protocol, number, service_port.get("appProtocol", "")))
+    return tuple(ports)
 
 
-def _named(pod: Object, name: str, protocol: str) -> int | None:
+def _find_port(pod: Object, name: str, protocol: str) -> int | None:
+    """The number of the container port with a name and protocol; None if the pod has none."""
     for port in _container_ports(pod):
         if port.get("name") == name and port.get("protocol", "TCP") == protocol:
             return int(port["containerPort"])

@@ -55,21 +55,24 @@ class EndpointSlices(Reconciler[Key]):
             self._pods.forget(key)
             self._endpoints.pop(key, None)
             return None
-        candidates = self._registry.list(PODS, key[0], labels=service["spec"]["selector"])
-        self._pods.note(key, candidates)
+        namespace, _ = key
+        selected = self._registry.list(PODS, namespace, labels=service["spec"]["selector"])
+        self._pods.note(key, selected)
         await self._registry.pause()  # with thousands of pods, the rest runs in a later loop iteration
-        groups = self._endpoints[key].groups(service, candidates)
+        endpoints_by_ports = self._endpoints[key].groups(service, selected)
         existing = stored_slices.of_service(self._registry, key, manager=slices.MANAGER)
-        await stored_slices.write(self._registry, slices.writes(service, existing, groups))
+        await stored_slices.write(self._registry, slices.plan_writes(service, existing, endpoints_by_ports))
         return None
 
     def report(self, key: Key, error: Exception) -> None:
-        """Record upstream's event."""
+        """Record upstream's event of a failed sync at the Service."""
         service = self._registry.find(SERVICES, *key)
         if service is not None:
-            message = f"Error updating Endpoint Slices for Service {key[0]}/{key[1]}: {error}"
+            namespace, name = key
+            message = f"Error updating Endpoint Slices for Service {namespace}/{name}: {error}"
             self._events.event(service, "Warning", "FailedToUpdateEndpointSlices", message)
 
 
 def _service_of(event: ObjectEvent) -> Iterable[Key]:
+    """The key of the Service of a changed slice; none for slices of other managers."""
     return stored_slices.service_of(event.object, manager=slices.MANAGER)

@@ -1,4 +1,4 @@
-"""Computes the EndpointSlices that mirror an Endpoints object of a user; the mirroring controller calls it. Pure.
+"""Computes the EndpointSlices that mirror an Endpoints object of a user; `mirroring` calls it and writes them.
 
 1. There is one slice for each subset and address family; of a subset, at most 1,000 addresses, ready ones first.
 2. A slice with the same ports and family is kept, and updated if its content differs.
@@ -18,30 +18,31 @@ from podscaler.controlplane.controllers.framework.ownership import controller_re
 MANAGER = "endpointslicemirroring-controller.k8s.io"
 MAX_ADDRESSES = 1000
 _UNMIRRORED = frozenset({"kubectl.kubernetes.io/last-applied-configuration", TRIGGER_TIME})
+"""Annotations that slices do not get."""
 
 
-def writes(mirrored: Object, existing: Sequence[Object]) -> Writes:
+def plan_writes(mirrored: Object, existing: Sequence[Object]) -> Writes:
     """The writes after which the slices mirror the Endpoints.
 
     Args:
         mirrored: the Endpoints, with apiVersion and kind.
         existing: the slices that mirror them now.
     """
-    result, left = Writes(), list(existing)
-    for wanted in _slices(mirrored):
-        kept = next((stored for stored in left if _shape(stored) == _shape(wanted)), None)
-        if kept is None:
-            result.create.append(wanted)
+    writes, unmatched = Writes(), list(existing)
+    for desired in _desired_slices(mirrored):
+        stored = next((candidate for candidate in unmatched if _shape(candidate) == _shape(desired)), None)
+        if stored is None:
+            writes.create.append(desired)
             continue
-        left.remove(kept)
-        if _content(kept) != _content(wanted):
-            result.update.append({**wanted, "metadata": kept["metadata"] | _mirrored_metadata(mirrored)})
-    result.delete = left
-    return result
+        unmatched.remove(stored)
+        if _content(stored) != _content(desired):
+            writes.update.append({**desired, "metadata": stored["metadata"] | _mirrored_metadata(mirrored)})
+    writes.delete = unmatched
+    return writes
 
 
-def _slices(mirrored: Object) -> Iterator[Object]:
-    """The wanted slices: one for each subset and IP family."""
+def _desired_slices(mirrored: Object) -> Iterator[Object]:
+    """The slices that mirror the Endpoints: one for each subset and IP family."""
     for subset in mirrored.get("subsets") or []:
         ports = [{"name": "", **port} for port in subset.get("ports") or []]
         endpoints = list(_endpoints(subset))[:MAX_ADDRESSES]
@@ -52,13 +53,13 @@ def _slices(mirrored: Object) -> Iterator[Object]:
 
 
 def _slice(mirrored: Object, family: str, endpoints: list[Object], ports: list[Object]) -> Object:
-    """A slice with endpoints of one family."""
-    metadata = mirrored["metadata"]
-    made = {"generateName": f"{metadata['name']}-", "namespace": metadata["namespace"]}
+    """A slice with endpoints of one family (`IPv4`, `IPv6`)."""
+    endpoints_metadata = mirrored["metadata"]
+    names = {"generateName": f"{endpoints_metadata['name']}-", "namespace": endpoints_metadata["namespace"]}
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
-        "metadata": made | _mirrored_metadata(mirrored),
+        "metadata": names | _mirrored_metadata(mirrored),
         "addressType": family,
         "endpoints": endpoints,
         "ports": ports,
@@ -78,22 +79,26 @@ def _mirrored_metadata(mirrored: Object) -> Object:
 
 
 def _endpoints(subset: Object) -> Iterator[Object]:
+    """The EndpointSlice endpoints of an EndpointSubset, ready ones first."""
     for field, is_ready in (("addresses", True), ("notReadyAddresses", False)):
         for address in subset.get(field) or []:
-            further = {name: address[name] for name in ("hostname", "nodeName", "targetRef") if address.get(name)}
-            yield {"addresses": [address["ip"]], "conditions": {"ready": is_ready}, **further}
+            optional = {name: address[name] for name in ("hostname", "nodeName", "targetRef") if address.get(name)}
+            yield {"addresses": [address["ip"]], "conditions": {"ready": is_ready}, **optional}
 
 
 def _family(ip: str) -> str:
+    """`IPv4` or `IPv6`; empty for text that is not an address."""
     address = ip_addresses.find_address(ip)
     return f"IPv{address.version}" if address else ""
 
 
 def _shape(slice_: Object) -> tuple[str, list[Object]]:
+    """Family and ports of a slice, by which a stored slice is matched with a desired one."""
     return slice_["addressType"], slice_.get("ports") or []
 
 
 def _content(slice_: Object) -> tuple[list[Object], list[Object], Object, Object]:
+    """The parts of a slice that an update writes: owners, endpoints, labels, annotations."""
     metadata = slice_["metadata"]
     owners = metadata.get("ownerReferences") or []
     return owners, slice_.get("endpoints") or [], metadata.get("labels") or {}, metadata.get("annotations") or {}

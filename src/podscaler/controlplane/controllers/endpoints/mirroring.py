@@ -43,31 +43,35 @@ class EndpointMirroring(Reconciler[Key]):
     def prime(self) -> Iterable[Key]:
         """All Endpoints, and all mirrored slices, whose Endpoints may be gone."""
         slices = self._registry.list(SLICES, labels={MANAGED_BY: MANAGER})
-        left = [key for slice_ in slices for key in stored_slices.service_of(slice_, manager=MANAGER)]
-        return [*(selection.key_of(endpoints) for endpoints in self._registry.list(ENDPOINTS)), *left]
+        keys_of_slices = [key for slice_ in slices for key in stored_slices.service_of(slice_, manager=MANAGER)]
+        keys_of_endpoints = [selection.key_of(endpoints) for endpoints in self._registry.list(ENDPOINTS)]
+        return [*keys_of_endpoints, *keys_of_slices]
 
     async def sync(self, key: Key) -> float | None:
         """Create, update or delete the slices that differ."""
         existing = stored_slices.of_service(self._registry, key, manager=MANAGER)
-        mirrored, service = self._registry.find(ENDPOINTS, *key), self._registry.find(SERVICES, *key)
-        if mirrored is None or service is None or service["spec"].get("selector") or not _is_mirrored(mirrored):
+        endpoints, service = self._registry.find(ENDPOINTS, *key), self._registry.find(SERVICES, *key)
+        if endpoints is None or service is None or service["spec"].get("selector") or not _is_mirrored(endpoints):
             writes = Writes(delete=list(existing))
         else:
-            writes = mirrored_slices.writes(mirrored, existing)
+            writes = mirrored_slices.plan_writes(endpoints, existing)
         await stored_slices.write(self._registry, writes)
         return None
 
     def report(self, key: Key, error: Exception) -> None:
-        """Record upstream's event."""
-        mirrored = self._registry.find(ENDPOINTS, *key)
-        if mirrored is not None:
-            message = f"Error mirroring endpoints {key[0]}/{key[1]}: {error}"
-            self._events.event(mirrored, "Warning", "FailedToUpdateEndpointSlices", message)
+        """Record upstream's event of a failed sync at the Endpoints."""
+        endpoints = self._registry.find(ENDPOINTS, *key)
+        if endpoints is not None:
+            namespace, name = key
+            message = f"Error mirroring endpoints {namespace}/{name}: {error}"
+            self._events.event(endpoints, "Warning", "FailedToUpdateEndpointSlices", message)
 
 
 def _is_mirrored(endpoints: Object) -> bool:
+    """Whether Endpoints have neither the label skip-mirror nor the lock of a leader election."""
     return selection.labels_of(endpoints).get(_SKIP) != "true" and not endpoint_object.is_election_lock(endpoints)
 
 
 def _service_of(event: ObjectEvent) -> Iterable[Key]:
+    """The key of the Service of a changed slice; none for slices of other managers."""
     return stored_slices.service_of(event.object, manager=MANAGER)

@@ -1,4 +1,8 @@
-"""Maps changes of Services and pods to the keys of the Services to sync; the endpoint controllers keep one each."""
+"""Maps changes of Services and pods to the keys of the Services to sync.
+
+`endpoint_controller` and `endpointslices` have one `SelectedPods` each: their watches call `service_keys` and
+`pod_keys`, their syncs call `note` with the pods that they found.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -26,30 +30,31 @@ class SelectedPods:
 
     def __init__(self, batch_s_per_pod: float, max_batch_s: float) -> None:
         self._selectors = SelectorIndex(_selector)
-        self._members: defaultdict[Key, set[Key]] = defaultdict(set)
+        self._services_of_pod: defaultdict[Key, set[Key]] = defaultdict(set)
+        """The keys of the Services that selected a pod, by the pod's key."""
         self.batch_period: BatchPeriod[Key] = BatchPeriod(batch_s_per_pod, max_batch_s)
         self.service_keys = self._selectors.update
 
     def prime(self, services: Iterable[Object]) -> list[Key]:
         """Index these Services and no others; returns the keys of those with a selector."""
-        self._members.clear()
+        self._services_of_pod.clear()
         return self._selectors.replace(services)
 
     def pod_keys(self, event: ObjectEvent) -> Iterable[Key]:
         """The Services that select a changed pod now, or did when they were synced."""
-        pod = selection.key_of(event.object)
-        now = [] if event.type == "DELETED" else self._selectors.matching(event.object)
-        concerned = self._members.pop(pod, set()).union(now)
-        if now:
-            self._members[pod] = set(now)
-        return concerned
+        pod_key = selection.key_of(event.object)
+        selecting = [] if event.type == "DELETED" else self._selectors.matching(event.object)
+        affected = self._services_of_pod.pop(pod_key, set()).union(selecting)
+        if selecting:
+            self._services_of_pod[pod_key] = set(selecting)
+        return affected
 
     def note(self, key: Key, pods: Iterable[Object]) -> None:
-        """Remember the pods that a sync of a Service found."""
-        listed = [selection.key_of(pod) for pod in pods]
-        self.batch_period.note(key, len(listed))
-        for pod in listed:
-            self._members[pod].add(key)
+        """Remember the pods that the sync of the Service `key` found."""
+        pod_keys = [selection.key_of(pod) for pod in pods]
+        self.batch_period.note(key, len(pod_keys))
+        for pod_key in pod_keys:
+            self._services_of_pod[pod_key].add(key)
 
     def forget(self, key: Key) -> None:
         """Drop a Service that is gone or has no selector any more."""
@@ -63,4 +68,5 @@ def selects(service: Object) -> bool:
 
 
 def _selector(service: Object) -> Selector | None:
+    """The selector of a Service, None if its endpoints do not follow from one."""
     return selectors.from_labels(service["spec"]["selector"]) if selects(service) else None

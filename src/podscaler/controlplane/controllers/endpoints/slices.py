@@ -1,6 +1,7 @@
 """Computes the writes of EndpointSlices for the endpoints of a Service.
 
-The endpoint slice controller calls `writes`, which changes none of its arguments. The rules:
+The endpoint slice controller calls `plan_writes`, which changes none of its arguments, and carries the writes out. The
+rules:
 
 1. A slice holds at most 100 endpoints, all with the same ports.
 2. As few slices as possible are written: endpoints stay in their slice, new ones fill the fullest slices with room.
@@ -32,68 +33,73 @@ class Writes:
     delete: list[Object] = field(default_factory=list)
 
 
-def writes(service: Object, existing: Sequence[Object], groups: Mapping[Ports, Sequence[Object]]) -> Writes:
+def plan_writes(
+    service: Object, existing: Sequence[Object], endpoints_by_ports: Mapping[Ports, Sequence[Object]]
+) -> Writes:
     """The writes after which the slices of a Service hold these endpoints.
 
     Args:
         service: with apiVersion and kind.
         existing: the slices of the Service that this controller manages.
-        groups: the endpoints by ports, as `endpoints.groups` returns them.
+        endpoints_by_ports: the endpoints by ports, as `endpoints.groups` returns them; may be empty.
     """
-    result = Writes()
-    wanted = dict(groups) or {(): []}
-    slices_by_ports = {
-        ports: [endpoint_slice for endpoint_slice in existing if _ports(endpoint_slice) == ports] for ports in wanted
-    }
-    kept = [endpoint_slice for slices in slices_by_ports.values() for endpoint_slice in slices]
-    result.delete = [
-        endpoint_slice for endpoint_slice in existing if not any(endpoint_slice is other for other in kept)
-    ]
-    for ports, endpoints in wanted.items():
-        _arrange(service, ports, endpoints, slices_by_ports[ports], result)
-    return result
+    writes = Writes()
+    desired = dict(endpoints_by_ports) or {(): []}
+    slices_by_ports: dict[Ports, list[Object]] = {ports: [] for ports in desired}
+    for endpoint_slice in existing:
+        ports = _ports(endpoint_slice)
+        if ports in slices_by_ports:
+            slices_by_ports[ports].append(endpoint_slice)
+        else:
+            writes.delete.append(endpoint_slice)
+    for ports, endpoints in desired.items():
+        _distribute(service, ports, endpoints, slices_by_ports[ports], writes)
+    return writes
 
 
-def _arrange(
-    service: Object, ports: Ports, endpoints: Sequence[Object], slices: Sequence[Object], result: Writes
+def _distribute(
+    service: Object, ports: Ports, endpoints: Sequence[Object], slices: Sequence[Object], writes: Writes
 ) -> None:
-    """Append to `result` what puts the endpoints with the same ports into `slices` and new ones (rules 1 to 3)."""
-    missing = {endpoint["targetRef"]["uid"]: endpoint for endpoint in endpoints}
-    contents = [_staying(endpoint_slice, missing) for endpoint_slice in slices]
+    """Distribute the endpoints with the same ports to the existing `slices` and new ones (rules 1 to 3).
+
+    The necessary creations, updates and deletions are appended to `writes`.
+    """
+    unplaced = {endpoint["targetRef"]["uid"]: endpoint for endpoint in endpoints}
+    contents = [_take_staying(endpoint_slice, unplaced) for endpoint_slice in slices]
     for content in sorted(contents, key=len, reverse=True):
-        while missing and len(content) < MAX_ENDPOINTS:
-            content.append(missing.pop(next(iter(missing))))
+        while unplaced and len(content) < MAX_ENDPOINTS:
+            content.append(unplaced.pop(next(iter(unplaced))))
     empty_slices_allowed = 0 if endpoints else 1
     for endpoint_slice, content in zip(slices, contents, strict=True):
         if not content and not empty_slices_allowed:
-            result.delete.append(endpoint_slice)
+            writes.delete.append(endpoint_slice)
             continue
         if not content:
             empty_slices_allowed -= 1
-        _keep(service, endpoint_slice, content, result)
-    unplaced = list(missing.values())
-    while unplaced or empty_slices_allowed > 0:
+        _update_slice(service, endpoint_slice, content, writes)
+    new_endpoints = list(unplaced.values())
+    while new_endpoints or empty_slices_allowed > 0:
         empty_slices_allowed = 0
-        result.create.append(_new_slice(service, ports, unplaced[:MAX_ENDPOINTS]))
-        unplaced = unplaced[MAX_ENDPOINTS:]
+        writes.create.append(_new_slice(service, ports, new_endpoints[:MAX_ENDPOINTS]))
+        new_endpoints = new_endpoints[MAX_ENDPOINTS:]
 
 
-def _staying(endpoint_slice: Object, missing: dict[str, Object]) -> list[Object]:
-    """The current form of the endpoints of a slice that are still needed; they are removed from `missing`."""
+def _take_staying(endpoint_slice: Object, unplaced: dict[str, Object]) -> list[Object]:
+    """The current form of the endpoints of a slice that are still needed; they are removed from `unplaced` (by uid)."""
     uids = [(endpoint.get("targetRef") or {}).get("uid", "") for endpoint in endpoint_slice.get("endpoints") or []]
-    return [missing.pop(uid) for uid in uids if uid in missing]
+    return [unplaced.pop(uid) for uid in uids if uid in unplaced]
 
 
-def _keep(service: Object, endpoint_slice: Object, content: list[Object], result: Writes) -> None:
-    """Append an update of a slice to `result` if its endpoints or labels change."""
+def _update_slice(service: Object, endpoint_slice: Object, endpoints: list[Object], writes: Writes) -> None:
+    """Append an update of a slice to `writes` if its endpoints or labels change."""
     labels = _labels(service)
-    if content != (endpoint_slice.get("endpoints") or []) or labels != endpoint_slice["metadata"].get("labels"):
+    if endpoints != (endpoint_slice.get("endpoints") or []) or labels != endpoint_slice["metadata"].get("labels"):
         metadata = {**endpoint_slice["metadata"], "labels": labels}
-        result.update.append({**endpoint_slice, "metadata": metadata, "endpoints": content})
+        writes.update.append({**endpoint_slice, "metadata": metadata, "endpoints": endpoints})
 
 
 def _new_slice(service: Object, ports: Ports, endpoints: list[Object]) -> Object:
-    """A new slice of a Service; the server gives it a name."""
+    """A new slice of a Service; the API server generates its name."""
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
@@ -105,22 +111,27 @@ def _new_slice(service: Object, ports: Ports, endpoints: list[Object]) -> Object
         },
         "addressType": "IPv4",
         "endpoints": endpoints,
-        "ports": [_port_json(port) for port in ports],
+        "ports": [_endpoint_port(port) for port in ports],
     }
 
 
 def _labels(service: Object) -> dict[str, str]:
+    """The labels of the slices of a Service."""
     labels = dict(service["metadata"].get("labels") or {})
     labels |= {SERVICE_NAME: service["metadata"]["name"], MANAGED_BY: MANAGER}
-    return labels | ({HEADLESS: ""} if service["spec"].get("clusterIP") == "None" else {})
+    if service["spec"].get("clusterIP") == "None":
+        labels[HEADLESS] = ""
+    return labels
 
 
-def _port_json(port: Port) -> Object:
-    result: Object = {"name": port.name, "protocol": port.protocol, "port": port.number}
-    return result | ({"appProtocol": port.app_protocol} if port.app_protocol else {})
+def _endpoint_port(port: Port) -> Object:
+    """The EndpointPort of a slice."""
+    endpoint_port: Object = {"name": port.name, "protocol": port.protocol, "port": port.number}
+    return endpoint_port | ({"appProtocol": port.app_protocol} if port.app_protocol else {})
 
 
 def _ports(endpoint_slice: Object) -> Ports:
+    """The ports of a stored slice, comparable with those of `endpoints`."""
     return tuple(
         Port(port.get("name") or "", port.get("protocol", "TCP"), port.get("port", 0), port.get("appProtocol") or "")
         for port in endpoint_slice.get("ports") or []

@@ -15,8 +15,9 @@ SLICES = "endpointslices.discovery.k8s.io"
 
 
 def of_service(registry: Registry, key: Key, *, manager: str) -> Sequence[Object]:
-    """The slices of a Service that `manager` wrote."""
-    return registry.list(SLICES, key[0], labels={SERVICE_NAME: key[1], MANAGED_BY: manager})
+    """The slices of the Service `key` that `manager` (a value of the label) wrote."""
+    namespace, service_name = key
+    return registry.list(SLICES, namespace, labels={SERVICE_NAME: service_name, MANAGED_BY: manager})
 
 
 def service_of(slice_: Object, *, manager: str) -> Iterable[Key]:
@@ -24,7 +25,8 @@ def service_of(slice_: Object, *, manager: str) -> Iterable[Key]:
     labels = selection.labels_of(slice_)
     if labels.get(MANAGED_BY) != manager or SERVICE_NAME not in labels:
         return []
-    return [(selection.key_of(slice_)[0], labels[SERVICE_NAME])]
+    namespace, _ = selection.key_of(slice_)
+    return [(namespace, labels[SERVICE_NAME])]
 
 
 async def write(registry: Registry, writes: Writes) -> None:

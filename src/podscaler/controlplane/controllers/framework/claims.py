@@ -36,17 +36,19 @@ async def claim(
     """
     uid, namespace = owner["metadata"]["uid"], owner["metadata"]["namespace"]
     owned = ownership.controlled_by(registry, resource, owner)
-    kept = [obj for obj in owned if selector.matches(selection.labels_of(obj))]
+    matching = [obj for obj in owned if selector.matches(selection.labels_of(obj))]
     if pods.is_terminating(owner):
-        return kept
-    for obj in owned if len(kept) < len(owned) else ():
-        if not selector.matches(selection.labels_of(obj)):
-            await _release(registry, resource, obj, uid)
+        return matching
+    if len(matching) < len(owned):  # usually nothing is to be released: then no selector is evaluated again
+        for obj in owned:
+            if not selector.matches(selection.labels_of(obj)):
+                await _release(registry, resource, obj, uid)
     adopted = [await _adopt(registry, resource, (namespace, name), owner, selector) for name in orphans]
-    return kept + [obj for obj in adopted if obj is not None]
+    return matching + [obj for obj in adopted if obj is not None]
 
 
 async def _release(registry: Registry, resource: str, obj: Object, uid: str) -> None:
+    """Remove the ownerReference to `uid` from the stored object, which may be gone."""
     await write_errors.ignoring_gone(
         registry.mutate(resource, *selection.key_of(obj), lambda newest: ownership.release(newest, uid))
     )
@@ -58,8 +60,8 @@ async def _adopt(
     """Adopt an orphan that the selector matches; None if it is gone, taken or different meanwhile."""
 
     def adopt(newest: Object) -> None:
-        taken = ownership.controller_of(newest) is not None or pods.is_terminating(newest)
-        if taken or not selector.matches(selection.labels_of(newest)):
+        is_orphan = ownership.controller_of(newest) is None and not pods.is_terminating(newest)
+        if not is_orphan or not selector.matches(selection.labels_of(newest)):
             raise _NotAnOrphan
         newest["metadata"].setdefault("ownerReferences", []).append(ownership.controller_reference(owner))
 

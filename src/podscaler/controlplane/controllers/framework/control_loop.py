@@ -28,11 +28,13 @@ K = TypeVar("K", bound=Hashable)
 
 FIRST_RETRY_S = 0.01
 LONGEST_RETRY_S = 60.0
+_MOST_DOUBLINGS = 32
+"""Bounds the power of two of a back-off; the longest delay is reached long before."""
 
 _log = logging.getLogger(__name__)
 
 
-def _at_once(_key: object) -> float:
+def _no_delay(_key: object) -> float:
     return 0.0
 
 
@@ -48,7 +50,7 @@ class Watched(Generic[K]):
 
     resource: str
     keys: Callable[[ObjectEvent], Iterable[K]]
-    delay_s: Callable[[K], float] = _at_once
+    delay_s: Callable[[K], float] = _no_delay
 
 
 class BatchPeriod(Generic[K]):
@@ -112,7 +114,12 @@ class Reconciler(ABC, Generic[K]):
 
 
 class ExponentialFailureRateLimiter(Generic[K]):
-    """The delay before the next attempt after failures in a row, for each key."""
+    """The delay before the next attempt after failures in a row, for each key.
+
+    Args:
+        first_s: the delay after the first failure in seconds; it doubles with each further one.
+        longest_s: the longest delay in seconds.
+    """
 
     def __init__(self, first_s: float = FIRST_RETRY_S, longest_s: float = LONGEST_RETRY_S) -> None:
         self._first_s = first_s
@@ -123,7 +130,7 @@ class ExponentialFailureRateLimiter(Generic[K]):
         """Count a failure; returns the delay before the next attempt in seconds."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        return min(self._first_s * 2.0 ** min(failures, 32), self._longest_s)
+        return min(self._first_s * 2.0 ** min(failures, _MOST_DOUBLINGS), self._longest_s)
 
     def succeeded(self, key: K) -> None:
         """Reset the back-off of a key."""
@@ -131,7 +138,7 @@ class ExponentialFailureRateLimiter(Generic[K]):
 
 
 class ControlLoop(Generic[K]):
-    """Runs one controller.
+    """Runs one controller: its watches, its work queue and its workers, as tasks of `run`.
 
     Args:
         reconciler: the controller.
@@ -161,6 +168,7 @@ class ControlLoop(Generic[K]):
             self._queue.shut_down()
 
     def _queue_everything(self) -> None:
+        """Queue every key of the controller, whose indexes are rebuilt."""
         for key in self._reconciler.prime():
             self._queue.add(key)
 
@@ -169,7 +177,7 @@ class ControlLoop(Generic[K]):
         backoff: ExponentialFailureRateLimiter[str] = ExponentialFailureRateLimiter()
         while True:
             try:
-                await self._read(watched, backoff)
+                await self._queue_events(watched, backoff)
             except StatusError as error:
                 _log.info("%s: watch of %s restarts: %s", self._reconciler.name, watched.resource, error.message)
             except Exception:
@@ -177,8 +185,8 @@ class ControlLoop(Generic[K]):
             await self._clock.sleep(backoff.failed(watched.resource))
             self._queue_everything()
 
-    async def _read(self, watched: Watched[K], backoff: ExponentialFailureRateLimiter[str]) -> None:
-        """Queue the keys of events until the watch ends."""
+    async def _queue_events(self, watched: Watched[K], backoff: ExponentialFailureRateLimiter[str]) -> None:
+        """Queue the keys of events until the watch ends; each event resets `backoff`, whose key is the resource."""
         events = self._registry.watch(watched.resource)
         try:
             async for event in events:

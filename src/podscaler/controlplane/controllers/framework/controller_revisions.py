@@ -8,7 +8,7 @@ strategic merge patch that restores the template.
 3. Revisions beyond `revisionHistoryLimit` are deleted, lowest number first, unless pods still have their template.
 
 Source: apps/v1 ControllerRevision; the history of upstream's StatefulSet and DaemonSet controllers.
-Differs: revisions without an owner are adopted only when their name is wanted.
+Differs: revisions without an owner are adopted only when a new revision would have their name.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,7 +26,10 @@ HASH_LABEL = "controller.kubernetes.io/hash"
 POD_LABEL = "controller-revision-hash"
 """The label of pods: for a StatefulSet the name of their revision, for a DaemonSet its hash, as on the revision."""
 _NOT_COPIED = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
+"""Annotations of the owner that its revisions do not have."""
 _MOST_COLLISIONS = 20
+"""How many names are tried for a new revision."""
+_DEFAULT_HISTORY_LIMIT = 10
 
 
 def owned(registry: Registry, owner: Object) -> list[Object]:
@@ -36,9 +39,9 @@ def owned(registry: Registry, owner: Object) -> list[Object]:
 
 
 def template_of(revision: Object) -> Object:
-    """The pod template that a revision holds."""
-    kept = revision["data"]["spec"]["template"]
-    return {key: value for key, value in kept.items() if key != "$patch"}
+    """The pod template in a revision's `data`, without the directive of the patch."""
+    patch = revision["data"]["spec"]["template"]
+    return {field: value for field, value in patch.items() if field != "$patch"}
 
 
 def hash_of(revision: Object) -> str:
@@ -58,36 +61,49 @@ async def newest(registry: Registry, owner: Object, history: Sequence[Object]) -
     Raises:
         StatusError: the revision cannot be written.
     """
-    data = _data(owner["spec"]["template"])
+    data = _revision_data(owner["spec"]["template"])
     number = max((revision.get("revision", 0) for revision in history), default=0) + 1
-    same = [revision for revision in history if revision.get("data") == data]
-    if not same:
+    equal_revisions = [revision for revision in history if revision.get("data") == data]
+    if not equal_revisions:
         return await _create(registry, owner, data, number)
-    return same[-1] if same[-1] is history[-1] else await _renumber(registry, same[-1], number)
+    last_equal = equal_revisions[-1]
+    return last_equal if last_equal is history[-1] else await _renumber(registry, last_equal, number)
 
 
 async def truncate(registry: Registry, owner: Object, history: Sequence[Object], live: Collection[str]) -> None:
-    """Delete revisions beyond the limit; `live` are the names of revisions that must stay. Raises StatusError."""
-    spent = [revision for revision in history if revision["metadata"]["name"] not in live]
-    limit = owner["spec"].get("revisionHistoryLimit", 10)
-    for revision in spent[: max(len(spent) - limit, 0)]:
+    """Delete the oldest revisions beyond `revisionHistoryLimit`. Raises StatusError.
+
+    Args:
+        registry: where revisions are.
+        owner: the StatefulSet or DaemonSet.
+        history: the owner's revisions, oldest first.
+        live: the names of revisions that must stay and do not count towards the limit.
+    """
+    unused = [revision for revision in history if revision["metadata"]["name"] not in live]
+    limit = owner["spec"].get("revisionHistoryLimit", _DEFAULT_HISTORY_LIMIT)
+    for revision in unused[: max(len(unused) - limit, 0)]:
         uid = revision["metadata"]["uid"]
         await write_errors.ignoring_gone(registry.delete(REVISIONS, *selection.key_of(revision), uid=uid))
 
 
-def _data(template: Object) -> Object:
-    """The patch, with sorted keys: some clients compare bytes."""
+def _revision_data(template: Object) -> Object:
+    """The strategic merge patch that restores a template, with sorted keys: some clients compare bytes."""
     patch = {"spec": {"template": {**template, "$patch": "replace"}}}
     data: Object = msgspec.json.decode(msgspec.json.encode(patch, order="sorted"))
     return data
 
 
 async def _renumber(registry: Registry, revision: Object, number: int) -> Object:
+    """Write another number into a stored revision; returns the revision as stored."""
     return await registry.mutate(REVISIONS, *selection.key_of(revision), lambda stored: stored.update(revision=number))
 
 
 async def _create(registry: Registry, owner: Object, data: Object, number: int) -> Object:
-    """Create a revision; a name that another one has taken changes the hash."""
+    """Create a revision, or adopt the equal one of the same name; returns it as stored.
+
+    If a different revision has the name, `status.collisionCount` of the owner is raised in place, which changes the
+    hash in the name.
+    """
     status = owner.setdefault("status", {})
     for _ in range(_MOST_COLLISIONS):
         new = _revision(owner, data, number)
@@ -96,15 +112,15 @@ async def _create(registry: Registry, owner: Object, data: Object, number: int) 
         except StatusError as error:
             if not write_errors.is_already_exists(error):
                 raise
-            taken = await _taken_over(registry, owner, new)
-            if taken is not None:
-                return taken
+            adopted = await _adopt_existing(registry, owner, new)
+            if adopted is not None:
+                return adopted
             status["collisionCount"] = status.get("collisionCount", 0) + 1
     raise StatusError(f"no free name for a revision of {owner['metadata']['name']}", code=0)
 
 
-async def _taken_over(registry: Registry, owner: Object, new: Object) -> Object | None:
-    """The existing revision of that name if it has the same data and no other controller, else None."""
+async def _adopt_existing(registry: Registry, owner: Object, new: Object) -> Object | None:
+    """The existing revision with the name of `new`, adopted; None if its data or its controller are different."""
     existing = registry.find(REVISIONS, *selection.key_of(new))
     if existing is None or existing.get("data") != new["data"]:
         return None
@@ -120,19 +136,20 @@ async def _taken_over(registry: Registry, owner: Object, new: Object) -> Object 
 
 
 def _revision(owner: Object, data: Object, number: int) -> Object:
-    """The ControllerRevision of a template, named for its hash."""
+    """The manifest of the ControllerRevision of the owner's template, named for the template's hash."""
     metadata, template = owner["metadata"], owner["spec"]["template"]
-    label = POD_LABEL if owner["kind"] == "DaemonSet" else HASH_LABEL
-    digest = templates.template_hash(template, (owner.get("status") or {}).get("collisionCount", 0))
-    notes = {key: text for key, text in (metadata.get("annotations") or {}).items() if key not in _NOT_COPIED}
+    hash_label = POD_LABEL if owner["kind"] == "DaemonSet" else HASH_LABEL
+    template_hash = templates.template_hash(template, (owner.get("status") or {}).get("collisionCount", 0))
+    owner_annotations = metadata.get("annotations") or {}
+    annotations = {key: value for key, value in owner_annotations.items() if key not in _NOT_COPIED}
     return {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
         "metadata": {
-            "name": f"{metadata['name']}-{digest}",
+            "name": f"{metadata['name']}-{template_hash}",
             "namespace": metadata["namespace"],
-            "labels": {**((template.get("metadata") or {}).get("labels") or {}), label: digest},
-            "annotations": notes,
+            "labels": {**((template.get("metadata") or {}).get("labels") or {}), hash_label: template_hash},
+            "annotations": annotations,
             "ownerReferences": [ownership.controller_reference(owner)],
         },
         "data": data,

@@ -40,8 +40,11 @@ class OwnerIndex:
         self._selectors = SelectorIndex(selector)
         self._orphans = OrphanIndex()
         self.keys = self._selectors.keys
+        """Returns the keys of all owners that have a selector."""
         self.owner_keys = self._selectors.update
+        """Indexes a changed owner, from its event; returns its key."""
         self.orphans = self._orphans.matching
+        """Returns the names of the orphaned dependents of a namespace that a selector matches."""
 
     def prime(self) -> list[Key]:
         """Rebuild the indexes from the registry; returns the keys of all owners."""
@@ -54,4 +57,7 @@ class OwnerIndex:
         owner = ownership.controller_of(event.object)
         if owner is None:
             return [] if event.type == "DELETED" else self._selectors.matching(event.object)
-        return [(selection.key_of(event.object)[0], owner["name"])] if owner["kind"] == self._kind else []
+        if owner["kind"] != self._kind:
+            return []
+        namespace, _ = selection.key_of(event.object)
+        return [(namespace, owner["name"])]

@@ -1,6 +1,8 @@
-"""ownerReferences of objects, and the controller among the owners; every controller calls it.
+"""Reads, makes and removes ownerReferences of objects; every controller calls it.
 
-Source: metav1.OwnerReference; at most one owner is the controller.
+Objects of any kind are JSON objects with `metadata`. At most one of the owners is the controller.
+
+Source: metav1.OwnerReference.
 """
 
 from podscaler.api.resource.resources import Object
@@ -44,8 +46,8 @@ def controller_reference(owner: Object) -> Object:
 
 def release(obj: Object, uid: str) -> None:
     """Remove the ownerReference to `uid` from an object, in place."""
-    left = [owner for owner in references(obj) if owner["uid"] != uid]
-    if left:
-        obj["metadata"]["ownerReferences"] = left
+    remaining = [owner for owner in references(obj) if owner["uid"] != uid]
+    if remaining:
+        obj["metadata"]["ownerReferences"] = remaining
     else:
         obj["metadata"].pop("ownerReferences", None)

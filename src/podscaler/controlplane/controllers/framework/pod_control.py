@@ -1,6 +1,6 @@
 """Creates and deletes the pods of workload objects, with an Event for each result.
 
-The ReplicaSet, DaemonSet and StatefulSet controllers call it. Creations run in batches that start small and double
+The ReplicaSet, DaemonSet, StatefulSet and Job controllers call it. Creations run in batches that start small and double
 (slow start), so that a create that cannot succeed is not tried five hundred times.
 
 Source: PodControlInterface and slowStartBatch of kube-controller-manager; events are upstream's.
@@ -23,7 +23,7 @@ BATCH_S_PER_POD = 0.00025
 MAX_BATCH_S = 1.0
 
 Message = Callable[[Object, str, str, StatusError | None], str]
-"""The message of an Event, from the owner, the verb (`create`, `delete`), the pod's name and the error."""
+"""The message of an Event, from the owner, the verb (`create`, `delete`), the pod's name and the error, if any."""
 
 
 async def slow_start(count: int, call: Callable[[], Awaitable[None]], *, first: int = 1) -> int:
@@ -32,15 +32,15 @@ async def slow_start(count: int, call: Callable[[], Awaitable[None]], *, first: 
     Returns how many succeeded: `count`. After a batch with failures no further batch is started and an ExceptionGroup
     with all failures of that batch is raised.
     """
-    done, size = 0, min(first, count)
-    while size > 0:
-        outcomes = await asyncio.gather(*(call() for _ in range(size)), return_exceptions=True)
+    succeeded, batch_size = 0, min(first, count)
+    while batch_size > 0:
+        outcomes = await asyncio.gather(*(call() for _ in range(batch_size)), return_exceptions=True)
         failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         if failures:
-            raise ExceptionGroup(f"{len(failures)} of {size} calls failed", failures)
-        done += size
-        size = min(2 * size, count - done)
-    return done
+            raise ExceptionGroup(f"{len(failures)} of {batch_size} calls failed", failures)
+        succeeded += batch_size
+        batch_size = min(2 * batch_size, count - succeeded)
+    return succeeded
 
 
 def pod_message(_owner: Object, verb: str, name: str, error: StatusError | None) -> str:
@@ -54,8 +54,8 @@ class PodControl:
 
     Args:
         registry: where pods are written.
-        events: of the controller.
-        message: words the events.
+        events: the recorder of the controller.
+        message: makes the messages of the events.
     """
 
     def __init__(self, registry: Registry, events: EventRecorder, message: Message = pod_message) -> None:
@@ -86,24 +86,25 @@ class PodControl:
             created = await self._registry.create(PODS, pod)
         except StatusError as error:
             if not write_errors.is_namespace_terminating(error):
-                self._record(owner, "create", pod["metadata"].get("name", ""), error)
+                self._record_event(owner, "create", pod["metadata"].get("name", ""), error)
             raise
-        self._record(owner, "create", created["metadata"]["name"])
+        self._record_event(owner, "create", created["metadata"]["name"])
 
     async def delete(self, owner: Object, pod: Object) -> None:
         """Delete one pod; one that is gone or replaced is ignored. Raises StatusError."""
-        key = selection.key_of(pod)
-        delete = self._registry.delete(PODS, *key, uid=pod["metadata"]["uid"])
+        namespace, pod_name = selection.key_of(pod)
+        delete = self._registry.delete(PODS, namespace, pod_name, uid=pod["metadata"]["uid"])
         try:
             was_there = await write_errors.ignoring_gone(delete, another=True)
         except StatusError as error:
-            self._record(owner, "delete", key[1], error)
+            self._record_event(owner, "delete", pod_name, error)
             raise
         if was_there:
-            self._record(owner, "delete", key[1])
+            self._record_event(owner, "delete", pod_name)
 
-    def _record(self, owner: Object, verb: str, name: str, error: StatusError | None = None) -> None:
-        message = self._message(owner, verb, name, error)
+    def _record_event(self, owner: Object, verb: str, pod_name: str, error: StatusError | None = None) -> None:
+        """Record the Event of a create or delete at the owner; `error` is None for a success."""
+        message = self._message(owner, verb, pod_name, error)
         if error is None:
             self._events.event(owner, "Normal", f"Successful{verb.capitalize()}", message)
         else:

@@ -51,11 +51,11 @@ def ready_since_ns(pod: Object) -> int | None:
     condition = ready_condition(pod)
     if condition is None or condition.get("status") != "True":
         return None
-    since = condition.get("lastTransitionTime")
-    return instants.parse(since) if since else None
+    transition_time = condition.get("lastTransitionTime")
+    return instants.parse(transition_time) if transition_time else None
 
 
-def available_at(pod: Object, min_ready_s: int) -> int | None:
+def available_at_ns(pod: Object, min_ready_s: int) -> int | None:
     """When a pod that stays ready becomes available (nanoseconds since the epoch); None while it is not ready.
 
     Without `min_ready_s` that is 0: a ready pod is available at once.
@@ -68,14 +68,14 @@ def available_at(pod: Object, min_ready_s: int) -> int | None:
 
 def is_available(pod: Object, min_ready_s: int, now_ns: int) -> bool:
     """Whether a pod has been ready for `min_ready_s` seconds without a break."""
-    available_ns = available_at(pod, min_ready_s)
-    return available_ns is not None and available_ns <= now_ns
+    instant_ns = available_at_ns(pod, min_ready_s)
+    return instant_ns is not None and instant_ns <= now_ns
 
 
 def next_available_s(pods: Iterable[Object], min_ready_s: int, now_ns: int) -> float | None:
     """The seconds until the next of the active pods becomes available if it stays ready, None if none will."""
     if not min_ready_s:
         return None
-    instants_ns = (available_at(pod, min_ready_s) for pod in pods if is_active(pod))
-    due_ns = [instant_ns for instant_ns in instants_ns if instant_ns is not None and instant_ns > now_ns]
-    return (min(due_ns) - now_ns) / NANOSECONDS if due_ns else None
+    instants_ns = (available_at_ns(pod, min_ready_s) for pod in pods if is_active(pod))
+    future_ns = [instant_ns for instant_ns in instants_ns if instant_ns is not None and instant_ns > now_ns]
+    return (min(future_ns) - now_ns) / NANOSECONDS if future_ns else None

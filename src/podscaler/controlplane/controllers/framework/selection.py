@@ -1,7 +1,7 @@
-"""Indexes by namespace that controllers keep from their watches: selectors of objects, and orphans.
+"""Indexes of selectors and orphans that controllers keep up to date from their watches; keys and labels of objects.
 
-A lookup costs as much as one namespace holds. The indexes say which keys to sync; `sync` reads the objects themselves
-from the registry.
+`OwnerIndex` and the endpoint controllers look up in them which keys to sync after a change; `sync` reads the objects
+themselves from the registry. A lookup takes time in proportion to the indexed objects of one namespace.
 """
 
 from collections import defaultdict
@@ -50,6 +50,7 @@ class SelectorIndex:
     def __init__(self, selector_of: Callable[[Object], Selector | None] = object_selector) -> None:
         self._selector_of = selector_of
         self._selectors: defaultdict[str, dict[str, Selector]] = defaultdict(dict)
+        """By namespace and name of the selecting object."""
 
     def replace(self, objects: Iterable[Object]) -> list[Key]:
         """Index these objects and no others; returns the keys of those with a selector."""
@@ -59,7 +60,7 @@ class SelectorIndex:
         return self.keys()
 
     def update(self, event: ObjectEvent) -> list[Key]:
-        """Take over a change of an indexed object; returns its key."""
+        """Index the selector of a changed object, or remove it if it is gone or has none; returns the object's key."""
         namespace, name = key_of(event.object)
         try:
             selector = None if event.type == "DELETED" else self._selector_of(event.object)
@@ -73,13 +74,14 @@ class SelectorIndex:
 
     def keys(self) -> list[Key]:
         """The keys of all objects with a selector."""
-        return [(namespace, name) for namespace, names in self._selectors.items() for name in names]
+        return [(namespace, name) for namespace, selectors in self._selectors.items() for name in selectors]
 
     def matching(self, obj: Object) -> list[Key]:
         """The keys in the namespace of `obj` whose selector matches its labels."""
-        namespace, labels = key_of(obj)[0], labels_of(obj)
-        selectors_of_namespace = self._selectors.get(namespace, {})
-        return [(namespace, name) for name, selector in selectors_of_namespace.items() if selector.matches(labels)]
+        namespace, _ = key_of(obj)
+        labels = labels_of(obj)
+        selector_by_name = self._selectors.get(namespace, {})
+        return [(namespace, name) for name, selector in selector_by_name.items() if selector.matches(labels)]
 
 
 class OrphanIndex:
@@ -87,6 +89,7 @@ class OrphanIndex:
 
     def __init__(self) -> None:
         self._labels: defaultdict[str, dict[str, Mapping[str, str]]] = defaultdict(dict)
+        """The labels of the orphans, by namespace and name."""
 
     def replace(self, objects: Iterable[Object]) -> None:
         """Index these objects and no others."""
@@ -95,7 +98,7 @@ class OrphanIndex:
             self.update(ObjectEvent("ADDED", obj))
 
     def update(self, event: ObjectEvent) -> None:
-        """Take over a change of an object of the kind."""
+        """Index a changed object of the kind, or remove it if it is gone or no orphan any more."""
         obj = event.object
         namespace, name = key_of(obj)
         is_gone = event.type == "DELETED" or pods.is_terminating(obj)
@@ -111,7 +114,7 @@ class OrphanIndex:
 
 def _discard(index: dict[str, dict[str, T]], namespace: str, name: str) -> None:
     """Remove an entry of a namespace, and the namespace with its last one."""
-    names = index.get(namespace, {})
-    names.pop(name, None)
-    if not names:
+    entries = index.get(namespace, {})
+    entries.pop(name, None)
+    if not entries:
         index.pop(namespace, None)

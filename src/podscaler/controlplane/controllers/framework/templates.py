@@ -17,11 +17,12 @@ HASH_LABEL = "pod-template-hash"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 """Without vowels and characters that look alike, so that no name spells a word."""
 _DIGITS = str.maketrans("0123456789", "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in "0123456789"))
+"""Replaces each decimal digit of a checksum by a character of the alphabet, as upstream's SafeEncodeString does."""
 
 
 def template_hash(template: Object, collisions: int = 0) -> str:
     """The value of `pod-template-hash`; `collisions` is the collisionCount of the owner's status."""
-    checksum = zlib.crc32(msgspec.json.encode(_bare(template), order="deterministic"))
+    checksum = zlib.crc32(msgspec.json.encode(_comparable(template), order="deterministic"))
     if collisions:
         checksum = zlib.crc32(collisions.to_bytes(8, "little"), checksum)
     return str(checksum).translate(_DIGITS)
@@ -29,23 +30,28 @@ def template_hash(template: Object, collisions: int = 0) -> str:
 
 def same(left: Object, right: Object) -> bool:
     """Whether two templates are equal except for the label `pod-template-hash`."""
-    return _bare(left) == _bare(right)
+    return _comparable(left) == _comparable(right)
 
 
 def pod_from(template: Object, owner: Object) -> Object:
-    """A pod to create for `owner` (with its apiVersion and kind), which becomes its controller."""
-    meta = template.get("metadata") or {}
+    """The manifest of a pod to create for `owner` (with its apiVersion and kind), which becomes its controller."""
+    template_metadata = template.get("metadata") or {}
     metadata: dict[str, Any] = {
         "generateName": owner["metadata"]["name"] + "-",
         "namespace": owner["metadata"]["namespace"],
         "ownerReferences": [controller_reference(owner)],
     }
-    metadata |= {key: meta[key] for key in ("labels", "annotations", "finalizers") if meta.get(key)}
+    copied_fields = ("labels", "annotations", "finalizers")
+    metadata |= {field: template_metadata[field] for field in copied_fields if template_metadata.get(field)}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
 
 
-def _bare(template: Object) -> Object:
-    metadata = {key: value for key, value in (template.get("metadata") or {}).items() if value}
-    labels = {key: value for key, value in (metadata.pop("labels", None) or {}).items() if key != HASH_LABEL}
+def _comparable(template: Object) -> Object:
+    """A copy of a template without `pod-template-hash`, creationTimestamp, and empty fields of the metadata."""
+    metadata = {field: value for field, value in (template.get("metadata") or {}).items() if value}
+    all_labels = metadata.pop("labels", None) or {}
+    labels = {label: value for label, value in all_labels.items() if label != HASH_LABEL}
     metadata.pop("creationTimestamp", None)
-    return {"metadata": metadata | ({"labels": labels} if labels else {}), "spec": template.get("spec") or {}}
+    if labels:
+        metadata["labels"] = labels
+    return {"metadata": metadata, "spec": template.get("spec") or {}}

@@ -1,4 +1,6 @@
-"""API errors of writes that controllers handle, and writes that tolerate that the object is gone.
+"""Writes of controllers that tolerate that the object is gone, and checks of the API errors of writes.
+
+All controllers call it; `remove_finalizer` and `write_status` change the newest stored object.
 
 Source: Status reasons and causes of the API conventions.
 """
@@ -67,7 +69,7 @@ async def remove_finalizer(registry: Registry, resource: str, namespace: str, na
 
     def change(newest: Object) -> None:
         finalizers = newest["metadata"].get("finalizers") or []
-        newest["metadata"]["finalizers"] = [each for each in finalizers if each != finalizer]
+        newest["metadata"]["finalizers"] = [kept for kept in finalizers if kept != finalizer]
 
     await ignoring_gone(registry.mutate(resource, namespace, name, change))
 
@@ -77,9 +79,12 @@ def first_error(outcomes: Iterable[object]) -> StatusError | None:
 
     Errors of a namespace that is being deleted are left out. Raises ExceptionGroup for exceptions that are not API
     errors: they are defects.
+
+    Args:
+        outcomes: of `asyncio.gather(..., return_exceptions=True)`: results and exceptions.
     """
-    failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
-    errors = [failure for failure in failures if isinstance(failure, StatusError)]
-    if len(errors) < len(failures):
-        raise ExceptionGroup("writes failed", failures)
-    return next((error for error in errors if not is_namespace_terminating(error)), None)
+    exceptions = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+    api_errors = [exception for exception in exceptions if isinstance(exception, StatusError)]
+    if len(api_errors) < len(exceptions):
+        raise ExceptionGroup("writes failed", exceptions)
+    return next((error for error in api_errors if not is_namespace_terminating(error)), None)

@@ -36,35 +36,43 @@ class ClaimProtection(Reconciler[Key]):
         return [
             Watched(CLAIMS, _keys_of_claim),
             Watched(PODS, _keys_of_pod),
-            Watched(VOLUMES, lambda event: [selection.key_of(event.object)] if _is_free(event.object) else []),
+            Watched(VOLUMES, _keys_of_volume),
         ]
 
     def prime(self) -> Iterable[Key]:
-        """All claims that are being deleted, and all volumes that nothing keeps."""
-        held = [claim for claim in self._registry.list(CLAIMS) if _is_held(claim)]
-        free = [volume for volume in self._registry.list(VOLUMES) if _is_free(volume)]
-        return [selection.key_of(obj) for obj in (*held, *free)]
+        """All claims that are being deleted, and all volumes that are being deleted and not bound."""
+        claims = [claim for claim in self._registry.list(CLAIMS) if _is_protected_deletion(claim)]
+        volumes = [volume for volume in self._registry.list(VOLUMES) if _is_releasable(volume)]
+        return [selection.key_of(obj) for obj in (*claims, *volumes)]
 
     async def sync(self, key: Key) -> float | None:
         """Remove the finalizer from a deleted claim that no pod uses, or from a deleted volume that is not bound."""
-        if not key[0]:
+        namespace, _ = key
+        if not namespace:
             volume = self._registry.find(VOLUMES, *key)
-            if volume is not None and _is_free(volume):
+            if volume is not None and _is_releasable(volume):
                 await write_errors.remove_finalizer(self._registry, VOLUMES, *key, persistentvolume.PROTECTION)
             return None
         claim = self._registry.find(CLAIMS, *key)
-        if claim is not None and _is_held(claim) and not self._is_used(key):
+        if claim is not None and _is_protected_deletion(claim) and not self._is_used(key):
             await write_errors.remove_finalizer(self._registry, CLAIMS, *key, PROTECTION)
         return None
 
-    def _is_used(self, key: Key) -> bool:
-        namespace, name = key
-        listed = self._registry.list(PODS, namespace)
-        return any(not pods.is_finished(pod) and name in _claims(pod) for pod in listed)
+    def _is_used(self, claim_key: Key) -> bool:
+        """Whether an unfinished pod mounts the claim."""
+        namespace, claim_name = claim_key
+        namespace_pods = self._registry.list(PODS, namespace)
+        return any(not pods.is_finished(pod) and claim_name in _claim_names(pod) for pod in namespace_pods)
 
 
 def _keys_of_claim(event: ObjectEvent) -> Iterable[Key]:
-    return [selection.key_of(event.object)] if _is_held(event.object) else []
+    """The key of a changed claim that is being deleted, otherwise none."""
+    return [selection.key_of(event.object)] if _is_protected_deletion(event.object) else []
+
+
+def _keys_of_volume(event: ObjectEvent) -> Iterable[Key]:
+    """The key of a changed volume that is being deleted and not bound, otherwise none."""
+    return [selection.key_of(event.object)] if _is_releasable(event.object) else []
 
 
 def _keys_of_pod(event: ObjectEvent) -> Iterable[Key]:
@@ -72,21 +80,22 @@ def _keys_of_pod(event: ObjectEvent) -> Iterable[Key]:
     if event.type != "DELETED" and not pods.is_finished(event.object):
         return []
     namespace, _ = selection.key_of(event.object)
-    return [(namespace, name) for name in _claims(event.object)]
+    return [(namespace, claim_name) for claim_name in _claim_names(event.object)]
 
 
-def _is_held(claim: Object) -> bool:
+def _is_protected_deletion(claim: Object) -> bool:
+    """Whether a claim is being deleted and has the finalizer."""
     return pods.is_terminating(claim) and PROTECTION in (claim["metadata"].get("finalizers") or [])
 
 
-def _is_free(volume: Object) -> bool:
+def _is_releasable(volume: Object) -> bool:
     """Whether a volume is being deleted, has the finalizer, and is not bound."""
     is_bound = (volume.get("status") or {}).get("phase") == "Bound"
     finalizers = volume["metadata"].get("finalizers") or []
     return pods.is_terminating(volume) and persistentvolume.PROTECTION in finalizers and not is_bound
 
 
-def _claims(pod: Object) -> Iterator[str]:
+def _claim_names(pod: Object) -> Iterator[str]:
     """The names of the claims that a pod mounts, including those created for its ephemeral volumes."""
     for volume in pod["spec"].get("volumes") or []:
         if volume.get("persistentVolumeClaim"):

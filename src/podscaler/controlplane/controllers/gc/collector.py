@@ -12,6 +12,9 @@ waiting or gone (`owners`). Actions:
 | has a waiting owner and dependents of its own  | it is deleted in the foreground                                    |
 | has only owners that are gone or waiting       | it is deleted, with the policy of its own finalizers               |
 
+A dependent has an ownerReference to its owner. Which objects are dependents is read from the registry; the collector
+itself indexes only the references of each object, to find what a change or deletion affects.
+
 Source: documentation of garbage collection.
 Differs: the registry is never stale, so upstream's graph of virtual nodes is not needed.
 """
@@ -34,8 +37,10 @@ Key = tuple[str, str, str]
 IGNORED = frozenset({"events"})
 """Kinds without owners and dependents, of which there are many objects."""
 REQUEUE_S = 5.0
+"""How often an owner that waits for its dependents is checked, besides their changes."""
 
-_OwnerFacts = tuple[tuple[str, bool], ...]
+_References = tuple[tuple[str, bool], ...]
+"""The ownerReferences of an object: uid and blockOwnerDeletion of each."""
 
 
 class GarbageCollector(Reconciler[Key]):
@@ -55,11 +60,14 @@ class GarbageCollector(Reconciler[Key]):
             for resource in resources
             if resource.stored and not resource.stored_as and resource.key not in IGNORED
         ]
-        self._resources = [one.key for one in stored]
+        self._resources = [resource.key for resource in stored]
         self._kinds = OwnerKinds(stored)
-        self._owners: dict[str, _OwnerFacts] = {}
-        self._owned: Counter[str] = Counter()
+        self._references: dict[str, _References] = {}
+        """By the uid of each object that has owners."""
+        self._dependent_counts: Counter[str] = Counter()
+        """How many of these references each owner has, by its uid."""
         self._waiting: dict[str, Key] = {}
+        """The keys of owners that wait for blocking dependents, by uid."""
         self._is_primed = False
 
     def watches(self) -> Sequence[Watched[Key]]:
@@ -93,36 +101,42 @@ class GarbageCollector(Reconciler[Key]):
         return None
 
     def _keys_of(self, resource: str, event: ObjectEvent) -> Iterator[Key]:
-        """Note the owners of a changed object; yields the objects that may have to be collected now."""
+        """Index the references of a changed object; yields the keys of the objects that may need an action now.
+
+        These are: the dependents of a deleted object; an object whose references changed, or that is being deleted with
+        a finalizer; and waiting owners that the object no longer blocks.
+        """
         obj, key = event.object, (resource, *selection.key_of(event.object))
         uid = obj["metadata"]["uid"]
-        before, now = self._owners.pop(uid, ()), _owner_facts(obj)
-        is_owner = uid in self._owned
-        self._recount(before, () if event.type == "DELETED" else now)
+        old_references = self._references.pop(uid, ())
+        new_references = () if event.type == "DELETED" else _reference_facts(obj)
+        has_dependents = uid in self._dependent_counts
+        self._recount(old_references, new_references)
         if event.type == "DELETED":
             self._waiting.pop(uid, None)
-            now = ()
-            for other, dependent in self._dependents(uid) if is_owner else ():
-                yield other, *selection.key_of(dependent)
+            for dependent_resource, dependent in self._dependents(uid) if has_dependents else ():
+                yield dependent_resource, *selection.key_of(dependent)
         else:
-            if now:
-                self._owners[uid] = now
-            if now != before or (owners.finalizers(obj) and "deletionTimestamp" in obj["metadata"]):
+            if new_references:
+                self._references[uid] = new_references
+            is_finalizing = owners.finalizers(obj) and "deletionTimestamp" in obj["metadata"]
+            if new_references != old_references or is_finalizing:
                 yield key
-        for owner, fact in before:
-            if (owner, fact) not in now and owner in self._waiting:
-                yield self._waiting[owner]
+        for owner_uid, blocks_deletion in old_references:
+            if (owner_uid, blocks_deletion) not in new_references and owner_uid in self._waiting:
+                yield self._waiting[owner_uid]
 
-    def _recount(self, before: _OwnerFacts, now: _OwnerFacts) -> None:
+    def _recount(self, old_references: _References, new_references: _References) -> None:
         """Update the number of indexed dependents of each owner."""
-        for owner, _ in now:
-            self._owned[owner] += 1
-        for owner, _ in before:
-            self._owned[owner] -= 1
-            if not self._owned[owner]:
-                del self._owned[owner]
+        for owner_uid, _ in new_references:
+            self._dependent_counts[owner_uid] += 1
+        for owner_uid, _ in old_references:
+            self._dependent_counts[owner_uid] -= 1
+            if not self._dependent_counts[owner_uid]:
+                del self._dependent_counts[owner_uid]
 
     def _dependents(self, uid: str) -> Iterator[tuple[str, Object]]:
+        """The objects that have an ownerReference to `uid`, each with the `Resource.key` of its kind."""
         for resource in self._resources:
             for obj in self._registry.owned_by(resource, uid):
                 yield resource, obj
@@ -130,11 +144,11 @@ class GarbageCollector(Reconciler[Key]):
     async def _collect(self, resource: str, obj: Object) -> None:
         """Delete an object without a solid owner, or remove its references to owners that are gone or waiting."""
         classified = owners.classify(obj, self._registry, self._kinds)
-        leaving = {*classified.gone, *classified.waiting}
-        if not leaving:
+        leaving_uids = {*classified.gone, *classified.waiting}
+        if not leaving_uids:
             return
         if classified.solid:
-            await self._remove_references(resource, obj, leaving)
+            await self._remove_references(resource, obj, leaving_uids)
             return
         has_dependents = next(self._dependents(obj["metadata"]["uid"]), None) is not None
         if classified.waiting and has_dependents:
@@ -144,7 +158,7 @@ class GarbageCollector(Reconciler[Key]):
             await self._delete(resource, obj, _own_policy(obj))
 
     async def _unblock_cycles(self, obj: Object) -> None:
-        """Clear blockOwnerDeletion of dependents that wait themselves: they and `obj` would wait for each other."""
+        """Clear blockOwnerDeletion in dependents of `obj` that wait themselves: each would wait for the other."""
         uid = obj["metadata"]["uid"]
 
         def unblock(newest: Object) -> None:
@@ -157,9 +171,14 @@ class GarbageCollector(Reconciler[Key]):
                 await write_errors.ignoring_gone(self._registry.mutate(resource, *selection.key_of(dependent), unblock))
 
     async def _delete_dependents(self, key: Key, obj: Object) -> float | None:
-        """Delete the dependents that block a deletion in the foreground, then remove its finalizer."""
+        """Delete the dependents that block the deletion of `obj` in the foreground, then remove its finalizer.
+
+        Returns the seconds until the next check while dependents remain, otherwise None.
+        """
         uid = obj["metadata"]["uid"]
-        blocking = [(resource, one) for resource, one in self._dependents(uid) if owners.blocks(one, uid)]
+        blocking = [
+            (resource, dependent) for resource, dependent in self._dependents(uid) if owners.blocks(dependent, uid)
+        ]
         if not blocking:
             self._waiting.pop(uid, None)
             await write_errors.remove_finalizer(self._registry, *key, FOREGROUND)
@@ -171,32 +190,38 @@ class GarbageCollector(Reconciler[Key]):
         return REQUEUE_S
 
     async def _orphan_dependents(self, key: Key, obj: Object) -> None:
+        """Remove the references to `obj` from its dependents, then the finalizer from `obj`."""
         uid = obj["metadata"]["uid"]
         for resource, dependent in list(self._dependents(uid)):
             await self._remove_references(resource, dependent, {uid})
         await write_errors.remove_finalizer(self._registry, *key, ORPHAN)
 
-    async def _remove_references(self, resource: str, obj: Object, uids: set[str]) -> None:
-        def change(newest: Object) -> None:
-            for uid in uids:
-                ownership.release(newest, uid)
+    async def _remove_references(self, resource: str, obj: Object, owner_uids: set[str]) -> None:
+        """Remove the ownerReferences to these uids from a stored object, which may be gone."""
 
-        await write_errors.ignoring_gone(self._registry.mutate(resource, *selection.key_of(obj), change))
+        def release(newest: Object) -> None:
+            for owner_uid in owner_uids:
+                ownership.release(newest, owner_uid)
+
+        await write_errors.ignoring_gone(self._registry.mutate(resource, *selection.key_of(obj), release))
 
     async def _delete(self, resource: str, obj: Object, policy: Literal["Background", "Foreground", "Orphan"]) -> None:
+        """Delete an object with a propagation policy; one that is gone or replaced is ignored."""
         uid = obj["metadata"]["uid"]
         await write_errors.ignoring_gone(
             self._registry.delete(resource, *selection.key_of(obj), uid=uid, propagation=policy), another=True
         )
 
 
-def _owner_facts(obj: Object) -> _OwnerFacts:
+def _reference_facts(obj: Object) -> _References:
+    """The uid and blockOwnerDeletion of each ownerReference of an object."""
     return tuple(
         (reference["uid"], bool(reference.get("blockOwnerDeletion"))) for reference in ownership.references(obj)
     )
 
 
 def _own_policy(obj: Object) -> Literal["Background", "Foreground", "Orphan"]:
+    """The propagation policy that the finalizers of an object stand for; Background without one."""
     if ORPHAN in owners.finalizers(obj):
         return "Orphan"
     return "Foreground" if FOREGROUND in owners.finalizers(obj) else "Background"

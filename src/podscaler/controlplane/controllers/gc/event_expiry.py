@@ -19,7 +19,8 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 EVENTS = "events"
 TTL_S = 3600
 PAUSE_S = 0.02
-NEW_AFTER_S = 60.0
+"""How long the worker pauses after a deletion."""
+FIRST_CHECK_S = 60.0
 """How long a new Event waits for its first check."""
 
 
@@ -35,14 +36,14 @@ class EventExpiry(Reconciler[Key]):
 
     def watches(self) -> Sequence[Watched[Key]]:
         """Events."""
-        return [Watched(EVENTS, _keys_of_new, lambda _key: min(NEW_AFTER_S, self._ttl_s))]
+        return [Watched(EVENTS, _keys_of_new, lambda _key: min(FIRST_CHECK_S, self._ttl_s))]
 
     async def sync(self, key: Key) -> float | None:
         """Delete the Event, or return the seconds until it expires."""
         event = self._registry.find(EVENTS, *key)
         if event is None:
             return None
-        left_s = (last_seen_at(event) - self._clock.now_ns()) / NANOSECONDS + self._ttl_s
+        left_s = (_last_seen_ns(event) - self._clock.now_ns()) / NANOSECONDS + self._ttl_s
         if left_s > 0:
             return left_s
         await write_errors.ignoring_gone(self._registry.delete(EVENTS, *key))
@@ -51,10 +52,11 @@ class EventExpiry(Reconciler[Key]):
 
 
 def _keys_of_new(event: ObjectEvent) -> Iterable[Key]:
+    """The key of a new Event; one that is counted again is found at its next check."""
     return [selection.key_of(event.object)] if event.type == "ADDED" else []
 
 
-def last_seen_at(event: Object) -> int:
+def _last_seen_ns(event: Object) -> int:
     """When an Event was last counted (nanoseconds since the epoch): the latest of its times."""
     series = event.get("series") or {}
     times = (

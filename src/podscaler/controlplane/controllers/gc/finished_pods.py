@@ -15,8 +15,9 @@ from podscaler.controlplane.registry.registry import ObjectEvent, Registry
 
 PODS = "pods"
 KEPT_PODS = 500
-EVERYTHING = "finished pods"
+_ONLY_KEY = "finished pods"
 BATCH_S = 1.0
+"""How long changes of pods are collected."""
 
 
 class FinishedPods(Reconciler[str]):
@@ -33,6 +34,7 @@ class FinishedPods(Reconciler[str]):
         self._registry = registry
         self._kept = kept
         self._finished: dict[Key, str] = {}
+        """The creation times (RFC 3339) of the finished pods."""
 
     def watches(self) -> Sequence[Watched[str]]:
         """Pods."""
@@ -43,23 +45,23 @@ class FinishedPods(Reconciler[str]):
         self._finished.clear()
         for pod in self._registry.list(PODS):
             self._keys_of_pod(ObjectEvent("ADDED", pod))
-        return [EVERYTHING]
+        return [_ONLY_KEY]
 
     async def sync(self, key: str) -> float | None:
         """Delete the oldest finished pods beyond the threshold."""
         del key
-        surplus = len(self._finished) - self._kept
-        oldest = sorted(self._finished, key=lambda pod: (self._finished[pod], pod))
-        for pod in oldest[: max(surplus, 0)]:
-            self._finished.pop(pod, None)
-            await write_errors.ignoring_gone(self._registry.delete(PODS, *pod, grace_period_s=0))
+        surplus = max(len(self._finished) - self._kept, 0)
+        oldest_first = sorted(self._finished, key=lambda pod_key: (self._finished[pod_key], pod_key))
+        for pod_key in oldest_first[:surplus]:
+            self._finished.pop(pod_key, None)
+            await write_errors.ignoring_gone(self._registry.delete(PODS, *pod_key, grace_period_s=0))
         return None
 
     def _keys_of_pod(self, event: ObjectEvent) -> Iterable[str]:
-        """Note a finished pod; something is to do if there are too many."""
+        """Note a finished pod, or forget a deleted one; returns the one key if there are too many, otherwise none."""
         key = selection.key_of(event.object)
         if event.type == "DELETED" or not pods.is_finished(event.object):
             self._finished.pop(key, None)
             return []
         self._finished[key] = event.object["metadata"].get("creationTimestamp", "")
-        return [EVERYTHING] if len(self._finished) > self._kept else []
+        return [_ONLY_KEY] if len(self._finished) > self._kept else []

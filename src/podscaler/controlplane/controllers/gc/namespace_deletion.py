@@ -21,8 +21,9 @@ NAMESPACES = "namespaces"
 PODS = "pods"
 FINALIZER = "kubernetes"
 REQUEUE_S = 0.5
+"""How often a namespace that still has objects is checked."""
 CONCURRENT_DELETES = 50
-_ABSENT = (
+_FALSE_CONDITIONS = (
     ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
     (
         "NamespaceDeletionGroupVersionParsingFailure",
@@ -73,13 +74,15 @@ class NamespaceDeletion(Reconciler[str]):
         namespace = self._registry.find(NAMESPACES, "", key)
         if namespace is None or not _awaits_deletion(namespace):
             return None
-        names = self._namespaced_kinds()
-        if not await self._empty(PODS, key):
-            for resource in names.keys() - {PODS}:
-                await self._empty(resource, key)
-        left = {resource: objects for resource in names if (objects := self._registry.list(resource, key))}
-        await self._write_conditions(namespace, {names[resource]: objects for resource, objects in left.items()})
-        if left:
+        kinds = self._namespaced_kinds()
+        remaining_pods = await self._delete_all(PODS, key)
+        if not remaining_pods:
+            for resource in kinds.keys() - {PODS}:
+                await self._delete_all(resource, key)
+        objects_by_resource = {resource: self._registry.list(resource, key) for resource in kinds}
+        remaining = {kinds[resource]: objects for resource, objects in objects_by_resource.items() if objects}
+        await self._write_conditions(namespace, remaining)
+        if remaining:
             return REQUEUE_S
         await self._finalize(namespace)
         return None
@@ -92,8 +95,8 @@ class NamespaceDeletion(Reconciler[str]):
             if resource.stored and resource.namespaced and not resource.stored_as
         }
 
-    async def _empty(self, resource: str, namespace: str) -> int:
-        """Delete the objects of a kind in a namespace; returns how many are left."""
+    async def _delete_all(self, resource: str, namespace: str) -> int:
+        """Delete the objects of a kind in a namespace; returns how many remain, because of finalizers or their pods."""
         objects = self._registry.list(resource, namespace)
         undeleted = [obj for obj in objects if "deletionTimestamp" not in obj["metadata"]]
         for start in range(0, len(undeleted), CONCURRENT_DELETES):
@@ -106,29 +109,31 @@ class NamespaceDeletion(Reconciler[str]):
             self._registry.delete(resource, *selection.key_of(obj), propagation="Background")
         )
 
-    async def _write_conditions(self, namespace: Object, left: Mapping[str, Sequence[Object]]) -> None:
-        """Write what is left in the namespace, if that has changed."""
-        new = _conditions(namespace, left, self._clock)
-        if new == (namespace.get("status") or {}).get("conditions"):
+    async def _write_conditions(self, namespace: Object, remaining: Mapping[str, Sequence[Object]]) -> None:
+        """Write the conditions if they change; `remaining` has the remaining objects by the name of their kind."""
+        new_conditions = _conditions(namespace, remaining, self._clock)
+        if new_conditions == (namespace.get("status") or {}).get("conditions"):
             return
 
-        def change(newest: Object) -> None:
-            newest.setdefault("status", {})["conditions"] = new
+        def set_conditions(newest: Object) -> None:
+            newest.setdefault("status", {})["conditions"] = new_conditions
 
-        await self._registry.mutate(NAMESPACES, "", namespace["metadata"]["name"], change, subresource="status")
+        name = namespace["metadata"]["name"]
+        await self._registry.mutate(NAMESPACES, "", name, set_conditions, subresource="status")
 
     async def _finalize(self, namespace: Object) -> None:
-        """Remove the finalizer, with which the namespace is gone."""
+        """Remove the finalizer in `spec.finalizers`; without any the API server removes the namespace."""
 
-        def change(newest: Object) -> None:
+        def remove_finalizer(newest: Object) -> None:
             finalizers = newest["spec"].get("finalizers") or []
             newest["spec"]["finalizers"] = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
 
         name = namespace["metadata"]["name"]
-        await self._registry.mutate(NAMESPACES, "", name, change, subresource="finalize")
+        await self._registry.mutate(NAMESPACES, "", name, remove_finalizer, subresource="finalize")
 
 
 def _keys_of(event: ObjectEvent) -> Iterable[str]:
+    """The name of a changed namespace that is being deleted, otherwise none."""
     return [event.object["metadata"]["name"]] if event.type != "DELETED" and _awaits_deletion(event.object) else []
 
 
@@ -138,32 +143,40 @@ def _awaits_deletion(namespace: Object) -> bool:
     return has_finalizer and "deletionTimestamp" in namespace["metadata"]
 
 
-def _conditions(namespace: Object, left: Mapping[str, Sequence[Object]], clock: Clock) -> list[Object]:
-    """The conditions of a namespace that is being deleted.
+def _conditions(namespace: Object, remaining: Mapping[str, Sequence[Object]], clock: Clock) -> list[Object]:
+    """The conditions of a namespace that is being deleted, in the order of `_FALSE_CONDITIONS`.
 
     A condition whose status stays the same keeps its lastTransitionTime.
     """
-    present: dict[str, tuple[str, str]] = {}
-    if left:
-        counts = ", ".join(f"{name} has {len(objects)} resource instances" for name, objects in sorted(left.items()))
-        present["NamespaceContentRemaining"] = "SomeResourcesRemain", f"Some resources are remaining: {counts}"
+    true_conditions = _true_conditions(remaining)
+    old_conditions = (namespace.get("status") or {}).get("conditions") or []
+    old_by_type = {condition["type"]: condition for condition in old_conditions}
+    now, new_conditions = rfc3339(clock.now_ns()), []
+    for type_, *reason_and_message in _FALSE_CONDITIONS:
+        status = "True" if type_ in true_conditions else "False"
+        reason, message = true_conditions.get(type_, reason_and_message)
+        old = old_by_type.get(type_)
+        transition_time = old["lastTransitionTime"] if old and old["status"] == status else now
+        condition = {"type": type_, "status": status, "lastTransitionTime": transition_time}
+        new_conditions.append({**condition, "reason": reason, "message": message})
+    return new_conditions
+
+
+def _true_conditions(remaining: Mapping[str, Sequence[Object]]) -> dict[str, tuple[str, str]]:
+    """The types of the conditions that are True while these objects remain, each with reason and message."""
+    true_conditions: dict[str, tuple[str, str]] = {}
+    if remaining:
+        counts = ", ".join(
+            f"{name} has {len(objects)} resource instances" for name, objects in sorted(remaining.items())
+        )
+        true_conditions["NamespaceContentRemaining"] = "SomeResourcesRemain", f"Some resources are remaining: {counts}"
     finalizer_counts = Counter(
-        finalizer for objects in left.values() for obj in objects for finalizer in owners.finalizers(obj)
+        finalizer for objects in remaining.values() for obj in objects for finalizer in owners.finalizers(obj)
     )
     if finalizer_counts:
-        holds = ", ".join(
+        counts = ", ".join(
             f"{finalizer} in {count} resource instances" for finalizer, count in sorted(finalizer_counts.items())
         )
-        message = f"Some content in the namespace has finalizers remaining: {holds}"
-        present["NamespaceFinalizersRemaining"] = "SomeFinalizersRemain", message
-    before = {condition["type"]: condition for condition in (namespace.get("status") or {}).get("conditions") or []}
-    now, result = rfc3339(clock.now_ns()), []
-    for type_, *absent in _ABSENT:
-        status = "True" if type_ in present else "False"
-        reason, message = present.get(type_, absent)
-        old = before.get(type_)
-        since = old["lastTransitionTime"] if old and old["status"] == status else now
-        result.append(
-            {"type": type_, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
-        )
-    return result
+        message = f"Some content in the namespace has finalizers remaining: {counts}"
+        true_conditions["NamespaceFinalizersRemaining"] = "SomeFinalizersRemain", message
+    return true_conditions

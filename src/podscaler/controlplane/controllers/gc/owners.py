@@ -1,6 +1,6 @@
-"""Classifies the owners of an object for the garbage collector.
+"""Classifies the owners of an object for the garbage collector (`collector`).
 
-The functions only read the registry. An owner is
+The functions only read the registry. Objects are JSON objects of any kind. An owner is
 
 * solid: it exists (same uid) and is not waiting; also if its kind is not served, or if a cluster-scoped object refers
   to a namespaced owner, so that nothing is deleted by mistake;
@@ -43,22 +43,23 @@ class OwnerKinds:
 
 
 def classify(obj: Object, registry: Registry, kinds: OwnerKinds) -> Owners:
-    """The owners of `obj` by their current state."""
-    result = Owners()
+    """The uids of the owners of `obj` by their current state, read from the registry."""
+    classified = Owners()
+    namespace = obj["metadata"].get("namespace", "")
     for reference in ownership.references(obj):
+        uid = reference["uid"]
         resource = kinds.find(reference)
-        namespace = obj["metadata"].get("namespace", "")
         if resource is None or (resource.namespaced and not namespace):
-            result.solid.append(reference["uid"])
+            classified.solid.append(uid)
             continue
         owner = registry.find(resource.key, namespace if resource.namespaced else "", reference["name"])
-        if owner is None or owner["metadata"]["uid"] != reference["uid"]:
-            result.gone.append(reference["uid"])
+        if owner is None or owner["metadata"]["uid"] != uid:
+            classified.gone.append(uid)
         elif is_waiting(owner):
-            result.waiting.append(reference["uid"])
+            classified.waiting.append(uid)
         else:
-            result.solid.append(reference["uid"])
-    return result
+            classified.solid.append(uid)
+    return classified
 
 
 def is_waiting(obj: Object) -> bool:
@@ -68,8 +69,8 @@ def is_waiting(obj: Object) -> bool:
 
 def finalizers(obj: Object) -> Sequence[str]:
     """The finalizers of an object; may be empty."""
-    names: Sequence[str] = obj["metadata"].get("finalizers") or ()
-    return names
+    finalizer_names: Sequence[str] = obj["metadata"].get("finalizers") or ()
+    return finalizer_names
 
 
 def blocks(dependent: Object, uid: str) -> bool:

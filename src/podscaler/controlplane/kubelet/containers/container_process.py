@@ -23,8 +23,9 @@ from podscaler.controlplane.kubelet.processes.descriptors import DescriptorWrite
 from podscaler.controlplane.kubelet.processes.process_records import ProcessRecord
 
 MESSAGE_BYTES: Final = 2048
-"""Of the end of the log that becomes the termination message (FallbackToLogsOnError)."""
+"""The length of the end of the log that becomes the termination message (FallbackToLogsOnError)."""
 
+# what servers of many languages print when they cannot bind their port
 _IN_USE: Final = re.compile(
     rb"address (?:is )?already in use|EADDRINUSE|Address in use|Only one usage of each socket address", re.IGNORECASE
 )
@@ -43,16 +44,18 @@ async def start(
     on_exit: Callable[[], None],
     on_end: Callable[[ContainerProcess, int], None],
 ) -> ContainerProcess:
-    """Start the process.
+    """Start the process, and return it with its log and streams.
 
     Args:
+        container_id: the id of this start.
+        log_path: the file of its log.
         on_exit: called when the main process has exited.
         on_end: called with its return code (minus N for signal N) after the clean-up that follows.
 
     Raises StartFailure, OSError (no streams).
     """
-    with streams.open_streams(tty=config.tty, stdin=config.stdin, stdout=True, stderr=True) as (ends, given):
-        process = await processes.start(container_config.process_spec(config), deps.threads, given)
+    with streams.open_streams(tty=config.tty, stdin=config.stdin, stdout=True, stderr=True) as (ends, child_streams):
+        process = await processes.start(container_config.process_spec(config), deps.threads, child_streams)
     log = deps.logs.open(log_path)
     stdin = None if ends.stdin is None else DescriptorWriter(ends.stdin)
     container_streams = ContainerStreams(log, stdin=stdin, master=ends.master)
@@ -63,15 +66,15 @@ async def start(
         if descriptor is not None
     )
 
-    def resume() -> None:
+    def resume_readers() -> None:
         for reader in readers:
             reader.resume()
 
-    container_streams.on_room = resume
+    container_streams.on_room = resume_readers
     started = ContainerProcess(process, log, container_id, deps.clock.now_ns(), container_streams)
 
     async def clean_up() -> None:
-        code = await process.exited
+        return_code = await process.exited
         on_exit()
         for reader in readers:
             reader.drain()
@@ -81,36 +84,44 @@ async def start(
             await deps.orphans.kill_orphans_of(container_id)
             await deps.threads.run(process_records.remove, deps.paths.processes, container_id)
         finally:
-            on_end(started, code)
+            on_end(started, return_code)
 
-    record = await deps.threads.run(_record, deps.paths.processes, container_id, process.pid, log_path)
+    record = await deps.threads.run(_write_record, deps.paths.processes, container_id, process.pid, log_path)
     if record is not None:
         deps.orphans.add_session(container_id, record)
     deps.background.start(clean_up(), f"container {container_id}")
     return started
 
 
-def _record(records: Path, container_id: str, pid: int, log_path: Path) -> ProcessRecord | None:
-    """Write the process record and remove logs of earlier starts; an OSError is logged, and the container goes on."""
+def _write_record(records_folder: Path, container_id: str, pid: int, log_path: Path) -> ProcessRecord | None:
+    """Write the process record and remove logs of earlier starts; an OSError is logged, and the container goes on.
+
+    Returns the record, None if the process has exited already. Blocks.
+    """
     record = process_records.record_of(pid)
     try:
         if record is not None:
-            process_records.write(records, container_id, record)
+            process_records.write(records_folder, container_id, record)
         rotated_files.remove_older(log_path)
     except OSError as error:
         _log.warning("the process record of container %s cannot be written: %s", container_id, error)
     return record
 
 
-def terminated(
-    container: Mapping[str, Any], ended: ContainerProcess, code: int, *, now_ns: int, out_of_memory: bool
+def terminated_state(
+    container: Mapping[str, Any], ended: ContainerProcess, return_code: int, *, now_ns: int, out_of_memory: bool
 ) -> Terminated:
-    """The terminated state of a container whose main process returned `code` (minus N for signal N).
+    """The terminated state of a container whose main process has exited.
 
-    Its exit code is 128+N for signal N, as in container runtimes.
+    Args:
+        container: the core/v1 Container.
+        return_code: minus N for signal N; the exit code is 128+N then, as in container runtimes.
+        out_of_memory: whether a process in its cgroup was OOM-killed.
     """
-    exit_code = 128 - code if code < 0 else code
-    reason = "OOMKilled" if out_of_memory else ("Error" if exit_code else "Completed")
+    exit_code = 128 - return_code if return_code < 0 else return_code
+    reason = "Error" if exit_code else "Completed"
+    if out_of_memory:
+        reason = "OOMKilled"
     message = ""
     if exit_code and container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
         message = ended.log.recent[-MESSAGE_BYTES:].decode("utf-8", "replace")
@@ -139,8 +150,8 @@ def bind_error(recent: bytes, *, pod_ip: str, first_port: int, forbidden: Collec
             "its log says that an address is in use. All pods share the network of this machine: bind to the pod's own "
             f"address in $POD_IP ({pod_ip}) instead of 0.0.0.0"
         )
-    denied = [line for line in recent.splitlines() if _DENIED.search(line)]
-    if denied and (forbidden or any(_BINDING.search(line) for line in denied)):
+    denial_lines = [line for line in recent.splitlines() if _DENIED.search(line)]
+    if denial_lines and (forbidden or any(_BINDING.search(line) for line in denial_lines)):
         return (
             f"its log says that it may not bind its port. Ports below {first_port} need root here: let it listen on a "
             "higher port (the Service's targetPort can follow)"

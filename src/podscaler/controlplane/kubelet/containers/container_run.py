@@ -36,7 +36,7 @@ from podscaler.controlplane.registry.registry import Object
 
 AFTER_HOOK_S: Final = 2
 """The least time between stop signal and SIGKILL, also where the preStop hook has used up the grace period."""
-SOON_S: Final = 15
+BIND_ERROR_WITHIN_S: Final = 15
 """A container that ran no longer than this may have failed to bind its port: its log is searched for the reason."""
 
 
@@ -72,7 +72,10 @@ class ContainerRun:
     """One start of one container, from its process to its end. Implements `pod_connections.ContainerSessions`.
 
     Args:
+        pod: the core/v1 Pod.
         spec: the core/v1 Container.
+        config: how its process is started (`container_setup.prepare`).
+        listener: is notified of its start, readiness, end and events.
         pod_ip: the pod's address.
     """
 
@@ -96,7 +99,7 @@ class ContainerRun:
         self._hooks_task: asyncio.Task[None] | None = None
         self._probes: list[asyncio.Task[None]] = []
         self._stop: _Stop | None = None
-        self._commands: set[int] = set()
+        self._command_pids: set[int] = set()
 
     @property
     def name(self) -> str:
@@ -111,7 +114,7 @@ class ContainerRun:
     @property
     def commands(self) -> frozenset[int]:
         """The pids of the commands that clients run in the container now; each is the leader of a session."""
-        return frozenset(self._commands)
+        return frozenset(self._command_pids)
 
     async def start(self, container_id: str, start_number: int) -> ContainerProcess:
         """Start the process; `start_number` (the restart count) names the log. Raises StartFailure, OSError."""
@@ -121,13 +124,13 @@ class ContainerRun:
             self._config,
             container_id=container_id,
             log_path=self._deps.paths.log(uid, self.name, start_number),
-            on_exit=self._exited,
-            on_end=self._ended,
+            on_exit=self._on_exit,
+            on_end=self._on_end,
         )
         return self._started
 
     def run_hooks_and_probes(self) -> None:
-        """Run hooks and probes (rule 1); the listener knows of the start before this is called."""
+        """Begin to run hooks and probes (rule 1); the listener has the state Running before this is called."""
         has_probes = any(self._spec.get(name) for name in probe_tally.PROBE_FIELDS.values())
         if has_probes or (self._spec.get("lifecycle") or {}).get("postStart"):
             self._hooks_task = self._deps.background.start(self._run_hooks_and_probes(), f"probes of {self.name}")
@@ -136,7 +139,12 @@ class ContainerRun:
             self._listener.container_ready(self.name, ready=True)
 
     def stop(self, deadline_ns: int, message: str) -> None:
-        """Begin to stop (rule 3), or shorten the grace period; `message` is that of the event Killing."""
+        """Begin to stop (rule 3), or shorten the grace period.
+
+        Args:
+            deadline_ns: the instant of SIGKILL, in nanoseconds since the epoch.
+            message: that of the event Killing.
+        """
         if self._stop is None:
             self._stop = _Stop(deadline_ns, Notification(self._deps.clock))
             self._stop_probes()
@@ -147,27 +155,27 @@ class ContainerRun:
             self._stop.wakeup.notify()
 
     async def run_command(self, argv: tuple[str, ...], timeout_s: float) -> HandlerOutcome:
-        """Run the command of an exec handler in the container. Raises OSError."""
+        """Run the command of an exec handler in the container; implements `handlers.Execute`. Raises OSError."""
         if self._started is None:
             return HandlerOutcome(False, "the container is not running")
         spec = container_config.exec_spec(self._config, argv, pid=self._started.process.pid)
         return await exec_check.run(spec, self._deps.threads, timeout_s=timeout_s)
 
     async def execute(self, command: tuple[str, ...], options: SessionStreams) -> ExecSession:
-        """Run a command of a client in the container. Raises SessionFailure."""
+        """Start a command of a client in the container (`kubectl exec`). Raises SessionFailure."""
         started, orphans = self._get_started(), self._deps.orphans
         spec = container_config.exec_spec(self._config, command, pid=started.process.pid, tty=options.tty)
         session = await exec_session.start(spec, self._deps.threads, options)
         pid = session.process.pid
-        self._commands.add(pid)
+        self._command_pids.add(pid)
         if (record := process_records.record_of(pid)) is not None:
             orphans.add_session(started.container_id, record)
 
-        def ended(_: "asyncio.Future[int]") -> None:
-            self._commands.discard(pid)
+        def forget_command(_: "asyncio.Future[int]") -> None:
+            self._command_pids.discard(pid)
             orphans.remove_session(started.container_id, pid)
 
-        session.process.exited.add_done_callback(ended)
+        session.process.exited.add_done_callback(forget_command)
         return session
 
     async def attach(self, options: SessionStreams) -> AttachSession:
@@ -180,56 +188,57 @@ class ContainerRun:
     # --- rules 1 and 2: hooks and probes --------------------------------------------------------------------------
 
     async def _run_hooks_and_probes(self) -> None:
+        """Run the postStart hook and the startup probe, then start the other probes; returns while these run."""
         if not await self._run_post_start():
             return
-        startup, readiness, liveness = (
-            probe_tally.find_probe(self._spec, "startup"),
-            probe_tally.find_probe(self._spec, "readiness"),
-            probe_tally.find_probe(self._spec, "liveness"),
-        )
+        startup = probe_tally.find_probe(self._spec, "startup")
+        readiness = probe_tally.find_probe(self._spec, "readiness")
+        liveness = probe_tally.find_probe(self._spec, "liveness")
         if startup is not None:
             passed = asyncio.Event()
-            loop = self._start_probe(startup, passed)
+            startup_task = self._start_probe(startup, passed)
             await passed.wait()
-            loop.cancel()
+            startup_task.cancel()
         self._listener.container_started(self.name)
         if readiness is None:
             self._listener.container_ready(self.name, ready=True)
-        for spec in (readiness, liveness):
-            if spec is not None:
-                self._start_probe(spec, asyncio.Event())
+        for probe in (readiness, liveness):
+            if probe is not None:
+                self._start_probe(probe, asyncio.Event())
 
-    def _start_probe(self, spec: ProbeSpec, passed: asyncio.Event) -> "asyncio.Task[None]":
-        """Start a probe; `passed` is set at its first success."""
+    def _start_probe(self, probe: ProbeSpec, passed: asyncio.Event) -> "asyncio.Task[None]":
+        """Start the checks of a probe and return their task; `passed` is set at the first success."""
 
         async def check() -> HandlerOutcome:
-            return await self._deps.run_handler(spec.handler, self._target(), timeout_s=spec.timeout_s)
+            return await self._deps.run_handler(probe.handler, self._handler_target(), timeout_s=probe.timeout_s)
 
         def on_result(result: probe_loop.ProbeResult) -> None:
             if result.verdict:
                 passed.set()
             self._apply_result(result)
 
-        loop = probe_loop.run(spec, check, on_result, self._deps.clock, started_ns=self._get_started().started_ns)
-        task = self._deps.background.start(loop, f"{spec.kind} probe of {self.name}")
+        checks = probe_loop.run(probe, check, on_result, self._deps.clock, started_ns=self._get_started().started_ns)
+        task = self._deps.background.start(checks, f"{probe.kind} probe of {self.name}")
         self._probes.append(task)
         return task
 
     def _apply_result(self, result: probe_loop.ProbeResult) -> None:
         """Report a change of readiness, or stop the container after a failed liveness or startup probe."""
-        spec = result.spec
+        probe = result.spec
         if result.event is not None:
             self._listener.container_event(self.name, result.event)
         if not result.changed:
             return
-        if spec.kind == "readiness":
+        if probe.kind == "readiness":
             self._listener.container_ready(self.name, ready=bool(result.verdict))
         elif result.verdict is False:
-            grace_s = spec.grace_period_s if spec.grace_period_s is not None else pod_termination.own_grace_s(self._pod)
-            self.stop(self._after(grace_s), f"Container {self.name} failed {spec.kind} probe, will be restarted")
+            grace_s = probe.grace_period_s
+            if grace_s is None:
+                grace_s = pod_termination.own_grace_s(self._pod)
+            self.stop(self._instant_in(grace_s), f"Container {self.name} failed {probe.kind} probe, will be restarted")
 
     async def _run_post_start(self) -> bool:
-        """Run the postStart hook; whether the container may go on."""
+        """Run the postStart hook, if there is one; returns whether the container may go on."""
         hook = (self._spec.get("lifecycle") or {}).get("postStart")
         if not hook:
             return True
@@ -238,16 +247,18 @@ class ContainerRun:
             self._listener.container_event(
                 self.name, ("Warning", "FailedPostStartHook", f"PostStartHook failed: {outcome.text}")
             )
-            self.stop(self._after(pod_termination.own_grace_s(self._pod)), "FailedPostStartHook")
+            self.stop(self._instant_in(pod_termination.own_grace_s(self._pod)), "FailedPostStartHook")
         return outcome.ok
 
     async def _run_hook(self, hook: Mapping[str, Any], timeout_s: float) -> HandlerOutcome:
+        """Run a core/v1 LifecycleHandler and return its outcome; `sleep` is carried out here. Raises OSError."""
         if (sleep := hook.get("sleep")) is not None:
             await self._deps.clock.sleep(sleep.get("seconds") or 0)
             return HandlerOutcome(True)
-        return await self._deps.run_handler(hook, self._target(), timeout_s=timeout_s, purpose="lifecycle")
+        return await self._deps.run_handler(hook, self._handler_target(), timeout_s=timeout_s, purpose="lifecycle")
 
-    def _target(self) -> HandlerTarget:
+    def _handler_target(self) -> HandlerTarget:
+        """The container as the target of handlers, with the ports that it has bound so far."""
         bound = self._config.port_trap.bound if self._config.port_trap else {}
         return HandlerTarget(
             self._pod_ip, container_ports.named_ports(self._spec), {**self._config.port_map, **bound}, self.run_command
@@ -256,7 +267,7 @@ class ContainerRun:
     # --- rule 3: stopping -----------------------------------------------------------------------------------------
 
     async def _stop_process(self, stop: _Stop) -> None:
-        """Run the preStop hook, send the stop signal, and kill what is left at the deadline."""
+        """Run the preStop hook, send the stop signal, and kill the processes that are left at the deadline."""
         process = self._get_started().process
         hook = (self._spec.get("lifecycle") or {}).get("preStop")
         if hook:
@@ -267,43 +278,50 @@ class ContainerRun:
 
     async def _run_pre_stop(self, hook: Mapping[str, Any], stop: _Stop) -> None:
         """Run the preStop hook until it ends, the container ends or the deadline is over."""
-        left_s = max(0.0, (stop.deadline_ns - self._deps.clock.now_ns()) / NANOSECONDS)
+        remaining_s = max(0.0, (stop.deadline_ns - self._deps.clock.now_ns()) / NANOSECONDS)
 
-        async def run() -> None:
-            outcome = await self._run_hook(hook, left_s)
+        async def run_and_report() -> None:
+            outcome = await self._run_hook(hook, remaining_s)
             if not outcome.ok:
-                text = f"PreStopHook failed: {outcome.text}"
-                self._listener.container_event(self.name, ("Warning", "FailedPreStopHook", text))
+                message = f"PreStopHook failed: {outcome.text}"
+                self._listener.container_event(self.name, ("Warning", "FailedPreStopHook", message))
 
-        task = self._deps.background.start(run(), f"preStop of {self.name}")
+        task = self._deps.background.start(run_and_report(), f"preStop of {self.name}")
         task.add_done_callback(lambda _: stop.wakeup.notify())
         exited = self._get_started().process.exited
         while not (task.done() or exited.done()) and self._deps.clock.now_ns() < stop.deadline_ns:
             await stop.wakeup.wait(stop.deadline_ns)
         task.cancel()
-        stop.deadline_ns = max(stop.deadline_ns, self._after(AFTER_HOOK_S))
+        stop.deadline_ns = max(stop.deadline_ns, self._instant_in(AFTER_HOOK_S))
 
     async def _wait_for_exit(self, stop: _Stop) -> None:
+        """Wait until the process has exited, or the deadline of `stop` is over."""
         exited = self._get_started().process.exited
         while not exited.done() and self._deps.clock.now_ns() < stop.deadline_ns:
             await stop.wakeup.wait(stop.deadline_ns)
 
     def _stop_signal(self) -> signal.Signals:
-        wanted = (self._spec.get("lifecycle") or {}).get("stopSignal") or "SIGTERM"
-        return signal.Signals.__members__.get(wanted, signal.SIGTERM)
+        """The signal of `lifecycle.stopSignal`; SIGTERM without one, and for one that this machine does not have."""
+        signal_name = (self._spec.get("lifecycle") or {}).get("stopSignal") or "SIGTERM"
+        return signal.Signals.__members__.get(signal_name, signal.SIGTERM)
 
     # --- exit -----------------------------------------------------------------------------------------------------
 
-    def _exited(self) -> None:
+    def _on_exit(self) -> None:
+        """Stop the probes, and wake a stop in progress: the main process has exited."""
         self._stop_probes()
         if self._stop is not None:
             self._stop.wakeup.notify()
 
-    def _ended(self, ended: ContainerProcess, code: int) -> None:
-        """Report how the process ended."""
+    def _on_end(self, ended: ContainerProcess, return_code: int) -> None:
+        """Report how the container ended: no process of it is left, and its log is complete.
+
+        Args:
+            return_code: that of the main process; minus N where signal N ended it.
+        """
         out_of_memory = self._deps.cgroups is not None and self._deps.cgroups.remove(ended.container_id)
-        end = container_process.terminated(
-            self._spec, ended, code, now_ns=self._deps.clock.now_ns(), out_of_memory=out_of_memory
+        end = container_process.terminated_state(
+            self._spec, ended, return_code, now_ns=self._deps.clock.now_ns(), out_of_memory=out_of_memory
         )
         if self._stop is None and end.exit_code:
             self._report_bind_error(ended, end)
@@ -311,20 +329,21 @@ class ContainerRun:
 
     def _report_bind_error(self, ended: ContainerProcess, end: Terminated) -> None:
         """Report why a process that ended soon could not bind its address, if its output says so."""
-        if end.finished_ns - ended.started_ns > SOON_S * NANOSECONDS or self._config.network:
+        ran_too_long = end.finished_ns - ended.started_ns > BIND_ERROR_WITHIN_S * NANOSECONDS
+        if ran_too_long or self._config.network:
             return
         capabilities, user = self._deps.capabilities, self._config.user
-        lowest = 1 if self._config.port_trap else capabilities.lowest_port(user.uid if user else None)
-        declared = [entry["containerPort"] for entry in self._spec.get("ports") or []]
-        reason = container_process.bind_error(
+        lowest_port = 1 if self._config.port_trap else capabilities.lowest_port(user.uid if user else None)
+        declared_ports = [container_port["containerPort"] for container_port in self._spec.get("ports") or []]
+        bind_error = container_process.bind_error(
             ended.log.recent,
             pod_ip=self._pod_ip,
             first_port=capabilities.first_port,
-            forbidden=[port for port in declared if port < lowest],
+            forbidden=[port for port in declared_ports if port < lowest_port],
         )
-        if reason:
-            text = f"Container {self.name} ended soon after its start, and {reason}"
-            self._listener.container_event(self.name, ("Warning", "BindFailed", text))
+        if bind_error:
+            message = f"Container {self.name} ended soon after its start, and {bind_error}"
+            self._listener.container_event(self.name, ("Warning", "BindFailed", message))
 
     def _stop_probes(self) -> None:
         for task in (self._hooks_task, *self._probes):
@@ -333,10 +352,11 @@ class ContainerRun:
         self._probes.clear()
 
     def _get_started(self) -> ContainerProcess:
+        """The started process. Raises RuntimeError before the start."""
         if self._started is None:
             raise RuntimeError(f"container {self.name} has not started")
         return self._started
 
-    def _after(self, span_s: float) -> int:
-        """The instant so many seconds from now."""
-        return self._deps.clock.now_ns() + round(span_s * NANOSECONDS)
+    def _instant_in(self, delay_s: float) -> int:
+        """The instant `delay_s` seconds from now, in nanoseconds since the epoch."""
+        return self._deps.clock.now_ns() + round(delay_s * NANOSECONDS)

@@ -31,6 +31,7 @@ START_ERROR_EXIT_CODE: Final = 128
 BACKOFF_FIRST_S: Final = 10
 BACKOFF_MAX_S: Final = 300
 BACKOFF_RESET_S: Final = 600
+"""A container that ran longer than this begins with no delay again."""
 CREATE_RETRY_FIRST_S: Final = 1
 CREATE_RETRY_MAX_S: Final = 15
 """A container that cannot be created (a missing ConfigMap, ...) is tried again soon: the cause is usually fixed."""
@@ -158,7 +159,7 @@ class ContainerState:
 def initial_states(pod_spec: Mapping[str, Any]) -> list[ContainerState]:
     """The containers of a pod that never ran: init containers and sidecars first, in the manifest's order."""
     pod_policy: RestartPolicy = pod_spec.get("restartPolicy") or "Always"
-    inits = [_fresh_init(spec, pod_policy) for spec in pod_spec.get("initContainers") or []]
+    inits = [_initial_init_state(spec, pod_policy) for spec in pod_spec.get("initContainers") or []]
     reason = "PodInitializing" if inits else "ContainerCreating"
     mains = [
         ContainerState(spec["name"], Role.MAIN, spec.get("restartPolicy") or pod_policy, Waiting(reason))
@@ -167,7 +168,8 @@ def initial_states(pod_spec: Mapping[str, Any]) -> list[ContainerState]:
     return [*inits, *mains]
 
 
-def _fresh_init(spec: Mapping[str, Any], pod_policy: RestartPolicy) -> ContainerState:
+def _initial_init_state(spec: Mapping[str, Any], pod_policy: RestartPolicy) -> ContainerState:
+    """The state of an init container or sidecar that never ran; `spec` is its core/v1 Container."""
     if spec.get("restartPolicy") == "Always":
         return ContainerState(spec["name"], Role.SIDECAR, "Always", Waiting("PodInitializing"))
     policy: RestartPolicy = spec.get("restartPolicy") or ("Never" if pod_policy == "Never" else "OnFailure")
@@ -180,7 +182,7 @@ def restarts(policy: RestartPolicy, exit_code: int) -> bool:
 
 
 def after_start(container: ContainerState, *, now_ns: int, container_id: str) -> ContainerState:
-    """The state after its process was started."""
+    """The state after its process was started at `now_ns`; `container_id` is the id of this start."""
     previous = container.state if isinstance(container.state, Terminated) else container.last
     return replace(
         container,
@@ -198,25 +200,31 @@ def after_exit(container: ContainerState, end: Terminated, *, may_restart: bool,
     """The state after its process has exited, or could not be started.
 
     Args:
+        end: how it ended, with the instant.
         may_restart: whether the policy decides on a restart; False: there is none (the pod is terminated).
         pod: `name_namespace(uid)`, for the message of CrashLoopBackOff.
     """
     # A start that failed counts as a restart too, though no process ran.
-    restarts_now = container.restart_count + (1 if container.ran and not container.is_running else 0)
-    stopped = replace(container, ready=False, started=False, ran=True, restart_count=restarts_now)
+    is_failed_restart = container.ran and not container.is_running
+    restart_count = container.restart_count + (1 if is_failed_restart else 0)
+    stopped = replace(container, ready=False, started=False, ran=True, restart_count=restart_count)
     if not (may_restart and restarts(container.policy, end.exit_code)):
         return replace(stopped, state=end, retry_at_ns=None)
     backoff, due_ns = container.backoff.after_exit(end.finished_ns)
     stopped = replace(stopped, backoff=backoff, retry_at_ns=due_ns)
     if due_ns <= end.finished_ns:
         return replace(stopped, state=end)
-    delay = _go_seconds((due_ns - end.finished_ns) // NANOSECONDS)
-    text = f"back-off {delay} restarting failed container={container.name} pod={pod}"
-    return replace(stopped, state=Waiting("CrashLoopBackOff", text), last=end)
+    delay = _go_duration((due_ns - end.finished_ns) // NANOSECONDS)
+    message = f"back-off {delay} restarting failed container={container.name} pod={pod}"
+    return replace(stopped, state=Waiting("CrashLoopBackOff", message), last=end)
 
 
 def after_failed_creation(container: ContainerState, reason: str, message: str, *, now_ns: int) -> ContainerState:
-    """The state after its creation failed; the delay before the next try doubles from 1 s to 15 s."""
+    """The state after its creation failed; the delay before the next try doubles from 1 s to 15 s.
+
+    Args:
+        reason, message: of its waiting state.
+    """
     failures = container.config_failures + 1
     previous = container.state if isinstance(container.state, Terminated) else container.last
     return replace(
@@ -228,7 +236,7 @@ def after_failed_creation(container: ContainerState, reason: str, message: str, 
     )
 
 
-def _go_seconds(span_s: int) -> str:
+def _go_duration(duration_s: int) -> str:
     """Whole seconds as Go prints a duration: 10s, 1m20s, 5m0s."""
-    minutes, seconds = divmod(span_s, 60)
+    minutes, seconds = divmod(duration_s, 60)
     return f"{minutes}m{seconds}s" if minutes else f"{seconds}s"

@@ -19,6 +19,7 @@ from podscaler.controlplane.kubelet.processes.streams import StreamEnds
 from podscaler.controlplane.registry.pod_connections import SessionFailure, SessionStreams
 
 REAPED_WITHIN_S: Final = 2.0
+"""The seconds that `close` waits for the exit of a command that it has killed."""
 
 
 class ExecSession:
@@ -30,14 +31,14 @@ class ExecSession:
         self._stdout = None if ends.stdout is None else DescriptorReader(ends.stdout)
         self._stderr = None if ends.stderr is None else DescriptorReader(ends.stderr)
         self._master = ends.master
-        process.exited.add_done_callback(self._exited)
+        process.exited.add_done_callback(self._finish_outputs)
 
     def stdout(self) -> AsyncIterator[bytes]:
-        """Yield its standard output; nothing where that was not asked for."""
+        """Yield its standard output; nothing where that was not requested."""
         return _chunks(self._stdout)
 
     def stderr(self) -> AsyncIterator[bytes]:
-        """Yield its standard error; nothing with a terminal, or where that was not asked for."""
+        """Yield its standard error; nothing with a terminal, or where that was not requested."""
         return _chunks(self._stderr)
 
     async def write(self, data: bytes) -> None:
@@ -57,8 +58,8 @@ class ExecSession:
 
     async def wait(self) -> int:
         """Wait for its exit; returns the exit status, 128 + N where signal N ended it."""
-        code = await asyncio.shield(self.process.exited)
-        return 128 - code if code < 0 else code
+        return_code = await asyncio.shield(self.process.exited)
+        return 128 - return_code if return_code < 0 else return_code
 
     async def close(self) -> None:
         """Kill its process group, and close the streams."""
@@ -71,20 +72,21 @@ class ExecSession:
             os.close(self._master)
             self._master = None
 
-    def _exited(self, _: "asyncio.Future[int]") -> None:
+    def _finish_outputs(self, _: "asyncio.Future[int]") -> None:
+        """End the output streams after what is in them: the process has exited."""
         for stream in (self._stdout, self._stderr):
             if stream is not None:
                 stream.finish()
 
 
 async def start(spec: ProcessSpec, threads: ThreadPool, options: SessionStreams) -> ExecSession:
-    """Start the command. Raises SessionFailure."""
-    wanted = streams.open_streams(
+    """Start the command `spec` with the streams that the client requested. Raises SessionFailure."""
+    opening = streams.open_streams(
         tty=options.tty, stdin=options.stdin or options.tty, stdout=options.stdout, stderr=options.stderr
     )
     try:
-        with wanted as (ends, given):
-            return ExecSession(await processes.start(spec, threads, given), ends)
+        with opening as (ends, child_streams):
+            return ExecSession(await processes.start(spec, threads, child_streams), ends)
     except OSError as error:
         raise SessionFailure(f"failed to create streams: {error.strerror}") from error
     except StartFailure as failure:
@@ -92,6 +94,7 @@ async def start(spec: ProcessSpec, threads: ThreadPool, options: SessionStreams)
 
 
 async def _chunks(reader: DescriptorReader | None) -> AsyncIterator[bytes]:
+    """Yield the output of one stream; nothing for a stream that was not requested (None)."""
     if reader is not None:
         async for chunk in reader.chunks():
             yield chunk

@@ -39,7 +39,13 @@ class PodTermination:
 def terminate(
     former: PodTermination | None, grace_s: float, *, now_ns: int, reason: str = "", message: str = ""
 ) -> PodTermination:
-    """The termination after one more cause: `former` (None: not terminated), or an earlier deadline."""
+    """The termination after one more cause: `former`, or one with an earlier deadline.
+
+    Args:
+        former: the termination so far, None for a pod that is not being terminated.
+        grace_s: the seconds that this cause allows from now on.
+        reason, message: of the pod's status, where this is the first cause; empty for a deletion.
+    """
     deadline_ns = now_ns + round(grace_s * NANOSECONDS)
     if former is None:
         return PodTermination(deadline_ns, grace_s, reason, message)
@@ -50,8 +56,8 @@ def terminate(
 
 def own_grace_s(pod: Mapping[str, Any]) -> int:
     """spec.terminationGracePeriodSeconds, or its default."""
-    seconds = pod["spec"].get("terminationGracePeriodSeconds")
-    return DEFAULT_GRACE_S if seconds is None else int(seconds)
+    grace_s = pod["spec"].get("terminationGracePeriodSeconds")
+    return DEFAULT_GRACE_S if grace_s is None else int(grace_s)
 
 
 def deletion_grace_s(pod: Mapping[str, Any]) -> int | None:
@@ -68,8 +74,9 @@ def active_deadline_ns(pod: Mapping[str, Any], *, started_ns: int) -> int | None
     Args:
         started_ns: when the node began with the pod, used before its status has a startTime.
     """
-    seconds = pod["spec"].get("activeDeadlineSeconds")
-    if seconds is None:
+    active_deadline_s = pod["spec"].get("activeDeadlineSeconds")
+    if active_deadline_s is None:
         return None
-    start = (pod.get("status") or {}).get("startTime")
-    return (instants.parse(start) if start else started_ns) + int(seconds) * NANOSECONDS
+    start_time = (pod.get("status") or {}).get("startTime")
+    start_ns = instants.parse(start_time) if start_time else started_ns
+    return start_ns + int(active_deadline_s) * NANOSECONDS

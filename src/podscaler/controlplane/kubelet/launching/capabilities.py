@@ -70,7 +70,7 @@ def detect(scratch: Path) -> Capabilities:
     may_bind = _has_capability(_CAP_NET_BIND_SERVICE) if sys.platform == "linux" else user == 0
     first_port = _first_port()
     needs_translation = not may_bind and first_port > 1
-    fault = port_translation_error() if needs_translation else ""
+    translation_error = port_translation_error() if needs_translation else ""
     return Capabilities(
         user=user,
         may_change_user=user == 0,
@@ -78,20 +78,22 @@ def detect(scratch: Path) -> Capabilities:
         first_port=first_port,
         mount_error=_mount_error(scratch),
         processes=process_limits.read(user),
-        translates_ports=needs_translation and not fault,
-        port_translation_error=fault,
+        translates_ports=needs_translation and not translation_error,
+        port_translation_error=translation_error,
     )
 
 
-def _has_capability(bit: int) -> bool:
+def _has_capability(number: int) -> bool:
+    """Whether this process has the capability with this number of capabilities(7) in its effective set."""
     for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
-        name, _, value = line.partition(":")
-        if name == "CapEff":
-            return bool(int(value, 16) >> bit & 1)
+        field_name, _, mask_hex = line.partition(":")
+        if field_name == "CapEff":
+            return bool(int(mask_hex, 16) >> number & 1)
     return False
 
 
 def _first_port() -> int:
+    """The lowest port that an ordinary user may bind; 1024 where the machine has no setting for it."""
     try:
         return int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text(encoding="ascii"))
     except (FileNotFoundError, ValueError):
@@ -105,16 +107,16 @@ def _mount_error(scratch: Path) -> str:
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         for name in ("source", "parent", "root"):
             Path(folder, name).mkdir()
-        wanted = Mount(source=f"{folder}/source", target=f"{folder}/parent/missing", read_only=True)
-        launch = ContainerConfig(
+        mount = Mount(source=f"{folder}/source", target=f"{folder}/parent/missing", read_only=True)
+        config = ContainerConfig(
             argv=(sys.executable, "-I", "-S", "-c", ""),
             env={},
             cwd="/",
-            mounts=(wanted,),
+            mounts=(mount,),
             scratch=f"{folder}/root",
         )
         try:
-            processes.run_to_end(container_config.process_spec(launch))
+            processes.run_to_end(container_config.process_spec(config))
         except StartFailure as failure:
             return str(failure)
     return ""
@@ -122,20 +124,20 @@ def _mount_error(scratch: Path) -> str:
 
 def port_translation_error() -> str:
     """Why low ports cannot be translated in system calls, empty if they can; tries it. Blocks for some 50 ms."""
-    if seccomp.plan() is None:
+    if seccomp.filter_plan() is None:
         return "only Linux on x86_64 and aarch64 can translate the ports of programs"
-    bind = "import socket; socket.socket().bind(('127.0.0.1', 1))"
-    launch = ContainerConfig(
-        argv=(sys.executable, "-I", "-S", "-c", bind),
+    bind_program = "import socket; socket.socket().bind(('127.0.0.1', 1))"
+    config = ContainerConfig(
+        argv=(sys.executable, "-I", "-S", "-c", bind_program),
         env={},
         cwd="/",
         port_trap=PortTrap(_translate_to_any_port, {}),
     )
     try:
-        code = processes.run_to_end(container_config.process_spec(launch))
+        exit_status = processes.run_to_end(container_config.process_spec(config))
     except StartFailure as failure:
         return str(failure)
-    return "this machine does not allow `up` to change the calls of its pods (ptrace)" if code else ""
+    return "this machine does not allow `up` to change the calls of its pods (ptrace)" if exit_status else ""
 
 
 def _translate_to_any_port(descriptor: int) -> None:

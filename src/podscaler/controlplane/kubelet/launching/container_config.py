@@ -106,45 +106,52 @@ class ContainerConfig:
 def process_spec(config: ContainerConfig) -> ProcessSpec:
     """How to start the container's main process."""
     if config.needs_launcher or config.tty:
-        mounts = [asdict(mount) for mount in config.mounts]
-        paths = {
-            "mounts": mounts,
+        mount_entries = {
+            "mounts": [asdict(mount) for mount in config.mounts],
             "revealed": config.revealed,
             "scratch": config.scratch,
             "root": config.root,
         }
-        return _by_launcher(config, config.argv, **paths, tty=config.tty)
-    return _directly(config, config.argv)
+        return _launcher_spec(config, config.argv, **mount_entries, tty=config.tty)
+    return _direct_spec(config, config.argv)
 
 
 def exec_spec(config: ContainerConfig, argv: tuple[str, ...], *, pid: int, tty: bool = False) -> ProcessSpec:
     """How to start a command in the container whose main process is `pid`; `tty`: its streams are a terminal."""
-    argv = config.programs.get(argv[0], argv[:1]) + argv[1:] if argv else argv
+    if argv:
+        image_program = config.programs.get(argv[0], argv[:1])
+        argv = image_program + argv[1:]
     if config.needs_launcher or tty:
-        return _by_launcher(config, argv, enter=pid if config.has_mounts else 0, tty=tty)
-    return _directly(config, argv)
+        return _launcher_spec(config, argv, enter=pid if config.has_mounts else 0, tty=tty)
+    return _direct_spec(config, argv)
 
 
-def _directly(config: ContainerConfig, argv: tuple[str, ...]) -> ProcessSpec:
-    return ProcessSpec(argv=argv, env=config.env, cwd=config.cwd, **_ids(config))
+def _direct_spec(config: ContainerConfig, argv: tuple[str, ...]) -> ProcessSpec:
+    """`argv` as the process to start, without the launcher."""
+    return ProcessSpec(argv=argv, env=config.env, cwd=config.cwd, **_user_and_groups(config))
 
 
-def _ids(config: ContainerConfig) -> dict[str, Any]:
+def _user_and_groups(config: ContainerConfig) -> dict[str, Any]:
+    """The ids that the process changes to, as fields of ProcessSpec and of the launcher's plan; None: unchanged."""
     user = config.user
     if user is None:
         return {"user": None, "group": None, "groups": ()}
     return {"user": user.uid, "group": user.gid, "groups": user.groups}
 
 
-def _by_launcher(config: ContainerConfig, argv: tuple[str, ...], **more: Any) -> ProcessSpec:
-    """The launcher as the process to start, with its plan; `more` replaces entries of the plan."""
-    term = {"TERM": streams.TERMINAL_NAME} if more.get("tty") and "TERM" not in config.env else {}
+def _launcher_spec(config: ContainerConfig, argv: tuple[str, ...], **plan_entries: Any) -> ProcessSpec:
+    """The launcher as the process to start, with its plan for `argv` (`launcher.py` says what each entry means).
+
+    Args:
+        plan_entries: entries of the plan that differ from those of a command without mounts and terminal.
+    """
+    term = {"TERM": streams.TERMINAL_NAME} if plan_entries.get("tty") and "TERM" not in config.env else {}
     plan: dict[str, Any] = {
         "argv": argv,
         "env": {**config.env, **term},
         "cwd": config.cwd,
         "has_own_folder": config.has_own_folder,
-        **_ids(config),
+        **_user_and_groups(config),
         "cgroup": config.cgroup,
         "network": config.network,
         "hostname": config.hostname,
@@ -155,10 +162,10 @@ def _by_launcher(config: ContainerConfig, argv: tuple[str, ...], **more: Any) ->
         "scratch": "",
         "enter": 0,
         "tty": False,
-        "trap": seccomp.plan() if config.port_trap else None,
+        "trap": seccomp.filter_plan() if config.port_trap else None,
     }
     marks = {name: config.env[name] for name in MARKS if name in config.env}
     command = (sys.executable, "-I", "-S", str(LAUNCHER))
     adopt = config.port_trap.adopt if config.port_trap else None
-    given = json.dumps(plan | more).encode()
-    return ProcessSpec(argv=command, env={**LAUNCHER_ENV, **marks}, cwd="/", plan=given, adopt=adopt)
+    plan_json = json.dumps(plan | plan_entries).encode()
+    return ProcessSpec(argv=command, env={**LAUNCHER_ENV, **marks}, cwd="/", plan=plan_json, adopt=adopt)

@@ -38,24 +38,25 @@ def port_plan(
         lowest_port: the lowest port that its user may bind.
         translated: whether lower ports are translated in its system calls: those that it declares are mapped then.
     """
-    declared = [entry["containerPort"] for entry in container.get("ports") or []]
-    low = {port: PORT_OFFSET + port for port in declared if translated and port < lowest_port}
-    sets_port = any(entry["name"] == "PORT" for entry in container.get("env") or [])
+    declared = [container_port["containerPort"] for container_port in container.get("ports") or []]
+    mapped = {port: PORT_OFFSET + port for port in declared if translated and port < lowest_port}
+    sets_port = any(env_var["name"] == "PORT" for env_var in container.get("env") or [])
     if image is None or image.default_port is None or container.get("command") or sets_port:
-        return PortPlan(mapped=low)
+        return PortPlan(mapped=mapped)
     port = declared[0] if declared else image.default_port
     if port >= lowest_port:
-        return PortPlan(port, low)
+        return PortPlan(port, mapped)
     if translated:
-        return PortPlan(port, {**low, port: PORT_OFFSET + port})
+        return PortPlan(port, {**mapped, port: PORT_OFFSET + port})
     return PortPlan(PORT_OFFSET + port, {port: PORT_OFFSET + port})
 
 
 def named_ports(container: Mapping[str, Any]) -> dict[str, int]:
-    """The container's named ports: name -> number."""
-    return {entry["name"]: entry["containerPort"] for entry in container.get("ports") or [] if entry.get("name")}
+    """The named ports of a core/v1 Container: name -> number."""
+    container_ports = container.get("ports") or []
+    return {port["name"]: port["containerPort"] for port in container_ports if port.get("name")}
 
 
 def mapped_ports(plans: Iterable[PortPlan]) -> dict[int, int]:
     """The mapped ports of all containers of a pod: declared port -> bound port."""
-    return {port: real for plan in plans for port, real in plan.mapped.items()}
+    return {port: bound_port for plan in plans for port, bound_port in plan.mapped.items()}

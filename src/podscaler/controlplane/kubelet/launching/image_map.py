@@ -79,15 +79,19 @@ class BundleConfig(msgspec.Struct):
     process: BundleProcess | None = None
 
 
-def parse_flag(text: str) -> ImageEntry:
-    """The entry of `--image NAME=PATH`. Raises UsageError."""
-    name, equals, path = text.partition("=")
+def parse_flag(flag: str) -> ImageEntry:
+    """The entry of `--image NAME=PATH`. Raises UsageError.
+
+    Args:
+        flag: `NAME=PATH`; a relative path is below the current directory, and `~` is a home.
+    """
+    name, equals, path = flag.partition("=")
     if not (name and equals and path):
-        raise UsageError(f"--image {text}: it must be NAME=PATH")
+        raise UsageError(f"--image {flag}: it must be NAME=PATH")
     try:
         return ImageEntry(name, str(Path(path).expanduser().absolute()))
     except RuntimeError as error:  # the home of an unknown user
-        raise UsageError(f"--image {text}: {error}") from error
+        raise UsageError(f"--image {flag}: {error}") from error
 
 
 def read(entries: Sequence[ImageEntry]) -> dict[str, ImageCommand]:
@@ -96,6 +100,7 @@ def read(entries: Sequence[ImageEntry]) -> dict[str, ImageCommand]:
 
 
 def _command_of(entry: ImageEntry) -> ImageCommand:
+    """The command of an entry. Raises UsageError, also where its path cannot be read."""
     try:
         return _from_path(entry, Path(entry.path))
     except (OSError, ValueError) as error:  # a name that is too long, a zero byte
@@ -103,28 +108,30 @@ def _command_of(entry: ImageEntry) -> ImageCommand:
 
 
 def _from_path(entry: ImageEntry, path: Path) -> ImageCommand:
-    """What an entry stands for: a program, an OCI bundle or a root file system. Raises UsageError."""
+    """The command of the program, OCI bundle or root file system at `path`, changed by the fields of `entry`.
+
+    Raises UsageError.
+    """
     if not path.is_absolute():
         raise UsageError(f"the path of the image {entry.image} is not absolute: {path}")
     if path.is_dir():
-        image_command = (
-            _read_bundle(path) if (path / _BUNDLE_CONFIG).is_file() else ImageCommand((), root=str(path.resolve()))
-        )
+        is_bundle = (path / _BUNDLE_CONFIG).is_file()
+        command = _read_bundle(path) if is_bundle else ImageCommand((), root=str(path.resolve()))
     elif os.access(path, os.X_OK):
-        image_command = ImageCommand((str(path),), program_name=path.name)
+        command = ImageCommand((str(path),), program_name=path.name)
     else:
         raise UsageError(f"the path of the image {entry.image} is no folder and no program: {path}")
     return replace(
-        image_command,
-        argv=image_command.argv if entry.command is None else tuple(entry.command),
-        env=image_command.env if entry.env is None else entry.env,
-        user=image_command.user if entry.user is None else entry.user,
-        working_dir=image_command.working_dir if entry.working_dir is None else entry.working_dir,
+        command,
+        argv=command.argv if entry.command is None else tuple(entry.command),
+        env=command.env if entry.env is None else entry.env,
+        user=command.user if entry.user is None else entry.user,
+        working_dir=command.working_dir if entry.working_dir is None else entry.working_dir,
     )
 
 
 def _read_bundle(folder: Path) -> ImageCommand:
-    """The command of an OCI bundle. Raises UsageError."""
+    """The command of the OCI bundle at `folder`. Raises UsageError."""
     path = folder / _BUNDLE_CONFIG
     try:
         with path.open("rb") as file:
@@ -156,24 +163,26 @@ class ImageMap:
 
     def resolve(self, image: str) -> ImageCommand | None:
         """The command of an image name, None for an unknown image."""
-        exact = images.without_default_registry(image)
-        plain = images.without_tag(exact)
+        name_with_tag = images.without_default_registry(image)
+        name = images.without_tag(name_with_tag)
         for table in (self._configured, self._flags):
-            mapped = table.get(exact) or table.get(plain)
+            mapped = table.get(name_with_tag) or table.get(name)
             if mapped is not None:
                 return mapped
         return images.resolve(image)
 
     def update(self, data: Mapping[str, str]) -> list[str]:
-        """Take over the data of the ConfigMap, each a YAML text; returns the errors of entries, which are left out.
+        """Replace the table of the ConfigMap; returns the errors of entries, which are left out. Blocks.
 
-        Blocks.
+        Args:
+            data: `data` of the ConfigMap: any key -> an `ImageEntry` as YAML.
         """
         table: dict[str, ImageCommand] = {}
         errors = []
-        for key, text in data.items():
+        for key, entry_yaml in data.items():
             try:
-                table |= read([msgspec.convert(yaml_text.parse(text.encode()).value, ImageEntry)])
+                entry = msgspec.convert(yaml_text.parse(entry_yaml.encode()).value, ImageEntry)
+                table |= read([entry])
             except (UsageError, DecodeError, msgspec.ValidationError) as error:
                 errors.append(f"data[{key}]: {error}")
         self._configured = table

@@ -28,7 +28,7 @@ _PROGRAMS: Final = Path(__file__).parent.parent / "programs"
 
 @dataclass(frozen=True, slots=True)
 class ImageCommand:
-    """The command of an image.
+    """The program of this machine that stands for an image.
 
     Attributes:
         argv: the program and its arguments, used where the container has no `command`.
@@ -65,10 +65,10 @@ class ImageCommand:
         """The command line of a container without `command`, and with these `args`."""
         if not args:
             return self.argv + self.default_args
-        return self.replaced(args) if self.args_replace else self.argv + args
+        return self.replace_program(args) if self.args_replace else self.argv + args
 
-    def replaced(self, command: tuple[str, ...]) -> tuple[str, ...]:
-        """`command`, with a program of the image replaced by the command that runs in its place."""
+    def replace_program(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        """`command`, with its first word replaced by this machine's command where that is a program of the image."""
         if not command:
             return command
         if self.program_name and os.path.basename(command[0]) == self.program_name:
@@ -77,6 +77,7 @@ class ImageCommand:
 
 
 def _program(name: str, *args: str) -> tuple[str, ...]:
+    """The command line of a module of `kubelet/programs`, such as `pause.py`."""
     # -I -S: Python reads neither the user's environment nor site-packages, so that a pod starts in a tenth of a second.
     return (sys.executable, "-I", "-S", str(_PROGRAMS / name), *args)
 
@@ -85,7 +86,7 @@ def _e2e_images() -> dict[str, ImageCommand]:
     """The images of Kubernetes' end-to-end tests."""
     agnhost, consumer = _program("agnhost.py"), _program("agnhost.py", "resource-consumer")
     registries = ("registry.k8s.io/e2e-test-images", "gcr.io/k8s-staging-e2e-test-images")
-    images = {
+    image_commands = {
         "agnhost": ImageCommand(
             agnhost,
             default_args=("pause",),
@@ -95,7 +96,7 @@ def _e2e_images() -> dict[str, ImageCommand]:
         "resource-consumer": ImageCommand(consumer, programs={"/consumer": consumer}),
         "busybox": _BUSYBOX,
     }
-    return {f"{registry}/{name}": image for registry in registries for name, image in images.items()}
+    return {f"{registry}/{name}": image for registry in registries for name, image in image_commands.items()}
 
 
 def busybox_image(bash: str | None, busybox: str | None) -> ImageCommand:
@@ -119,7 +120,7 @@ def busybox_image(bash: str | None, busybox: str | None) -> ImageCommand:
 MACHINE_BUSYBOX: Final = shutil.which("busybox")
 _BUSYBOX: Final = busybox_image(shutil.which("bash"), MACHINE_BUSYBOX)
 _HPA_EXAMPLE: Final = ImageCommand(_program("hpa_example.py"), default_port=80)
-_KNOWN: Final[Mapping[str, ImageCommand]] = {
+_BUILT_IN_IMAGES: Final[Mapping[str, ImageCommand]] = {
     "registry.k8s.io/hpa-example": _HPA_EXAMPLE,
     "k8s.gcr.io/hpa-example": _HPA_EXAMPLE,
     "gcr.io/google_containers/hpa-example": _HPA_EXAMPLE,
@@ -128,34 +129,38 @@ _KNOWN: Final[Mapping[str, ImageCommand]] = {
     "busybox": _BUSYBOX,
     **_e2e_images(),
 }
+"""Image name without tag, digest and default registry -> program. A new image is an entry here and in docs/pods.md."""
 
 
 def closed_folders(may_search: Callable[[Path], bool]) -> tuple[tuple[str, str], ...]:
-    """Of the folders of the interpreter and of podscaler, those below a closed folder: (closed, folder). Blocks.
+    """The folders of the interpreter and of podscaler that are below a folder which a container's user may not search.
+
+    Returns pairs (closed, folder): the topmost folder that may not be searched, and the folder below it. Blocks.
 
     Args:
         may_search: whether a container's user may search a folder of this machine.
     """
-    package = Path(__file__).parents[4]
-    folders = dict.fromkeys(Path(each).resolve() for each in (sys.base_prefix, sys.prefix, package))
-    found = []
+    source_folder = Path(__file__).parents[4]
+    folders = dict.fromkeys(Path(path).resolve() for path in (sys.base_prefix, sys.prefix, source_folder))
+    closed_pairs = []
     for folder in folders:
-        closed = next((above for above in reversed(folder.parents) if not may_search(above)), None)
+        closed = next((parent for parent in reversed(folder.parents) if not may_search(parent)), None)
         if closed is not None:
-            found.append((str(closed), str(folder)))
-    return tuple(found)
+            closed_pairs.append((str(closed), str(folder)))
+    return tuple(closed_pairs)
 
 
 def resolve(image: str) -> ImageCommand | None:
     """The command of `image` (`[registry/]name[:tag][@digest]`), None for a name that is not in the table."""
-    return _KNOWN.get(without_default_registry(without_tag(image)))
+    return _BUILT_IN_IMAGES.get(without_default_registry(without_tag(image)))
 
 
 def without_tag(image: str) -> str:
     """An image name without tag and digest."""
-    name = image.partition("@")[0]
-    head, slash, last = name.rpartition("/")
-    return f"{head}{slash}{last.partition(':')[0]}"
+    name, _, _digest = image.partition("@")
+    folder, slash, last_part = name.rpartition("/")  # a colon in the folder is that of a registry's port
+    base_name, _, _tag = last_part.partition(":")
+    return f"{folder}{slash}{base_name}"
 
 
 def without_default_registry(image: str) -> str:
@@ -168,7 +173,9 @@ def without_default_registry(image: str) -> str:
 def write_programs(folder: Path, busybox: str | None = None) -> None:
     """Write BROUGHT_PROGRAMS as executable files into `folder`, for the user of `up` alone. Blocks. Raises OSError.
 
-    With a program `busybox` of this machine, its other applets are there too (as `nslookup`).
+    Args:
+        busybox: the path of this machine's busybox, whose other applets (such as `nslookup`) are linked there too;
+            None: there is none.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, mode=0o700)
@@ -176,18 +183,18 @@ def write_programs(folder: Path, busybox: str | None = None) -> None:
         for name in _applets(busybox) - {*BROUGHT_PROGRAMS}:
             (folder / name).symlink_to(busybox)
     for name in BROUGHT_PROGRAMS:
-        file = folder / name
-        file.write_text(f'#!/bin/sh\nexec {shlex.join(_program(f"{name}.py"))} "$@"\n', encoding="utf-8")
-        file.chmod(0o700)
+        script = folder / name
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(_program(f"{name}.py"))} "$@"\n', encoding="utf-8")
+        script.chmod(0o700)
 
 
 def _applets(busybox: str) -> set[str]:
     """The names of a busybox's applets, none if it does not list them."""
     try:
-        listed = subprocess.run(  # noqa: S603 - a program of this machine's PATH, with one constant argument
+        completed = subprocess.run(  # noqa: S603 - a program of this machine's PATH, with one constant argument
             [busybox, "--list"], capture_output=True, text=True, timeout=BUSYBOX_TIMEOUT_S, check=True
         )
     except subprocess.SubprocessError as error:
         _log.warning("the applets of %s are not in the images busybox and agnhost: %s", busybox, error)
         return set()
-    return {name for name in listed.stdout.split() if name == os.path.basename(name)}
+    return {name for name in completed.stdout.split() if name == os.path.basename(name)}

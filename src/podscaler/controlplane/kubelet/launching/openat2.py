@@ -29,6 +29,7 @@ _UNAVAILABLE = (errno.ENOSYS, errno.EPERM)
 _AGAIN = (errno.EAGAIN, errno.EINTR)
 """EAGAIN: something was renamed meanwhile."""
 _TRIES = 16
+"""How often a call that fails with one of _AGAIN is made."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -66,58 +67,58 @@ def make_beneath(folder: int, path: str, mode: int) -> int:
     names = [name for name in path.split("/") if name not in ("", ".")]
     current = os.dup(folder)
     for index, name in enumerate(names):
-        so_far = "/".join(names[: index + 1])
+        path_to_name = "/".join(names[: index + 1])
         try:
-            following = open_beneath(folder, so_far)
+            opened = open_beneath(folder, path_to_name)
         except FileNotFoundError:
-            _make(current, name, mode)
-            following = open_beneath(folder, so_far)
+            _make_folder(current, name, mode)
+            opened = open_beneath(folder, path_to_name)
         finally:
             os.close(current)
-        current = following
+        current = opened
     return current
 
 
-def _make(parent: int, name: str, mode: int) -> None:
-    """Make a folder with exactly that mode, unless there is one."""
+def _make_folder(parent: int, name: str, mode: int) -> None:
+    """Make the folder `name` in the directory `parent` with exactly that mode, unless there is one."""
     try:
         os.mkdir(name, mode, dir_fd=parent)
     except FileExistsError:
         return  # created concurrently; a dangling symbolic link fails when it is opened
-    made = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
-        os.fchmod(made, mode)
+        os.fchmod(folder, mode)
     finally:
-        os.close(made)
+        os.close(folder)
 
 
 def _open(folder: int, path: str, resolve: int) -> int:
     """A descriptor of a path below a folder, with the restrictions `resolve` of openat2. Raises OSError."""
-    how = struct.pack("=QQQ", _O_PATH | os.O_CLOEXEC, 0, resolve)
-    number = errno.ENOSYS
+    how = struct.pack("=QQQ", _O_PATH | os.O_CLOEXEC, 0, resolve)  # struct open_how: flags, mode, resolve
+    error_number = errno.ENOSYS
     for _ in range(_TRIES if sys.platform == "linux" else 0):
         descriptor = _libc.syscall(_SYS_OPENAT2, folder, os.fsencode(path), how, ctypes.c_size_t(len(how)))
         if descriptor >= 0:
             return int(descriptor)
-        number = ctypes.get_errno()
-        if number not in _AGAIN:
+        error_number = ctypes.get_errno()
+        if error_number not in _AGAIN:
             break
-    if number in _UNAVAILABLE:
+    if error_number in _UNAVAILABLE:
         return _open_by_components(folder, path)
-    raise OSError(number, os.strerror(number), path)
+    raise OSError(error_number, os.strerror(error_number), path)
 
 
 def _open_by_components(folder: int, path: str) -> int:
-    """As `_open` for old kernels: each component is opened on its own, and links are refused."""
+    """As `_open` for kernels without openat2: each component is opened on its own, and symbolic links are refused."""
     if path.startswith("/") or ".." in path.split("/"):
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
     current = os.dup(folder)
     for name in path.split("/"):
         try:
-            following = os.open(name or ".", _O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=current)
+            opened = os.open(name or ".", _O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=current)
         finally:
             os.close(current)
-        current = following
+        current = opened
         if stat.S_ISLNK(os.fstat(current).st_mode):
             os.close(current)
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)

@@ -42,35 +42,43 @@ _ANY: Final = "0.0.0.0"  # noqa: S104  compared with addresses of programs, noth
 _MAPPED: Final = bytes(10) + b"\xff\xff"
 """The first bytes of an IPv4 address in an IPv6 one."""
 
+# struct sockaddr_in: family (2 bytes), port (2), IPv4 address (4)
+# struct sockaddr_in6: family (2 bytes), port (2), flow information (4), IPv6 address (16), scope (4)
+_SOCKADDR_IN_BYTES: Final = 8
+_IPV6_ADDRESS_END: Final = 24
+
 _log = logging.getLogger(__name__)
 
 
-def read_address(memory: bytes) -> Address | None:
+def read_address(sockaddr: bytes) -> Address | None:
     """The IPv4 address and port in a struct sockaddr, `::` as 0.0.0.0; None for other addresses."""
-    if len(memory) < 8:
+    if len(sockaddr) < _SOCKADDR_IN_BYTES:
         return None
-    (family,) = struct.unpack_from("=H", memory)
-    (port,) = struct.unpack_from("!H", memory, 2)
+    (family,) = struct.unpack_from("=H", sockaddr)
+    (port,) = struct.unpack_from("!H", sockaddr, 2)
     if family == socket.AF_INET:
-        return socket.inet_ntoa(memory[4:8]), port
-    if family != socket.AF_INET6 or len(memory) < 24:
+        return socket.inet_ntoa(sockaddr[4:8]), port
+    if family != socket.AF_INET6 or len(sockaddr) < _IPV6_ADDRESS_END:
         return None
-    if memory[8:24] == bytes(16):
+    ipv6_address = sockaddr[8:_IPV6_ADDRESS_END]
+    if ipv6_address == bytes(16):
         return _ANY, port
-    return (socket.inet_ntoa(memory[20:24]), port) if memory[8:20] == _MAPPED else None
+    return (socket.inet_ntoa(ipv6_address[12:]), port) if ipv6_address.startswith(_MAPPED) else None
 
 
-def with_address(memory: bytes, address: Address) -> bytes:
+def with_address(sockaddr: bytes, address: Address) -> bytes:
     """The struct sockaddr (AF_INET or AF_INET6) with its address replaced by this IPv4 address and port."""
-    packed = socket.inet_aton(address[0])
-    start = memory[:2] + struct.pack("!H", address[1])
-    if struct.unpack_from("=H", memory) == (socket.AF_INET,):
-        return start + packed + memory[8:]
-    return start + memory[4:8] + _MAPPED + packed + memory[24:]
+    host, port = address
+    ipv4_address = socket.inet_aton(host)
+    family_and_port = sockaddr[:2] + struct.pack("!H", port)
+    if struct.unpack_from("=H", sockaddr) == (socket.AF_INET,):
+        return family_and_port + ipv4_address + sockaddr[_SOCKADDR_IN_BYTES:]
+    flow_information = sockaddr[4:8]
+    return family_and_port + flow_information + _MAPPED + ipv4_address + sockaddr[_IPV6_ADDRESS_END:]
 
 
 def translate_call(listener: Listener, call: TrappedCall, translate: Translate) -> None:
-    """Translate the address of one system call, and resume it."""
+    """Translate the address of one system call in the memory of its process, and resume the call."""
     try:
         memory = listener.open_memory(call)
     except OSError as error:  # rule 4, or the process has exited
@@ -78,11 +86,12 @@ def translate_call(listener: Listener, call: TrappedCall, translate: Translate) 
         listener.resume(call)
         return
     try:
-        former = os.pread(memory, min(call.length, MEMORY_BYTES_MAX), call.address)
-        address = read_address(former)
-        wanted = translate(address, call.is_bind) if address is not None else None
-        if wanted is not None and wanted != address:
-            os.pwrite(memory, with_address(former, wanted), call.address)
+        sockaddr = os.pread(memory, min(call.length, MEMORY_BYTES_MAX), call.address)
+        address = read_address(sockaddr)
+        if address is not None:
+            new_address = translate(address, call.is_bind)
+            if new_address != address:
+                os.pwrite(memory, with_address(sockaddr, new_address), call.address)
     except (OSError, OverflowError):  # an invalid address: the kernel returns EFAULT itself
         pass
     finally:
@@ -114,41 +123,49 @@ class PortTranslator:
     def __init__(self, block: AddressBlock, *, first_port: int) -> None:
         self._block = block
         self._first_port = first_port
-        self._services: dict[str, Mapping[int, int]] = {}
+        self._service_ports: dict[str, Mapping[int, int]] = {}  # clusterIP -> port -> the port of the proxy's listener
         self._listeners: set[Listener] = set()
 
     def update_service(self, service: Mapping[str, Any], *, is_gone: bool) -> None:
-        """Update the ports of a Service that was created, changed, or deleted (`is_gone`)."""
+        """Update the ports of a core/v1 Service that was created, changed, or deleted (`is_gone`)."""
         address = service["spec"].get("clusterIP") or ""
         if is_gone:
-            self._services.pop(address, None)
+            self._service_ports.pop(address, None)
         elif self._block.contains(address):
-            self._services[address] = port_map.of(service)
+            self._service_ports[address] = port_map.of(service)
 
     def trap(self, pod_ip: str, on_bound: Callable[[Mapping[int, int]], None]) -> PortTrap:
-        """A trap for processes of the pod at `pod_ip`; `on_bound` is called with `bound` after each new port."""
+        """A trap for the processes of one container.
+
+        Args:
+            pod_ip: the address of the container's pod.
+            on_bound: called with the trap's `bound` after each new port.
+        """
         bound: dict[int, int] = {}
 
         def translate(address: Address, is_bind: bool) -> Address:
+            """The address that replaces one in a system call; a port that is bound is added to `bound`."""
             if not is_bind:
-                return self.connected(address)
-            wanted = self.bound(address, pod_ip)
-            if wanted != address and address[1] not in bound:
-                bound[address[1]] = wanted[1]
+                return self.connect_address(address)
+            new_address = self.bind_address(address, pod_ip)
+            _, port = address
+            _, new_port = new_address
+            if new_address != address and port not in bound:
+                bound[port] = new_port
                 on_bound(bound)
-            return wanted
+            return new_address
 
         return PortTrap(lambda descriptor: self._adopt(Listener(descriptor), translate), bound)
 
-    def connected(self, address: Address) -> Address:
+    def connect_address(self, address: Address) -> Address:
         """The address that replaces `address` in `connect` (rules 1 and 3)."""
         host, port = address
         if not (0 < port < self._first_port and self._block.contains(host)):
             return address
-        moved = self._services.get(host)
-        return host, (PORT_OFFSET + port if moved is None else moved.get(port, port))
+        proxy_ports = self._service_ports.get(host)
+        return host, (PORT_OFFSET + port if proxy_ports is None else proxy_ports.get(port, port))
 
-    def bound(self, address: Address, pod_ip: str) -> Address:
+    def bind_address(self, address: Address, pod_ip: str) -> Address:
         """The address that replaces `address` in `bind` of the pod at `pod_ip` (rules 1 and 2)."""
         host, port = address
         if 0 < port < self._first_port and host in (pod_ip, _ANY):
@@ -163,18 +180,21 @@ class PortTranslator:
     def _adopt(self, listener: Listener, translate: Translate) -> None:
         """Translate the calls of a listener until no process has its filter any more."""
         try:
-            asyncio.get_running_loop().add_reader(listener.descriptor, self._readable, listener, translate)
+            asyncio.get_running_loop().add_reader(listener.descriptor, self._translate_calls, listener, translate)
         except OSError:
             listener.close()
             raise
         self._listeners.add(listener)
 
-    def _readable(self, listener: Listener, translate: Translate) -> None:
-        """Answer the calls that wait at a listener, a limited number at once."""
+    def _translate_calls(self, listener: Listener, translate: Translate) -> None:
+        """Translate the calls that wait at a listener, at most CALLS_AT_ONCE of them.
+
+        Called by the event loop while the listener's descriptor is readable.
+        """
         for _ in range(CALLS_AT_ONCE):
             state = listener.state()
             if not state & select.POLLIN:
-                if state:
+                if state:  # POLLHUP: no process has the filter any more
                     self._close_listener(listener)
                 return
             call = listener.receive()

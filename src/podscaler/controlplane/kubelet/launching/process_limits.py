@@ -18,9 +18,13 @@ from pathlib import Path
 from typing import Final
 
 OTHER_USER_RATIO: Final = 0.25
+"""Of the machine's maximum: the limit of a container (rule 1), or of a user other than that of `up` (rule 2)."""
 OWN_USER_RATIO: Final = 0.75
+"""Of what `up` may have: the limit of containers that run as the user of `up` (rule 2)."""
 PRESSURE_RATIO: Final = 0.9
+"""Of the machine's maximum in use: PIDPressure begins above it."""
 ROOT: Final = 0
+"""The numeric id of root."""
 
 _MAXIMA: Final = ("/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max")
 _LOAD: Final = "/proc/loadavg"
@@ -40,7 +44,7 @@ class ProcessLimits:
     machine: int = 0
     own: int = 0
 
-    def of_user(self, user: int | None) -> int | None:
+    def limit_of_user(self, user: int | None) -> int | None:
         """RLIMIT_NPROC of a container that runs as `user` (None: as `up`); None for no limit (rule 3)."""
         effective = self.user if user is None else user
         if effective == ROOT or not self.machine:
@@ -49,7 +53,7 @@ class ProcessLimits:
             return max(1, int(self.machine * OTHER_USER_RATIO))
         return max(1, int(min(self.machine, self.own or self.machine) * OWN_USER_RATIO))
 
-    def of_container(self) -> int | None:
+    def limit_of_container(self) -> int | None:
         """The most processes in the cgroup of a container (rule 1), None if the machine's maximum is unknown."""
         return max(1, int(self.machine * OTHER_USER_RATIO)) if self.machine else None
 
@@ -75,20 +79,22 @@ class ProcessLimits:
 def read(user: int) -> ProcessLimits:
     """Read the limits for `up`, which runs as `user`. Blocks (reads /proc)."""
     maxima = [maximum for path in _MAXIMA if (maximum := _number(path)) is not None]
-    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    own = 0 if soft == resource.RLIM_INFINITY else soft
+    soft_limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    own = 0 if soft_limit == resource.RLIM_INFINITY else soft_limit
     return ProcessLimits(user=user, machine=min(maxima, default=own), own=own)
 
 
 def in_use() -> int:
     """How many processes and threads the machine has, 0 if unknown. Reads /proc/loadavg, which does not block."""
     try:
-        return int(Path(_LOAD).read_text(encoding="ascii").split()[3].partition("/")[2])
+        *_, running_and_total, _last_pid = Path(_LOAD).read_text(encoding="ascii").split()
+        return int(running_and_total.partition("/")[2])
     except (OSError, ValueError, IndexError):
         return 0
 
 
 def _number(path: str) -> int | None:
+    """The number in a file of /proc, None if it cannot be read."""
     try:
         return int(Path(path).read_text(encoding="ascii"))
     except (OSError, ValueError):

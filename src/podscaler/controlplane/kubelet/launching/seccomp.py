@@ -38,13 +38,20 @@ _MACHINES: Final = {
 }
 _MACHINE: Final = _MACHINES.get(platform.machine()) if sys.platform == "linux" and sys.maxsize > 2**32 else None
 
+_INSTRUCTION: Final = struct.Struct("=HBBI")
+"""struct sock_filter: code, jump if true, jump if false, operand."""
 _LOAD_WORD: Final = 0x20
-"""BPF_LD | BPF_W | BPF_ABS: load a word of struct seccomp_data, whose first two are the call and the architecture."""
+"""BPF_LD | BPF_W | BPF_ABS: load the word at an offset of struct seccomp_data."""
+_CALL_OFFSET: Final = 0
+_ARCHITECTURE_OFFSET: Final = 4
 _JUMP_EQUAL: Final = 0x15
+"""BPF_JMP | BPF_JEQ | BPF_K."""
 _RETURN: Final = 0x06
+"""BPF_RET | BPF_K: end with the operand as the action."""
 _ALLOW: Final = 0x7FFF_0000
 _USER_NOTIFICATION: Final = 0x7FC0_0000
 
+# the requests of ioctl(2) on the listener
 _RECEIVE: Final = 0xC050_2100
 _RESPOND: Final = 0xC018_2101
 _ID_VALID: Final = 0x4008_2102
@@ -53,6 +60,7 @@ _NOTIFICATION: Final = struct.Struct("=QIIiIQ6Q")
 _RESPONSE: Final = struct.Struct("=QqiI")
 """struct seccomp_notif_resp: id, value, error, flags."""
 _CONTINUE: Final = 1
+"""SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel carries out the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +81,25 @@ class TrappedCall:
     length: int
 
 
-def plan() -> dict[str, Any] | None:
+def filter_plan() -> dict[str, Any] | None:
     """The filter for the launcher's plan, as JSON data; None on an unsupported architecture.
 
     `filter` is the BPF program (an array of struct sock_filter) in hexadecimal, `call` the number of seccomp(2).
     """
     if _MACHINE is None:
         return None
-    program = (
-        (_LOAD_WORD, 0, 0, 4),
+    # code; instructions to skip if the loaded word is equal, and if it is not; operand
+    instructions = (
+        (_LOAD_WORD, 0, 0, _ARCHITECTURE_OFFSET),
         (_JUMP_EQUAL, 0, 3, _MACHINE.audit),
-        (_LOAD_WORD, 0, 0, 0),
+        (_LOAD_WORD, 0, 0, _CALL_OFFSET),
         (_JUMP_EQUAL, 2, 0, _MACHINE.bind),
         (_JUMP_EQUAL, 1, 0, _MACHINE.connect),
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _USER_NOTIFICATION),
     )
-    return {"filter": b"".join(struct.pack("=HBBI", *each) for each in program).hex(), "call": _MACHINE.seccomp}
+    program = b"".join(_INSTRUCTION.pack(*instruction) for instruction in instructions)
+    return {"filter": program.hex(), "call": _MACHINE.seccomp}
 
 
 class Listener:
@@ -115,8 +125,10 @@ class Listener:
             fcntl.ioctl(self.descriptor, _RECEIVE, buffer)
         except OSError:  # ENOENT, EINTR: the call has ended, or is reported again
             return None
-        id_, pid, _, number, _, _, _, address, length, *_ = _NOTIFICATION.unpack(buffer)
-        return TrappedCall(id_, pid, _MACHINE is not None and number == _MACHINE.bind, address, length & 0xFFFF_FFFF)
+        # the arguments of bind and connect are the socket, the address and its length, which is a 32-bit number
+        id_, pid, _, call_number, _, _, _, address, length, *_ = _NOTIFICATION.unpack(buffer)
+        is_bind = _MACHINE is not None and call_number == _MACHINE.bind
+        return TrappedCall(id_, pid, is_bind, address, length & 0xFFFF_FFFF)
 
     def open_memory(self, call: TrappedCall) -> int:
         """Open the memory of the process that makes `call`; returns a descriptor. Raises OSError (not permitted)."""

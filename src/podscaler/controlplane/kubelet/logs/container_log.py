@@ -23,6 +23,7 @@ from podscaler.controlplane.kubelet.processes.background import ThreadPool
 
 COLLECT_S: Final = 0.02
 PENDING_MAX_BYTES: Final = 1 << 20
+"""From so many bytes that wait for a write on, a log is full."""
 RECENT_BYTES: Final = 4096
 
 Stream = Literal["stdout", "stderr"]
@@ -30,6 +31,9 @@ Stream = Literal["stdout", "stderr"]
 
 class ContainerLog:
     """The log of one start of a container, opened by `ContainerLogManager.open`. Only `write` is called in a thread.
+
+    Args:
+        on_pending: called when the log has something for the flusher.
 
     Attributes:
         recent: the last RECENT_BYTES of the output, without timestamps.
@@ -70,7 +74,7 @@ class ContainerLog:
         self.is_finished = True
         self._on_pending(self)
 
-    async def changed(self, version: int) -> None:
+    async def wait_for_change(self, version: int) -> None:
         """Return when `self.version` is no longer `version`, or the log is complete."""
         while self.version == version and not self.is_complete:
             self._changed.clear()
@@ -81,29 +85,29 @@ class ContainerLog:
         """Whether the flusher has to write or close the files."""
         return bool(self._pending) or (self.is_finished and not self.is_complete)
 
-    def take(self) -> bytes:
-        """Remove and return the data that is not written yet."""
+    def take_pending(self) -> bytes:
+        """Remove and return the stored lines that are not written yet."""
         data = bytes(self._pending)
         self._pending.clear()
         return data
 
     def write(self, data: bytes, *, is_last: bool) -> None:
-        """Write to the files, and close them if this is the last write; called in a thread."""
+        """Write stored lines to the files, and close them if this is the last write; called in a thread."""
         self._file.write(data)
         if is_last:
             self._file.close()
 
-    def written(self, *, is_last: bool) -> None:
-        """Wake the readers that wait in `changed`, and the reader of the pipe; called after `write`."""
+    def finish_write(self, *, is_last: bool) -> None:
+        """Wake the readers that wait in `wait_for_change`, and the reader of the pipe; called after `write`."""
         self.version += 1
         self.is_complete = is_last
         self._changed.set()
         if self.on_room is not None and not self.is_full:
             self.on_room()
 
-    def _append(self, stored: bytes) -> None:
-        if stored:
-            self._pending += stored
+    def _append(self, stored_lines: bytes) -> None:
+        if stored_lines:
+            self._pending += stored_lines
             self._on_pending(self)
 
 
@@ -125,7 +129,7 @@ class ContainerLogManager:
 
     def open(self, path: Path) -> ContainerLog:
         """Open a log that is written to `path` (and `path`.1)."""
-        log = ContainerLog(path, self._max_bytes, self._clock, self._note)
+        log = ContainerLog(path, self._max_bytes, self._clock, self._add_dirty)
         self._live[path] = log
         return log
 
@@ -137,27 +141,29 @@ class ContainerLogManager:
         """Finish `log`; returns once all its output is in the files."""
         log.finish()
         while not log.is_complete:
-            await log.changed(log.version)
+            await log.wait_for_change(log.version)
         if self._live.get(log.path) is log:
             del self._live[log.path]
 
-    def _note(self, log: ContainerLog) -> None:
+    def _add_dirty(self, log: ContainerLog) -> None:
+        """Let the flusher write this log; it is started unless it runs."""
         self._dirty[log] = None
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.get_running_loop().create_task(self._flush())
 
     async def _flush(self) -> None:
-        """Write what the logs have collected, in a thread, until nothing is left."""
+        """Write the collected lines of the dirty logs, in a thread, until no log is dirty."""
         while self._dirty:
             if not any(log.is_finished for log in self._dirty):
                 await self._clock.sleep(COLLECT_S)
-            batch = [(log, log.take(), log.is_finished) for log in self._dirty]
+            batch = [(log, log.take_pending(), log.is_finished) for log in self._dirty]
             await self._threads.run(_write_all, batch)
             for log, _, is_last in batch:
-                log.written(is_last=is_last)
+                log.finish_write(is_last=is_last)
             self._dirty = {log: None for log in self._dirty if log.is_pending}
 
 
 def _write_all(batch: list[tuple[ContainerLog, bytes, bool]]) -> None:
-    for log, data, is_last in batch:
-        log.write(data, is_last=is_last)
+    """Write to several logs; one element is the log, its stored lines, and whether they are the last. Blocks."""
+    for log, stored_lines, is_last in batch:
+        log.write(stored_lines, is_last=is_last)

@@ -18,6 +18,7 @@ from podscaler.controlplane.kubelet.processes.descriptors import DescriptorWrite
 from podscaler.controlplane.registry.pod_connections import SessionStreams
 
 PENDING_MAX_BYTES: Final = 256 * 1024
+"""From so many bytes that wait for an attached client on, the container has to wait."""
 
 
 class ContainerStreams:
@@ -117,9 +118,9 @@ class AttachSession:
         return self._pending_bytes >= PENDING_MAX_BYTES
 
     def feed(self, stream: Stream, data: bytes) -> None:
-        """Queue output of the container, if the client asked for this stream."""
-        wanted = self._options.stdout if stream == "stdout" else self._options.stderr
-        if wanted and not self._ended.is_set():
+        """Queue output of the container, if the client requested this stream."""
+        is_requested = self._options.stdout if stream == "stdout" else self._options.stderr
+        if is_requested and not self._ended.is_set():
             self._pending[stream].append(data)
             self._pending_bytes += len(data)
             self._changed.set()
@@ -142,7 +143,7 @@ class AttachSession:
         await self._streams.write(data)
 
     async def end_input(self) -> None:
-        """The client's input has ended: with `stdinOnce` the container's input is closed, else the session ends."""
+        """End the client's input: with `stdinOnce` the container's input is closed, else the session ends."""
         if self._closes_input:
             self._streams.end_input()
         else:
@@ -165,11 +166,11 @@ class AttachSession:
         self._streams.detach(self)
 
     async def _chunks(self, stream: Stream) -> AsyncIterator[bytes]:
-        """The chunks of one stream until the session ends; the container goes on once they are read."""
-        waiting = self._pending[stream]
+        """Yield the chunks of one stream until the session ends; the container goes on once they are read."""
+        pending = self._pending[stream]
         while True:
-            while waiting:
-                chunk = waiting.popleft()
+            while pending:
+                chunk = pending.popleft()
                 yield chunk
                 self._pending_bytes -= len(chunk)
                 self._streams.resume_output()

@@ -20,7 +20,13 @@ MAX_LINE_BYTES: Final = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One stored line: timestamp, text without the newline, and whether it ends a line of the output (tag F)."""
+    """One line of a log file.
+
+    Attributes:
+        stamp: the timestamp.
+        text: the output of the container, without a newline.
+        is_complete: whether it ends a line of the output (tag F, else P).
+    """
 
     stamp: bytes
     text: bytes
@@ -28,14 +34,15 @@ class LogLine:
 
 
 @lru_cache(maxsize=4)
-def _second(instant_s: int) -> str:
+def _format_second(instant_s: int) -> str:
+    """A second since the epoch in RFC 3339, without fraction and zone; cached, as most lines have the same second."""
     return datetime.fromtimestamp(instant_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def stamp(instant_ns: int) -> bytes:
     """An instant as RFC 3339 with nine decimals, so that timestamps sort as bytes."""
-    seconds, rest_ns = divmod(instant_ns, NANOSECONDS)
-    return f"{_second(seconds)}.{rest_ns:09d}Z".encode("ascii")
+    seconds, fraction_ns = divmod(instant_ns, NANOSECONDS)
+    return f"{_format_second(seconds)}.{fraction_ns:09d}Z".encode("ascii")
 
 
 class LineSplitter:
@@ -47,46 +54,58 @@ class LineSplitter:
 
     def __init__(self, stream: str) -> None:
         self._stream = stream.encode("ascii")
-        self._rest = b""
+        self._incomplete_line = b""
 
     def feed(self, data: bytes, now_ns: int) -> bytes:
-        """The stored form of all lines that are complete now; an incomplete line is kept for the next call."""
-        head = stamp(now_ns) + b" " + self._stream
-        complete, newline, rest = (self._rest + data).rpartition(b"\n")
-        stored = self._complete(complete, head) if newline else b""
-        while len(rest) > MAX_LINE_BYTES:
-            stored += head + b" P " + rest[:MAX_LINE_BYTES] + b"\n"
-            rest = rest[MAX_LINE_BYTES:]
-        self._rest = rest
+        """The stored form of all lines that are complete now; an incomplete line is kept for the next call.
+
+        Args:
+            data: output of the container.
+            now_ns: the timestamp of the lines.
+        """
+        prefix = stamp(now_ns) + b" " + self._stream
+        complete_lines, newline, incomplete_line = (self._incomplete_line + data).rpartition(b"\n")
+        stored = self._store_complete(complete_lines, prefix) if newline else b""
+        while len(incomplete_line) > MAX_LINE_BYTES:
+            stored += prefix + b" P " + incomplete_line[:MAX_LINE_BYTES] + b"\n"
+            incomplete_line = incomplete_line[MAX_LINE_BYTES:]
+        self._incomplete_line = incomplete_line
         return stored
 
     @staticmethod
-    def _complete(lines: bytes, head: bytes) -> bytes:
+    def _store_complete(lines: bytes, prefix: bytes) -> bytes:
+        """The stored form of lines that are separated by newlines; `prefix` is timestamp and stream."""
         if len(lines) <= MAX_LINE_BYTES:  # no line can be too long: one pass for all of them
-            return head + b" F " + lines.replace(b"\n", b"\n" + head + b" F ") + b"\n"
-        return b"".join(piece for line in lines.split(b"\n") for piece in _pieces(head, line))
+            return prefix + b" F " + lines.replace(b"\n", b"\n" + prefix + b" F ") + b"\n"
+        return b"".join(_store_line(prefix, line) for line in lines.split(b"\n"))
 
     def finish(self, now_ns: int) -> bytes:
         """The stored form of an incomplete last line; empty if there is none."""
-        rest, self._rest = self._rest, b""
-        return stamp(now_ns) + b" " + self._stream + b" P " + rest + b"\n" if rest else b""
+        incomplete_line, self._incomplete_line = self._incomplete_line, b""
+        if not incomplete_line:
+            return b""
+        return stamp(now_ns) + b" " + self._stream + b" P " + incomplete_line + b"\n"
 
 
-def _pieces(head: bytes, line: bytes) -> list[bytes]:
-    whole = max(0, (len(line) - 1) // MAX_LINE_BYTES)
-    parts = [head + b" P " + line[i * MAX_LINE_BYTES : (i + 1) * MAX_LINE_BYTES] + b"\n" for i in range(whole)]
-    return [*parts, head + b" F " + line[whole * MAX_LINE_BYTES :] + b"\n"]
+def _store_line(prefix: bytes, line: bytes) -> bytes:
+    """The stored form of a line of any length: full parts with tag P, then the last part with tag F."""
+    stored = b""
+    while len(line) > MAX_LINE_BYTES:
+        stored += prefix + b" P " + line[:MAX_LINE_BYTES] + b"\n"
+        line = line[MAX_LINE_BYTES:]
+    return stored + prefix + b" F " + line + b"\n"
 
 
-def parse(stored: bytes) -> LogLine | None:
+def parse(stored_line: bytes) -> LogLine | None:
     """Parse a line of a log file (without its newline); None for a line that is not in the format."""
-    fields = stored.split(b" ", 3)
-    if len(fields) != 4 or fields[2] not in (b"F", b"P"):
+    fields = stored_line.split(b" ", 3)
+    if len(fields) != 4:
         return None
-    return LogLine(fields[0], fields[3], fields[2] == b"F")
+    line_stamp, _stream, tag, output = fields
+    return LogLine(line_stamp, output, tag == b"F") if tag in (b"F", b"P") else None
 
 
-def shown(line: LogLine, *, timestamps: bool, at_start: bool) -> bytes:
+def kubectl_output(line: LogLine, *, timestamps: bool, at_start: bool) -> bytes:
     """The bytes that `kubectl logs` prints for a line.
 
     Args:

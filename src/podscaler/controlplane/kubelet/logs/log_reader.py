@@ -22,10 +22,12 @@ from podscaler.controlplane.registry.registry import Object
 
 _SPEC_FIELDS = ("containers", "initContainers", "ephemeralContainers")
 _STATUS_FIELDS = ("containerStatuses", "initContainerStatuses")
+AFTER_EVERY_STAMP = b"~"
+"""Sorts after all timestamps, which are digits."""
 
 
 class Renderer:
-    """Renders stored lines as `kubectl logs` shows them.
+    """Renders stored lines as `kubectl logs` shows them. It remembers what it has rendered, so one serves one request.
 
     Args:
         options: `timestamps`, `since_ns` and `limit_bytes` are used, and without `follow` `tail_lines`: lines that are
@@ -35,42 +37,43 @@ class Renderer:
 
     def __init__(self, options: LogOptions, until_ns: int | None = None) -> None:
         self._timestamps = options.timestamps
-        self._until = log_format.stamp(until_ns) if until_ns is not None else b"~"
-        self._since = log_format.stamp(options.since_ns) if options.since_ns is not None else b""
-        self._left = options.limit_bytes
-        self._lines_left = None if options.follow else options.tail_lines
+        self._until_stamp = log_format.stamp(until_ns) if until_ns is not None else AFTER_EVERY_STAMP
+        self._since_stamp = log_format.stamp(options.since_ns) if options.since_ns is not None else b""
+        self._remaining_bytes = options.limit_bytes
+        self._remaining_lines = None if options.follow else options.tail_lines
         self._at_start = True
         self._is_past_end = False
 
     @property
     def is_done(self) -> bool:
         """Whether `limit_bytes`, `tail_lines` or `until_ns` has been reached."""
-        return self._left == 0 or self._lines_left == 0 or self._is_past_end
+        return self._remaining_bytes == 0 or self._remaining_lines == 0 or self._is_past_end
 
-    def render(self, stored: list[bytes]) -> bytes:
-        """The output for these lines; empty if none of them is shown."""
-        parts = []
-        for entry in stored:
-            if self._lines_left == 0:
+    def render(self, stored_lines: list[bytes]) -> bytes:
+        """The output for these lines of a log file (without newlines); empty if none of them is shown."""
+        outputs = []
+        for stored_line in stored_lines:
+            if self._remaining_lines == 0:
                 break
-            line = log_format.parse(entry)
-            if line is None or line.stamp < self._since:
+            line = log_format.parse(stored_line)
+            if line is None or line.stamp < self._since_stamp:
                 continue
-            if line.stamp > self._until:
+            if line.stamp > self._until_stamp:
                 self._is_past_end = True
                 break
-            parts.append(log_format.shown(line, timestamps=self._timestamps, at_start=self._at_start))
+            outputs.append(log_format.kubectl_output(line, timestamps=self._timestamps, at_start=self._at_start))
             self._at_start = line.is_complete
-            if self._lines_left is not None:
-                self._lines_left -= 1
-        return self._cut(b"".join(parts))
+            if self._remaining_lines is not None:
+                self._remaining_lines -= 1
+        return self._limit(b"".join(outputs))
 
-    def _cut(self, data: bytes) -> bytes:
-        if self._left is None:
-            return data
-        data = data[: self._left]
-        self._left -= len(data)
-        return data
+    def _limit(self, output: bytes) -> bytes:
+        """The beginning of `output` that is within `limit_bytes`."""
+        if self._remaining_bytes is None:
+            return output
+        output = output[: self._remaining_bytes]
+        self._remaining_bytes -= len(output)
+        return output
 
 
 class NodeLogs:
@@ -90,25 +93,26 @@ class NodeLogs:
     async def stream(self, pod: Object, options: LogOptions) -> AsyncIterator[bytes]:
         """Yield the log in chunks. Raises StatusError 400 for a container without a log, OSError."""
         path = self._paths.log(pod["metadata"]["uid"], options.container, start_number(pod, options))
-        cursor = await self._threads.run(_cursor, path, options.tail_lines)
+        cursor = await self._threads.run(_open_cursor, path, options.tail_lines)
         renderer = Renderer(options, None if options.follow else self._clock.now_ns())
         try:
             while not renderer.is_done:
                 log = self._live.find_live(path)
                 version = log.version if log else 0
                 is_over = log is None or log.is_complete
-                lines = await self._threads.run(cursor.read)
-                if data := renderer.render(lines):
-                    yield data
-                if not lines:
+                stored_lines = await self._threads.run(cursor.read)
+                if output := renderer.render(stored_lines):
+                    yield output
+                if not stored_lines:
                     if not options.follow or is_over or log is None:
                         return
-                    await log.changed(version)
+                    await log.wait_for_change(version)
         finally:
             cursor.close()
 
 
-def _cursor(path: Path, tail_lines: int | None) -> LogCursor:
+def _open_cursor(path: Path, tail_lines: int | None) -> LogCursor:
+    """A cursor at the beginning of the log, or at its last `tail_lines` lines. Blocks. Raises OSError."""
     cursor = LogCursor(path)
     if tail_lines is not None:
         cursor.seek_tail(tail_lines)
@@ -118,7 +122,8 @@ def _cursor(path: Path, tail_lines: int | None) -> LogCursor:
 def start_number(pod: Object, options: LogOptions) -> int:
     """The number of the start (the restart count then) whose log `options` asks for. Raises StatusError 400."""
     name, pod_name = options.container, pod["metadata"]["name"]
-    if not any(entry["name"] == name for group in _SPEC_FIELDS for entry in pod["spec"].get(group) or []):
+    containers = [container for field in _SPEC_FIELDS for container in pod["spec"].get(field) or []]
+    if not any(container["name"] == name for container in containers):
         raise _bad_request(f"container {name} is not valid for pod {pod_name}")
     status = _find_status(pod, name) or {}
     state = status.get("state") or {"waiting": {"reason": "ContainerCreating"}}
@@ -130,17 +135,18 @@ def start_number(pod: Object, options: LogOptions) -> int:
         return count if "waiting" in state else count - 1
     if "waiting" in state and not has_ended:
         reason = state["waiting"].get("reason", "")
-        text = "trying and failing to pull image" if reason == "ErrImagePull" else f"waiting to start: {reason}"
-        raise _bad_request(f'container "{name}" in pod "{pod_name}" is {text}')
+        state_text = "trying and failing to pull image" if reason == "ErrImagePull" else f"waiting to start: {reason}"
+        raise _bad_request(f'container "{name}" in pod "{pod_name}" is {state_text}')
     return count
 
 
 def _find_status(pod: Object, name: str) -> dict[str, Any] | None:
-    status = pod.get("status") or {}
-    for group in _STATUS_FIELDS:
-        for entry in status.get(group) or []:
-            if entry["name"] == name:
-                return dict(entry)
+    """The core/v1 ContainerStatus of the container with this name, None if the pod's status has none."""
+    pod_status = pod.get("status") or {}
+    for field in _STATUS_FIELDS:
+        for container_status in pod_status.get(field) or []:
+            if container_status["name"] == name:
+                return dict(container_status)
     return None
 
 

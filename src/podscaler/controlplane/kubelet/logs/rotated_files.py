@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 CHUNK_BYTES: Final = 1 << 18
+"""The size of one read of a file."""
 _ROTATED: Final = ".1"
+"""The end of the name of the file with the older lines."""
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +32,7 @@ class RotatingFile:
         self._has_failed = False
 
     def write(self, data: bytes) -> None:
-        """Append `data`, after a rotation if the file would exceed `max_bytes`. An OSError is logged once."""
+        """Append stored lines, after a rotation if the file would exceed `max_bytes`. An OSError is logged once."""
         try:
             self._write(data)
         except OSError as error:
@@ -41,12 +43,13 @@ class RotatingFile:
             self._has_failed = True
 
     def _write(self, data: bytes) -> None:
+        """Append `data`, and rotate or open the file before if need be. Raises OSError."""
         if self._bytes and self._bytes + len(data) > self._max_bytes:
             self.close()
             os.replace(self._path, f"{self._path}{_ROTATED}")
         if self._file is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = open(self._path, "ab", buffering=0, opener=_private)  # noqa: SIM115  kept open between writes
+            self._file = open(self._path, "ab", buffering=0, opener=_open_private)  # noqa: SIM115  kept open between writes
             self._bytes = self._file.tell()
         self._file.write(data)
         self._bytes += len(data)
@@ -63,13 +66,14 @@ def remove_older(path: Path) -> None:
     """Remove the logs of earlier starts, except the last: for N.log, all below N-1. Blocks. Raises OSError."""
     if not path.parent.exists():
         return
-    for other in path.parent.iterdir():
-        number = other.name.partition(".")[0]
-        if number.isdigit() and int(number) < int(path.stem) - 1:
-            other.unlink(missing_ok=True)
+    for log_file in path.parent.iterdir():
+        start_number, _, _ = log_file.name.partition(".")
+        if start_number.isdigit() and int(start_number) < int(path.stem) - 1:
+            log_file.unlink(missing_ok=True)
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
+    """An opener for `open`: a new file can be read and written by its owner alone."""
     return os.open(path, flags, 0o600)
 
 
@@ -82,30 +86,30 @@ class LogCursor:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._files: list[BinaryIO] = []
-        self._rest = b""
+        self._files: list[BinaryIO] = []  # the oldest first; the first one is read
+        self._incomplete_line = b""
         for candidate in (Path(f"{path}{_ROTATED}"), path):
             self._open(candidate)
 
     def seek_tail(self, lines: int) -> None:
         """Move to the beginning of the last `lines` complete lines."""
-        missing = lines
-        for index in range(len(self._files) - 1, -1, -1):
-            missing = _seek_back(self._files[index], missing)
-            if missing == 0:
-                self._drop(index)
+        missing_lines = lines
+        for index in reversed(range(len(self._files))):
+            missing_lines = _seek_back(self._files[index], missing_lines)
+            if missing_lines == 0:
+                self._close_oldest(index)
                 return
 
     def read(self) -> list[bytes]:
         """The next stored lines, without newlines; empty if no more has been written yet. Raises OSError."""
         while self._files:
-            data = self._files[0].read(CHUNK_BYTES)
-            if data:
-                *lines, self._rest = (self._rest + data).split(b"\n")
+            chunk = self._files[0].read(CHUNK_BYTES)
+            if chunk:
+                *lines, self._incomplete_line = (self._incomplete_line + chunk).split(b"\n")
                 if lines:
                     return lines
             elif len(self._files) > 1 or self._has_rotated():
-                self._drop(1)
+                self._close_oldest(1)
             else:
                 return []
         self._open(self._path)
@@ -113,35 +117,38 @@ class LogCursor:
 
     def close(self) -> None:
         """Close the files."""
-        self._drop(len(self._files))
+        self._close_oldest(len(self._files))
 
     def _has_rotated(self) -> bool:
         """Whether the log was rotated since the last file was opened; opens the newer files."""
-        mine = os.fstat(self._files[-1].fileno()).st_ino
+        open_inode = os.fstat(self._files[-1].fileno()).st_ino
         for candidate in (Path(f"{self._path}{_ROTATED}"), self._path):
-            if _inode(candidate) != mine:
-                self._open_newer(candidate, mine)
+            if _inode(candidate) != open_inode:
+                self._open_newer(candidate, open_inode)
         return len(self._files) > 1
 
-    def _open_newer(self, candidate: Path, mine: int) -> None:
-        # FILE.1 is newer than ours only if FILE is not ours: ours was rotated away altogether.
-        if candidate != self._path and _inode(self._path) == mine:
+    def _open_newer(self, candidate: Path, open_inode: int) -> None:
+        """Open `candidate` if it is newer than the last file, whose inode is `open_inode`."""
+        # FILE.1 is newer only if FILE is not the last file either: that one was rotated twice.
+        if candidate != self._path and _inode(self._path) == open_inode:
             return
         self._open(candidate)
 
     def _open(self, path: Path) -> None:
+        """Add a file, unless it is missing."""
         try:
             self._files.append(open(path, "rb", buffering=0))  # noqa: SIM115  kept open while the log is followed
         except FileNotFoundError:
             return
 
-    def _drop(self, count: int) -> None:
+    def _close_oldest(self, count: int) -> None:
         for file in self._files[:count]:
             file.close()
         del self._files[:count]
 
 
 def _inode(path: Path) -> int:
+    """The number of the file's inode, 0 if it is missing."""
     try:
         return path.stat().st_ino
     except FileNotFoundError:
@@ -149,7 +156,7 @@ def _inode(path: Path) -> int:
 
 
 def _seek_back(file: BinaryIO, lines: int) -> int:
-    """Move `file` to its last `lines` lines; returns how many it did not have."""
+    """Move `file` to the beginning of its last `lines` lines, or of all; returns how many are missing for `lines`."""
     end = file.seek(0, os.SEEK_END)
     line_count, position = 0, end
     while position > 0:
@@ -164,11 +171,16 @@ def _seek_back(file: BinaryIO, lines: int) -> int:
                 file.seek(start + offset + 1)
                 return 0
         position = start
-    file.seek(0 if lines else end)
-    return max(0, lines - line_count - (1 if end else 0)) if lines else 0
+    if lines == 0:
+        file.seek(end)
+        return 0
+    file.seek(0)
+    lines_in_file = line_count + (1 if end else 0)  # the first line follows no newline
+    return max(0, lines - lines_in_file)
 
 
 def _newlines_backwards(block: bytes) -> list[int]:
+    """The offsets of all newlines in `block`, the last first."""
     offsets = []
     offset = block.rfind(b"\n")
     while offset >= 0:

@@ -1,7 +1,9 @@
 """Prepares the start of a container: its configuration, directories, mounts and cgroup.
 
-`pod_worker` calls `prepare` before each start, as kubelet calls generateContainerConfig. What the spec asks for and
-this machine cannot provide is a ContainerConfigError with the reason.
+`pod_worker` calls `prepare` before each start, as kubelet calls generateContainerConfig. Pods and containers are the
+API's JSON objects (core/v1 Pod, Container). A field of the spec that this machine cannot satisfy is a
+ContainerConfigError with the reason. A new field of the container's process: a field of `ContainerConfig`, set in
+`prepare`.
 
 Source: pkg/kubelet/kuberuntime/kuberuntime_container.go (kubelet); SecurityContext and PodSecurityContext (API
 reference).
@@ -49,15 +51,16 @@ async def prepare(
     pod: Mapping[str, Any],
     container: Mapping[str, Any],
     *,
-    place: PodPlacement,
-    sources: Mapping[str, str],
+    placement: PodPlacement,
+    volume_paths: Mapping[str, str],
     container_id: str,
 ) -> ContainerConfig:
     """The configuration of one start of `container`; its directories and cgroup exist when this returns.
 
     Args:
         container: a core/v1 Container of `pod`.
-        sources: the paths of the pod's volumes (`volumes.prepare`).
+        placement: the addresses and the node of the pod.
+        volume_paths: the pod's volumes: name -> path (the result of `volumes.prepare`).
         container_id: the id of this start.
 
     Raises ContainerConfigError, OSError.
@@ -65,38 +68,49 @@ async def prepare(
     image = deps.resolve_image(container.get("image", ""))
     user = find_user(deps, pod, container)
     ports = port_plan(deps, pod, container, user)
-    env = _environment(deps, pod, container, place=place, ports=ports, user=user)
-    container = _mountable(deps, container)
+    env = _environment(deps, pod, container, placement=placement, ports=ports, user=user)
+    container = _without_impossible_mounts(deps, container)
     marks = {process_identity.INSTANCE_VARIABLE: deps.instance, process_identity.CONTAINER_VARIABLE: container_id}
-    folder = _image_folder(deps, container, image)
+    named_folder = _named_work_folder(deps, container, image)
     config = ContainerConfig(
         argv=argv(container, image, env),
         env=env | marks,
-        cwd=folder or str(_work_folder(deps, pod, container)),
-        has_own_folder=not folder,
+        cwd=named_folder or str(_own_work_folder(deps, pod, container)),
+        has_own_folder=not named_folder,
         root=image.root if image else "",
         user=user,
         tty=bool(container.get("tty")),
         stdin=bool(container.get("stdin")),
-        max_processes=deps.capabilities.processes.of_user(user.uid if user else None),
+        max_processes=deps.capabilities.processes.limit_of_user(user.uid if user else None),
         port_map=ports.mapped,
-        port_trap=_port_trap(deps, pod, place),
+        port_trap=_port_trap(deps, pod, placement),
         programs=image.programs if image else {},
-        network=deps.pod_networks.find(place.pod_ip) if deps.pod_networks else "",
+        network=deps.pod_networks.find(placement.pod_ip) if deps.pod_networks else "",
         hostname=host_name(pod),
     )
     if user is not None and image is not None and image.needs_interpreter and not deps.capabilities.mount_error:
         may_search = partial(_may_search, user)
         config = replace(config, revealed=await deps.threads.run(images.closed_folders, may_search))
-    names = _name_mounts(deps, pod, container, place)
-    config = await deps.threads.run(_with_mounts, deps, pod, container, sources=sources, config=config, names=names)
+    make_name_mounts = _name_mounts_maker(deps, pod, container, placement)
+    config = await deps.threads.run(
+        _with_mounts,
+        deps,
+        pod,
+        container,
+        volume_paths=volume_paths,
+        config=config,
+        make_name_mounts=make_name_mounts,
+    )
     if deps.cgroups is None:
         return config
     return replace(config, cgroup=await deps.threads.run(_make_cgroup, deps, deps.cgroups, container, container_id))
 
 
-def _image_folder(deps: Dependencies, container: Mapping[str, Any], image: ImageCommand | None) -> str:
-    """The working directory that container or image name; empty: one of the node. Raises ContainerConfigError."""
+def _named_work_folder(deps: Dependencies, container: Mapping[str, Any], image: ImageCommand | None) -> str:
+    """The working directory that the container, or else its image, names; empty: it gets one of the node.
+
+    Raises ContainerConfigError if the root file system of the image cannot be entered.
+    """
     if image is None or not image.root:
         return container.get("workingDir") or (image.working_dir if image else "")
     if not deps.capabilities.may_change_user or deps.capabilities.mount_error:
@@ -114,7 +128,7 @@ def find_user(deps: Dependencies, pod: Mapping[str, Any], container: Mapping[str
         container,
         user=capabilities.user,
         may_change=capabilities.may_change_user,
-        of_image=image.user if image else None,
+        image_user=image.user if image else None,
     )
 
 
@@ -124,36 +138,38 @@ def container_user(
     *,
     user: int,
     may_change: bool,
-    of_image: int | None = None,
+    image_user: int | None = None,
 ) -> ContainerUser | None:
     """The ids that the container runs with, None for those of `up`.
 
     Args:
         user: the numeric id that `up` runs as.
         may_change: whether containers may run as another user.
-        of_image: the id of the image's user, where the container names none.
+        image_user: the id of the image's user, where the container names none.
 
     Raises ContainerConfigError.
     """
     pod_context = pod["spec"].get("securityContext") or {}
     context = {**pod_context, **(container.get("securityContext") or {})}
-    wanted, group = context.get("runAsUser", of_image), context.get("runAsGroup")
-    if context.get("runAsNonRoot") and wanted is None and user == 0 and may_change:
-        wanted = NON_ROOT_USER
-    effective = user if wanted is None else wanted
-    if context.get("runAsNonRoot") and effective == 0:
+    run_as_user, run_as_group = context.get("runAsUser", image_user), context.get("runAsGroup")
+    if context.get("runAsNonRoot") and run_as_user is None and user == 0 and may_change:
+        run_as_user = NON_ROOT_USER
+    effective_user = user if run_as_user is None else run_as_user
+    if context.get("runAsNonRoot") and effective_user == 0:
         raise ContainerConfigError(f'container "{container["name"]}" has runAsNonRoot and would run as root')
-    if wanted in (None, user) and group is None:
+    changes_user = run_as_user not in (None, user)
+    if not changes_user and run_as_group is None:
         return None
     if not may_change:
-        setting = f"runAsUser {wanted}" if wanted not in (None, user) else f"runAsGroup {group}"
+        setting = f"runAsUser {run_as_user}" if changes_user else f"runAsGroup {run_as_group}"
         raise ContainerConfigError(
             f"{setting} is not possible here: `podscaler up` runs as user {user} and may not change users"
         )
-    groups = tuple(pod_context.get("supplementalGroups") or ())
+    supplementary_groups = tuple(pod_context.get("supplementalGroups") or ())
     if pod_context.get("fsGroup") is not None:
-        groups += (pod_context["fsGroup"],)
-    return ContainerUser(effective, group if group is not None else own_group(effective), groups)
+        supplementary_groups += (pod_context["fsGroup"],)
+    group = run_as_group if run_as_group is not None else own_group(effective_user)
+    return ContainerUser(effective_user, group, supplementary_groups)
 
 
 def _may_search(user: ContainerUser, folder: Path) -> bool:
@@ -179,46 +195,62 @@ def _environment(
     pod: Mapping[str, Any],
     container: Mapping[str, Any],
     *,
-    place: PodPlacement,
+    placement: PodPlacement,
     ports: PortPlan,
     user: ContainerUser | None,
 ) -> dict[str, str]:
-    """The environment of a container: a base, that of its image, the Services, and what its spec says."""
+    """The environment of a container: a base, that of its image, the Services, and the variables of its spec.
+
+    Raises ContainerConfigError.
+    """
     image = deps.resolve_image(container.get("image", ""))
-    search_path = DEFAULT_PATH if image and image.root else deps.settings.search_path
-    folders = [search_path, *([str(deps.paths.programs)] if image and image.brings_programs else [])]
+    has_root_of_image = image is not None and bool(image.root)
+    search_path = DEFAULT_PATH if has_root_of_image else deps.settings.search_path
+    if image is not None and image.brings_programs:
+        search_path = f"{search_path}:{deps.paths.programs}"
+    own_work_folder = str(_own_work_folder(deps, pod, container))
     base = {
-        "PATH": ":".join(folders),
+        "PATH": search_path,
         "HOSTNAME": host_name(pod),
-        "HOME": str(_work_folder(deps, pod, container)) if user is None and not (image and image.root) else "/",
-        "POD_IP": place.pod_ip,
-        **(image.env if image else {}),
-        **({"LISTEN_ADDRESS": ALL_ADDRESSES} if image and has_own_network(deps, pod) else {}),
-        **({} if ports.port_variable is None else {"PORT": str(ports.port_variable)}),
+        "HOME": own_work_folder if user is None and not has_root_of_image else "/",
+        "POD_IP": placement.pod_ip,
     }
+    if image is not None:
+        base |= image.env
+        if has_own_network(deps, pod):
+            base["LISTEN_ADDRESS"] = ALL_ADDRESSES
+    if ports.port_variable is not None:
+        base["PORT"] = str(ports.port_variable)
     namespace = pod["metadata"]["namespace"]
     links = pod["spec"].get("enableServiceLinks", True) is not False
-    listed = _services(deps, namespace)
-    services = service_variables.service_variables(listed, namespace=namespace, links=links)
-    return environment.environment(pod, container, place, find=deps.registry.find, base=base, services=services)
+    visible_services = _visible_services(deps, namespace)
+    services = service_variables.service_variables(visible_services, namespace=namespace, links=links)
+    return environment.environment(pod, container, placement, find=deps.registry.find, base=base, services=services)
 
 
-def _services(deps: Dependencies, namespace: str) -> list[Object]:
+def _visible_services(deps: Dependencies, namespace: str) -> list[Object]:
     """The Services of the namespace, and the Service `kubernetes` of `default`."""
-    listed = deps.registry.list("services", namespace)
+    own_services = deps.registry.list("services", namespace)
     kubernetes = deps.registry.find("services", "default", "kubernetes")
-    return [*listed] if kubernetes is None or namespace == "default" else [kubernetes, *listed]
+    if kubernetes is None or namespace == "default":
+        return [*own_services]
+    return [kubernetes, *own_services]
 
 
 def argv(container: Mapping[str, Any], image: ImageCommand | None, env: Mapping[str, str]) -> tuple[str, ...]:
     """The command line: `command`, or the image's, then `args`, with $(NAME) expanded and programs of images replaced.
 
+    Args:
+        container: a core/v1 Container.
+        image: the command of its image, None for an unknown image.
+        env: the container's environment.
+
     Raises ContainerConfigError for an unknown image without a command.
     """
     command, args = container.get("command") or [], container.get("args") or []
     if command:
-        line = tuple(environment.expanded(word, env) for word in [*command, *args])
-        return image.replaced(line) if image else line
+        command_line = tuple(environment.expand_references(word, env) for word in [*command, *args])
+        return image.replace_program(command_line) if image else command_line
     if image is not None and not image.argv:
         raise ContainerConfigError(f'the image "{container["image"]}" has no entry point, and the container no command')
     if image is None:
@@ -228,7 +260,7 @@ def argv(container: Mapping[str, Any], image: ImageCommand | None, env: Mapping[
             "--image NAME=PATH` names one",
             reason=IMAGE_NOT_KNOWN,
         )
-    return image.with_args(tuple(environment.expanded(word, env) for word in args))
+    return image.with_args(tuple(environment.expand_references(word, env) for word in args))
 
 
 def has_own_network(deps: Dependencies, pod: Mapping[str, Any]) -> bool:
@@ -247,13 +279,16 @@ def port_plan(
 ) -> PortPlan:
     """The ports of a container that runs as `user` (None: as `up`)."""
     image = deps.resolve_image(container.get("image", ""))
-    lowest = 1 if has_own_network(deps, pod) else deps.capabilities.lowest_port(user.uid if user else None)
+    lowest_port = 1 if has_own_network(deps, pod) else deps.capabilities.lowest_port(user.uid if user else None)
     translated = deps.port_translator is not None
-    return container_ports.port_plan(container, image, lowest_port=lowest, translated=translated)
+    return container_ports.port_plan(container, image, lowest_port=lowest_port, translated=translated)
 
 
-def _port_trap(deps: Dependencies, pod: Mapping[str, Any], place: PodPlacement) -> PortTrap | None:
-    """The port trap for a container of `pod`; it adds undeclared ports that the container binds to the port map."""
+def _port_trap(deps: Dependencies, pod: Mapping[str, Any], placement: PodPlacement) -> PortTrap | None:
+    """The port trap for a container of `pod`, None where ports are not translated.
+
+    It adds undeclared ports that the container binds to the port map of the pod.
+    """
     if deps.port_translator is None:
         return None
     writer = PodWriter(deps.registry, deps.clock, dict(pod))
@@ -261,13 +296,14 @@ def _port_trap(deps: Dependencies, pod: Mapping[str, Any], place: PodPlacement) 
     def on_bound(bound: Mapping[int, int]) -> None:
         deps.background.start(writer.extend_port_map(bound), "port map of a pod")
 
-    return deps.port_translator.trap(place.pod_ip, on_bound)
+    return deps.port_translator.trap(placement.pod_ip, on_bound)
 
 
-def _mountable(deps: Dependencies, container: Mapping[str, Any]) -> Mapping[str, Any]:
+def _without_impossible_mounts(deps: Dependencies, container: Mapping[str, Any]) -> Mapping[str, Any]:
     """The container, without the mount of its token where this machine cannot mount anything.
 
     The token is mounted into every pod, and most do not use it. A container with other mounts cannot be created then.
+    Raises ContainerConfigError.
     """
     if not deps.capabilities.mount_error:
         return container
@@ -278,21 +314,25 @@ def _mountable(deps: Dependencies, container: Mapping[str, Any]) -> Mapping[str,
     )
 
 
-def _work_folder(deps: Dependencies, pod: Mapping[str, Any], container: Mapping[str, Any]) -> Path:
+def _own_work_folder(deps: Dependencies, pod: Mapping[str, Any], container: Mapping[str, Any]) -> Path:
+    """The folder that the node makes for the container, its working directory if nothing else is named."""
     return deps.paths.work(pod["metadata"]["uid"], container["name"])
 
 
-def _name_mounts(
-    deps: Dependencies, pod: Mapping[str, Any], container: Mapping[str, Any], place: PodPlacement
+def _name_mounts_maker(
+    deps: Dependencies, pod: Mapping[str, Any], container: Mapping[str, Any], placement: PodPlacement
 ) -> Callable[[Collection[str]], tuple[Mount, ...]] | None:
-    """A function from the container's own mount paths to the mounts of `name_files`; None if none is possible."""
+    """A function that makes the mounts of `name_files` (resolv.conf, hosts); None if this machine cannot mount them.
+
+    Its argument are the container's own mount paths. It blocks.
+    """
     if deps.capabilities.mount_error:
         return None
     return partial(
         name_files.mounts,
         pod,
         deps.paths.names(pod["metadata"]["uid"], container["name"]),
-        pod_ip=place.pod_ip,
+        pod_ip=placement.pod_ip,
         nameserver=deps.settings.nameserver,
         services=() if deps.settings.nameserver else deps.registry.list("services"),
     )
@@ -303,19 +343,26 @@ def _with_mounts(
     pod: Mapping[str, Any],
     container: Mapping[str, Any],
     *,
-    sources: Mapping[str, str],
+    volume_paths: Mapping[str, str],
     config: ContainerConfig,
-    names: Callable[[Collection[str]], tuple[Mount, ...]] | None,
+    make_name_mounts: Callable[[Collection[str]], tuple[Mount, ...]] | None,
 ) -> ContainerConfig:
-    """`config` with its mounts, whose directories are created; `names` adds those of `name_files`. Blocks."""
-    folder = _work_folder(deps, pod, container)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """`config` with its mounts. The container's directories exist when this returns. Blocks.
+
+    Args:
+        volume_paths: volume name -> path on this machine.
+        make_name_mounts: the result of `_name_mounts_maker`.
+
+    Raises ContainerConfigError, OSError.
+    """
+    work_folder = _own_work_folder(deps, pod, container)
+    work_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if config.user is not None and deps.capabilities.may_change_user:
-        os.chown(folder, config.user.uid, config.user.gid)
-    machine = () if not config.root else tuple(Mount(path, path, read_only=False) for path in MACHINE_FOLDERS)
-    mounts = machine + volumes.mounts(pod, container, sources, config.env)
-    if names is not None:
-        mounts += names([mount.target for mount in mounts])
+        os.chown(work_folder, config.user.uid, config.user.gid)
+    machine_mounts = tuple(Mount(path, path, read_only=False) for path in MACHINE_FOLDERS) if config.root else ()
+    mounts = machine_mounts + volumes.mounts(pod, container, volume_paths, config.env)
+    if make_name_mounts is not None:
+        mounts += make_name_mounts([mount.target for mount in mounts])
     if not mounts:
         return config
     scratch = deps.paths.scratch(pod["metadata"]["uid"], container["name"])
@@ -324,8 +371,8 @@ def _with_mounts(
 
 
 def _make_cgroup(deps: Dependencies, cgroups: Cgroups, container: Mapping[str, Any], container_id: str) -> str:
-    """The directory of the container's cgroup, with its limits set. Blocks."""
-    pids_max = deps.capabilities.processes.of_container()
+    """Make the container's cgroup with its limits, and return its directory. Blocks. Raises ContainerConfigError."""
+    pids_max = deps.capabilities.processes.limit_of_container()
     try:
         return str(cgroups.make(container_id, container.get("resources") or {}, pids_max=pids_max))
     except OSError as error:

@@ -51,16 +51,16 @@ def compute_pod_actions(
         initialized: that of the previous result: once true, init containers are no longer considered.
         terminating: whether no container may be started any more.
     """
-    through, eligible = (True, list(containers)) if initialized else _eligible(containers)
     if terminating or _is_over(containers):
         return _terminate(containers, initialized=initialized)
+    is_initialized, eligible = (True, list(containers)) if initialized else _eligible(containers)
     startable = [c for c in eligible if _is_startable(c)]
-    due = [c for c in startable if (c.retry_at_ns or 0) <= now_ns]
-    later = [c.retry_at_ns for c in startable if c.retry_at_ns is not None and c.retry_at_ns > now_ns]
+    due_now = [c for c in startable if (c.retry_at_ns or 0) <= now_ns]
+    later_ns = [c.retry_at_ns for c in startable if c.retry_at_ns is not None and c.retry_at_ns > now_ns]
     return PodActions(
-        start=tuple(c.name for c in due),
-        wake_at_ns=min(later, default=None),
-        initialized=through,
+        start=tuple(c.name for c in due_now),
+        wake_at_ns=min(later_ns, default=None),
+        initialized=is_initialized,
     )
 
 
@@ -93,22 +93,23 @@ def _has_failed(container: ContainerState) -> bool:
     return container.is_final and container.exit_code != 0
 
 
-def _is_over(containers: Iterable[ContainerState]) -> bool:
+def _is_over(containers: Sequence[ContainerState]) -> bool:
     """Rule 4: whether an init container has failed, or all regular containers have terminated, finally."""
-    own = [c for c in containers if c.role is not Role.SIDECAR]
-    if any(_has_failed(c) for c in own if c.role is Role.INIT):
+    if any(_has_failed(container) for container in containers if container.role is Role.INIT):
         return True
-    return all(c.is_final for c in own if c.role is Role.MAIN)
+    return all(container.is_final for container in containers if container.role is Role.MAIN)
 
 
 def _terminate(containers: Sequence[ContainerState], *, initialized: bool) -> PodActions:
+    """The actions for a pod that is being terminated (rule 4)."""
     running = [c for c in containers if c.is_running]
-    own = [c.name for c in running if c.role is not Role.SIDECAR]
-    sidecars = [c.name for c in running if c.role is Role.SIDECAR]
-    stop = tuple(own) if own else tuple(sidecars[-1:])
+    running_sidecars = [c.name for c in running if c.role is Role.SIDECAR]
+    running_others = [c.name for c in running if c.role is not Role.SIDECAR]
+    stop = tuple(running_others) if running_others else tuple(running_sidecars[-1:])
     return PodActions(stop=stop, initialized=initialized, outcome=None if running else _outcome(containers))
 
 
 def _outcome(containers: Iterable[ContainerState]) -> Outcome:
-    own = [c for c in containers if c.role is not Role.SIDECAR]
-    return "Succeeded" if all(c.exit_code == 0 for c in own) else "Failed"
+    """The phase of a pod none of whose containers runs: Succeeded if all but sidecars have exited with 0."""
+    exit_codes = [container.exit_code for container in containers if container.role is not Role.SIDECAR]
+    return "Succeeded" if all(exit_code == 0 for exit_code in exit_codes) else "Failed"

@@ -34,7 +34,7 @@ class PodReadiness:
 
 @dataclass(frozen=True, slots=True)
 class ConditionDraft:
-    """One condition, before `_shown` adds lastTransitionTime and observedGeneration."""
+    """One condition, before `_condition_json` adds lastTransitionTime and observedGeneration."""
 
     type: str
     is_true: bool
@@ -43,65 +43,76 @@ class ConditionDraft:
 
 
 def conditions(
-    pod: Object, containers: Sequence[ContainerState], verdict: PodReadiness, *, now_ns: int
+    pod: Object, containers: Sequence[ContainerState], readiness: PodReadiness, *, now_ns: int
 ) -> list[Object]:
-    """All conditions of the pod: those of this module, then those of other types in its status."""
-    former = {entry["type"]: entry for entry in (pod.get("status") or {}).get("conditions") or []}
+    """All conditions of the pod as core/v1 PodConditions: those of this module, then other types of its status.
+
+    Args:
+        pod: the stored Pod, whose status has the former conditions. A new condition: an entry of `own_drafts`.
+        containers: all containers of the pod, in any order.
+    """
+    former = {condition["type"]: condition for condition in (pod.get("status") or {}).get("conditions") or []}
     generation = pod["metadata"].get("generation")
-    containers_ready = _containers_ready(containers, verdict)
-    own = [
-        ConditionDraft("PodReadyToStartContainers", verdict.has_address and verdict.phase not in _ENDED),
-        _initialized(containers, verdict),
+    containers_ready = _containers_ready(containers, readiness)
+    own_drafts = [
+        ConditionDraft("PodReadyToStartContainers", readiness.has_address and readiness.phase not in _ENDED),
+        _initialized(containers, readiness),
         _ready(pod, containers_ready, former),
         containers_ready,
         ConditionDraft("PodScheduled", True),
     ]
-    shown = [_shown(condition, former.get(condition.type), generation, now_ns) for condition in own]
-    names = {condition.type for condition in own}
-    return shown + [entry for type_, entry in former.items() if type_ not in names]
+    own_conditions = [_condition_json(draft, former.get(draft.type), generation, now_ns) for draft in own_drafts]
+    own_types = {draft.type for draft in own_drafts}
+    return own_conditions + [condition for type_, condition in former.items() if type_ not in own_types]
 
 
-def _initialized(containers: Iterable[ContainerState], verdict: PodReadiness) -> ConditionDraft:
+def _initialized(containers: Iterable[ContainerState], readiness: PodReadiness) -> ConditionDraft:
     """The condition Initialized: all init containers have ended, all sidecars have started."""
-    if verdict.phase == "Succeeded":
+    if readiness.phase == "Succeeded":
         return ConditionDraft("Initialized", True, "PodCompleted")
-    incomplete = [c.name for c in containers if c.role is not Role.MAIN and not _is_through(c)]
-    if verdict.initialized or not incomplete:  # a pod may end before `initialized` is set
+    incomplete = [c.name for c in containers if c.role is not Role.MAIN and not _is_initialized(c)]
+    if readiness.initialized or not incomplete:  # a pod may end before `initialized` is set
         return ConditionDraft("Initialized", True)
-    text = f"containers with incomplete status: [{' '.join(incomplete)}]"
-    return ConditionDraft("Initialized", False, "ContainersNotInitialized", text)
+    message = f"containers with incomplete status: [{' '.join(incomplete)}]"
+    return ConditionDraft("Initialized", False, "ContainersNotInitialized", message)
 
 
-def _is_through(container: ContainerState) -> bool:
+def _is_initialized(container: ContainerState) -> bool:
+    """Whether a sidecar has started, or an init container has succeeded."""
     if container.role is Role.SIDECAR:
         return container.started
     return container.is_final and container.exit_code == 0
 
 
-def _containers_ready(containers: Iterable[ContainerState], verdict: PodReadiness) -> ConditionDraft:
+def _containers_ready(containers: Iterable[ContainerState], readiness: PodReadiness) -> ConditionDraft:
     """The condition ContainersReady, with the names of those that are not."""
-    if verdict.phase in _ENDED:
-        return ConditionDraft("ContainersReady", False, _ENDED[verdict.phase])
+    if readiness.phase in _ENDED:
+        return ConditionDraft("ContainersReady", False, _ENDED[readiness.phase])
     unready = [c.name for c in containers if c.role is not Role.INIT and not c.ready]
     if unready:
         return ConditionDraft(
             "ContainersReady", False, "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]"
         )
-    return ConditionDraft("ContainersReady", verdict.initialized)
+    return ConditionDraft("ContainersReady", readiness.initialized)
 
 
 def _ready(pod: Object, containers_ready: ConditionDraft, former: Mapping[str, Mapping[str, Any]]) -> ConditionDraft:
-    """The condition Ready: ContainersReady and all readiness gates."""
+    """The condition Ready: ContainersReady and all readiness gates.
+
+    Args:
+        former: condition type -> the condition in the status of `pod`.
+    """
     if not containers_ready.is_true:
         return ConditionDraft("Ready", False, containers_ready.reason, containers_ready.message)
     gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
-    messages = [text for gate in gates if (text := _gate_fault(gate, former.get(gate)))]
-    if messages:
-        return ConditionDraft("Ready", False, "ReadinessGatesNotReady", ", ".join(messages))
+    gate_errors = [gate_error for gate in gates if (gate_error := _gate_error(gate, former.get(gate)))]
+    if gate_errors:
+        return ConditionDraft("Ready", False, "ReadinessGatesNotReady", ", ".join(gate_errors))
     return ConditionDraft("Ready", True)
 
 
-def _gate_fault(gate: str, condition: Mapping[str, Any] | None) -> str:
+def _gate_error(gate: str, condition: Mapping[str, Any] | None) -> str:
+    """Why the readiness gate of this condition type is not met, empty if it is; `condition` is that of the pod."""
     if condition is None:
         return f'corresponding condition of pod readiness gate "{gate}" does not exist.'
     if condition.get("status") != "True":
@@ -109,20 +120,27 @@ def _gate_fault(gate: str, condition: Mapping[str, Any] | None) -> str:
     return ""
 
 
-def _shown(condition: ConditionDraft, former: Mapping[str, Any] | None, generation: int | None, now_ns: int) -> Object:
-    """The condition as it stands in the status; it keeps its transition time while its status stays."""
-    status = "True" if condition.is_true else "False"
-    same = former is not None and former.get("status") == status
-    entry: Object = {
-        "type": condition.type,
+def _condition_json(
+    draft: ConditionDraft, former: Mapping[str, Any] | None, generation: int | None, now_ns: int
+) -> Object:
+    """The core/v1 PodCondition of a draft.
+
+    Args:
+        former: the stored condition of this type, whose transition time is kept while the status stays; None: none.
+        generation: the pod's metadata.generation.
+    """
+    status = "True" if draft.is_true else "False"
+    has_same_status = former is not None and former.get("status") == status
+    condition: Object = {
+        "type": draft.type,
         "status": status,
         "lastProbeTime": None,
-        "lastTransitionTime": former["lastTransitionTime"] if same and former else rfc3339(now_ns),
+        "lastTransitionTime": former["lastTransitionTime"] if has_same_status and former else rfc3339(now_ns),
     }
-    if condition.reason:
-        entry["reason"] = condition.reason
-    if condition.message:
-        entry["message"] = condition.message
+    if draft.reason:
+        condition["reason"] = draft.reason
+    if draft.message:
+        condition["message"] = draft.message
     if generation:
-        entry["observedGeneration"] = generation
-    return entry
+        condition["observedGeneration"] = generation
+    return condition

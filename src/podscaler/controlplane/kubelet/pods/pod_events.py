@@ -42,7 +42,7 @@ class PodEvents:
 
 def field_path(pod: Mapping[str, Any], name: str) -> str:
     """The event's fieldPath for a container: `spec.containers{web}`."""
-    is_init = any(entry["name"] == name for entry in pod["spec"].get("initContainers") or [])
+    is_init = any(container["name"] == name for container in pod["spec"].get("initContainers") or [])
     return f"spec.{'initContainers' if is_init else 'containers'}{{{name}}}"
 
 

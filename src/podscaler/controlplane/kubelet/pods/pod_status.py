@@ -50,12 +50,19 @@ class PodStatusFacts:
 
 
 def pod_status(pod: Object, containers: Sequence[ContainerState], facts: PodStatusFacts, *, now_ns: int) -> Object:
-    """The new status of `pod`; fields of other writers are carried over from its former status."""
+    """The new status of `pod` as JSON; fields of other writers are carried over from its former status.
+
+    A field that this function sets stands in _OWN_FIELDS too.
+
+    Args:
+        pod: the stored Pod.
+        containers: all its containers, in the manifest's order.
+    """
     former = pod.get("status") or {}
     status: Object = {key: value for key, value in former.items() if key not in _OWN_FIELDS}
     specs = _container_specs(pod["spec"])
-    inits = [container_status(c, specs[c.name]) for c in containers if c.role is not Role.MAIN]
-    mains = [container_status(c, specs[c.name]) for c in containers if c.role is Role.MAIN]
+    init_statuses = [container_status(c, specs[c.name]) for c in containers if c.role is not Role.MAIN]
+    main_statuses = [container_status(c, specs[c.name]) for c in containers if c.role is Role.MAIN]
     status["phase"] = phase(containers, facts)
     status["conditions"] = pod_conditions.conditions(
         pod,
@@ -65,10 +72,13 @@ def pod_status(pod: Object, containers: Sequence[ContainerState], facts: PodStat
     )
     status |= _addresses(facts)
     status["startTime"] = former.get("startTime") or rfc3339(facts.started_ns)
-    if inits:
-        status["initContainerStatuses"] = inits
-    status["containerStatuses"] = mains
-    status |= {key: value for key, value in (("reason", facts.reason), ("message", facts.message)) if value}
+    if init_statuses:
+        status["initContainerStatuses"] = init_statuses
+    status["containerStatuses"] = main_statuses
+    if facts.reason:
+        status["reason"] = facts.reason
+    if facts.message:
+        status["message"] = facts.message
     if generation := pod["metadata"].get("generation"):
         status["observedGeneration"] = generation
     return status
@@ -86,10 +96,8 @@ def phase(containers: Sequence[ContainerState], facts: PodStatusFacts) -> str:
     """The pod's phase: Pending, Running, Succeeded or Failed."""
     if facts.outcome is not None:
         return facts.outcome
-    mains = [c for c in containers if c.role is Role.MAIN]
-    if not facts.initialized or any(isinstance(c.state, Waiting) and c.last is None for c in mains):
-        return "Pending"
-    return "Running"
+    has_unstarted = any(c.role is Role.MAIN and isinstance(c.state, Waiting) and c.last is None for c in containers)
+    return "Pending" if has_unstarted or not facts.initialized else "Running"
 
 
 def container_status(container: ContainerState, spec: Mapping[str, Any]) -> Object:
@@ -116,11 +124,14 @@ def is_ready(container: ContainerState) -> bool:
     return container.ready
 
 
-def _container_specs(spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {entry["name"]: entry for group in ("initContainers", "containers") for entry in spec.get(group) or []}
+def _container_specs(pod_spec: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The core/v1 Containers of a PodSpec, init containers too, by name."""
+    containers = [*(pod_spec.get("initContainers") or []), *(pod_spec.get("containers") or [])]
+    return {container["name"]: container for container in containers}
 
 
 def _addresses(facts: PodStatusFacts) -> Object:
+    """The fields of the status with addresses; none of the pod before it has one."""
     addresses: Object = {"hostIP": facts.host_ip, "hostIPs": [{"ip": facts.host_ip}]}
     if facts.pod_ip:
         addresses |= {"podIP": facts.pod_ip, "podIPs": [{"ip": facts.pod_ip}]}
@@ -128,27 +139,29 @@ def _addresses(facts: PodStatusFacts) -> Object:
 
 
 def _container_id(container: ContainerState) -> str:
+    """The id of the present start of a container, or of the last one if it waits; empty if it never ran."""
     if isinstance(container.state, Waiting):
         return container.last.container_id if container.last else ""
     return container.state.container_id
 
 
 def _state_json(state: State) -> Object:
+    """The core/v1 ContainerState of a state."""
     if isinstance(state, Waiting):
-        text = {"message": state.message} if state.message else {}
-        return {"waiting": {"reason": state.reason, **text}}
+        message = {"message": state.message} if state.message else {}
+        return {"waiting": {"reason": state.reason, **message}}
     if isinstance(state, Running):
         return {"running": {"startedAt": rfc3339(state.started_ns)}}
     return {"terminated": _terminated_json(state)}
 
 
 def _terminated_json(state: Terminated) -> Object:
-    """The state of a container that has ended, as JSON."""
-    entry: Object = {"exitCode": state.exit_code, "reason": state.reason}
+    """The core/v1 ContainerStateTerminated of a container that has ended."""
+    terminated: Object = {"exitCode": state.exit_code, "reason": state.reason}
     if state.message:
-        entry["message"] = state.message
-    entry["startedAt"] = rfc3339(state.started_ns) if state.started_ns else NEVER
-    entry["finishedAt"] = rfc3339(state.finished_ns)
+        terminated["message"] = state.message
+    terminated["startedAt"] = rfc3339(state.started_ns) if state.started_ns else NEVER
+    terminated["finishedAt"] = rfc3339(state.finished_ns)
     if state.container_id:
-        entry["containerID"] = CONTAINER_ID_SCHEME + state.container_id
-    return entry
+        terminated["containerID"] = CONTAINER_ID_SCHEME + state.container_id
+    return terminated

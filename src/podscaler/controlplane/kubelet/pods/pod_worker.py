@@ -64,7 +64,7 @@ class PodWorker:
         self._specs = _container_specs(pod)
         self._runs: dict[str, ContainerRun] = {}
         self._starting: set[str] = set()
-        self._sources: asyncio.Task[dict[str, str]] | None = None
+        self._volumes_task: asyncio.Task[dict[str, str]] | None = None  # creates the volumes: name -> path
         self._initialized = False
         self._termination: PodTermination | None = None
         self._deleted_at_ns: int | None = None
@@ -82,8 +82,8 @@ class PodWorker:
     def update(self, pod: Object) -> None:
         """Take over a new version of the object."""
         self._pod = pod
-        former, self._specs = self._specs, _container_specs(pod)
-        self._restart_changed(former)
+        former_specs, self._specs = self._specs, _container_specs(pod)
+        self._restart_changed(former_specs)
         self._apply_deletion()
         self._wakeup.notify()
 
@@ -99,11 +99,11 @@ class PodWorker:
 
     def container_started(self, name: str) -> None:
         """Set `started`."""
-        self._set(replace(self._containers[name], started=True))
+        self._set_state(replace(self._containers[name], started=True))
 
     def container_ready(self, name: str, *, ready: bool) -> None:
         """Set the readiness of the container."""
-        self._set(replace(self._containers[name], ready=ready))
+        self._set_state(replace(self._containers[name], ready=ready))
 
     def container_ended(self, name: str, end: Terminated) -> None:
         """Apply the exit of the container, which may lead to a restart."""
@@ -118,15 +118,19 @@ class PodWorker:
     def running(self) -> list[RunningProcess]:
         """The containers that have a process now."""
         return [
-            RunningProcess(name, run.started.process.pid, run.started.started_ns, run.commands)
-            for name, run in self._runs.items()
-            if run.started
+            RunningProcess(
+                name, container_run.started.process.pid, container_run.started.started_ns, container_run.commands
+            )
+            for name, container_run in self._runs.items()
+            if container_run.started
         ]
 
     def find_run(self, name: str) -> ContainerRun | None:
         """The run of the container `name`, None unless its process runs."""
-        run = self._runs.get(name)
-        return run if run and run.started and not run.started.process.exited.done() else None
+        container_run = self._runs.get(name)
+        if container_run is None or container_run.started is None:
+            return None
+        return None if container_run.started.process.exited.done() else container_run
 
     # --- sync -----------------------------------------------------------------------------------------------------
 
@@ -139,7 +143,10 @@ class PodWorker:
             await self._wakeup.wait(wake_at_ns)
 
     async def _sync(self) -> int | None:
-        """Carry out the next actions and write the status; returns when the next sync is due at the latest."""
+        """Carry out the next actions and write the status.
+
+        Returns the instant (ns) at which the next sync is due at the latest, None if only a change makes it due.
+        """
         deadline_ns = self._check_active_deadline()
         actions = pod_actions.compute_pod_actions(
             list(self._containers.values()),
@@ -156,10 +163,14 @@ class PodWorker:
         except StatusError as error:
             _log.warning("the status of pod %s cannot be written: %s", pod_text(self._pod), error.message)
             return self._now_ns() + NANOSECONDS
-        return min((at for at in (actions.wake_at_ns, deadline_ns) if at is not None), default=None)
+        due_instants = [instant_ns for instant_ns in (actions.wake_at_ns, deadline_ns) if instant_ns is not None]
+        return min(due_instants, default=None)
 
     def _check_active_deadline(self) -> int | None:
-        """Terminate the pod if its activeDeadlineSeconds are over; returns the deadline if they are not."""
+        """Terminate the pod if its activeDeadlineSeconds are over.
+
+        Returns the deadline (ns) if they are not, and None for a pod without a deadline, or one that ends anyway.
+        """
         deadline_ns = pod_termination.active_deadline_ns(self._pod, started_ns=self._started_ns)
         if deadline_ns is None or self._termination is not None or self._outcome is not None:
             return None
@@ -170,35 +181,42 @@ class PodWorker:
         return None
 
     def _start_containers(self, actions: PodActions) -> None:
+        """Begin to start the containers of `actions.start`, except those whose start is in progress."""
         for name in actions.start:
             if name not in self._starting:
                 self._starting.add(name)
                 self._deps.background.start(self._start(name), f"start of {name} in {pod_text(self._pod)}")
 
     def _stop_containers(self, actions: PodActions) -> None:
+        """Begin to stop the containers of `actions.stop`; for those that stop already, the deadline can get nearer."""
         for name in actions.stop:
-            run = self._runs.get(name)
-            if run is not None:
+            container_run = self._runs.get(name)
+            if container_run is not None:
                 deadline_ns = self._termination.deadline_ns if self._termination else self._own_deadline_ns()
-                run.stop(deadline_ns, f"Stopping container {name}")
+                container_run.stop(deadline_ns, f"Stopping container {name}")
 
-    def _restart_changed(self, former: Mapping[str, Mapping[str, Any]]) -> None:
-        """Stop containers whose image was changed, if their policy restarts them."""
-        for name, run in self._runs.items():
+    def _restart_changed(self, former_specs: Mapping[str, Mapping[str, Any]]) -> None:
+        """Stop containers whose image was changed, if their policy restarts them.
+
+        Args:
+            former_specs: name -> core/v1 Container of the version before.
+        """
+        for name, container_run in self._runs.items():
             spec = self._specs[name]
             policy = spec.get("restartPolicy") or self._pod["spec"].get("restartPolicy", "Always")
-            if spec.get("image") != former[name].get("image") and policy == "Always":
-                run.stop(self._own_deadline_ns(), f"Container {name} definition changed, will be restarted")
+            if spec.get("image") != former_specs[name].get("image") and policy == "Always":
+                container_run.stop(self._own_deadline_ns(), f"Container {name} definition changed, will be restarted")
 
     def _own_deadline_ns(self) -> int:
         """The deadline of sidecars of a finished pod, and of containers that are restarted with another image."""
         return self._now_ns() + pod_termination.own_grace_s(self._pod) * NANOSECONDS
 
     def _set_outcome(self, actions: PodActions) -> None:
-        """Note that the pod has ended, and release its address."""
+        """Set the outcome when the pod has ended, and release its address."""
         if actions.outcome is None or self._starting or self._outcome is not None:
             return
-        self._outcome = "Failed" if self._termination and self._termination.reason else actions.outcome
+        is_past_deadline = self._termination is not None and bool(self._termination.reason)
+        self._outcome = "Failed" if is_past_deadline else actions.outcome
         uid = self._pod["metadata"]["uid"]
         if self._deps.pod_networks is None:
             self._deps.addresses.release_pod(uid)
@@ -209,14 +227,15 @@ class PodWorker:
         """Write the status; a pod that is deleted and has ended is removed from the registry."""
         if self._is_removed or self._node_stops:
             return
+        finished_termination = self._termination if self._outcome is not None else None
         facts = PodStatusFacts(
             host_ip=self._deps.addresses.node_address,
             pod_ip=self._pod_ip or (self._pod.get("status") or {}).get("podIP", ""),
             started_ns=self._started_ns,
             initialized=self._initialized,
             outcome=self._outcome,
-            reason=self._termination.reason if self._termination and self._outcome else "",
-            message=self._termination.message if self._termination and self._outcome else "",
+            reason=finished_termination.reason if finished_termination else "",
+            message=finished_termination.message if finished_termination else "",
         )
         await self._writer.write_status(list(self._containers.values()), facts)
         if self._outcome is not None and pod_termination.deletion_grace_s(self._pod) is not None:
@@ -227,8 +246,8 @@ class PodWorker:
         """Wait until clients have had time to see that a pod is being deleted, which takes kubelet longer."""
         has_run = any(container.ran for container in self._containers.values())
         if has_run and self._deleted_at_ns is not None and pod_termination.deletion_grace_s(self._pod):
-            left_ns = self._deleted_at_ns + VISIBLE_NS - self._now_ns()
-            await self._deps.clock.sleep(max(left_ns, 0) / NANOSECONDS)
+            remaining_ns = self._deleted_at_ns + VISIBLE_NS - self._now_ns()
+            await self._deps.clock.sleep(max(remaining_ns, 0) / NANOSECONDS)
 
     # --- starting -------------------------------------------------------------------------------------------------
 
@@ -244,8 +263,8 @@ class PodWorker:
             self._apply_exit(name, end)
         except Exception as error:  # rule 1: a full disk, an exhausted address block, or a bug
             is_expected = isinstance(error, OSError | PodscalerError)
-            text = "container %s of pod %s could not be started: %s"
-            _log.error(text, name, pod_text(self._pod), error, exc_info=not is_expected)
+            log_message = "container %s of pod %s could not be started: %s"
+            _log.error(log_message, name, pod_text(self._pod), error, exc_info=not is_expected)
             self._apply_failed_creation(
                 name, ContainerConfigError(f"the node could not prepare the container: {error}")
             )
@@ -254,29 +273,37 @@ class PodWorker:
             self._wakeup.notify()
 
     async def _start_process(self, name: str) -> None:
-        """Prepare a container and start its process. Raises what `container_setup.prepare` raises."""
+        """Prepare a container and start its process.
+
+        Raises ContainerConfigError, StartFailure, OSError, and the errors of the registry and of pod networks.
+        """
         spec = self._specs[name]
-        place = self._placement()
+        placement = self._placement()
         mapped = container_ports.mapped_ports(self._port_plan(container) for container in self._specs.values())
         if self._deps.port_translator is None:
             await self._writer.annotate_port_map(mapped)
         else:  # keep the ports that a container has bound without declaring them
             await self._writer.extend_port_map(mapped)
         if container_setup.has_own_network(self._deps, self._pod) and self._deps.pod_networks is not None:
-            await self._deps.pod_networks.ensure(place.pod_ip)
+            await self._deps.pod_networks.ensure(placement.pod_ip)
         container_id = secrets.token_hex(16)
         config = await container_setup.prepare(
-            self._deps, self._pod, spec, place=place, sources=await self._volumes(place), container_id=container_id
+            self._deps,
+            self._pod,
+            spec,
+            placement=placement,
+            volume_paths=await self._get_volume_paths(placement),
+            container_id=container_id,
         )
-        run = ContainerRun(self._deps, self._pod, spec, config, self, pod_ip=place.pod_ip)
+        container_run = ContainerRun(self._deps, self._pod, spec, config, self, pod_ip=placement.pod_ip)
         if self._termination is not None:
             return
         container = self._containers[name]
-        started = await run.start(container_id, container.restart_count + (1 if container.ran else 0))
-        self._runs[name] = run
-        self._set(container_state.after_start(container, now_ns=started.started_ns, container_id=container_id))
+        started = await container_run.start(container_id, container.restart_count + (1 if container.ran else 0))
+        self._runs[name] = container_run
+        self._set_state(container_state.after_start(container, now_ns=started.started_ns, container_id=container_id))
         self._events.started(name)
-        run.run_hooks_and_probes()
+        container_run.run_hooks_and_probes()
 
     def _placement(self) -> PodPlacement:
         """The pod's addresses; its own is allocated at the first call."""
@@ -291,25 +318,29 @@ class PodWorker:
         )
 
     def _port_plan(self, spec: Mapping[str, Any]) -> container_ports.PortPlan:
+        """The ports of a container; none if its user is not possible here."""
         try:
             user = container_setup.find_user(self._deps, self._pod, spec)
         except ContainerConfigError:
             return container_ports.PortPlan()  # raised again when that container itself is started
         return container_setup.port_plan(self._deps, self._pod, spec, user)
 
-    async def _volumes(self, place: PodPlacement) -> Mapping[str, str]:
-        """The paths of the pod's volumes, created once for all containers; a failure is retried at the next start."""
-        if self._sources is None:
+    async def _get_volume_paths(self, placement: PodPlacement) -> Mapping[str, str]:
+        """The paths of the pod's volumes: name -> path. They are created once for all containers.
+
+        A failure is reported as an event and retried at the next start of a container. Raises ContainerConfigError.
+        """
+        if self._volumes_task is None:
             deps = self._deps
-            work = volumes.prepare(
+            creation = volumes.prepare(
                 self._pod,
-                place,
-                contents=self._volume_contents(),
+                placement,
+                sources=self._volume_sources(),
                 paths=deps.paths,
                 threads=deps.threads,
             )
-            self._sources = asyncio.get_running_loop().create_task(work)
-        task = self._sources
+            self._volumes_task = asyncio.get_running_loop().create_task(creation)
+        task = self._volumes_task
         try:
             return await asyncio.shield(task)
         except ContainerConfigError as error:
@@ -320,16 +351,18 @@ class PodWorker:
             self._report_mount_error(task, disk_error)
             raise disk_error from error
         finally:
-            if self._sources is task and task.done() and (task.cancelled() or task.exception() is not None):
-                self._sources = None
+            has_failed = task.done() and (task.cancelled() or task.exception() is not None)
+            if self._volumes_task is task and has_failed:
+                self._volumes_task = None
 
     async def refresh_volumes(self, resource: str, name: str) -> None:
         """Write the present content of an object into the pod's volumes. A failure is logged.
 
         Args:
             resource: `configmaps` or `secrets` of the pod's namespace, or TRUST_BUNDLES.
+            name: the name of the object.
         """
-        task = None if self._termination else self._sources
+        task = None if self._termination else self._volumes_task
         if task is None or not any(
             volume_files.has_object(pod_volume, resource, name) for pod_volume in self._pod_volumes()
         ):
@@ -341,14 +374,15 @@ class PodWorker:
                 self._pod,
                 self._placement(),
                 (resource, name),
-                contents=self._volume_contents(),
+                sources=self._volume_sources(),
                 paths=deps.paths,
                 threads=deps.threads,
             )
         except (ContainerConfigError, OSError) as error:
             _log.warning("volumes of pod %s keep the former content of %s: %s", pod_text(self._pod), name, error)
 
-    def _volume_contents(self) -> volume_files.VolumeSources:
+    def _volume_sources(self) -> volume_files.VolumeSources:
+        """The lookups and the issuer of tokens from which the files of volumes come."""
         registry = self._deps.registry
         return volume_files.VolumeSources(
             registry.find, lambda: registry.list(volume_files.TRUST_BUNDLES), self._deps.issue_token
@@ -359,29 +393,32 @@ class PodWorker:
 
     def _report_mount_error(self, task: "asyncio.Task[dict[str, str]]", error: ContainerConfigError) -> None:
         """Record one event, however many containers wait for the volumes."""
-        if self._sources is task:
+        if self._volumes_task is task:
             self._events.of_pod("Warning", "FailedMount", f"MountVolume.SetUp failed: {error.message}")
 
     def _apply_failed_creation(self, name: str, error: ContainerConfigError) -> None:
+        """Set the waiting state of a container that cannot be created, with an event unless its volumes have one."""
         if error.reason != volume_files.MOUNT_REASON:
             self._events.of_container(name, "Warning", "Failed", f"Error: {error.message}")
         container, now_ns = self._containers[name], self._now_ns()
-        self._set(container_state.after_failed_creation(container, error.reason, error.message, now_ns=now_ns))
+        self._set_state(container_state.after_failed_creation(container, error.reason, error.message, now_ns=now_ns))
 
     # --- state ----------------------------------------------------------------------------------------------------
 
     def _apply_exit(self, name: str, end: Terminated) -> None:
+        """Set the state of a container after its process has ended with `end`, or could not be started."""
         container = container_state.after_exit(
             self._containers[name], end, may_restart=self._termination is None, pod=pod_text(self._pod)
         )
         self._events.backing_off(container)
-        self._set(container)
+        self._set_state(container)
 
-    def _set(self, container: ContainerState) -> None:
+    def _set_state(self, container: ContainerState) -> None:
         self._containers[container.name] = container
         self._wakeup.notify()
 
     def _apply_deletion(self) -> None:
+        """Terminate the pod if its object is being deleted."""
         grace_s = pod_termination.deletion_grace_s(self._pod)
         if grace_s is not None:
             if self._deleted_at_ns is None:
@@ -389,6 +426,11 @@ class PodWorker:
             self._terminate(grace_s)
 
     def _terminate(self, grace_s: float, reason: str = "", message: str = "") -> None:
+        """Terminate the pod within `grace_s` seconds, or sooner if it is being terminated already.
+
+        Args:
+            reason, message: of the pod's status; empty for a deletion, and where the node stops.
+        """
         self._termination = pod_termination.terminate(
             self._termination, grace_s, now_ns=self._now_ns(), reason=reason, message=message
         )
@@ -396,6 +438,7 @@ class PodWorker:
 
 
 def _container_specs(pod: Object) -> dict[str, dict[str, Any]]:
-    return {
-        entry["name"]: entry for group in ("initContainers", "containers") for entry in pod["spec"].get(group) or []
-    }
+    """The core/v1 Containers of a pod, init containers too, by name."""
+    pod_spec = pod["spec"]
+    containers = [*(pod_spec.get("initContainers") or []), *(pod_spec.get("containers") or [])]
+    return {container["name"]: container for container in containers}

@@ -60,22 +60,33 @@ class PodWriter:
             if error.code not in (404, 409):
                 raise
 
-    async def _change_port_map(self, changed: Callable[[Mapping[int, int]], Mapping[int, int]]) -> None:
-        """Change the annotation of translated ports; an empty map has none."""
+    async def _change_port_map(self, new_map: Callable[[Mapping[int, int]], Mapping[int, int]]) -> None:
+        """Change the annotation of translated ports; an empty map has none. Raises StatusError.
+
+        Args:
+            new_map: the port map that replaces the former one.
+        """
 
         def change(pod: Object) -> None:
             annotations = pod["metadata"].setdefault("annotations", {})
-            if wanted := changed(port_map.of(pod)):
-                annotations[port_map.ANNOTATION] = port_map.text(wanted)
+            if ports := new_map(port_map.of(pod)):
+                annotations[port_map.ANNOTATION] = port_map.text(ports)
             else:
                 annotations.pop(port_map.ANNOTATION, None)
 
         stored = self.find()
-        if stored is not None and changed(port_map.of(stored)) != port_map.of(stored):
+        if stored is not None and new_map(port_map.of(stored)) != port_map.of(stored):
             await self._change(change, subresource="")
 
     async def _change(self, change: Callable[[Object], None], *, subresource: str) -> None:
-        """Change the stored pod, if it is still the one with this uid."""
+        """Change the stored pod, if it is still the one with this uid; does nothing for a pod that is gone.
+
+        Args:
+            change: changes the object in place.
+            subresource: `status`, or empty for the pod itself.
+
+        Raises StatusError.
+        """
 
         def change_own(pod: Object) -> None:
             if pod["metadata"]["uid"] == self._uid:

@@ -18,73 +18,89 @@ from typing import Any
 
 from podscaler.api.machinery import instants
 from podscaler.controlplane.kubelet.containers import container_state
-from podscaler.controlplane.kubelet.containers.container_state import ContainerState, Role, State, Terminated, Waiting
+from podscaler.controlplane.kubelet.containers.container_state import ContainerState, Role, Terminated, Waiting
 
-_LOST = "the node was stopped while this container was running"
+_UNKNOWN_MESSAGE = "the node was stopped while this container was running"
 
 
 def restore(pod: Mapping[str, Any], *, now_ns: int) -> list[ContainerState]:
-    """The containers of `pod`, with the states of its status, in the order of `container_state.initial_states`."""
-    status = pod.get("status") or {}
-    known = {
-        entry["name"]: entry
-        for group in ("initContainerStatuses", "containerStatuses")
-        for entry in status.get(group) or []
+    """The containers of `pod`, with the states of its status, in the order of `container_state.initial_states`.
+
+    Args:
+        pod: a core/v1 Pod as JSON; without a status its containers have their initial states.
+        now_ns: the instant at which containers that were running count as terminated.
+    """
+    pod_status = pod.get("status") or {}
+    status_by_name = {
+        container_status["name"]: container_status
+        for field in ("initContainerStatuses", "containerStatuses")
+        for container_status in pod_status.get(field) or []
     }
     containers = [
-        _restored(container, known[container.name], now_ns) if container.name in known else container
+        _restore_container(container, status_by_name.get(container.name), now_ns)
         for container in container_state.initial_states(pod["spec"])
     ]
     return _reset_inits(containers)
 
 
-def _restored(container: ContainerState, entry: Mapping[str, Any], now_ns: int) -> ContainerState:
-    last = _terminated(entry.get("lastState") or {})
-    state, ran = _state(entry.get("state") or {}, container.state, now_ns)
-    known = replace(
+def _restore_container(
+    container: ContainerState, container_status: Mapping[str, Any] | None, now_ns: int
+) -> ContainerState:
+    """`container` with the state of its core/v1 ContainerStatus (None: it has none, and is unchanged)."""
+    if container_status is None:
+        return container
+    last = _find_terminated(container_status.get("lastState") or {})
+    state = _restore_state(container_status.get("state") or {}, now_ns)
+    restored = replace(
         container,
-        state=state,
+        state=container.state if state is None else state,
         last=last,
-        ran=ran or last is not None,
-        restart_count=entry.get("restartCount", 0),
+        ran=state is not None or last is not None,
+        restart_count=container_status.get("restartCount", 0),
     )
-    if isinstance(state, Terminated) and not container_state.restarts(container.policy, state.exit_code):
-        return replace(known, retry_at_ns=None)
-    return known
+    if state is not None and not container_state.restarts(container.policy, state.exit_code):
+        return replace(restored, retry_at_ns=None)
+    return restored
 
 
-def _state(recorded: Mapping[str, Any], otherwise: State, now_ns: int) -> tuple[State, bool]:
-    if (running := recorded.get("running")) is not None:
+def _restore_state(state_json: Mapping[str, Any], now_ns: int) -> Terminated | None:
+    """The termination of a container with this core/v1 ContainerState (rules 1 and 2); None if it was waiting."""
+    if (running := state_json.get("running")) is not None:
         started_ns = _instant_ns(running.get("startedAt"))
         return Terminated(
-            container_state.UNKNOWN_EXIT_CODE, "ContainerStatusUnknown", now_ns, started_ns, message=_LOST
-        ), True
-    terminated = _terminated(recorded)
-    return (terminated, True) if terminated else (otherwise, False)
+            container_state.UNKNOWN_EXIT_CODE, "ContainerStatusUnknown", now_ns, started_ns, message=_UNKNOWN_MESSAGE
+        )
+    return _find_terminated(state_json)
 
 
-def _terminated(recorded: Mapping[str, Any]) -> Terminated | None:
-    entry = recorded.get("terminated")
-    if entry is None:
+def _find_terminated(state_json: Mapping[str, Any]) -> Terminated | None:
+    """The termination in a core/v1 ContainerState, None if it has none."""
+    terminated = state_json.get("terminated")
+    if terminated is None:
         return None
     return Terminated(
-        exit_code=entry.get("exitCode", 0),
-        reason=entry.get("reason", ""),
-        finished_ns=_instant_ns(entry.get("finishedAt")),
-        started_ns=_instant_ns(entry.get("startedAt")),
-        container_id=entry.get("containerID", ""),
-        message=entry.get("message", ""),
+        exit_code=terminated.get("exitCode", 0),
+        reason=terminated.get("reason", ""),
+        finished_ns=_instant_ns(terminated.get("finishedAt")),
+        started_ns=_instant_ns(terminated.get("startedAt")),
+        container_id=terminated.get("containerID", ""),
+        message=terminated.get("message", ""),
     )
 
 
-def _instant_ns(text: str | None) -> int:
-    return instants.parse(text) if text else 0
+def _instant_ns(timestamp: str | None) -> int:
+    return instants.parse(timestamp) if timestamp else 0
 
 
 def _reset_inits(containers: Sequence[ContainerState]) -> list[ContainerState]:
-    if all(c.is_final for c in containers if c.role is Role.MAIN):
+    """Let the init containers that have succeeded run again, if a regular container will run (rule 3)."""
+    if all(container.is_final for container in containers if container.role is Role.MAIN):
         return list(containers)
-    return [_reset(c) if c.role is Role.INIT and c.is_final and c.exit_code == 0 else c for c in containers]
+    return [_reset(container) if _is_succeeded_init(container) else container for container in containers]
+
+
+def _is_succeeded_init(container: ContainerState) -> bool:
+    return container.role is Role.INIT and container.is_final and container.exit_code == 0
 
 
 def _reset(container: ContainerState) -> ContainerState:

@@ -76,12 +76,16 @@ class SimulatedPod:
             self._deps.addresses.release_pod(self._pod["metadata"]["uid"])
 
     async def _write(self, ready_at_ns: int) -> bool:
-        """Write the status that is right now, or remove a deleted pod; returns whether the worker may wait."""
+        """Write the present status, or remove a deleted pod; returns whether the worker may wait for a notification.
+
+        Args:
+            ready_at_ns: the instant from which the pod is ready.
+        """
         if pod_termination.deletion_grace_s(self._pod) is not None:
             await self._writer.remove()
             return True
         is_ready = self._deps.clock.now_ns() >= ready_at_ns
-        containers = [self._simulated(c, is_ready=is_ready) for c in container_state.initial_states(self._pod["spec"])]
+        containers = [self._simulate(c, is_ready=is_ready) for c in container_state.initial_states(self._pod["spec"])]
         facts = PodStatusFacts(
             host_ip=self._deps.addresses.node_address,
             pod_ip=self._deps.addresses.allocate_pod(
@@ -93,7 +97,8 @@ class SimulatedPod:
         await self._writer.write_status(containers, facts)
         return is_ready
 
-    def _simulated(self, container: ContainerState, *, is_ready: bool) -> ContainerState:
+    def _simulate(self, container: ContainerState, *, is_ready: bool) -> ContainerState:
+        """The state of a container as if it had started with the pod; an init container has succeeded at once."""
         container_id = f"simulated-{self._pod['metadata']['uid']}-{container.name}"
         started = container_state.after_start(container, now_ns=self._started_ns, container_id=container_id)
         if container.role is Role.INIT:
@@ -102,14 +107,15 @@ class SimulatedPod:
         return replace(started, state=Running(self._started_ns, container_id), ready=is_ready, started=True)
 
     def _startup_s(self) -> float:
-        text = (self._pod["metadata"].get("annotations") or {}).get(STARTUP_ANNOTATION, "0")
+        """The seconds from the start of the pod until it is ready, from STARTUP_ANNOTATION; 0 if that is invalid."""
+        annotation = (self._pod["metadata"].get("annotations") or {}).get(STARTUP_ANNOTATION, "0")
         try:
-            startup_s = float(text)
+            startup_s = float(annotation)
             if not math.isfinite(startup_s):
                 raise ValueError
             return max(0.0, startup_s)
         except ValueError:
-            message = f"the annotation {STARTUP_ANNOTATION} is not a number of seconds: {text!r}; taken as 0"
+            message = f"the annotation {STARTUP_ANNOTATION} is not a number of seconds: {annotation!r}; taken as 0"
             self._events.of_pod("Warning", "InvalidAnnotation", message)
             return 0.0
 

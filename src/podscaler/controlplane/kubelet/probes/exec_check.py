@@ -18,8 +18,9 @@ from podscaler.controlplane.kubelet.processes.descriptors import PipeReader
 from podscaler.controlplane.kubelet.processes.processes import ProcessSpec, StartFailure
 from podscaler.controlplane.kubelet.processes.streams import Descriptors
 
-KEPT_BYTES: Final = 10 * 1024
+OUTPUT_BYTES_MAX: Final = 10 * 1024
 REAPED_WITHIN_S: Final = 2.0
+"""The seconds to wait for the exit of a command that was killed."""
 
 
 async def run(spec: ProcessSpec, threads: ThreadPool, *, timeout_s: float) -> HandlerOutcome:
@@ -28,27 +29,32 @@ async def run(spec: ProcessSpec, threads: ThreadPool, *, timeout_s: float) -> Ha
     Returns the outcome: ok for exit status 0; its text is the output, or why the command failed. Raises OSError where
     no pipe can be opened.
     """
-    kept = bytearray()
+    output = bytearray()
     reader, writer = os.pipe()
-    output = PipeReader(reader, lambda data: kept.extend(data[: KEPT_BYTES - len(kept)]))
+    output_reader = PipeReader(reader, lambda chunk: output.extend(chunk[: OUTPUT_BYTES_MAX - len(output)]))
     try:
         try:
             process = await processes.start(spec, threads, Descriptors(stdout=writer, stderr=writer))
         finally:
             os.close(writer)
-        code = await _exit_code(process, timeout_s)
+        return_code = await _wait_for_exit(process, timeout_s)
     except StartFailure as failure:
         return HandlerOutcome(False, str(failure))
     finally:
-        output.drain()
-    if code is None:
+        output_reader.drain()
+    if return_code is None:
         return HandlerOutcome(False, f"command timed out after {timeout_s:g} s")
-    text = kept.decode("utf-8", "replace").strip()
-    return HandlerOutcome(code == 0, text or (f"the command ended with exit status {code}" if code else ""))
+    outcome_text = output.decode("utf-8", "replace").strip()
+    if return_code and not outcome_text:
+        outcome_text = f"the command ended with exit status {return_code}"
+    return HandlerOutcome(return_code == 0, outcome_text)
 
 
-async def _exit_code(process: processes.Process, timeout_s: float) -> int | None:
-    """The return code; None for a command that was killed at the timeout. No process of its group is left."""
+async def _wait_for_exit(process: processes.Process, timeout_s: float) -> int | None:
+    """Wait for the exit; returns the return code, None for a command that was killed at the timeout.
+
+    No process of its group is left then.
+    """
     try:
         async with asyncio.timeout(timeout_s):
             return await asyncio.shield(process.exited)

@@ -3,6 +3,8 @@
 `container_run` calls `HandlerRunner.run`. The outcome has the text that events show. Each call is bounded by its
 timeout.
 
+A new kind of handler: a case in `HandlerRunner.run`.
+
 Source: Probe, LifecycleHandler, HTTPGetAction, TCPSocketAction, ExecAction (API reference); pkg/probe and
 pkg/kubelet/lifecycle (kubelet).
 Differs: gRPC probes fail with a message that says that they are not supported.
@@ -89,27 +91,30 @@ class HandlerRunner:
         host, port = _destination(action, target)
         if port is None:
             return HandlerOutcome(False, f"couldn't find port {action['port']}")
-        shown = _shown(action, host, port)
+        quoted_url = _quoted_url(action, host, port)
         try:
             request = http_check.request(action, host, port, user_agent=USER_AGENTS[purpose])
             async with asyncio.timeout(timeout_s):
                 response = await self._http.get(request)
         except TimeoutError:
-            return HandlerOutcome(False, f"Get {shown}: context deadline exceeded (the timeout is {timeout_s:g} s)")
+            return HandlerOutcome(
+                False, f"Get {quoted_url}: context deadline exceeded (the timeout is {timeout_s:g} s)"
+            )
         except (OSError, ValueError, aiohttp.ClientError) as error:
-            return HandlerOutcome(False, f"Get {shown}: {_reason(error)}")
+            return HandlerOutcome(False, f"Get {quoted_url}: {_reason(error)}")
         return HandlerOutcome(True) if purpose == "lifecycle" else _http_outcome(response)
 
 
-def _shown(action: Mapping[str, Any], host: str, port: int) -> str:
-    """The URL in quotes, as messages show it, even where it is not a valid URL."""
+def _quoted_url(action: Mapping[str, Any], host: str, port: int) -> str:
+    """The URL of a core/v1 HTTPGetAction in quotes, as messages show it, even where it is not a valid URL."""
     path = action.get("path") or "/"
     scheme = "https" if action.get("scheme") == "HTTPS" else "http"
-    text = f"{scheme}://{host}:{port}{path if path.startswith('/') else '/' + path}"
-    return f'"{text}"' if text.isprintable() else ascii(text)
+    url = f"{scheme}://{host}:{port}{path if path.startswith('/') else '/' + path}"
+    return f'"{url}"' if url.isprintable() else ascii(url)
 
 
 def _http_outcome(response: ProbeResponse) -> HandlerOutcome:
+    """The outcome of a probe with this response: a success for a status from 200 to 399."""
     if 300 <= response.status < 400:
         return HandlerOutcome(True, warning=f"Probe terminated redirects, Response body: {response.body}")
     if 200 <= response.status < 300:
@@ -132,7 +137,7 @@ def resolve_port(port: int | str, target: HandlerTarget, *, own_address: bool) -
 
 
 def _destination(action: Mapping[str, Any], target: HandlerTarget) -> tuple[str, int | None]:
-    """Host and port of an httpGet or tcpSocket; the port is None if there is no such port."""
+    """Host and port of a core/v1 HTTPGetAction or TCPSocketAction; the port is None if there is no such port."""
     host = action.get("host") or target.address
     return host, resolve_port(action["port"], target, own_address=host == target.address)
 

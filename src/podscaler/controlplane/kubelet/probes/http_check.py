@@ -22,10 +22,11 @@ MAX_BODY_BYTES: Final = 10 * 1024
 MAX_HEADER_BYTES: Final = 64 * 1024
 MAX_REDIRECTS: Final = 10
 
-_FOLLOWED: Final = frozenset((301, 302, 303, 307, 308))
+_FOLLOWED_STATUSES: Final = frozenset((301, 302, 303, 307, 308))
 _NOT_SENT: Final = frozenset(("content-length", "transfer-encoding", "trailer"))
 """Headers that net/http does not take from its caller."""
-_AUTOMATIC: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+_AUTOMATIC_HEADERS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+"""Headers that aiohttp would add by itself."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _FORBIDDEN_IN_VALUES: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -88,12 +89,12 @@ class HttpClient:
         """
         for _ in range(MAX_REDIRECTS):
             response, location = await self._get_once(request)
-            if response.status not in _FOLLOWED or not location:
+            if response.status not in _FOLLOWED_STATUSES or not location:
                 return response
-            following = redirected(request, location)
-            if following.host != request.host:
+            next_request = redirected_request(request, location)
+            if next_request.host != request.host:
                 return response
-            request = following
+            request = next_request
         raise ValueError(f"stopped after {MAX_REDIRECTS} redirects")
 
     async def close(self) -> None:
@@ -103,11 +104,15 @@ class HttpClient:
             self._session = None
 
     async def _get_once(self, request: ProbeRequest) -> tuple[ProbeResponse, str]:
+        """Send the request once; returns the response and its Location header, empty if it has none.
+
+        Raises ValueError, OSError, aiohttp.ClientError.
+        """
         headers = [("Host", request.host_header or request.authority), *request.headers]
-        _check(headers)
+        _check_headers(headers)
         session = self._open_session()
         async with session.get(request.url, headers=headers, allow_redirects=False) as response:
-            body = await _read(response.content)
+            body = await _read_body(response.content)
             return ProbeResponse(response.status, body.decode("utf-8", "replace")), response.headers.get("Location", "")
 
     def _open_session(self) -> aiohttp.ClientSession:
@@ -117,7 +122,7 @@ class HttpClient:
                 connector=TCPConnector(ssl=False, force_close=True, limit=0, use_dns_cache=False),
                 cookie_jar=DummyCookieJar(),
                 auto_decompress=False,
-                skip_auto_headers=_AUTOMATIC,
+                skip_auto_headers=_AUTOMATIC_HEADERS,
                 timeout=ClientTimeout(total=None, sock_connect=None),
                 max_line_size=MAX_HEADER_BYTES,
                 max_field_size=MAX_HEADER_BYTES,
@@ -125,7 +130,8 @@ class HttpClient:
         return self._session
 
 
-async def _read(content: aiohttp.StreamReader) -> bytes:
+async def _read_body(content: aiohttp.StreamReader) -> bytes:
+    """The first MAX_BODY_BYTES of a response."""
     body = b""
     while len(body) < MAX_BODY_BYTES and (chunk := await content.read(MAX_BODY_BYTES - len(body))):
         body += chunk
@@ -140,18 +146,25 @@ def request(action: Mapping[str, Any], host: str, port: int, *, user_agent: str)
         host, port: where the request is sent.
         user_agent: the User-Agent, unless the action's headers have one.
     """
-    given = [(entry["name"], entry.get("value") or "") for entry in action.get("httpHeaders") or []]
-    names = {name.lower() for name, _ in given}
-    accepts = [] if "accept" in names else [("Accept", "*/*")]
-    agents = [] if "user-agent" in names else [("User-Agent", user_agent)]
-    sent = [entry for entry in given if entry[0].lower() not in _NOT_SENT | {"host"} and not _is_removed(*entry)]
+    own_headers = [(header["name"], header.get("value") or "") for header in action.get("httpHeaders") or []]
+    own_names = {name.lower() for name, _ in own_headers}
+    default_headers = []
+    if "user-agent" not in own_names:
+        default_headers.append(("User-Agent", user_agent))
+    if "accept" not in own_names:
+        default_headers.append(("Accept", "*/*"))
+    sent_headers = [
+        (name, value)
+        for name, value in own_headers
+        if name.lower() not in _NOT_SENT | {"host"} and not _is_removed(name, value)
+    ]
     return ProbeRequest(
         scheme="https" if action.get("scheme") == "HTTPS" else "http",
         host=host,
         port=port,
         target=request_target(action.get("path") or "/"),
-        headers=(*agents, *accepts, *sent),
-        host_header=next((value for name, value in given if name.lower() == "host"), ""),
+        headers=(*default_headers, *sent_headers),
+        host_header=next((value for name, value in own_headers if name.lower() == "host"), ""),
     )
 
 
@@ -166,36 +179,37 @@ def request_target(path: str) -> str:
     Source: formatURL (kubelet), net/url (Go): a path that is not a valid URL is escaped as a whole.
     """
     try:
-        parts = urlsplit(path)
+        url = urlsplit(path)
     except ValueError:
-        parts = None
-    if parts is None or _CONTROL.search(path) or _BAD_ESCAPE.search(parts.path):
+        url = None
+    if url is None or _CONTROL.search(path) or _BAD_ESCAPE.search(url.path):
         return _with_slash(quote(path, safe=_PATH_SAFE))
-    escaped = parts.path if _ESCAPED_PATH.fullmatch(parts.path) else quote(unquote_to_bytes(parts.path), _PATH_SAFE)
-    query = quote(parts.query, safe=_QUERY_SAFE)
-    return _with_slash(escaped) + (f"?{query}" if query else "")
+    is_escaped = _ESCAPED_PATH.fullmatch(url.path) is not None
+    escaped_path = url.path if is_escaped else quote(unquote_to_bytes(url.path), _PATH_SAFE)
+    query = quote(url.query, safe=_QUERY_SAFE)
+    return _with_slash(escaped_path) + (f"?{query}" if query else "")
 
 
 def _with_slash(path: str) -> str:
     return path if path.startswith("/") else f"/{path}"
 
 
-def redirected(request: ProbeRequest, location: str) -> ProbeRequest:
+def redirected_request(request: ProbeRequest, location: str) -> ProbeRequest:
     """The request that follows a redirect; a relative `location` keeps a custom Host. Raises ValueError."""
-    parts = urlsplit(urljoin(f"{request.scheme}://{request.authority}{request.target}", location))
-    if parts.scheme not in ("http", "https"):
-        raise ValueError(f'unsupported protocol scheme "{parts.scheme}"')
+    url = urlsplit(urljoin(f"{request.scheme}://{request.authority}{request.target}", location))
+    if url.scheme not in ("http", "https"):
+        raise ValueError(f'unsupported protocol scheme "{url.scheme}"')
     return replace(
         request,
-        scheme=parts.scheme,
-        host=parts.hostname or request.host,
-        port=parts.port or (443 if parts.scheme == "https" else 80),
-        target=request_target(parts._replace(scheme="", netloc="").geturl() or "/"),
+        scheme=url.scheme,
+        host=url.hostname or request.host,
+        port=url.port or (443 if url.scheme == "https" else 80),
+        target=request_target(url._replace(scheme="", netloc="").geturl() or "/"),
         host_header="" if urlsplit(location).netloc else request.host_header,
     )
 
 
-def _check(headers: list[tuple[str, str]]) -> None:
+def _check_headers(headers: list[tuple[str, str]]) -> None:
     """Raise ValueError, in the words of net/http, for headers that cannot be sent."""
     for name, value in headers:
         if not _TOKEN.fullmatch(name):

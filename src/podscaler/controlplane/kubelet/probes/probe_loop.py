@@ -51,6 +51,7 @@ async def run(
     """Check every period until cancelled.
 
     Args:
+        spec: the probe, with its delays and thresholds.
         check: carries out the probe's handler; it applies the timeout itself.
         on_result: called after each check.
         started_ns: when the container started; the first check is `initial_delay_s` later, or at once if that is past.
@@ -59,9 +60,9 @@ async def run(
     due_ns = started_ns + spec.initial_delay_s * NANOSECONDS
     await clock.sleep((due_ns - clock.now_ns()) / NANOSECONDS)
     while True:
-        begun_s = clock.monotonic_s()
+        check_started_s = clock.monotonic_s()
         outcome = await check()
-        counted = tally.counted(spec, ok=outcome.ok)
-        on_result(ProbeResult(spec, counted.verdict, counted.verdict != tally.verdict, outcome))
-        tally = counted
-        await clock.sleep(spec.period_s - (clock.monotonic_s() - begun_s))
+        new_tally = tally.with_result(spec, ok=outcome.ok)
+        on_result(ProbeResult(spec, new_tally.verdict, new_tally.verdict != tally.verdict, outcome))
+        tally = new_tally
+        await clock.sleep(spec.period_s - (clock.monotonic_s() - check_started_s))

@@ -62,15 +62,17 @@ class Tally:
 
     Attributes:
         verdict: True passed, False failed, None before a threshold was reached for the first time.
-        run: how many equal results came last in a row; `run_ok` says whether these are successes.
+        equal_results: how many equal results came last in a row.
+        last_ok: whether these are successes.
     """
 
     verdict: bool | None = None
-    run: int = 0
-    run_ok: bool = False
+    equal_results: int = 0
+    last_ok: bool = False
 
-    def counted(self, spec: ProbeSpec, *, ok: bool) -> "Tally":
-        """The tally after one more result."""
-        run = self.run + 1 if self.run and self.run_ok == ok else 1
-        needed = spec.success_threshold if ok else spec.failure_threshold
-        return replace(self, verdict=ok if run >= needed else self.verdict, run=run, run_ok=ok)
+    def with_result(self, spec: ProbeSpec, *, ok: bool) -> "Tally":
+        """The tally after one more result; `ok` is whether the check succeeded."""
+        equal_results = self.equal_results + 1 if self.equal_results and self.last_ok == ok else 1
+        threshold = spec.success_threshold if ok else spec.failure_threshold
+        verdict = ok if equal_results >= threshold else self.verdict
+        return replace(self, verdict=verdict, equal_results=equal_results, last_ok=ok)

@@ -23,7 +23,11 @@ CONTROLLERS: Final = ("cpu", "memory")
 PIDS: Final = "pids"
 """An optional controller."""
 CPU_PERIOD_US: Final = 100_000
+_MIN_QUOTA_US: Final = 1000
+"""The least CPU time in a period that the kernel accepts."""
 _MAX_WEIGHT: Final = 10_000
+_MILLICORES_PER_WEIGHT: Final = 10
+"""A request of one core is the default weight, 100."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +51,11 @@ class Cgroups:
         """
         folder = self.root / container_id
         folder.mkdir(exist_ok=True)
-        files = limits(resources)
+        contents = limits(resources)
         if pids_max is not None and not self.pids_error:
-            files["pids.max"] = str(pids_max)
-        for name, value in files.items():
-            (folder / name).write_text(value, encoding="ascii")
+            contents["pids.max"] = str(pids_max)
+        for name, content in contents.items():
+            (folder / name).write_text(content, encoding="ascii")
         return folder
 
     def remove(self, container_id: str) -> bool:
@@ -61,30 +65,37 @@ class Cgroups:
             return False
         with contextlib.suppress(OSError):
             (folder / "cgroup.kill").write_text("1", encoding="ascii")
-        ran_out = _oom_kills(folder) > 0
+        was_oom_killed = _oom_kills(folder) > 0
         with contextlib.suppress(OSError):  # busy while a process is being killed; an empty cgroup costs nothing
             folder.rmdir()
-        return ran_out
+        return was_oom_killed
 
 
 def limits(resources: Mapping[str, Any]) -> dict[str, str]:
     """The limits for a container's `resources`: name of the cgroup's file -> its content. Raises QuantityError."""
-    wanted = resources.get("limits") or {}
-    requests = {**wanted, **(resources.get("requests") or {})}
-    files = {}
-    if "cpu" in wanted:
-        files["cpu.max"] = f"{max(1000, _milli(wanted['cpu']) * CPU_PERIOD_US // 1000)} {CPU_PERIOD_US}"
-    if "memory" in wanted:
-        files["memory.max"] = str(Quantity.parse(str(wanted["memory"])).value())
+    limits_by_resource = resources.get("limits") or {}
+    requests = {**limits_by_resource, **(resources.get("requests") or {})}
+    contents = {}
+    if "cpu" in limits_by_resource:
+        quota_us = max(_MIN_QUOTA_US, _milli(limits_by_resource["cpu"]) * CPU_PERIOD_US // 1000)
+        contents["cpu.max"] = f"{quota_us} {CPU_PERIOD_US}"
+    if "memory" in limits_by_resource:
+        contents["memory.max"] = str(Quantity.parse(str(limits_by_resource["memory"])).value())
     if "cpu" in requests:
-        files["cpu.weight"] = str(min(_MAX_WEIGHT, max(1, _milli(requests["cpu"]) // 10)))
-    return files
+        weight = max(1, _milli(requests["cpu"]) // _MILLICORES_PER_WEIGHT)
+        contents["cpu.weight"] = str(min(_MAX_WEIGHT, weight))
+    return contents
 
 
-def find(*, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Cgroups | str:
-    """The part of the hierarchy that is delegated to this process, or why there is none. Raises OSError."""
+def find(*, root: Path = Path("/sys/fs/cgroup"), own_cgroup_file: Path = Path("/proc/self/cgroup")) -> Cgroups | str:
+    """The part of the hierarchy that is delegated to this process, or a text: why there is none. Raises OSError.
+
+    Args:
+        root: the mount point of the hierarchy.
+        own_cgroup_file: the file with the cgroup of this process.
+    """
     try:
-        relative = _own_path(own)
+        relative = _own_path(own_cgroup_file)
     except FileNotFoundError:
         return "this machine has no cgroups"
     if relative is None or not (root / "cgroup.controllers").exists():
@@ -100,9 +111,14 @@ def find(*, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cg
 
 
 def _divide(folder: Path, controllers: Sequence[str]) -> Cgroups | str:
-    """Divide the cgroup of `up` into one for itself and one for containers; the reason if that cannot be done."""
-    members = set((folder / "cgroup.procs").read_text(encoding="ascii").split())
-    if members - {str(os.getpid())}:
+    """Divide the cgroup of `up` into one for itself and one for containers; returns the reason if that is not possible.
+
+    Args:
+        folder: the directory of the cgroup.
+        controllers: those to enable for containers.
+    """
+    member_pids = set((folder / "cgroup.procs").read_text(encoding="ascii").split())
+    if member_pids - {str(os.getpid())}:
         return "other processes live in the cgroup of `up`"
     try:
         supervisor = folder / "supervisor"
@@ -124,6 +140,7 @@ def pids_error(cgroups: Cgroups | str) -> str:
 
 
 def _own_path(own: Path) -> str | None:
+    """The path of this process's cgroup in the v2 hierarchy, whose number is 0; None if it has none."""
     for line in own.read_text(encoding="utf-8").splitlines():
         hierarchy, _, path = line.split(":", 2)
         if hierarchy == "0":
@@ -132,6 +149,7 @@ def _own_path(own: Path) -> str | None:
 
 
 def _oom_kills(folder: Path) -> int:
+    """How many processes of the cgroup were OOM-killed; 0 if that cannot be read."""
     with contextlib.suppress(OSError, ValueError):
         for line in (folder / "memory.events").read_text(encoding="ascii").splitlines():
             name, _, count = line.partition(" ")
@@ -141,4 +159,5 @@ def _oom_kills(folder: Path) -> int:
 
 
 def _milli(amount: Any) -> int:
+    """A quantity of CPU in thousandths of a core."""
     return Quantity.parse(str(amount)).milli_value()

@@ -16,9 +16,11 @@ from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 READ_BYTES: Final = 32 * 1024
+"""The most that one read of a `DescriptorReader` returns."""
 PUSHED_BYTES: Final = 15 * 1024
-"""Of one read of a `PipeReader`: small, so that containers alternate and `log_format` splits it in one pass."""
+"""The most of one read of a `PipeReader`: small, so that containers alternate and `log_format` needs one pass."""
 DRAIN_BYTES: Final = 4 << 20
+"""The most that is read of a pipe after the exit of its process: a process that is left could fill it without end."""
 
 
 def _read(descriptor: int, size: int) -> bytes:
@@ -131,10 +133,10 @@ class DescriptorWriter:
     async def write(self, data: bytes) -> None:
         """Write all of `data`; concurrent writes are serialized. Data is dropped once the reader has closed its end."""
         async with self._lock:
-            rest = memoryview(data)
-            while rest and not self._is_closed:
+            unwritten = memoryview(data)
+            while unwritten and not self._is_closed:
                 try:
-                    rest = rest[os.write(self._descriptor, rest) :]
+                    unwritten = unwritten[os.write(self._descriptor, unwritten) :]
                 except BlockingIOError:
                     await self._readiness.wait()
                 except OSError:  # EPIPE, or EIO of a terminal: the reader has closed its end
@@ -172,23 +174,24 @@ class PipeReader:
     def resume(self) -> None:
         """Continue to read, unless the stream has ended."""
         if self._is_open and not self._is_reading:
-            self._loop.add_reader(self._descriptor, self._readable)
+            self._loop.add_reader(self._descriptor, self._on_readable)
             self._is_reading = True
 
     def drain(self) -> None:
         """Pass on what is in the pipe, up to DRAIN_BYTES, and close it; called when the process has exited."""
-        left = DRAIN_BYTES
-        while self._is_open and left > 0 and (taken := self._take()):
-            left -= taken
+        remaining_bytes = DRAIN_BYTES
+        while self._is_open and remaining_bytes > 0 and (read_bytes := self._read_once()):
+            remaining_bytes -= read_bytes
         self._close()
 
-    def _readable(self) -> None:
-        self._take()
+    def _on_readable(self) -> None:
+        """Read once, and pause if the consumer is full then; called by the event loop."""
+        self._read_once()
         if self._is_full():
             self._pause()
 
-    def _take(self) -> int:
-        """Pass on one read; returns its size, 0 if there is no data now."""
+    def _read_once(self) -> int:
+        """Pass one read to the consumer; returns its size in bytes, 0 if there is no data now."""
         data = b""
         with contextlib.suppress(BlockingIOError):
             data = _read(self._descriptor, PUSHED_BYTES)

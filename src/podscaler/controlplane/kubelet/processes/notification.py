@@ -32,9 +32,9 @@ class Notification:
         """Wait for the notification or for the delay."""
         if self._event.is_set() or delay_s <= 0:
             return
-        waits = [asyncio.ensure_future(self._clock.sleep(delay_s)), asyncio.ensure_future(self._event.wait())]
+        delay_or_event = [asyncio.ensure_future(self._clock.sleep(delay_s)), asyncio.ensure_future(self._event.wait())]
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(delay_or_event, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for wait in waits:
-                wait.cancel()
+            for future in delay_or_event:
+                future.cancel()

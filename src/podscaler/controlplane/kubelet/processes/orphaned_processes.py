@@ -39,9 +39,11 @@ from podscaler.controlplane.kubelet.processes.process_identity import ProcessFac
 from podscaler.controlplane.kubelet.processes.process_records import ProcessRecord
 
 GONE_WITHIN_S: Final = 5.0
+"""The seconds after which a scan that still finds processes ends."""
 SCAN_TRIES: Final = 3
 SCAN_RETRY_S: Final = 0.5
 _RESCAN_S: Final = 0.02
+"""The delay after kills, before the processes are listed again."""
 
 _log = logging.getLogger(__name__)
 
@@ -52,8 +54,8 @@ class OrphanKiller:
     def __init__(self, threads: ThreadPool, clock: Clock) -> None:
         self._threads = threads
         self._clock = clock
-        self._sessions: dict[str, dict[int, ProcessRecord]] = {}
-        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._sessions: dict[str, dict[int, ProcessRecord]] = {}  # container id -> pid of the leader -> its record
+        self._waiting: dict[str, asyncio.Future[None]] = {}  # container id -> done when the scan for it has ended
         self._scanning: asyncio.Task[None] | None = None
 
     def add_session(self, container_id: str, leader: ProcessRecord) -> None:
@@ -65,14 +67,16 @@ class OrphanKiller:
         self._sessions.get(container_id, {}).pop(pid, None)
 
     async def kill_orphans_of(self, container_id: str) -> None:
-        """Return when no process of this container is left, or when the scan has failed SCAN_TRIES times (logged).
+        """Kill the processes that are left of a container that has exited; returns when there is none.
+
+        Returns also when the scan has failed SCAN_TRIES times, which is logged.
 
         Raises what the scan raises other than OSError, and CancelledError if the scan is cancelled.
         """
-        done = self._waiting.setdefault(container_id, asyncio.get_running_loop().create_future())
+        scan_finished = self._waiting.setdefault(container_id, asyncio.get_running_loop().create_future())
         if self._scanning is None or self._scanning.done():
             self._scanning = asyncio.get_running_loop().create_task(self._scan_for_waiting())
-        await asyncio.shield(done)
+        await asyncio.shield(scan_finished)
 
     async def _scan_for_waiting(self) -> None:
         """Scan for all callers that wait; those that come meanwhile wait for the next scan."""
@@ -82,25 +86,25 @@ class OrphanKiller:
             try:
                 await self._scan(OwnershipCriteria(process_identity.CONTAINER_VARIABLE, frozenset(batch), sessions))
             except Exception as error:  # a bug: raised to the callers of this scan; later scans go on
-                for done in batch.values():
-                    done.set_exception(error)
+                for scan_finished in batch.values():
+                    scan_finished.set_exception(error)
             except BaseException:
-                for done in (*batch.values(), *self._waiting.values()):
-                    done.cancel()
+                for scan_finished in (*batch.values(), *self._waiting.values()):
+                    scan_finished.cancel()
                 self._waiting = {}
                 raise
             else:
-                for done in batch.values():
-                    done.set_result(None)
+                for scan_finished in batch.values():
+                    scan_finished.set_result(None)
 
     async def _scan(self, criteria: "OwnershipCriteria") -> None:
         """Kill the processes that are ours; a scan that fails with OSError (no descriptor left) is repeated."""
-        for left in reversed(range(SCAN_TRIES)):
+        for remaining_tries in reversed(range(SCAN_TRIES)):
             try:
                 await self._threads.run(_kill_owned, criteria)
             except OSError as error:
                 _log.warning("the scan for processes that exited containers left failed: %s", error)
-                if left:
+                if remaining_tries:
                     await self._clock.sleep(SCAN_RETRY_S)
             else:
                 return
@@ -126,8 +130,8 @@ def _kill_owned(criteria: OwnershipCriteria) -> int:
     Returns how many were killed. Blocks. Raises OSError.
     """
     killed = set()
-    deadline = time.monotonic() + GONE_WITHIN_S
-    while time.monotonic() < deadline:
+    deadline_s = time.monotonic() + GONE_WITHIN_S
+    while time.monotonic() < deadline_s:
         ours, foreign = _classify(criteria)
         if not ours:
             if foreign:
@@ -143,29 +147,38 @@ def _pids(processes: Iterable[ProcessFacts]) -> str:
 
 
 def _classify(criteria: OwnershipCriteria) -> tuple[list[ProcessFacts], list[ProcessFacts]]:
-    """The processes that are ours, and those that have the mark but are not (see the module)."""
-    marked = _facts(process_identity.marked_processes(criteria.variable, criteria.values))
-    leaders = {s.pid for s in criteria.sessions if process_identity.start_mark(s.pid) == s.start_mark}
-    members = _facts(pid for pid in psutil.pids() if _session(pid) in leaders) if leaders else {}
-    foreign = _foreign(marked, recorded={session.pid for session in criteria.sessions})
+    """The processes that are ours by rules 1 to 3, and those that have the mark but are not."""
+    marked = _facts_by_pid(process_identity.marked_processes(criteria.variable, criteria.values))
+    leaders = {
+        leader.pid for leader in criteria.sessions if process_identity.start_mark(leader.pid) == leader.start_mark
+    }
+    members = _facts_by_pid(pid for pid in psutil.pids() if _session_of(pid) in leaders) if leaders else {}
+    foreign = _foreign_pids(marked, recorded={leader.pid for leader in criteria.sessions})
     ours = {pid: process for pid, process in marked.items() if pid not in foreign} | members
     ours.pop(os.getpid(), None)
     return list(ours.values()), [marked[pid] for pid in sorted(foreign - set(members))]
 
 
-def _facts(pids: Iterable[int]) -> dict[int, ProcessFacts]:
+def _facts_by_pid(pids: Iterable[int]) -> dict[int, ProcessFacts]:
+    """The facts of the processes that still run."""
     return {pid: process_facts for pid in pids if (process_facts := process_identity.facts(pid)) is not None}
 
 
-def _session(pid: int) -> int:
+def _session_of(pid: int) -> int:
+    """The id of a process's session, -1 if it has exited or may not be read."""
     try:
         return os.getsid(pid)
     except (ProcessLookupError, PermissionError):
         return -1
 
 
-def _foreign(marked: Mapping[int, ProcessFacts], recorded: set[int]) -> set[int]:
-    """The pids of `marked` for which neither rule 2 nor rule 3 holds, and their marked ancestors."""
+def _foreign_pids(marked: Mapping[int, ProcessFacts], recorded: set[int]) -> set[int]:
+    """The pids of `marked` for which neither rule 2 nor rule 3 holds, and their marked ancestors.
+
+    Args:
+        marked: pid -> a process with the mark.
+        recorded: the ids of the recorded sessions.
+    """
     foreign = {
         pid
         for pid, process in marked.items()

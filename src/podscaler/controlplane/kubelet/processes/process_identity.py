@@ -44,10 +44,10 @@ def facts(pid: int) -> ProcessFacts | None:
     if not os.path.exists("/proc/self/stat"):
         return _portable_facts(pid)
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        stat_bytes = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = stat.rpartition(b")")[2].split()
+    fields = stat_bytes.rpartition(b")")[2].split()
     if fields[0] == b"Z":
         return None
     return ProcessFacts(
@@ -71,6 +71,7 @@ def _boot_id() -> str:
 
 
 def _portable_facts(pid: int) -> ProcessFacts | None:
+    """As `facts`, on systems without /proc."""
     try:
         process = psutil.Process(pid)
         return ProcessFacts(

@@ -14,7 +14,7 @@ from podscaler.controlplane.kubelet.processes import process_identity
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """The process that had this pid and this start mark (`process_identity`) was started by us."""
+    """A process that this node started: its pid and its start mark (`process_identity`), which together identify it."""
 
     pid: int
     start_mark: str
@@ -44,8 +44,8 @@ def read_all(folder: Path) -> list[ProcessRecord]:
     records = []
     for path in folder.iterdir():
         try:
-            record = json.loads(path.read_bytes())
-            records.append(ProcessRecord(int(record["pid"]), str(record["startMark"])))
+            record_json = json.loads(path.read_bytes())
+            records.append(ProcessRecord(pid=int(record_json["pid"]), start_mark=str(record_json["startMark"])))
         except (ValueError, KeyError, TypeError):
             continue
     return records

@@ -30,7 +30,7 @@ UMASK: Final = 0o022
 """The umask of containers, as in container runtimes, whatever `up` uses for its own files."""
 
 LAUNCH_REPORT_S: Final = 10.0
-"""How long the launcher (`launcher.py`) may take to set up mounts before it is killed."""
+"""The seconds that the launcher (`launcher.py`) may take to set up mounts before it is killed."""
 
 
 class StartFailure(Exception):
@@ -111,79 +111,94 @@ _Started = tuple["subprocess.Popen[bytes]", int | None]
 """A process, and the listener of its seccomp filter, None without one."""
 
 
-def _popen(spec: ProcessSpec, given: Descriptors) -> _Started:
+def _popen(spec: ProcessSpec, stdio: Descriptors) -> _Started:
+    """Start `spec`, by the launcher if it has a plan. Blocks. Raises StartFailure."""
     if spec.adopt is not None:
-        return _popen_trapped(spec, given)
+        return _popen_trapped(spec, stdio)
     if spec.plan:
-        return _popen_reporting(spec, given), None
-    identity: dict[str, Any] = {}
+        return _popen_reporting(spec, stdio), None
+    user_and_groups: dict[str, Any] = {}
     if spec.user is not None:
-        identity = {"user": spec.user, "group": spec.group, "extra_groups": spec.groups}
+        user_and_groups = {"user": spec.user, "group": spec.group, "extra_groups": spec.groups}
     try:
-        popen = _spawn(spec.argv, spec, given, **identity)
+        popen = _spawn(spec.argv, spec, stdio, **user_and_groups)
     except (OSError, ValueError) as error:
-        raise StartFailure(_message(spec, error)) from error
+        raise StartFailure(_start_error_message(spec, error)) from error
     return popen, None
 
 
-def _spawn(argv: Sequence[str], spec: ProcessSpec, given: Descriptors, **more: Any) -> "subprocess.Popen[bytes]":
-    """Start `argv` in a session of its own; `more` goes to Popen. Raises OSError, ValueError."""
+def _spawn(
+    argv: Sequence[str], spec: ProcessSpec, stdio: Descriptors, **popen_options: Any
+) -> "subprocess.Popen[bytes]":
+    """Start `argv` in a session of its own. Raises OSError, ValueError.
+
+    Args:
+        stdio: the standard streams.
+        popen_options: further arguments of Popen.
+    """
     return subprocess.Popen(  # noqa: S603  running what the pod says, without a shell, is this module's purpose
         argv,
         env=dict(spec.env),
         cwd=spec.cwd,
-        stdin=given.stdin,
-        stdout=given.stdout,
-        stderr=given.stderr,
+        stdin=stdio.stdin,
+        stdout=stdio.stdout,
+        stderr=stdio.stderr,
         start_new_session=True,
         umask=UMASK,
-        **more,
+        **popen_options,
     )
 
 
-def _message(spec: ProcessSpec, error: OSError | ValueError) -> str:
+def _start_error_message(spec: ProcessSpec, error: OSError | ValueError) -> str:
+    """The message of a process that could not be started, in the words of container runtimes."""
     program = spec.argv[0]
     if isinstance(error, FileNotFoundError) and error.filename == spec.cwd:
         return f'the working directory "{spec.cwd}" does not exist on this machine'
     if isinstance(error, FileNotFoundError):
-        where = "no such file or directory" if "/" in program else "executable file not found in $PATH"
-        return f'exec: "{program}": {where}'
+        reason = "no such file or directory" if "/" in program else "executable file not found in $PATH"
+        return f'exec: "{program}": {reason}'
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return f'exec: "{program}": {reason[:1].lower()}{reason[1:]}'
 
 
-def _popen_trapped(spec: ProcessSpec, given: Descriptors) -> _Started:
-    """Start the launcher with a seccomp filter; returns once the filter's listener was received from it."""
-    ours, theirs = socket.socketpair()
-    with ours:
-        with theirs:
-            popen = _popen_reporting(spec, given, theirs.fileno())
+def _popen_trapped(spec: ProcessSpec, stdio: Descriptors) -> _Started:
+    """Start the launcher with a seccomp filter; returns once the filter's listener was received from it.
+
+    Raises StartFailure.
+    """
+    own_socket, launcher_socket = socket.socketpair()
+    with own_socket:
+        with launcher_socket:
+            popen = _popen_reporting(spec, stdio, launcher_socket.fileno())
         try:
-            _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
+            _, listeners, _, _ = socket.recv_fds(own_socket, 1, 1)
         except OSError:
-            descriptors = []
-    for descriptor in descriptors:
-        os.set_inheritable(descriptor, False)
-    if not descriptors:  # no descriptor left here: without a listener the calls of the program would fail
+            listeners = []
+    for listener in listeners:
+        os.set_inheritable(listener, False)
+    if not listeners:  # no descriptor left here: without a listener the calls of the program would fail
         popen.kill()
         popen.wait()
         raise StartFailure("the listener of its filter could not be received")
-    return popen, descriptors[0]
+    return popen, listeners[0]
 
 
-def _popen_reporting(spec: ProcessSpec, given: Descriptors, *more: int) -> "subprocess.Popen[bytes]":
+def _popen_reporting(spec: ProcessSpec, stdio: Descriptors, *inherited: int) -> "subprocess.Popen[bytes]":
     """Start the launcher and wait until it has executed the program, which closes its end of the pipe.
 
-    `more` are further descriptors that the launcher inherits and gets as arguments.
+    Args:
+        inherited: further descriptors that the launcher inherits and gets as arguments.
+
+    Raises StartFailure, also with the error that the launcher reports.
     """
     reader, writer = os.pipe()
     try:
         try:
-            with _plan_file(spec.plan) as plan:
-                passed = (plan.fileno(), writer, *more)
-                popen = _spawn((*spec.argv, *map(str, passed)), spec, given, pass_fds=passed)
+            with _plan_file(spec.plan) as plan_file:
+                passed_descriptors = (plan_file.fileno(), writer, *inherited)
+                popen = _spawn((*spec.argv, *map(str, passed_descriptors)), spec, stdio, pass_fds=passed_descriptors)
         except (OSError, ValueError) as error:
-            raise StartFailure(_message(spec, error)) from error
+            raise StartFailure(_start_error_message(spec, error)) from error
         finally:
             os.close(writer)
         failure = _report(popen, reader)
@@ -218,20 +233,22 @@ def _report(popen: "subprocess.Popen[bytes]", reader: int) -> bytes:
 
 
 def _watch(process: Process, loop: asyncio.AbstractEventLoop) -> None:
+    """Reap the process when it exits. Raises OSError (no descriptor left)."""
     if not hasattr(os, "pidfd_open"):
         threading.Thread(target=_wait_in_thread, args=(process, loop), daemon=True).start()
         return
     pidfd = os.pidfd_open(process.pid)
 
-    def ended() -> None:
+    def on_exit() -> None:
         loop.remove_reader(pidfd)
         os.close(pidfd)
         _reap(process)
 
-    loop.add_reader(pidfd, ended)
+    loop.add_reader(pidfd, on_exit)
 
 
 def _reap(process: Process) -> None:
+    """Kill the process group of a process that has exited, then reap the process, and complete `exited`."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.exited.set_result(process.popen.wait())

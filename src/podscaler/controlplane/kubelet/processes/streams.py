@@ -23,7 +23,7 @@ TERMINAL_NAME: Final = "xterm"
 
 @dataclass(frozen=True, slots=True)
 class Descriptors:
-    """The file descriptors that a process gets as its standard streams; DEVNULL for a stream that was not requested."""
+    """The process's ends: the descriptors of its standard streams; DEVNULL for a stream that was not requested."""
 
     stdin: int = subprocess.DEVNULL
     stdout: int = subprocess.DEVNULL
@@ -53,37 +53,38 @@ def open_streams(*, tty: bool, stdin: bool, stdout: bool, stderr: bool) -> Itera
     The body starts a process with the `Descriptors`, which are closed on leaving. The caller closes the `StreamEnds`;
     they are closed here if the body raises. A terminal always has an output.
     """
-    with ExitStack() as child, ExitStack() as own:
+    with ExitStack() as child_ends, ExitStack() as node_ends:
 
-        def keep(descriptor: int, owner: ExitStack) -> int:
+        def close_with(owner: ExitStack, descriptor: int) -> int:
             owner.callback(os.close, descriptor)
             return descriptor
 
-        def output() -> tuple[int, int]:
+        def open_output() -> tuple[int, int]:
             reader, writer = os.pipe()
-            return keep(reader, own), keep(writer, child)
+            return close_with(node_ends, reader), close_with(child_ends, writer)
 
         ends = StreamEnds()
-        given_in = given_out = given_err = subprocess.DEVNULL
+        child_stdin = child_stdout = child_stderr = subprocess.DEVNULL
         if tty:
             master, slave = os.openpty()
-            ends.master = keep(master, own)
-            given_in = given_out = given_err = keep(slave, child)
-            ends.stdout = keep(os.dup(master), own)
-            ends.stdin = keep(os.dup(master), own) if stdin else None
+            ends.master = close_with(node_ends, master)
+            child_stdin = child_stdout = child_stderr = close_with(child_ends, slave)
+            ends.stdout = close_with(node_ends, os.dup(master))
+            ends.stdin = close_with(node_ends, os.dup(master)) if stdin else None
         else:
             if stdin:
                 reader, writer = os.pipe()
-                given_in, ends.stdin = keep(reader, child), keep(writer, own)
+                child_stdin, ends.stdin = close_with(child_ends, reader), close_with(node_ends, writer)
             if stdout:
-                ends.stdout, given_out = output()
+                ends.stdout, child_stdout = open_output()
             if stderr:
-                ends.stderr, given_err = output()
-        yield ends, Descriptors(given_in, given_out, given_err)
-        own.pop_all()
+                ends.stderr, child_stderr = open_output()
+        yield ends, Descriptors(child_stdin, child_stdout, child_stderr)
+        node_ends.pop_all()  # from here on the caller closes them
 
 
 def resize(master: int, columns: int, rows: int) -> None:
     """Set the terminal's size, clamped to 0..SIZE_MAX; its foreground process group gets SIGWINCH."""
-    size = struct.pack("HHHH", min(max(rows, 0), SIZE_MAX), min(max(columns, 0), SIZE_MAX), 0, 0)
-    fcntl.ioctl(master, termios.TIOCSWINSZ, size)
+    clamped_rows, clamped_columns = min(max(rows, 0), SIZE_MAX), min(max(columns, 0), SIZE_MAX)
+    window_size = struct.pack("HHHH", clamped_rows, clamped_columns, 0, 0)  # struct winsize; the pixels are not used
+    fcntl.ioctl(master, termios.TIOCSWINSZ, window_size)

@@ -31,9 +31,13 @@ SUBCOMMANDS: Final = {
     "test-webserver": ("serve_hostname", "web_server_main"),
     "webhook": ("webhooks", "main"),
 }
-"""The name of a subcommand -> its module and the function that takes its flags and returns the exit status."""
+"""The name of a subcommand -> its module and the function that takes its flags and returns the exit status.
+
+A new subcommand: an entry here. Those of `run` differ: `pause`, and CONSUMER, which starts further processes.
+"""
 CONSUMER: Final = "resource-consumer"
 PAUSE_STATUS: Final = {signal.SIGINT: 1, signal.SIGTERM: 2}
+"""The exit status of `pause` by the signal that ended it."""
 
 
 def pause() -> int:
@@ -42,8 +46,8 @@ def pause() -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     print("Paused\nSignals registered", flush=True)
     received = signal.Signals(signal.sigwait(signals))
-    words = {signal.SIGINT: "interrupt", signal.SIGTERM: "terminated"}
-    message = f'exiting because of signal "{words[received]}"\n'
+    go_names = {signal.SIGINT: "interrupt", signal.SIGTERM: "terminated"}
+    message = f'exiting because of signal "{go_names[received]}"\n'
     path = os.environ.get("TERMINATION_MESSAGE_PATH")
     if path:
         with suppress(OSError):
@@ -62,7 +66,8 @@ def run(command: Sequence[str], args: Sequence[str]) -> int:
     """Run the subcommand `args[0]`; returns the exit status, 1 for an unknown one.
 
     Args:
-        command: runs this program in a process of its own.
+        command: the command line that runs this program in a process of its own, without its arguments.
+        args: the subcommand and its flags; `pause` if empty.
     """
     name = args[0] if args else "pause"
     if name == "pause":
@@ -71,19 +76,22 @@ def run(command: Sequence[str], args: Sequence[str]) -> int:
         module = import_module(f"{PACKAGE}.resource_consumer")
         return int(module.main(args[1:], [*command, CONSUMER]))
     if name not in SUBCOMMANDS:
-        print(f'Error: unknown command "{name}" for "app": podscaler has {", ".join(known())}', file=sys.stderr)
+        print(
+            f'Error: unknown command "{name}" for "app": podscaler has {", ".join(subcommand_names())}', file=sys.stderr
+        )
         return 1
     module_name, function_name = SUBCOMMANDS[name]
     function: Callable[[Sequence[str]], int] = getattr(import_module(f"{PACKAGE}.{module_name}"), function_name)
     return function(args[1:])
 
 
-def known() -> list[str]:
+def subcommand_names() -> list[str]:
     """The names of all subcommands."""
     return sorted([*SUBCOMMANDS, CONSUMER, "pause"])
 
 
 if __name__ == "__main__":
-    file = Path(__file__).resolve()
-    sys.path.insert(0, str(file.parents[len(PACKAGE.split("."))]))
-    sys.exit(run((sys.executable, "-I", "-S", str(file)), sys.argv[1:]))
+    own_file = Path(__file__).resolve()
+    source_folder = own_file.parents[len(PACKAGE.split("."))]
+    sys.path.insert(0, str(source_folder))
+    sys.exit(run((sys.executable, "-I", "-S", str(own_file)), sys.argv[1:]))

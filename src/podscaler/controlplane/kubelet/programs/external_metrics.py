@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser, parse_int
-from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error, serve
+from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error_response, serve
 
 METRICS_MAX: Final = 1000
 GROUP: Final = "external.metrics.k8s.io"
@@ -47,7 +47,7 @@ _RESOURCES: Final = {
 
 @dataclass(slots=True)
 class ServedMetric:
-    """A metric; one that `fails` is an error of the server in place of a value."""
+    """A metric with its value; while it `fails`, requests for it get an error."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -55,9 +55,9 @@ class ServedMetric:
     fails: bool = False
 
 
-def parse_labels(text: str) -> dict[str, str]:
+def parse_labels(labels: str) -> dict[str, str]:
     """The labels in `a=b,c=d`; parts without `=` are left out."""
-    pairs = (part.partition("=") for part in text.split(","))
+    pairs = (label.partition("=") for label in labels.split(","))
     return {name.strip(): value.strip() for name, equals, value in pairs if equals}
 
 
@@ -72,19 +72,21 @@ class ExternalMetricsServer:
         self._lock = threading.Lock()
 
     def respond(self, request: WebRequest) -> WebResponse:
-        """The response to a request, which may set a value."""
+        """The response to a request, which may set a value. A new path: a case here."""
         with self._lock:
-            parts = request.path.strip("/").split("/")
-            match parts:
+            match request.path.strip("/").split("/"):
                 case ["healthz"] | ["readyz"]:
                     return WebResponse("ok")
-                case ["apis", group, *rest] if group == GROUP:
-                    return self._read(rest, request.form)
-                case ["create" | "set" | "fail" as action, *rest]:
-                    return self._change(action, rest[0] if rest else "", request.form)
-            return error("404 page not found", 404)
+                case ["apis", group, *path_below_group] if group == GROUP:
+                    return self._read(path_below_group, request.form)
+                case ["create" | "set" | "fail" as action]:
+                    return self._change(action, "", request.form)
+                case ["create" | "set" | "fail" as action, metric_name, *_]:
+                    return self._change(action, metric_name, request.form)
+            return error_response("404 page not found", 404)
 
     def _read(self, path: list[str], form: Mapping[str, str]) -> WebResponse:
+        """The response of the metrics API; `path` are the parts of the path below its group."""
         match path:
             case []:
                 return _json(_API_GROUP)
@@ -92,16 +94,19 @@ class ExternalMetricsServer:
                 return _json(_RESOURCES)
             case ["v1beta1", "namespaces", _, name, *_]:
                 return self._values(name, parse_labels(form.get("labelSelector", "")))
-        return error("404 page not found", 404)
+        return error_response("404 page not found", 404)
 
     def _values(self, name: str, labels: Mapping[str, str]) -> WebResponse:
+        """The values of the metrics with that name, and with at least these labels."""
         matching = [
             metric for metric in self._metrics if metric.name == name and labels.items() <= metric.labels.items()
         ]
         if not matching:
-            return error(f"no metric name called {name}" + (f" with labels {_go_map(labels)}" if labels else ""), 404)
+            return error_response(
+                f"no metric name called {name}" + (f" with labels {_go_map(labels)}" if labels else ""), 404
+            )
         if any(metric.fails for metric in matching):
-            return error(f"metric {name} is configured to fail", 500)
+            return error_response(f"metric {name} is configured to fail", 500)
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         items = [
             {"metricName": name, "metricLabels": metric.labels or None, "timestamp": now, "value": str(metric.value)}
@@ -110,52 +115,67 @@ class ExternalMetricsServer:
         return _json({"kind": "ExternalMetricValueList", "apiVersion": GROUP_VERSION, "metadata": {}, "items": items})
 
     def _change(self, action: str, name: str, form: Mapping[str, str]) -> WebResponse:
+        """Create a metric, set its value, or let it fail.
+
+        Args:
+            action: `create`, `set` or `fail`.
+            name: of the metric, empty where the path has none.
+        """
         if not name:
-            return error("metric name required", 400)
+            return error_response("metric name required", 400)
         labels = parse_labels(form.get("labels", ""))
         served = next((metric for metric in self._metrics if metric.name == name and metric.labels == labels), None)
         if action == "fail":
             return self._fail(served, name, form.get("fail", ""))
         if not form.get("value"):
-            return error("value param required", 400)
+            return error_response("value param required", 400)
         value = parse_int(form["value"])
         if value is None:
-            return error("value param must be an integer", 400)
+            return error_response("value param must be an integer", 400)
         if action == "create":
             return self._create(ServedMetric(name, labels, value, form.get("fail") == "true"), served)
         if served is None:
-            return error(f"metric {_key(name, labels)} not found", 404)
+            return error_response(f"metric {_metric_key(name, labels)} not found", 404)
         served.value = value
         return _json({"status": "success", "metric": name, "value": value})
 
-    def _fail(self, served: ServedMetric | None, name: str, text: str) -> WebResponse:
-        if text not in ("true", "false"):
-            return error("fail param should be true or false", 400)
+    def _fail(self, served: ServedMetric | None, name: str, failing: str) -> WebResponse:
+        """Let a metric fail, or no longer.
+
+        Args:
+            served: None for an unknown metric.
+            failing: the parameter `fail`.
+        """
+        if failing not in ("true", "false"):
+            return error_response("fail param should be true or false", 400)
         if served is None:
-            return error(f"metric {name} not found", 404)
-        served.fails = text == "true"
-        return _json({"status": "success", "metric": name, "labels": served.labels, "failing": text})
+            return error_response(f"metric {name} not found", 404)
+        served.fails = failing == "true"
+        return _json({"status": "success", "metric": name, "labels": served.labels, "failing": failing})
 
     def _create(self, metric: ServedMetric, former: ServedMetric | None) -> WebResponse:
+        """Add a metric in place of `former`, the one with the same name and labels (None: there is none)."""
         if former is not None:
             self._metrics.remove(former)
         if len(self._metrics) >= METRICS_MAX:
-            return error(f"there are {METRICS_MAX} metrics already", 507)
+            return error_response(f"there are {METRICS_MAX} metrics already", 507)
         self._metrics.append(metric)
-        facts = {"metric": metric.name, "labels": metric.labels, "value": metric.value, "failing": metric.fails}
-        return _json({"status": "created", **facts}, 201)
+        created = {"metric": metric.name, "labels": metric.labels, "value": metric.value, "failing": metric.fails}
+        return _json({"status": "created", **created}, 201)
 
 
-def _key(name: str, labels: Mapping[str, str]) -> str:
+def _metric_key(name: str, labels: Mapping[str, str]) -> str:
+    """A metric as messages name it: NAME:a=b,c=d."""
     return f"{name}:{','.join(f'{key}={value}' for key, value in labels.items())}" if labels else name
 
 
 def _go_map(labels: Mapping[str, str]) -> str:
+    """Labels as Go prints a map: map[a:b c:d]."""
     return f"map[{' '.join(f'{name}:{labels[name]}' for name in sorted(labels))}]"
 
 
-def _json(value: Any, status: int = 200) -> WebResponse:
-    return WebResponse(f"{json.dumps(value)}\n", status, {"Content-Type": "application/json"})
+def _json(body: Any, status: int = 200) -> WebResponse:
+    return WebResponse(f"{json.dumps(body)}\n", status, {"Content-Type": "application/json"})
 
 
 def self_signed_context() -> ssl.SSLContext:

@@ -20,17 +20,17 @@ class ArgumentParser(argparse.ArgumentParser):
             self.add_argument(*flags, default=default, type=type(default))
 
 
-def parse_bool(text: str) -> bool:
+def parse_bool(flag_value: str) -> bool:
     """The value of a boolean flag. Raises ValueError."""
-    words = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
-    if text.lower() not in words:
-        raise ValueError(f"invalid boolean value {text!r}")
-    return words[text.lower()]
+    values = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
+    if flag_value.lower() not in values:
+        raise ValueError(f"invalid boolean value {flag_value!r}")
+    return values[flag_value.lower()]
 
 
-def parse_int(text: str) -> int | None:
-    """The integer in `text`, None if it is none."""
+def parse_int(number: str) -> int | None:
+    """The integer that a text represents, None for a text that is no integer."""
     try:
-        return int(text)
+        return int(number)
     except ValueError:
         return None

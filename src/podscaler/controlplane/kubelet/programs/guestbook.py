@@ -1,4 +1,4 @@
-"""`agnhost guestbook`: stores texts with replicas, or forwards requests to the primary and a replica (the frontend).
+"""`agnhost guestbook`: stores texts by keys, with replicas, or sends requests on to primary and replica (the frontend).
 
 `agnhost` runs it. A replica registers at its primary at the start, gets the texts of the primary, and every text that
 is set there later. The frontend reaches both by the names of their Services.
@@ -17,23 +17,23 @@ from typing import Final
 from urllib.parse import urlencode
 
 from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser
-from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error, serve
+from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error_response, serve
 
 SERVICES: Final = {"get": "agnhost-replica", "set": "agnhost-primary"}
 """The command of a request to the frontend -> the Service that it is sent to."""
 REQUEST_S: Final = 5.0
+"""The timeout of a request to another process."""
 REGISTER_S: Final = 60.0
+"""How long a replica tries to register, with PAUSE_S between the tries."""
 PAUSE_S: Final = 1.0
 RESPONSE_BYTES_MAX: Final = 1024 * 1024
 
 Send = Callable[[str, str, Mapping[str, str]], str]
+"""Host, path and parameters of a GET request -> the body of the response."""
 
 
 def sender(port: int) -> Send:
-    """Sends a GET request with a host, a path and its parameters; returns the body.
-
-    What it returns raises OSError, http.client.HTTPException.
-    """
+    """A function that sends GET requests to a port; it raises OSError, http.client.HTTPException."""
 
     def send(host: str, path: str, parameters: Mapping[str, str]) -> str:
         connection = http.client.HTTPConnection(host, port, timeout=REQUEST_S)
@@ -58,8 +58,8 @@ class Guestbook:
 
     def register(self, primary: str) -> None:
         """Become a replica of `primary`. Raises OSError, HTTPException, ValueError if it does not succeed."""
-        address = os.environ.get("POD_IP", "127.0.0.1")  # not that to listen on, which may be all addresses
-        response = json.loads(self._send(primary, "/register", {"host": address}))
+        own_address = os.environ.get("POD_IP", "127.0.0.1")  # not that to listen on, which may be all addresses
+        response = json.loads(self._send(primary, "/register", {"host": own_address}))
         texts = response.get("data") if isinstance(response, dict) else None
         if not isinstance(texts, dict):
             raise ValueError("the response of the primary has no data")
@@ -67,17 +67,19 @@ class Guestbook:
             self._texts.update({str(key): str(value) for key, value in texts.items()})
 
     def respond(self, request: WebRequest) -> WebResponse:
-        """The response to a request."""
-        paths = {"/register": self._register, "/get": self._get, "/set": self._set, "/guestbook": self._forward}
-        function = paths.get(request.path)
-        return function(request.form) if function else error("404 page not found", 404)
+        """The response to a request. A new path: an entry of `endpoints`."""
+        endpoints = {"/register": self._register, "/get": self._get, "/set": self._set, "/guestbook": self._forward}
+        endpoint = endpoints.get(request.path)
+        return endpoint(request.form) if endpoint else error_response("404 page not found", 404)
 
     def _register(self, form: Mapping[str, str]) -> WebResponse:
+        """Add a replica; the response has all texts."""
         with self._lock:
             self._replicas.append(form.get("host", ""))
             return _json({"data": self._texts})
 
     def _get(self, form: Mapping[str, str]) -> WebResponse:
+        """The text of a key, or all texts without one."""
         key = form.get("key", "")
         with self._lock:
             return _json({"data": self._texts.get(key, "") if key else self._texts})
@@ -86,7 +88,7 @@ class Guestbook:
         """Store a text and send it to all replicas; 417 if one cannot be reached."""
         key, value = form.get("key", ""), form.get("value", "")
         if not key:
-            return error("cannot set with empty key.", 400)
+            return error_response("cannot set with empty key.", 400)
         with self._lock:
             self._texts[key] = value
             replicas = list(self._replicas)
@@ -94,29 +96,29 @@ class Guestbook:
             try:
                 self._send(replica, "/set", {"key": key, "value": value})
             except (OSError, http.client.HTTPException) as failure:
-                return error(f"encountered error while propagating to replica '{replica}': {failure}", 417)
+                return error_response(f"encountered error while propagating to replica '{replica}': {failure}", 417)
         return _json({"message": "Updated"})
 
     def _forward(self, form: Mapping[str, str]) -> WebResponse:
-        """Send a command of the frontend on to the Service that carries it out."""
+        """Send a command of the frontend on to the Service of SERVICES that carries it out."""
         command = form.get("cmd", "").lower()
         if command not in SERVICES:
-            return error(f"unsupported cmd: '{command}'", 400)
+            return error_response(f"unsupported cmd: '{command}'", 400)
         key, value = form.get("key", ""), form.get("value", "")
         if command == "set" and not key:
-            return error("cannot set with empty key.", 400)
+            return error_response("cannot set with empty key.", 400)
         try:
             return WebResponse(self._send(SERVICES[command], f"/{command}", {"key": key, "value": value}))
         except (OSError, http.client.HTTPException) as failure:
-            return error(f"encountered error: {failure}", 417)
+            return error_response(f"encountered error: {failure}", 417)
 
 
-def _json(value: Mapping[str, object]) -> WebResponse:
-    return WebResponse(json.dumps(value, separators=(",", ":")))
+def _json(body: Mapping[str, object]) -> WebResponse:
+    return WebResponse(json.dumps(body, separators=(",", ":")))
 
 
 def register_in_time(guestbook: Guestbook, primary: str, *, sleep: Callable[[float], None] = time.sleep) -> bool:
-    """Whether the process became a replica of `primary` within a minute."""
+    """Register at `primary`, and try again for a minute; returns whether it succeeded."""
     for _ in range(int(REGISTER_S / PAUSE_S)):
         try:
             guestbook.register(primary)

@@ -16,19 +16,27 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import sqrt
 
 LAME_DUCK_S = 0.5
+"""How long new connections are accepted after SIGTERM: clients may not know yet that the pod ends."""
 KEEP_ALIVE_S = 60
+BUSY_POLL_S = 0.02
 
 
 def burn(iterations: int) -> float:
     """Use CPU time; returns the sum of `iterations` square roots."""
-    x = 0.0001
+    total = 0.0001
     for _ in range(iterations):
-        x += sqrt(x)
-    return x
+        total += sqrt(total)
+    return total
 
 
 class LoadHandler(BaseHTTPRequestHandler):
-    """Responds to every GET, HEAD and POST with `OK!` after using CPU time."""
+    """Responds to every GET, HEAD and POST with `OK!` after using CPU time.
+
+    Attributes:
+        iterations: the square roots for each request.
+        draining: set when the server is stopping.
+        busy: how many requests use CPU time now, changed with `lock` only.
+    """
 
     protocol_version = "HTTP/1.1"
     server_version = "hpa-example"
@@ -82,7 +90,7 @@ def drain(server: ExampleServer) -> None:
     pause = threading.Event()
     pause.wait(LAME_DUCK_S)
     while LoadHandler.busy:
-        pause.wait(0.02)
+        pause.wait(BUSY_POLL_S)
     server.shutdown()
 
 

@@ -33,8 +33,8 @@ def fetch_with_account(url: str, account: Path = ACCOUNT) -> Mapping[str, Any]:
     token = (account / "token").read_text(encoding="ascii").strip()
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310  https alone
     context = ssl.create_default_context(cafile=str(account / "ca.crt"))
-    opened = urllib.request.urlopen(request, timeout=TIMEOUT_S, context=context)  # noqa: S310  as above
-    with opened as response:
+    response_context = urllib.request.urlopen(request, timeout=TIMEOUT_S, context=context)  # noqa: S310  as above
+    with response_context as response:
         document = json.loads(response.read(DOCUMENT_BYTES_MAX))
     if not isinstance(document, dict):
         raise ValueError(f"{url!r} is no JSON object")

@@ -19,25 +19,32 @@ from podscaler.controlplane.kubelet.programs.netexec import parse_duration
 
 METHODS: Final = ("GET", "POST", "PUT")
 NAMESPACES: Final = ("kube-system", "default", "ns")
+INVALID_FLAG_STATUS: Final = 255
 
 
-def request_line(number: int, chance: random.Random) -> str:
-    """The text of the line with this number: a request to a pod with a name of 3 or 4 letters, and its status."""
-    name = "".join(chance.choices(string.ascii_lowercase, k=chance.randrange(3, 5)))
-    path = f"/api/v1/namespaces/{chance.choice(NAMESPACES)}/pods/{name}"
-    return f"{number} {chance.choice(METHODS)} {path} {chance.randrange(200, 600)}"
+def request_line(number: int, rng: random.Random) -> str:
+    """The text of the line with this number: a request to a pod with a name of 3 or 4 letters, and its status.
+
+    Args:
+        rng: chooses method, namespace, name and status.
+    """
+    name = "".join(rng.choices(string.ascii_lowercase, k=rng.randrange(3, 5)))
+    path = f"/api/v1/namespaces/{rng.choice(NAMESPACES)}/pods/{name}"
+    return f"{number} {rng.choice(METHODS)} {path} {rng.randrange(200, 600)}"
 
 
-def klog_line(text: str, at: datetime, process_id: int) -> str:
+def klog_line(message: str, logged_at: datetime, process_id: int) -> str:
     """A line of information in the form of klog, with a line feed."""
-    return f"I{at:%m%d %H:%M:%S.%f} {process_id:>7} logs_generator.go:76] {text}\n"
+    return f"I{logged_at:%m%d %H:%M:%S.%f} {process_id:>7} logs_generator.go:76] {message}\n"
 
 
-def write_lines(lines: int, pause_s: float, output: TextIO, *, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Write the lines, and sleep for `pause_s` after each."""
-    chance = random.Random()  # noqa: S311 - made-up requests in a log
-    for number in range(lines):
-        output.write(klog_line(request_line(number, chance), datetime.now(UTC), os.getpid()))
+def write_lines(
+    line_count: int, pause_s: float, output: TextIO, *, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Write `line_count` lines to `output`, and sleep for `pause_s` seconds after each."""
+    rng = random.Random()  # noqa: S311 - made-up requests in a log
+    for number in range(line_count):
+        output.write(klog_line(request_line(number, rng), datetime.now(UTC), os.getpid()))
         output.flush()
         sleep(pause_s)
 
@@ -51,9 +58,9 @@ def main(args: Sequence[str]) -> int:
     duration_s = parse_duration(options.run_duration) or 0
     if options.log_lines_total <= 0:
         print(f"Invalid total number of lines: {options.log_lines_total}", file=sys.stderr)
-        return 255
+        return INVALID_FLAG_STATUS
     if duration_s <= 0:
         print(f"Invalid duration: {options.run_duration}", file=sys.stderr)
-        return 255
+        return INVALID_FLAG_STATUS
     write_lines(options.log_lines_total, duration_s / options.log_lines_total, sys.stderr)
     return 0

@@ -20,6 +20,7 @@ INITIAL_CONTENT: Final = "mount-tester new file\n"
 PAUSE_S: Final = 2
 MOUNTS: Final = Path("/proc/self/mountinfo")
 NEW_FILES: Final = ("0644", "0666", "0660", "0777")
+"""The modes for which there is a flag new_file_MODE."""
 _KINDS: Final = (
     (stat.S_ISDIR, "d"),
     (stat.S_ISBLK, "D"),
@@ -27,6 +28,7 @@ _KINDS: Final = (
     (stat.S_ISSOCK, "S"),
     (stat.S_ISCHR, "Dc"),
 )
+"""The kinds of files with Go's letters."""
 _BITS: Final = ((stat.S_ISUID, "u"), (stat.S_ISGID, "g"), (stat.S_ISVTX, "t"))
 
 
@@ -38,14 +40,20 @@ def mode_text(mode: int) -> str:
 
 
 def file_system(path: str, mounts: str) -> str:
-    """The type of the file system at `path`, by the text of mountinfo; empty if none is mounted above it."""
-    real, fs_type, depth = Path(path).resolve(), "", -1
+    """The type of the file system at `path`; empty if none is mounted above it.
+
+    Args:
+        mounts: the text of mountinfo. The deepest mount above `path` counts, of several the last one.
+    """
+    resolved_path, found_type, found_depth = Path(path).resolve(), "", -1
     for line in mounts.splitlines():
-        fields, _, rest = line.partition(" - ")
-        place = Path(fields.split(" ")[4].replace("\\040", " "))
-        if len(place.parts) >= depth and real.is_relative_to(place):
-            fs_type, depth = rest.split(" ")[0], len(place.parts)
-    return fs_type
+        # mount id, parent id, device, root, mount point, options - file system type, source, options
+        mount_fields, _, fs_fields = line.partition(" - ")
+        mount_point = Path(mount_fields.split(" ")[4].replace("\\040", " "))
+        depth = len(mount_point.parts)
+        if depth >= found_depth and resolved_path.is_relative_to(mount_point):
+            found_type, found_depth = fs_fields.split(" ")[0], depth
+    return found_type
 
 
 def print_content(path: str) -> str:
@@ -60,8 +68,8 @@ def _print_content(path: str) -> None:
 
 
 def _print_file_system(path: str) -> None:
-    kind = file_system(path, MOUNTS.read_text(encoding="utf-8", errors="replace"))
-    print(f"mount type of {json.dumps(path)}: {kind}")
+    fs_type = file_system(path, MOUNTS.read_text(encoding="utf-8", errors="replace"))
+    print(f"mount type of {json.dumps(path)}: {fs_type}")
 
 
 def _print_mode(path: str) -> None:
@@ -77,8 +85,8 @@ def _print_owner(path: str) -> None:
     print(f"owner UID of {json.dumps(path)}: {status.st_uid}\nowner GID of {json.dumps(path)}: {status.st_gid}")
 
 
-def _write(mode: int) -> Callable[[str], None]:
-    """Makes the command that writes a file with that mode, and prints it."""
+def _file_writer(mode: int) -> Callable[[str], None]:
+    """The function that writes a new file with that mode at a path, and prints its content."""
 
     def write(path: str) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -90,9 +98,10 @@ def _write(mode: int) -> Callable[[str], None]:
 
 
 def print_repeatedly(path: str, tries: int, until_expected: bool, sleep: Callable[[float], None] = time.sleep) -> bool:
-    """Print the content every two seconds; returns whether it could be read at last.
+    """Print the content of a file every two seconds; returns whether the last read succeeded.
 
     Args:
+        tries: how often it is read at most.
         until_expected: whether it ends when the content is that of a new file.
     """
     is_readable = True
@@ -113,9 +122,12 @@ def print_repeatedly(path: str, tries: int, until_expected: bool, sleep: Callabl
 
 
 def main(args: Sequence[str]) -> int:
-    """Do what the flags say, in a fixed order; returns 1 where one of them failed."""
+    """Carry out the actions of the flags, in a fixed order; returns 1 where one of them failed.
+
+    A new flag: an entry of `actions`, whose value is a path.
+    """
     actions: dict[str, Callable[[str], None]] = {"fs_type": _print_file_system}
-    actions |= {f"new_file_{mode}": _write(int(mode, 8)) for mode in NEW_FILES}
+    actions |= {f"new_file_{mode}": _file_writer(int(mode, 8)) for mode in NEW_FILES}
     actions |= {"file_mode": _print_mode, "file_perm": _print_permissions, "file_owner": _print_owner}
     actions["file_content"] = _print_content
     parser = ArgumentParser(prog="mounttest")

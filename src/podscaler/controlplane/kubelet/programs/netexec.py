@@ -27,18 +27,20 @@ from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser, par
 from podscaler.controlplane.kubelet.programs.web_server import (
     WebRequest,
     WebResponse,
-    error,
+    error_response,
     host_name,
     listen_address,
     serve,
 )
 
 DIAL_S: Final = 5.0
+"""The timeout of one request to another server."""
 DIALS_MAX: Final = 1000
 SHELL_S: Final = 60.0
 WAIT_S_MAX: Final = 3600.0
 DATAGRAM_BYTES: Final = 2048
 _UNIT_S: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+"""The units of Go's durations in seconds."""
 
 
 @dataclass(slots=True)
@@ -67,7 +69,7 @@ LOGGED_PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Netexec:
-    """Responds to the requests.
+    """Responds to the requests. A new endpoint: an entry of `_endpoints`, and of LOGGED_PARAMETERS.
 
     Args:
         exit_process: ends the process with a status.
@@ -102,23 +104,24 @@ class Netexec:
         return endpoint(request)
 
     def _readiness(self, request: WebRequest) -> WebResponse:
+        """200 while the UDP server runs, 503 once SIGTERM was received, else 412."""
         if self._state.is_ending:
             return WebResponse("shutting down", 503)
         return WebResponse("ok") if self._state.is_ready else WebResponse("", 412)
 
     def _exit_after(self, request: WebRequest) -> WebResponse:
         """Exit with a code: at once after `wait`, or after the response if there is a `timeout`."""
-        code, waits = request.form.get("code", ""), {}
+        code, delays_s = request.form.get("code", ""), {}
         for name in ("timeout", "wait"):
-            text = request.form.get(name, "")
-            waits[name] = parse_duration(text) if text else 0.0
-            if waits[name] is None:
-                return WebResponse(f"argument '{name}' must be a valid golang duration or empty, got \"{text}\"\n")
+            duration = request.form.get(name, "")
+            delays_s[name] = parse_duration(duration) if duration else 0.0
+            if delays_s[name] is None:
+                return WebResponse(f"argument '{name}' must be a valid golang duration or empty, got \"{duration}\"\n")
         status = parse_int(code) if code else 0
         if status is None:
             return WebResponse(f"argument 'code' must be an integer [0-127] or empty, got \"{code}\"\n")
-        time.sleep(min(waits["wait"] or 0.0, WAIT_S_MAX))
-        if not waits["timeout"]:
+        time.sleep(min(delays_s["wait"] or 0.0, WAIT_S_MAX))
+        if not delays_s["timeout"]:
             self._exit(status)
         return WebResponse("", finished=lambda: self._exit(status))
 
@@ -131,17 +134,19 @@ def logged_line(request: WebRequest, *, is_known: bool) -> str:
     return line.replace("\r", "\\r").replace("\n", "\\n")
 
 
-def parse_duration(text: str) -> float | None:
-    """The seconds of a Go duration such as `1m30s`, None if it is none."""
-    if text == "0":
+def parse_duration(duration: str) -> float | None:
+    """The seconds of a Go duration such as `1m30s`, None for a text that is no duration."""
+    if duration == "0":
         return 0.0
-    parts = re.findall(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|ms|s|m|h)", text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
+    numbers_and_units = re.findall(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|ms|s|m|h)", duration)
+    is_matched_fully = "".join(number + unit for number, unit in numbers_and_units) == duration
+    if not numbers_and_units or not is_matched_fully:
         return None
-    return sum(float(number) * _UNIT_S[unit] for number, unit in parts)
+    return sum(float(number) * _UNIT_S[unit] for number, unit in numbers_and_units)
 
 
 def _echo(request: WebRequest) -> WebResponse:
+    """The parameter `msg` with the status `code`."""
     code = request.form.get("code", "")
     status = parse_int(code) if code else 200
     if status is None or not 100 <= status <= 999:
@@ -150,15 +155,17 @@ def _echo(request: WebRequest) -> WebResponse:
 
 
 def _environment_variable(request: WebRequest) -> WebResponse:
+    """The value of the environment variable `var`."""
     name = request.form.get("var", "")
     if not name:
-        return error("'var' query parameter is required", 400)
+        return error_response("'var' query parameter is required", 400)
     if name not in os.environ:
-        return error(f'env var "{name}" is not set', 500)
+        return error_response(f'env var "{name}" is not set', 500)
     return WebResponse(os.environ[name])
 
 
 def _header(request: WebRequest) -> WebResponse:
+    """The value of the request's header `key`, or all its headers as JSON without that parameter."""
     name = request.form.get("key", "")
     if name:
         return WebResponse(request.headers.get(name, ""))
@@ -167,6 +174,7 @@ def _header(request: WebRequest) -> WebResponse:
 
 
 def _redirect(request: WebRequest) -> WebResponse:
+    """A redirect to `location` with the status `code`, by default 302."""
     code = request.form.get("code", "")
     status = parse_int(code) if code else 302
     if status is None or not 300 <= status <= 399:
@@ -176,11 +184,11 @@ def _redirect(request: WebRequest) -> WebResponse:
 
 
 def _shell(request: WebRequest) -> WebResponse:
-    """Run a command of the caller, and answer with its output."""
+    """Run a command of the caller; the response has its output, and an error if it failed."""
     command = request.form.get("shellCommand") or request.form.get("cmd", "")
-    result: dict[str, str] = {}
+    result_json: dict[str, str] = {}
     try:
-        done = subprocess.run(  # noqa: S603  the endpoint is for commands of its caller, in the pod's own processes
+        completed = subprocess.run(  # noqa: S603  the endpoint is for commands of its caller, in the pod's own processes
             ["/bin/sh", "-c", command],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -189,36 +197,41 @@ def _shell(request: WebRequest) -> WebResponse:
         )
     except (OSError, subprocess.TimeoutExpired) as failure:
         return WebResponse(json.dumps({"error": str(failure)}))
-    if done.stdout:
-        result["output"] = done.stdout.decode("utf-8", "replace")
-    if done.returncode:
-        result["error"] = f"exit status {done.returncode}"
-    return WebResponse(json.dumps(result))
+    if completed.stdout:
+        result_json["output"] = completed.stdout.decode("utf-8", "replace")
+    if completed.returncode:
+        result_json["error"] = f"exit status {completed.returncode}"
+    return WebResponse(json.dumps(result_json))
 
 
 def dial(request: WebRequest) -> WebResponse:
-    """Send requests to another server; the response has their responses and errors."""
+    """Send requests to another server; the response has their responses and errors as JSON.
+
+    A new protocol: an entry of `dialer`'s table.
+    """
     form = {name: values[0] for name, values in parse_qs(request.query, keep_blank_values=True).items()}
     tries = parse_int(form.get("tries") or "1")
     if tries is None or tries > DIALS_MAX:
-        return error(f'tries parameter is invalid. strconv.Atoi: parsing "{form.get("tries")}": invalid syntax', 400)
+        return error_response(
+            f'tries parameter is invalid. strconv.Atoi: parsing "{form.get("tries")}": invalid syntax', 400
+        )
     if not form.get("request"):
-        return error("request parameter not specified. <nil>", 400)
+        return error_response("request parameter not specified. <nil>", 400)
     protocol = form.get("protocol", "").lower() or "http"
     dialer = {"http": dial_http, "udp": dial_udp}.get(protocol)
     if dialer is None:
-        return error(f"unsupported protocol. {protocol}", 400)
+        return error_response(f"unsupported protocol. {protocol}", 400)
     host, port = form.get("host", ""), parse_int(form.get("port", ""))
     if port is None:
-        return error("host and/or port param are invalid. invalid port", 400)
+        return error_response("host and/or port param are invalid. invalid port", 400)
     responses, errors = [], []
     for _ in range(tries):
         try:
             responses.append(dialer(host, port, form["request"]))
         except (OSError, http.client.HTTPException) as failure:
             errors.append(str(failure))
-    lists = {"responses": responses if any(responses) else [], "errors": errors}
-    return WebResponse(json.dumps({name: values for name, values in lists.items() if values}))
+    outcomes = {"responses": responses if any(responses) else [], "errors": errors}
+    return WebResponse(json.dumps({name: texts for name, texts in outcomes.items() if texts}))
 
 
 def dial_http(host: str, port: int, request: str) -> str:
@@ -232,7 +245,7 @@ def dial_http(host: str, port: int, request: str) -> str:
 
 
 def dial_udp(host: str, port: int, request: str) -> str:
-    """The datagram that a datagram is answered with. Raises OSError."""
+    """Send the request in a datagram, and return the text of the first one that comes back. Raises OSError."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
         connection.settimeout(DIAL_S)
         connection.connect((host, port))
@@ -240,9 +253,14 @@ def dial_udp(host: str, port: int, request: str) -> str:
         return connection.recv(DATAGRAM_BYTES).decode("utf-8", "replace")
 
 
-def datagram_response(text: str, client: tuple[str, int], port: int) -> str | None:
-    """The response to a command of the UDP server on `port`, None for an unknown command."""
-    command, _, argument = text.strip().partition(" ")
+def datagram_response(datagram: str, client: tuple[str, int], port: int) -> str | None:
+    """The response to a command of the UDP server on `port`, None for an unknown command.
+
+    Args:
+        datagram: the command with its argument. A new command: a case here.
+        client: address and port of the client.
+    """
+    command, _, argument = datagram.strip().partition(" ")
     match command.lower():
         case "hostname":
             return host_name()
@@ -267,13 +285,13 @@ def serve_datagrams(port: int, state: ServerState) -> None:
             os._exit(1)
         state.is_ready = True
         while True:
-            content, client = server.recvfrom(DATAGRAM_BYTES)
-            response = datagram_response(content.decode("utf-8", "replace"), client, port)
+            datagram, client = server.recvfrom(DATAGRAM_BYTES)
+            response = datagram_response(datagram.decode("utf-8", "replace"), client, port)
             if response is not None:
                 server.sendto(response.encode(), client)
 
 
-def overridden(netexec: Netexec, target: str) -> Callable[[WebRequest], WebResponse]:
+def fixed_responder(netexec: Netexec, target: str) -> Callable[[WebRequest], WebResponse]:
     """A function that responds to every request as to `GET target`."""
     url = urlsplit(target)
     form = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
@@ -287,13 +305,13 @@ def overridden(netexec: Netexec, target: str) -> Callable[[WebRequest], WebRespo
 def end_on_signal(state: ServerState, delay_s: float) -> None:
     """Make SIGTERM end the process after a delay, during which it is not ready."""
 
-    def received(*_: object) -> None:
+    def begin_to_end(*_: object) -> None:
         state.is_ending = True
         timer = threading.Timer(delay_s, os._exit, (0,))
         timer.daemon = True
         timer.start()
 
-    signal.signal(signal.SIGTERM, received)
+    signal.signal(signal.SIGTERM, begin_to_end)
 
 
 def main(args: Sequence[str]) -> int:
@@ -309,7 +327,7 @@ def main(args: Sequence[str]) -> int:
     if options.udp_port != -1:
         threading.Thread(target=serve_datagrams, args=(options.udp_port, state), daemon=True).start()
     netexec = Netexec(state)
-    respond = overridden(netexec, options.http_override) if options.http_override else netexec.respond
+    respond = fixed_responder(netexec, options.http_override) if options.http_override else netexec.respond
     context = None
     if options.tls_cert_file:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -23,11 +23,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser, parse_int
-from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error, lacks_any, serve
+from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error_response, lacks_any, serve
 
 CONSUMERS_MAX: Final = 64
 METRICS_MAX: Final = 1000
 BURST_S: Final = 0.002
+"""CPU time that is used at once, before usage is compared with the aim again."""
 PAUSE_S: Final = 0.01
 NOT_GIVEN: Final = "not given function argument"
 INCORRECT: Final = "incorrect function argument"
@@ -36,23 +37,24 @@ _MEGABYTE: Final = 1024 * 1024
 
 def consume_cpu(millicores: int, duration_s: int) -> None:
     """Use CPU time for `duration_s` seconds, `millicores` on the average since the start."""
-    started = time.monotonic()
-    while (elapsed := time.monotonic() - started) < duration_s:
-        if time.process_time() < elapsed * millicores / 1000:
+    started_s = time.monotonic()
+    while (elapsed_s := time.monotonic() - started_s) < duration_s:
+        if time.process_time() < elapsed_s * millicores / 1000:
             _burn(BURST_S)
         else:
             time.sleep(PAUSE_S)
 
 
 def _burn(duration_s: float) -> None:
-    until = time.process_time() + duration_s
-    while time.process_time() < until:
+    """Use CPU time for `duration_s` seconds of CPU time."""
+    end_s = time.process_time() + duration_s
+    while time.process_time() < end_s:
         for number in range(1000):
             math.sqrt(number)
 
 
 def resident_bytes() -> int:
-    """The resident memory of this process; 0 if the machine does not tell."""
+    """The resident memory of this process; 0 if it cannot be read."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * mmap.PAGESIZE
@@ -69,20 +71,24 @@ def consume_memory(megabytes: int, duration_s: int) -> None:
 
 
 class Consumers:
-    """The processes that use CPU time or memory."""
+    """The processes that use CPU time or memory.
+
+    Args:
+        command: runs this program in a process of its own (`main`).
+    """
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
         self._running: list[subprocess.Popen[bytes]] = []
         self._lock = threading.Lock()
 
-    def start(self, function: str, amount: int, duration_s: int) -> bool:
-        """Start a process of `main`; False where too many run."""
+    def start(self, resource: str, amount: int, duration_s: int) -> bool:
+        """Start a process that uses an amount of `millicores` or `megabytes`; returns False where too many run."""
         with self._lock:
             self._running = [process for process in self._running if process.poll() is None]
             if len(self._running) >= CONSUMERS_MAX:
                 return False
-            argv = [*self._command, function, str(amount), str(duration_s)]
+            argv = [*self._command, resource, str(amount), str(duration_s)]
             self._running.append(subprocess.Popen(argv))  # noqa: S603  this program, with numbers
             return True
 
@@ -95,7 +101,7 @@ class BumpedMetrics:
         self._lock = threading.Lock()
 
     def bump(self, name: str, delta: float, duration_s: int) -> bool:
-        """Add `delta` for a duration; False if there are too many metrics."""
+        """Add `delta` to a metric for a duration; returns False if there are too many metrics."""
         with self._lock:
             if name not in self._values and len(self._values) >= METRICS_MAX:
                 return False
@@ -129,11 +135,11 @@ class ResourceConsumer:
         self._metrics = BumpedMetrics()
 
     def respond(self, request: WebRequest) -> WebResponse:
-        """The response to a request, which may start a process."""
+        """The response to a request, which may start a process. A new path: a case here."""
         if request.path == "/metrics":
             return WebResponse(self._metrics.text())
         if request.method != "POST":
-            return error("Bad request. Not a POST request", 400)
+            return error_response("Bad request. Not a POST request", 400)
         match request.path:
             case "/ConsumeCPU":
                 return self._consume(request, "millicores")
@@ -143,36 +149,37 @@ class ResourceConsumer:
                 return self._bump(request)
             case "/GetCurrentStatus":
                 return WebResponse("Warning: not implemented!\nGetCurrentStatus")
-        return error(f"unknown function: {request.path}", 404)
+        return error_response(f"unknown function: {request.path}", 404)
 
     def _consume(self, request: WebRequest, parameter: str) -> WebResponse:
-        """Use an amount of CPU or memory for a duration."""
+        """Use an amount of CPU or memory for a duration; `parameter` is `millicores` or `megabytes`."""
         form = request.form
         if lacks_any(form, (parameter, "durationSec")):
-            return error(NOT_GIVEN, 400)
+            return error_response(NOT_GIVEN, 400)
         amount, duration_s = parse_int(form[parameter]), parse_int(form["durationSec"])
         if amount is None or duration_s is None:
-            return error(INCORRECT, 400)
+            return error_response(INCORRECT, 400)
         if not self._consumers.start(parameter, amount, duration_s):
-            return error(f"more than {CONSUMERS_MAX} processes use resources already", 503)
+            return error_response(f"more than {CONSUMERS_MAX} processes use resources already", 503)
         return WebResponse(f"{request.path[1:]}\n{amount} {parameter}\n{duration_s} durationSec\n")
 
     def _bump(self, request: WebRequest) -> WebResponse:
         """Add to a custom metric for a duration."""
         form = request.form
         if lacks_any(form, ("metric", "delta", "durationSec")):
-            return error(NOT_GIVEN, 400)
+            return error_response(NOT_GIVEN, 400)
         delta, duration_s = _parse_float(form["delta"]), parse_int(form["durationSec"])
         if delta is None or duration_s is None:
-            return error(INCORRECT, 400)
+            return error_response(INCORRECT, 400)
         if not self._metrics.bump(form["metric"], delta, duration_s):
-            return error(f"there are {METRICS_MAX} metrics already", 503)
+            return error_response(f"there are {METRICS_MAX} metrics already", 503)
         return WebResponse(f"BumpMetric\n{form['metric']} metric\n{delta:g} delta\n{duration_s} durationSec\n")
 
 
-def _parse_float(text: str) -> float | None:
+def _parse_float(number: str) -> float | None:
+    """The number that a text represents, None for a text that is no number."""
     try:
-        return float(text)
+        return float(number)
     except ValueError:
         return None
 

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser, parse_int
 from podscaler.controlplane.kubelet.programs.resource_consumer import INCORRECT, NOT_GIVEN
-from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error, lacks_any, serve
+from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error_response, lacks_any, serve
 
 PARTS_MAX: Final = 1000
 SENT_AT_ONCE: Final = 16
@@ -53,9 +53,9 @@ RESOURCES: Final = {
 
 
 def split(amount: int, size: int) -> list[int]:
-    """The amounts of the requests: as many of `size` as fit, then the rest."""
-    full, rest = divmod(max(amount, 0), size)
-    return [size] * full + ([rest] if rest else [])
+    """The amounts of the requests: as many of `size` as fit, then the remainder."""
+    full_requests, remainder = divmod(max(amount, 0), size)
+    return [size] * full_requests + ([remainder] if remainder else [])
 
 
 class ConsumerController:
@@ -71,57 +71,60 @@ class ConsumerController:
     def respond(self, request: WebRequest) -> WebResponse:
         """The response to a request, after the small requests were sent."""
         if request.method != "POST":
-            return error("Bad request. Not a POST request", 400)
+            return error_response("Bad request. Not a POST request", 400)
         resource = RESOURCES.get(request.path)
         if resource is None:
-            return error("unknown function", 404)
+            return error_response("unknown function", 404)
         form = request.form
-        named = ("metric",) if request.path == "/BumpMetric" else ()
-        if lacks_any(form, ("durationSec", resource.amount, resource.size, *named)):
-            return error(NOT_GIVEN, 400)
+        forwarded_names = ("durationSec", "metric") if request.path == "/BumpMetric" else ("durationSec",)
+        if lacks_any(form, (*forwarded_names, resource.amount, resource.size)):
+            return error_response(NOT_GIVEN, 400)
         amount, size = parse_int(form[resource.amount]), parse_int(form[resource.size])
         if parse_int(form["durationSec"]) is None or amount is None or size is None or size <= 0:
-            return error(INCORRECT, 400)
+            return error_response(INCORRECT, 400)
         if amount // size >= PARTS_MAX:
-            return error(f"more than {PARTS_MAX} requests", 400)
-        kept = {name: form[name] for name in ("durationSec", *named)}
-        return WebResponse(self._sent(request.path, resource, split(amount, size), kept))
+            return error_response(f"more than {PARTS_MAX} requests", 400)
+        forwarded = {name: form[name] for name in forwarded_names}
+        return WebResponse(self._send_all(request.path, resource, split(amount, size), forwarded))
 
-    def _sent(self, path: str, resource: ConsumedResource, amounts: list[int], kept: dict[str, str]) -> str:
-        """Send one request for each amount, several at once; returns the lines about them."""
+    def _send_all(self, path: str, resource: ConsumedResource, amounts: list[int], forwarded: dict[str, str]) -> str:
+        """Send one request for each amount, several at once; returns the lines of the response about them.
+
+        Args:
+            forwarded: the parameters that all requests have.
+        """
 
         def send(amount: int) -> str:
             try:
-                self._post(path, {resource.amount: str(amount), **kept})
+                self._post(path, {resource.amount: str(amount), **forwarded})
             except OSError as failure:
                 return f"Failed to connect to consumer: {failure}\n"
             return f"{resource.done.format(amount)}\n"
 
         with ThreadPoolExecutor(SENT_AT_ONCE) as pool:
             lines = list(pool.map(send, amounts))
-        return f"RC manager: sending {len(amounts)} requests to {resource.action.format(sum(amounts))}\n" + "".join(
-            lines
-        )
+        first_line = f"RC manager: sending {len(amounts)} requests to {resource.action.format(sum(amounts))}\n"
+        return first_line + "".join(lines)
 
 
 def cluster_domain(resolv_conf: str) -> str:
     """The domain of the cluster, by the search list of a resolv.conf; CLUSTER_DOMAIN where it has none."""
     for line in resolv_conf.splitlines():
-        words = line.split()
-        if words[:1] == ["search"]:
-            for domain in words[1:]:
+        keyword, *domains = line.split() or [""]
+        if keyword == "search":
+            for domain in domains:
                 if domain.startswith("svc."):
                     return domain.removeprefix("svc.")
     return CLUSTER_DOMAIN
 
 
-def poster(base: str) -> Callable[[str, dict[str, str]], None]:
-    """A function that posts a form to a path of the URL `base`; it raises OSError."""
+def form_poster(base_url: str) -> Callable[[str, dict[str, str]], None]:
+    """A function that posts a form to a path below `base_url`; it raises OSError."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def post(path: str, form: dict[str, str]) -> None:
         try:
-            with opener.open(f"{base}{path}", urlencode(form).encode(), timeout=SENDING_S) as response:
+            with opener.open(f"{base_url}{path}", urlencode(form).encode(), timeout=SENDING_S) as response:
                 response.read()
         except urllib.error.HTTPError as failure:
             print(f"{path}: {failure.code} {failure.reason}", flush=True)
@@ -140,4 +143,5 @@ def main(args: Sequence[str]) -> int:
     options = parser.parse_args(args)
     domain = cluster_domain(Path("/etc/resolv.conf").read_text(encoding="utf-8", errors="replace"))
     host = f"{options.consumer_service_name}.{options.consumer_service_namespace}.svc.{domain}"
-    return serve(ConsumerController(poster(f"http://{host}:{options.consumer_port}")).respond, options.port)
+    controller = ConsumerController(form_poster(f"http://{host}:{options.consumer_port}"))
+    return serve(controller.respond, options.port)

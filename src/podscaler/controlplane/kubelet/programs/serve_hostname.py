@@ -22,14 +22,16 @@ from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser
 from podscaler.controlplane.kubelet.programs.web_server import (
     WebRequest,
     WebResponse,
-    error,
+    error_response,
     host_name,
     listen_address,
     serve,
 )
 
 ENDING_S: Final = 60.0
+"""How long `serve-hostname` serves after SIGTERM."""
 HEALTHY_S: Final = 10.0
+"""How long `liveness` is healthy."""
 DATAGRAM_BYTES: Final = 16
 FILE_BYTES_MAX: Final = 16 * 1024 * 1024
 IMAGE_FILE: Final = "localhost.crt"
@@ -39,12 +41,12 @@ IMAGE_FILE_TEXT: Final = "no certificate: this file is only served\n"
 def end_on_signal() -> None:
     """Make SIGTERM end the process after ENDING_S; it serves until then."""
 
-    def received(*_: object) -> None:
+    def start_timer(*_: object) -> None:
         timer = threading.Timer(ENDING_S, os._exit, (0,))
         timer.daemon = True
         timer.start()
 
-    signal.signal(signal.SIGTERM, received)
+    signal.signal(signal.SIGTERM, start_timer)
 
 
 def serve_streams(port: int) -> None:
@@ -76,9 +78,9 @@ def main(args: Sequence[str]) -> int:
         print("Can't server TCP/UDP mode and HTTP mode at the same time", flush=True)
         return 1
     end_on_signal()
-    for wanted, function in ((options.tcp, serve_streams), (options.udp, serve_datagrams)):
-        if wanted:
-            threading.Thread(target=function, args=(options.port,), daemon=True).start()
+    for is_requested, serve_protocol in ((options.tcp, serve_streams), (options.udp, serve_datagrams)):
+        if is_requested:
+            threading.Thread(target=serve_protocol, args=(options.port,), daemon=True).start()
     if options.http:
         headers = {"Connection": "close"} if options.close else {}
         return serve(lambda _: WebResponse(host_name(), headers=headers), options.port)
@@ -87,22 +89,22 @@ def main(args: Sequence[str]) -> int:
 
 
 def file_response(root: Path, request: WebRequest) -> WebResponse:
-    """A file below `root`, or the names of a folder there."""
+    """The response with a file below `root`, or with links to the entries of a folder there; 404 outside of it."""
     path = (root / unquote(request.path).lstrip("/")).resolve()
     if not path.is_relative_to(root.resolve()):
-        return error("404 page not found", 404)
+        return error_response("404 page not found", 404)
     try:
         if path.is_dir():
-            names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in path.iterdir())
+            names = sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in path.iterdir())
             lines = (f'<a href="{escape(name)}">{escape(name)}</a>\n' for name in names)
             headers = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "private"}
             return WebResponse(f"<pre>\n{''.join(lines)}</pre>\n", headers=headers)
         with path.open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
     except OSError:
-        return error("404 page not found", 404)
+        return error_response("404 page not found", 404)
     if len(content) > FILE_BYTES_MAX:
-        return error("file too large", 500)
+        return error_response("file too large", 500)
     return WebResponse(content.decode("utf-8", "replace"), headers={"Cache-Control": "private"})
 
 
@@ -128,7 +130,7 @@ def liveness_main(args: Sequence[str]) -> int:
             location = quote(unquote(request.form.get("loc", "")), safe=":/?#[]@!$&'()*+,;=%-._~")
             return WebResponse("", 302, {"Location": location})
         if request.path != "/healthz":
-            return error("404 page not found", 404)
+            return error_response("404 page not found", 404)
         return WebResponse("ok") if age_s <= HEALTHY_S else WebResponse(f"error: {age_s}", 500)
 
     ArgumentParser(prog="liveness").parse_args(args)

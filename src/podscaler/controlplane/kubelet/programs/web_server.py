@@ -20,7 +20,9 @@ from urllib.parse import parse_qs, urlsplit
 REQUESTS_AT_ONCE: Final = 256
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 LINE_BYTES_MAX: Final = 8192
+"""Of the lines between the chunks of a body."""
 IDLE_S: Final = 60
+"""The timeout of each read from a client."""
 _is_decimal = re.compile(rb"[0-9]+").fullmatch
 _is_hexadecimal = re.compile(rb"[0-9A-Fa-f]+").fullmatch
 
@@ -62,11 +64,12 @@ class WebResponse:
 
 
 Respond = Callable[[WebRequest], WebResponse]
+"""The function by which a program responds to requests; it is called in several threads at a time."""
 
 
-def error(text: str, status: int) -> WebResponse:
-    """An error in the form of Go's `http.Error`: the text with a line feed."""
-    return WebResponse(f"{text}\n", status)
+def error_response(message: str, status: int) -> WebResponse:
+    """An error in the form of Go's `http.Error`: the message with a line feed."""
+    return WebResponse(f"{message}\n", status)
 
 
 def listen_address() -> str:
@@ -127,17 +130,17 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Respond to a request with any method."""
         try:
-            body = self._body()
+            body = self._read_body()
         except ValueError:
             self.close_connection = True
-            self._send(error("invalid body", 400))
+            self._send(error_response("invalid body", 400))
             return
         if body is None:
             self.close_connection = True
-            self._send(error("request body too large", 413))
+            self._send(error_response("request body too large", 413))
             return
         with self.slots:
-            response = type(self).respond(self._request(body))
+            response = type(self).respond(self._make_request(body))
         self._send(response)
         if response.finished is not None:
             self.wfile.flush()
@@ -145,28 +148,33 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_GET  # noqa: N815 - names of http.server
 
-    def _body(self) -> bytes | None:
+    def _read_body(self) -> bytes | None:
         """The body of the request, None if it is too large. Raises ValueError for a length that is no number."""
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-            length = _length(self.headers.get("Content-Length", "0").encode(), _is_decimal, 10)
+            length = _parse_length(self.headers.get("Content-Length", "0").encode(), _is_decimal, 10)
             return self.rfile.read(length) if length <= BODY_BYTES_MAX else None
         body = b""
-        while length := _length(self.rfile.readline(LINE_BYTES_MAX).partition(b";")[0], _is_hexadecimal, 16):
+        while length := self._read_chunk_length():
             if length > BODY_BYTES_MAX - len(body):
                 return None
             body += self.rfile.read(length)
-            self.rfile.readline(LINE_BYTES_MAX)
+            self.rfile.readline(LINE_BYTES_MAX)  # the line feed after a chunk
         while self.rfile.readline(LINE_BYTES_MAX).strip():
-            pass
+            pass  # trailers
         return body
 
-    def _request(self, body: bytes) -> WebRequest:
-        """The request; fields of the query come before those of the body."""
+    def _read_chunk_length(self) -> int:
+        """The length of the next chunk, 0 for the last one. Raises ValueError."""
+        length_text, _, _extensions = self.rfile.readline(LINE_BYTES_MAX).partition(b";")
+        return _parse_length(length_text, _is_hexadecimal, 16)
+
+    def _make_request(self, body: bytes) -> WebRequest:
+        """The request; a field of the body replaces one of the query with the same name."""
         url = urlsplit(self.path)
-        pairs = parse_qs(url.query, keep_blank_values=True)
+        fields = parse_qs(url.query, keep_blank_values=True)
         if self.headers.get_content_type() == "application/x-www-form-urlencoded":
-            pairs |= parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
-        form = {name: values[0] for name, values in pairs.items()}
+            fields |= parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+        form = {name: values[0] for name, values in fields.items()}
         host, port = self.client_address[:2]
         return WebRequest(self.command, url.path, url.query, form, self.headers, body, (str(host), int(port)))
 
@@ -185,15 +193,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Print the method, the path without its query, and the status; a request that is not HTTP has no method."""
-        text = f"{self.command} {urlsplit(self.path).path}" if self.command else "invalid request"
-        print(f"{text} {code}", flush=True)
+        request_text = f"{self.command} {urlsplit(self.path).path}" if self.command else "invalid request"
+        print(f"{request_text} {code}", flush=True)
 
 
-def _length(text: bytes, is_valid: Callable[[bytes], object], base: int) -> int:
-    """The number of bytes; Python's own forms of numbers (`-1`, `1_0`, `0x1`) are none. Raises ValueError."""
-    if not is_valid(text.strip()):
-        raise ValueError(f"invalid length {text!r}")
-    return int(text, base)
+def _parse_length(length_text: bytes, is_valid: Callable[[bytes], object], base: int) -> int:
+    """A number of bytes; Python's own forms of numbers (`-1`, `1_0`, `0x1`) are rejected. Raises ValueError."""
+    if not is_valid(length_text.strip()):
+        raise ValueError(f"invalid length {length_text!r}")
+    return int(length_text, base)
 
 
 def lacks_any(form: Mapping[str, str], names: Sequence[str]) -> bool:

@@ -1,6 +1,7 @@
 """`agnhost webhook` and `agnhost crd-conversion-webhook`: HTTPS servers for tests of admission and of conversion.
 
-`agnhost` runs them. `ANSWERS` says which path decides about which objects; `/crdconvert` converts the kind of the test.
+`agnhost` runs them. The tests register each path of REVIEW_FUNCTIONS for certain objects; `/crdconvert` converts the
+kind of the test. A new webhook: a function and an entry of REVIEW_FUNCTIONS.
 
 Source: test/images/agnhost/webhook and crd-conversion-webhook of Kubernetes v1.37 (flags, paths, labels, messages).
 """
@@ -14,22 +15,25 @@ from functools import partial
 from typing import Any, Final
 
 from podscaler.controlplane.kubelet.programs.go_flags import ArgumentParser
-from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error, serve
+from podscaler.controlplane.kubelet.programs.web_server import WebRequest, WebResponse, error_response, serve
 
 Object = dict[str, Any]
-Answer = Callable[[Object], Object]
-"""From the request of a review to the response without uid."""
+"""A JSON object."""
+ReviewFunction = Callable[[Object], Object]
+"""`request` of an AdmissionReview or ConversionReview -> `response` without uid."""
 DELAY_S: Final = 5.0
 FOREVER_S: Final = 3600.0
 V1, V2 = "stable.example.com/v1", "stable.example.com/v2"
 ALLOWED: Final[Object] = {"allowed": True}
 
 
-def _denied(**status: str) -> Object:
+def _deny(**status: str) -> Object:
+    """The response that denies a request; `status` are fields of its metav1 Status."""
     return {"allowed": False, "status": status}
 
 
-def _added(path: str, value: Any) -> Object:
+def _add(path: str, value: Any) -> Object:
+    """The response that allows a request, and adds a value at a JSON pointer of the object."""
     operations = json.dumps([{"op": "add", "path": path, "value": value}])
     return {**ALLOWED, "patchType": "JSONPatch", "patch": base64.b64encode(operations.encode()).decode()}
 
@@ -45,10 +49,11 @@ def _allow_later(_request: Object) -> Object:
 
 
 def _add_label(request: Object) -> Object:
+    """Add the label `added-label` to the object, unless it has it."""
     labels = request["object"]["metadata"].get("labels")
     if not labels:
-        return _added("/metadata/labels", {"added-label": "yes"})
-    return ALLOWED if labels.get("added-label") == "yes" else _added("/metadata/labels/added-label", "yes")
+        return _add("/metadata/labels", {"added-label": "yes"})
+    return ALLOWED if labels.get("added-label") == "yes" else _add("/metadata/labels/added-label", "yes")
 
 
 def _admit_pod(request: Object) -> Object:
@@ -56,77 +61,87 @@ def _admit_pod(request: Object) -> Object:
     label = _label(request)
     if label == "wait-forever":
         time.sleep(FOREVER_S)
-    why = ["the pod contains unwanted label;"] if label == "webhook-disallow" else []
+    denials = ["the pod contains unwanted label;"] if label == "webhook-disallow" else []
     names = [container["name"] for container in request["object"]["spec"]["containers"]]
-    why += ["the pod contains unwanted container name;" for name in names if "webhook-disallow" in name]
-    return _denied(message=" ".join(why)) if why else ALLOWED
+    denials += ["the pod contains unwanted container name;" for name in names if "webhook-disallow" in name]
+    return _deny(message=" ".join(denials)) if denials else ALLOWED
 
 
 def _admit_attach(request: Object) -> Object:
-    options, is_tested = request["object"], request.get("name") == "to-be-attached-pod"
-    if is_tested and options.get("stdin") and options.get("container") == "container1":
-        return _denied(message="attaching to pod 'to-be-attached-pod' is not allowed")
+    """Deny `kubectl attach -i` to a container of the pod of the test."""
+    attach_options, is_tested = request["object"], request.get("name") == "to-be-attached-pod"
+    if is_tested and attach_options.get("stdin") and attach_options.get("container") == "container1":
+        return _deny(message="attaching to pod 'to-be-attached-pod' is not allowed")
     return ALLOWED
 
 
 def _add_init_container(request: Object) -> Object:
-    obj, name = request["object"], "webhook-added-init-container"
-    present = [container["name"] for container in obj["spec"].get("initContainers") or ()]
-    if obj["metadata"].get("name") != "webhook-to-be-mutated" or name in present:
+    """Add an init container to the pod of the test, unless it has it."""
+    pod, name = request["object"], "webhook-added-init-container"
+    present_names = [container["name"] for container in pod["spec"].get("initContainers") or ()]
+    if pod["metadata"].get("name") != "webhook-to-be-mutated" or name in present_names:
         return ALLOWED
-    return _added("/spec/initContainers", [{"image": "webhook-added-image", "name": name, "resources": {}}])
+    return _add("/spec/initContainers", [{"image": "webhook-added-image", "name": name, "resources": {}}])
 
 
 def _admit_data(noun: str, unwanted: str, request: Object) -> Object:
-    """Deny writes and deletes of objects whose data says so."""
+    """Deny writes and deletes of objects whose data has certain values under the key of the test.
+
+    Args:
+        noun, unwanted: how the message calls the object, and the denied part of it.
+    """
     operation = request["operation"]
-    obj = request["oldObject"] if operation == "DELETE" else request["object"]
-    value = (obj.get("data") or {}).get("webhook-e2e-test")
-    if value == "webhook-disallow" and operation in ("CREATE", "UPDATE"):
-        return _denied(reason=f"the {noun} contains unwanted {unwanted}")
-    if value == "webhook-nondeletable" and operation == "DELETE":
-        return _denied(reason=f"the {noun} cannot be deleted because it contains unwanted key and value")
+    reviewed = request["oldObject"] if operation == "DELETE" else request["object"]
+    test_value = (reviewed.get("data") or {}).get("webhook-e2e-test")
+    if test_value == "webhook-disallow" and operation in ("CREATE", "UPDATE"):
+        return _deny(reason=f"the {noun} contains unwanted {unwanted}")
+    if test_value == "webhook-nondeletable" and operation == "DELETE":
+        return _deny(reason=f"the {noun} cannot be deleted because it contains unwanted key and value")
     return ALLOWED
 
 
 def _add_stage(request: Object) -> Object:
+    """Add stage 1 to data that asks for it, and stage 2 to data with stage 1: the test calls two webhooks in a row."""
     data = request["object"].get("data") or {}
     if data.get("mutation-stage-1") == "yes":
-        return _added("/data/mutation-stage-2", "yes")
-    return _added("/data/mutation-stage-1", "yes") if data.get("mutation-start") == "yes" else ALLOWED
+        return _add("/data/mutation-stage-2", "yes")
+    return _add("/data/mutation-stage-1", "yes") if data.get("mutation-start") == "yes" else ALLOWED
 
 
 def _admit_definition(request: Object) -> Object:
+    """Deny a CustomResourceDefinition with the label of the test."""
     is_unwanted = _label(request) == "webhook-disallow"
-    return _denied(message="the crd contains unwanted label") if is_unwanted else ALLOWED
+    return _deny(message="the crd contains unwanted label") if is_unwanted else ALLOWED
 
 
-def _converted(obj: Object, version: str) -> Object:
+def _convert_object(custom_object: Object, version: str) -> Object:
     """A converted copy: v1 has `hostPort`, v2 `host` and `port`. Raises ValueError for other versions and values."""
-    result = {**obj, "apiVersion": version}
+    converted = {**custom_object, "apiVersion": version}
     if version not in (V1, V2):
         raise ValueError(f'unexpected conversion version "{version}"')
-    if version == V2 and "hostPort" in result:
-        host, colon, port = result.pop("hostPort").partition(":")
+    if version == V2 and "hostPort" in converted:
+        host, colon, port = converted.pop("hostPort").partition(":")
         if not colon or ":" in port:
-            raise ValueError(f"invalid hostPort value `{obj['hostPort']}`")
-        result |= {"host": host, "port": port}
-    elif version == V1 and ("host" in result or "port" in result):
-        result["hostPort"] = f"{result.pop('host', '')}:{result.pop('port', '')}"
-    return result
+            raise ValueError(f"invalid hostPort value `{custom_object['hostPort']}`")
+        converted |= {"host": host, "port": port}
+    elif version == V1 and ("host" in converted or "port" in converted):
+        converted["hostPort"] = f"{converted.pop('host', '')}:{converted.pop('port', '')}"
+    return converted
 
 
 def _convert(request: Object) -> Object:
+    """The response to a ConversionReview, with all objects converted or with a failure."""
+    version = request["desiredAPIVersion"]
     try:
-        objects = [_converted(obj, request["desiredAPIVersion"]) for obj in request["objects"]]
+        objects = [_convert_object(custom_object, version) for custom_object in request["objects"]]
     except ValueError as failure:
         return {"result": {"status": "Failure", "message": str(failure)}}
     return {"convertedObjects": objects, "result": {"status": "Success"}}
 
 
-ANSWERS: Final[Mapping[str, Answer]] = {
+REVIEW_FUNCTIONS: Final[Mapping[str, ReviewFunction]] = {
     "/always-allow-delay-5s": _allow_later,
-    "/always-deny": lambda _request: _denied(message="this webhook denies all requests"),
+    "/always-deny": lambda _request: _deny(message="this webhook denies all requests"),
     "/add-label": _add_label,
     "/pods": _admit_pod,
     "/pods/attach": _admit_attach,
@@ -144,13 +159,14 @@ def respond(request: WebRequest) -> WebResponse:
     """The response to a review, or to a probe; 404 for another path, 400 for a body that is no review."""
     if request.path == "/readyz":
         return WebResponse("ok")
-    if request.path not in ANSWERS:
-        return error("404 page not found", 404)
+    if request.path not in REVIEW_FUNCTIONS:
+        return error_response("404 page not found", 404)
     try:
         review = json.loads(request.body)
-        response = {"uid": review["request"]["uid"], **ANSWERS[request.path](review["request"])}
+        review_function = REVIEW_FUNCTIONS[request.path]
+        response = {"uid": review["request"]["uid"], **review_function(review["request"])}
     except (ValueError, KeyError, TypeError, AttributeError) as failure:
-        return error(f"Request could not be decoded: {failure!r}", 400)
+        return error_response(f"Request could not be decoded: {failure!r}", 400)
     body = {"kind": review["kind"], "apiVersion": review["apiVersion"], "response": response}
     return WebResponse(json.dumps(body), headers={"Content-Type": "application/json"})
 

@@ -19,10 +19,10 @@ TIMEOUT_S = 900.0
 
 
 def fetch(url: str, options: dict[str, str]) -> None:
-    """Fetch one URL. Raises OSError.
+    """Fetch one URL into the file that the options name. Raises OSError.
 
     Args:
-        options: option -> argument, as from getopt.
+        options: option -> argument, as from getopt: {"-O": "-", "--header": "Accept: */*"}.
     """
     if not url.startswith(("http://", "https://")):
         raise OSError(f"not an http url: {url}")
@@ -43,7 +43,7 @@ def fetch(url: str, options: dict[str, str]) -> None:
 
 
 def error_message(url: str, error: OSError) -> str:
-    """The message of an error, in busybox' words."""
+    """The message of an error of `fetch`, in busybox' words."""
     if isinstance(error, urllib.error.HTTPError):
         return f"server returned error: HTTP/1.1 {error.code} {error.reason}"
     if not error.errno and not isinstance(error, urllib.error.URLError):
@@ -52,14 +52,14 @@ def error_message(url: str, error: OSError) -> str:
     host = urlsplit(url).hostname or url
     if isinstance(reason, OSError) and reason.strerror and type(reason).__name__ == "gaierror":
         return f"bad address '{host}'"
-    text = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
-    return f"can't connect to remote host ({host}): {text}"
+    reason_text = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
+    return f"can't connect to remote host ({host}): {reason_text}"
 
 
 def main() -> int:
     """Fetch the URLs of the command line; returns the exit status."""
     try:
-        given, urls = getopt.gnu_getopt(sys.argv[1:], "qScO:T:", ["header=", "post-data=", "quiet"])
+        options, urls = getopt.gnu_getopt(sys.argv[1:], "qScO:T:", ["header=", "post-data=", "quiet"])
     except getopt.GetoptError as error:
         print(f"wget: {error}\n{USAGE}", file=sys.stderr)
         return 1
@@ -67,11 +67,11 @@ def main() -> int:
         print(USAGE, file=sys.stderr)
         return 1
     for url in urls:
-        full = url if "://" in url else f"http://{url}"
+        full_url = url if "://" in url else f"http://{url}"
         try:
-            fetch(full, dict(given))
+            fetch(full_url, dict(options))
         except OSError as error:
-            print(f"wget: {error_message(full, error)}", file=sys.stderr)
+            print(f"wget: {error_message(full_url, error)}", file=sys.stderr)
             return 1
     return 0
 

@@ -2,6 +2,8 @@
 
 `node_server` calls the page for each scrape; dashboards and `podscaler backtest` on a Prometheus read such series.
 
+A new metric of usage: an entry of _MEMORY or in `_usage_families`; a new limit: an entry of _LIMITS and in `_limits`.
+
 Source: cAdvisor 0.60's Prometheus collector with the labels of the kubelet in Kubernetes v1.37 (container, id, image,
 name, namespace, pod). The row of a pod has an empty `container`, the row of the machine the id `/`.
 
@@ -30,6 +32,7 @@ SHARES_PER_CORE: Final = 1024
 MIN_SHARES: Final = 2
 
 Object = Mapping[str, Any]
+"""A core/v1 Pod or Container as JSON."""
 _MEMORY: Final = {
     "container_memory_rss": "Size of RSS in bytes.",
     "container_memory_usage_bytes": "Current memory usage in bytes, "
@@ -48,7 +51,8 @@ class _Row(NamedTuple):
     """The usage of a cgroup: of a container, a pod or the machine.
 
     Attributes:
-        container: the container in the pod's spec; empty for pods and the machine.
+        container: the core/v1 Container; empty for pods, the machine, and a container whose pod is not known.
+        started_ns: nanoseconds since the epoch; 0: unknown.
     """
 
     labels: dict[str, str]
@@ -58,12 +62,20 @@ class _Row(NamedTuple):
 
 
 def cadvisor_page(snapshot: Callable[[], UsageSnapshot | None], pods: Callable[[], Sequence[Object]]) -> NodePage:
-    """The page of what `snapshot` and `pods` (the pods of the node) return."""
+    """The page, rendered anew for each request.
+
+    Args:
+        snapshot: returns the latest readings of usage, None before the first.
+        pods: returns the pods of the node.
+    """
     return NodePage(CONTENT_TYPE, lambda: asyncio.to_thread(render, snapshot(), pods()))
 
 
 def render(snapshot: UsageSnapshot | None, pods: Sequence[Object]) -> bytes:
-    """The text, families sorted by name; a snapshot of None has the error of the scrape only."""
+    """The metrics in Prometheus' text format, families sorted by name.
+
+    Before the first reading (a snapshot of None) there are only the error of the scrape and the version.
+    """
     families = {"container_scrape_error": _scrape_error(snapshot), "cadvisor_version_info": _version()}
     if snapshot is not None:
         rows = list(_rows(snapshot, {pod["metadata"]["uid"]: pod for pod in pods}))
@@ -73,33 +85,37 @@ def render(snapshot: UsageSnapshot | None, pods: Sequence[Object]) -> bytes:
 
 
 _Families = dict[str, tuple[MetricFamily, list[MetricSample]]]
+"""Name of a metric -> its family and samples."""
 
 
 def _usage_families(snapshot: UsageSnapshot, rows: Sequence[_Row]) -> _Families:
     """CPU, memory and the time of the measurement, for each container."""
     cpu = "container_cpu_usage_seconds_total"
-    cpu_samples = [_with_cpu(row) for row in rows]
+    cpu_samples = [_cpu_sample(row) for row in rows]
     families = {cpu: (MetricFamily(cpu, "Cumulative cpu time consumed in seconds.", "counter"), cpu_samples)}
-    for name, text in _MEMORY.items():
+    for name, help_text in _MEMORY.items():
         samples = [MetricSample(row.labels, row.usage.memory_bytes) for row in rows]
-        families[name] = (MetricFamily(name, text, "gauge"), samples)
-    seen = "container_last_seen"
-    seen_samples = [MetricSample(row.labels, snapshot.at_ns // NANOSECONDS) for row in rows]
-    families[seen] = (MetricFamily(seen, "Last time a container was seen by the exporter", "gauge"), seen_samples)
+        families[name] = (MetricFamily(name, help_text, "gauge"), samples)
+    last_seen = "container_last_seen"
+    help_text = "Last time a container was seen by the exporter"
+    last_seen_samples = [MetricSample(row.labels, snapshot.at_ns // NANOSECONDS) for row in rows]
+    families[last_seen] = (MetricFamily(last_seen, help_text, "gauge"), last_seen_samples)
     return families
 
 
 def _limit_families(rows: Sequence[_Row]) -> _Families:
     """The start times and the limits of containers."""
-    start, text = "container_start_time_seconds", "Start time of the container since unix epoch in seconds."
-    started = [
+    start, help_text = "container_start_time_seconds", "Start time of the container since unix epoch in seconds."
+    start_samples = [
         MetricSample(row.labels, row.started_ns // NANOSECONDS, has_time=False) for row in rows if row.started_ns
     ]
-    families = {start: (MetricFamily(start, text, "gauge"), started)}
-    limits = [(row.labels, _limits(row.container)) for row in rows if row.container]
-    for name, text in _LIMITS.items():
-        samples = [MetricSample(labels, values[name], has_time=False) for labels, values in limits if name in values]
-        families[name] = (MetricFamily(name, text, "gauge"), samples)
+    families = {start: (MetricFamily(start, help_text, "gauge"), start_samples)}
+    labels_and_limits = [(row.labels, _limits(row.container)) for row in rows if row.container]
+    for name, help_text in _LIMITS.items():
+        samples = [
+            MetricSample(labels, limits[name], has_time=False) for labels, limits in labels_and_limits if name in limits
+        ]
+        families[name] = (MetricFamily(name, help_text, "gauge"), samples)
     return families
 
 
@@ -119,19 +135,22 @@ def _machine_families() -> _Families:
 
 
 def _scrape_error(snapshot: UsageSnapshot | None) -> tuple[MetricFamily, list[MetricSample]]:
-    text = "1 if there was an error while getting container metrics, 0 otherwise"
-    return MetricFamily("container_scrape_error", text, "gauge"), [
+    """The family that is 1 before the first reading, then 0."""
+    help_text = "1 if there was an error while getting container metrics, 0 otherwise"
+    return MetricFamily("container_scrape_error", help_text, "gauge"), [
         MetricSample({}, float(snapshot is None), has_time=False)
     ]
 
 
 def _version() -> tuple[MetricFamily, list[MetricSample]]:
-    text = "A metric with a constant '1' value labeled by kernel version and cadvisor version."
+    """The family with the versions of podscaler and of the kernel as labels."""
+    help_text = "A metric with a constant '1' value labeled by kernel version and cadvisor version."
     labels = {"cadvisorVersion": f"podscaler-{__version__}", "kernelVersion": os.uname().release}
-    return MetricFamily("cadvisor_version_info", text, "gauge"), [MetricSample(labels, 1, has_time=False)]
+    return MetricFamily("cadvisor_version_info", help_text, "gauge"), [MetricSample(labels, 1, has_time=False)]
 
 
-def _with_cpu(row: _Row) -> MetricSample:
+def _cpu_sample(row: _Row) -> MetricSample:
+    """The CPU time of a row, with cAdvisor's label `cpu` after `container`."""
     labels = {"container": row.labels["container"], "cpu": "total", **row.labels}
     return MetricSample(labels, row.usage.cpu_ns / NANOSECONDS)
 
@@ -140,32 +159,39 @@ def _rows(snapshot: UsageSnapshot, pods: Mapping[str, Object]) -> Iterator[_Row]
     """The machine, then each pod with its containers."""
     yield _Row(_labels("/"), snapshot.node, {}, snapshot.node.started_ns)
     for pod in snapshot.pods:
-        place = f"/kubepods/pod{pod.uid}"
-        of_pod = {"namespace": pod.namespace, "pod": pod.name}
-        yield _Row(_labels(place) | of_pod, pod, {}, min(container.started_ns for container in pod.containers.values()))
-        specs, ids = _containers(pods.get(pod.uid, {}))
+        pod_cgroup = f"/kubepods/pod{pod.uid}"
+        pod_labels = {"namespace": pod.namespace, "pod": pod.name}
+        pod_started_ns = min(total.started_ns for total in pod.containers.values())
+        yield _Row(_labels(pod_cgroup) | pod_labels, pod, {}, pod_started_ns)
+        specs, container_ids = _specs_and_ids(pods.get(pod.uid, {}))
         for name, total in pod.containers.items():
-            spec, container_id = specs.get(name, {}), ids.get(name, "")
-            own = {"container": name, "image": spec.get("image", ""), "name": container_id}
-            yield _Row(_labels(f"{place}/{container_id or name}") | own | of_pod, total, spec, total.started_ns)
+            spec, container_id = specs.get(name, {}), container_ids.get(name, "")
+            own_labels = {"container": name, "image": spec.get("image", ""), "name": container_id}
+            labels = _labels(f"{pod_cgroup}/{container_id or name}") | own_labels | pod_labels
+            yield _Row(labels, total, spec, total.started_ns)
 
 
 def _labels(cgroup: str) -> dict[str, str]:
+    """All labels of a row in order, empty but for the id, which is the path of its cgroup."""
     return {"container": "", "id": cgroup, "image": "", "name": "", "namespace": "", "pod": ""}
 
 
-def _containers(pod: Object) -> tuple[dict[str, Object], dict[str, str]]:
-    """The containers of a pod's spec, and their ids without scheme, both by name."""
-    spec, status = pod.get("spec", {}), pod.get("status", {})
-    specs = {
-        container["name"]: container for part in ("initContainers", "containers") for container in spec.get(part) or []
-    }
-    statuses = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
-    return specs, {container["name"]: container.get("containerID", "").rpartition("//")[2] for container in statuses}
+def _specs_and_ids(pod: Object) -> tuple[dict[str, Object], dict[str, str]]:
+    """The core/v1 Containers of a pod, and the ids of their present starts without scheme; both by container name.
+
+    Args:
+        pod: empty for a pod that is not known.
+    """
+    pod_spec, pod_status = pod.get("spec", {}), pod.get("status", {})
+    containers = [*(pod_spec.get("initContainers") or []), *(pod_spec.get("containers") or [])]
+    statuses = [*(pod_status.get("initContainerStatuses") or []), *(pod_status.get("containerStatuses") or [])]
+    specs = {container["name"]: container for container in containers}
+    container_ids = {status["name"]: status.get("containerID", "").rpartition("//")[2] for status in statuses}
+    return specs, container_ids
 
 
 def _limits(container: Object) -> dict[str, int]:
-    """The values of the families of limits that a container has."""
+    """The values of _LIMITS that a core/v1 Container has: name of the metric -> value."""
     resources = container.get("resources") or {}
     limits = resources.get("limits") or {}
     requests = {**limits, **(resources.get("requests") or {})}

@@ -1,6 +1,6 @@
 """The node's pages about itself: /healthz with its checks, /pods, /metrics and /metrics/probes.
 
-The wiring of `up` adds `kubelet_pages` to the pages of the `NodeServer`.
+The wiring of `up` adds `kubelet_pages` to the pages of the `NodeServer`. A new page: an entry of its result.
 
 Source: the kubelet's server in Kubernetes v1.37: the checks ping, log and syncloop, a PodList whose items have no type,
 and the names of the metrics.
@@ -35,35 +35,35 @@ def kubelet_pages(
     """The pages by path.
 
     Args:
-        snapshot: the latest readings of usage.
-        pods: the pods of the node.
-        node_name: the name of the Node.
+        snapshot: returns the latest readings of usage, None before the first.
+        pods: returns the pods of the node.
+        node_name: returns the name of the Node.
     """
 
-    async def healthy() -> bytes:
+    async def render_health() -> bytes:
         return b"ok"
 
-    async def pod_list() -> bytes:
+    async def render_pods() -> bytes:
         return await asyncio.to_thread(pods_body, pods())
 
-    async def metrics() -> bytes:
+    async def render_metrics() -> bytes:
         return await asyncio.to_thread(metrics_body, snapshot(), node_name())
 
-    async def probes() -> bytes:
+    async def render_probes() -> bytes:
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         return await asyncio.to_thread(prometheus_client.generate_latest, registry)
 
-    pages = dict.fromkeys(HEALTH, NodePage("text/plain; charset=utf-8", healthy))
-    pages[PODS] = NodePage("application/json", pod_list)
-    pages[METRICS] = NodePage(CONTENT_TYPE, metrics)
-    pages[PROBES] = NodePage(CONTENT_TYPE, probes)
+    pages = dict.fromkeys(HEALTH, NodePage("text/plain; charset=utf-8", render_health))
+    pages[PODS] = NodePage("application/json", render_pods)
+    pages[METRICS] = NodePage(CONTENT_TYPE, render_metrics)
+    pages[PROBES] = NodePage(CONTENT_TYPE, render_probes)
     return pages
 
 
 def pods_body(pods: Sequence[Object]) -> bytes:
     """The PodList of pods as JSON; items have neither kind nor apiVersion."""
-    items = [{name: value for name, value in pod.items() if name not in ("kind", "apiVersion")} for pod in pods]
+    items = [{field: value for field, value in pod.items() if field not in ("kind", "apiVersion")} for pod in pods]
     return json_text.encode({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items})
 
 
@@ -72,14 +72,16 @@ def metrics_body(snapshot: UsageSnapshot | None, node_name: str) -> bytes:
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     pods = snapshot.pods if snapshot is not None else ()
-    name = Gauge("kubelet_node_name", "[ALPHA] The node's name. The count is always 1.", ["node"], registry=registry)
-    name.labels(node_name).set(1)
-    text = "[ALPHA] Number of pods that have a running pod sandbox"
-    Gauge("kubelet_running_pods", text, registry=registry).set(len(pods))
-    text = "[ALPHA] Number of containers currently running"
-    containers = Gauge("kubelet_running_containers", text, ["container_state"], registry=registry)
+    node_name_gauge = Gauge(
+        "kubelet_node_name", "[ALPHA] The node's name. The count is always 1.", ["node"], registry=registry
+    )
+    node_name_gauge.labels(node_name).set(1)
+    help_text = "[ALPHA] Number of pods that have a running pod sandbox"
+    Gauge("kubelet_running_pods", help_text, registry=registry).set(len(pods))
+    help_text = "[ALPHA] Number of containers currently running"
+    containers = Gauge("kubelet_running_containers", help_text, ["container_state"], registry=registry)
     containers.labels("running").set(sum(len(pod.containers) for pod in pods))
-    text = "[BETA] A metric with a constant '1' value labeled by the version."
-    build = Gauge("kubernetes_build_info", text, ["git_version"], registry=registry)
-    build.labels(startup.KUBELET_VERSION).set(1)
+    help_text = "[BETA] A metric with a constant '1' value labeled by the version."
+    build_info = Gauge("kubernetes_build_info", help_text, ["git_version"], registry=registry)
+    build_info.labels(startup.KUBELET_VERSION).set(1)
     return prometheus_client.generate_latest(registry)

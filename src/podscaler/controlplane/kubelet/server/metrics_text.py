@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+NANOSECONDS_PER_MS: Final = 1_000_000
 
 
 class MetricFamily(NamedTuple):
@@ -33,9 +34,10 @@ class MetricSample(NamedTuple):
 
 
 def render(families: Iterable[tuple[MetricFamily, Sequence[MetricSample]]], at_ns: int | None) -> bytes:
-    """The text of families in the given order.
+    """The text of families in the given order, UTF-8.
 
     Args:
+        families: each with its samples.
         at_ns: the time of the readings, nanoseconds since the epoch; None: samples have no timestamps.
     """
     lines: list[str] = []
@@ -43,21 +45,22 @@ def render(families: Iterable[tuple[MetricFamily, Sequence[MetricSample]]], at_n
         if samples:
             lines.append(f"# HELP {family.name} {family.help}")
             lines.append(f"# TYPE {family.name} {family.type}")
-            lines += [_line(family.name, sample, at_ns) for sample in samples]
+            lines += [_sample_line(family.name, sample, at_ns) for sample in samples]
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _line(name: str, sample: MetricSample, at_ns: int | None) -> str:
-    labels = ",".join(f'{label}="{_escaped(value)}"' for label, value in sample.labels.items())
-    shown = f"{name}{{{labels}}}" if labels else name
-    time = f" {at_ns // 1_000_000}" if at_ns is not None and sample.has_time else ""
-    return f"{shown} {_number(sample.value)}{time}"
+def _sample_line(name: str, sample: MetricSample, at_ns: int | None) -> str:
+    """The line of a sample: name{labels} value timestamp in milliseconds."""
+    labels = ",".join(f'{label}="{_escape(value)}"' for label, value in sample.labels.items())
+    series = f"{name}{{{labels}}}" if labels else name
+    timestamp = f" {at_ns // NANOSECONDS_PER_MS}" if at_ns is not None and sample.has_time else ""
+    return f"{series} {_format_number(sample.value)}{timestamp}"
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+def _escape(label_value: str) -> str:
+    return label_value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     """A number with the fewest digits that are exact: 12.25, 0."""
     return repr(float(value)).removesuffix(".0")

@@ -39,6 +39,7 @@ SUBRESOURCES: Final = {
 }
 """The subresources of nodes by the first part of the path; the permission for one of them suffices."""
 PROXY: Final = ("proxy",)
+"""The subresources of every other path."""
 VERBS: Final = {"POST": "create", "GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -62,7 +63,7 @@ class NodeAccess:
         self._authorizer = authorizer
 
     def rejection(self, request: web.BaseRequest, node_name: str) -> AccessRejection | None:
-        """Why a request is not allowed; None if it is.
+        """The response to a request that is not allowed: 401 or 403; None for a request that is allowed.
 
         Args:
             node_name: the name of the Node whose endpoint it is.
@@ -75,9 +76,9 @@ class NodeAccess:
             attributes = Attributes(verb, request.path, resource="nodes", subresource=subresource, name=node_name)
             if self._authorizer.decide(user, attributes).allowed:
                 return None
-        listed = " ".join(subresources)
-        text = f"Forbidden (user={user.name}, verb={verb}, resource=nodes, subresource(s)=[{listed}])\n"
-        return AccessRejection(403, text)
+        names = " ".join(subresources)
+        message = f"Forbidden (user={user.name}, verb={verb}, resource=nodes, subresource(s)=[{names}])\n"
+        return AccessRejection(403, message)
 
     def _user(self, request: web.BaseRequest) -> User | None:
         """The user of a request; None for a token that is not accepted."""
@@ -90,5 +91,5 @@ class NodeAccess:
 
 def subresources_of(path: str) -> tuple[str, ...]:
     """The subresources of nodes that a path belongs to, the most specific first."""
-    first = "/" + path.lstrip("/").partition("/")[0]
-    return SUBRESOURCES.get(first, PROXY) if path.startswith(first) else PROXY
+    first_part = "/" + path.lstrip("/").partition("/")[0]
+    return SUBRESOURCES.get(first_part, PROXY) if path.startswith(first_part) else PROXY

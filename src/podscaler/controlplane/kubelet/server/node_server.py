@@ -1,8 +1,8 @@
 """Serves the node's endpoints over HTTPS on the node's address, on port 10250 where that is free.
 
 The wiring of `up` makes one `NodeServer` with its pages; `node_agent` starts it before it registers the Node, whose
-`status.daemonEndpoints.kubeletEndpoint.Port` is the port. Another endpoint is
-another entry of `pages`. Requests without permission learn nothing about which pages exist.
+`status.daemonEndpoints.kubeletEndpoint.Port` is the port. Another endpoint is another entry of `pages`. A request
+without permission gets the same response whether the page exists or not.
 
 Source: the kubelet's server (Kubernetes documentation, Kubelet authentication/authorization).
 """
@@ -34,8 +34,8 @@ class NodePage:
     """One endpoint.
 
     Attributes:
-        content_type: of the body.
-        render: makes the body.
+        content_type: that of the response.
+        render: returns the body; called for each request.
     """
 
     content_type: str
@@ -77,7 +77,7 @@ class NodeServer:
         if self._runner is None:
             self._node_name = node_name
             context = await asyncio.to_thread(self._tls, node_name)
-            listener = _listener(self._address)
+            listener = _open_listener(self._address)
             self._runner = web.ServerRunner(http_server.Server(self._respond), shutdown_timeout=STOP_TIMEOUT_S)
             await self._runner.setup()
             await http_server.Site(self._runner, listener, context, backlog=BACKLOG).start()
@@ -86,7 +86,7 @@ class NodeServer:
 
     @property
     def bound(self) -> tuple[str, int] | None:
-        """The name of the Node and the port; None: it does not listen."""
+        """The name of the Node and the port; None while the server does not listen."""
         return (self._node_name, self._port) if self._runner is not None and self._port else None
 
     async def stop(self) -> None:
@@ -96,7 +96,7 @@ class NodeServer:
             self._runner = None
 
     async def _respond(self, request: web.BaseRequest) -> web.Response:
-        """The page of a path, if the user may read it."""
+        """The page of a path, if the user may read it; else 401, 403, 404 or 405."""
         rejection = self._access.rejection(request, self._node_name)
         if rejection is not None:
             return web.Response(text=rejection.text, status=rejection.status)
@@ -108,8 +108,8 @@ class NodeServer:
         return web.Response(body=await page.render(), headers={"Content-Type": page.content_type})
 
 
-def _listener(address: str) -> socket.socket:
-    """A listener on PORT of the address, or on a free port. Raises OSError."""
+def _open_listener(address: str) -> socket.socket:
+    """A listening socket on PORT of the address, or on a free port. Raises OSError."""
     try:
         return socket.create_server((address, PORT), backlog=BACKLOG)
     except OSError as error:

@@ -29,17 +29,21 @@ _ERROR = "[STABLE] 1 if there was an error while getting container metrics, 0 ot
 
 
 def resource_metrics_page(snapshot: Callable[[], UsageSnapshot | None]) -> NodePage:
-    """The page of what `snapshot` returns; without a snapshot it reports an error of the scrape."""
+    """The page, rendered anew for each request; before the first reading it reports an error of the scrape.
+
+    Args:
+        snapshot: returns the latest readings of usage, None before the first.
+    """
     return NodePage(CONTENT_TYPE, lambda: asyncio.to_thread(render, snapshot()))
 
 
 def render(snapshot: UsageSnapshot | None) -> bytes:
-    """The text, families and samples sorted by name; None: nothing was read yet."""
+    """The metrics in Prometheus' text format, families and samples sorted by name; None: nothing was read yet."""
     return metrics_text.render(_families(snapshot), None if snapshot is None else snapshot.at_ns)
 
 
 def _families(snapshot: UsageSnapshot | None) -> Iterator[tuple[MetricFamily, list[MetricSample]]]:
-    """The families in the order of a kubelet; before the first measurement only the error."""
+    """The families in alphabetical order, as those of a kubelet; before the first reading only the error."""
     pods = snapshot.pods if snapshot is not None else ()
     yield _family("container_cpu_usage_seconds_total", _CPU, "container"), list(_container_cpu(pods))
     yield _family("container_memory_working_set_bytes", _MEMORY, "container"), list(_container_memory(pods))
@@ -48,35 +52,39 @@ def _families(snapshot: UsageSnapshot | None) -> Iterator[tuple[MetricFamily, li
         node = snapshot.node
         yield _family("node_cpu_usage_seconds_total", _CPU, "node"), [MetricSample({}, node.cpu_ns / NANOSECONDS)]
         yield _family("node_memory_working_set_bytes", _MEMORY, "node"), [MetricSample({}, node.memory_bytes)]
-    cpu = [MetricSample(_of_pod(pod), pod.cpu_ns / NANOSECONDS) for pod in pods]
-    yield _family("pod_cpu_usage_seconds_total", _CPU, "pod"), cpu
-    memory = [MetricSample(_of_pod(pod), pod.memory_bytes) for pod in pods]
-    yield _family("pod_memory_working_set_bytes", _MEMORY, "pod"), memory
-    error = [MetricSample({}, float(snapshot is None), has_time=False)]
-    yield MetricFamily("resource_scrape_error", _ERROR, "gauge"), error
+    cpu_samples = [MetricSample(_pod_labels(pod), pod.cpu_ns / NANOSECONDS) for pod in pods]
+    yield _family("pod_cpu_usage_seconds_total", _CPU, "pod"), cpu_samples
+    memory_samples = [MetricSample(_pod_labels(pod), pod.memory_bytes) for pod in pods]
+    yield _family("pod_memory_working_set_bytes", _MEMORY, "pod"), memory_samples
+    error_samples = [MetricSample({}, float(snapshot is None), has_time=False)]
+    yield MetricFamily("resource_scrape_error", _ERROR, "gauge"), error_samples
 
 
-def _family(name: str, text: str, subject: str) -> MetricFamily:
-    return MetricFamily(name, text.format(subject), "counter" if name.endswith("_total") else "gauge")
+def _family(name: str, help_template: str, subject: str) -> MetricFamily:
+    """A family whose help names its subject: `container`, `node` or `pod`."""
+    return MetricFamily(name, help_template.format(subject), "counter" if name.endswith("_total") else "gauge")
 
 
 def _container_cpu(pods: tuple[PodTotal, ...]) -> Iterator[MetricSample]:
+    """The CPU time of each container, in seconds."""
     for pod in pods:
         for name, total in pod.containers.items():
-            yield MetricSample({"container": name} | _of_pod(pod), total.cpu_ns / NANOSECONDS)
+            yield MetricSample({"container": name} | _pod_labels(pod), total.cpu_ns / NANOSECONDS)
 
 
 def _container_memory(pods: tuple[PodTotal, ...]) -> Iterator[MetricSample]:
+    """The resident memory of each container, in bytes."""
     for pod in pods:
         for name, total in pod.containers.items():
-            yield MetricSample({"container": name} | _of_pod(pod), total.memory_bytes)
+            yield MetricSample({"container": name} | _pod_labels(pod), total.memory_bytes)
 
 
 def _container_starts(pods: tuple[PodTotal, ...]) -> Iterator[MetricSample]:
+    """The start time of each container, in seconds since the epoch, without a timestamp."""
     for pod in pods:
         for name, total in pod.containers.items():
-            yield MetricSample({"container": name} | _of_pod(pod), total.started_ns / NANOSECONDS, has_time=False)
+            yield MetricSample({"container": name} | _pod_labels(pod), total.started_ns / NANOSECONDS, has_time=False)
 
 
-def _of_pod(pod: PodTotal) -> dict[str, str]:
+def _pod_labels(pod: PodTotal) -> dict[str, str]:
     return {"namespace": pod.namespace, "pod": pod.name}

@@ -22,10 +22,15 @@ PATH: Final = "/stats/summary"
 CONTENT_TYPE: Final = "application/json"
 
 JSON = dict[str, Any]
+"""A JSON object."""
 
 
 def stats_summary_page(snapshot: Callable[[], UsageSnapshot | None]) -> NodePage:
-    """The page of what `snapshot` returns; without one, a summary without usage."""
+    """The page, rendered anew for each request; before the first reading a summary without usage.
+
+    Args:
+        snapshot: returns the latest readings of usage, None before the first.
+    """
     return NodePage(CONTENT_TYPE, lambda: asyncio.to_thread(render, snapshot()))
 
 
@@ -38,28 +43,30 @@ def summary(snapshot: UsageSnapshot | None) -> JSON:
     """The Summary; None: nothing was read yet."""
     if snapshot is None:
         return {"node": {"nodeName": "", "startTime": None}, "pods": []}
-    time = rfc3339(snapshot.at_ns)
+    read_time = rfc3339(snapshot.at_ns)
     node = {"nodeName": snapshot.node_name, "startTime": rfc3339(snapshot.node.started_ns)}
-    return {"node": node | _usage(snapshot.node, time), "pods": [_pod(pod, time) for pod in snapshot.pods]}
+    pods = [_pod_stats(pod, read_time) for pod in snapshot.pods]
+    return {"node": node | _usage_stats(snapshot.node, read_time), "pods": pods}
 
 
-def _pod(pod: PodTotal, time: str) -> JSON:
-    """The entry of a pod with its containers."""
+def _pod_stats(pod: PodTotal, read_time: str) -> JSON:
+    """The PodStats of a pod with its containers; `read_time` is that of the reading, RFC 3339."""
     containers = [
-        {"name": name, "startTime": rfc3339(total.started_ns)} | _usage(total, time)
+        {"name": name, "startTime": rfc3339(total.started_ns)} | _usage_stats(total, read_time)
         for name, total in pod.containers.items()
     ]
     return {
         "podRef": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
         "startTime": pod.start_time or None,
         "containers": containers,
-    } | _usage(pod, time)
+    } | _usage_stats(pod, read_time)
 
 
-def _usage(total: UsageTotal | PodTotal, time: str) -> JSON:
-    cpu: JSON = {"time": time}
+def _usage_stats(total: UsageTotal | PodTotal, read_time: str) -> JSON:
+    """The fields `cpu` and `memory` of the node, a pod or a container."""
+    cpu: JSON = {"time": read_time}
     if total.cpu_nanocores is not None:
         cpu["usageNanoCores"] = total.cpu_nanocores
     cpu["usageCoreNanoSeconds"] = total.cpu_ns
     memory = dict.fromkeys(("usageBytes", "workingSetBytes", "rssBytes"), total.memory_bytes)
-    return {"cpu": cpu, "memory": {"time": time, **memory}}
+    return {"cpu": cpu, "memory": {"time": read_time, **memory}}

@@ -23,40 +23,42 @@ from podscaler.controlplane.kubelet.volumes.references import ContainerConfigErr
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 
-def expanded(text: str, variables: Mapping[str, str]) -> str:
-    """`text` with each $(NAME) replaced by its value; unknown names are kept, and `$$` becomes `$`."""
+def expand_references(template: str, variables: Mapping[str, str]) -> str:
+    """`template` with each $(NAME) replaced by its value; unknown names are kept, and `$$` becomes `$`."""
 
     def replacement(match: re.Match[str]) -> str:
-        name = match.group(1)
-        return "$" if name is None else variables.get(name, match.group(0))
+        reference, name = match.group(0), match.group(1)
+        return "$" if name is None else variables.get(name, reference)
 
-    return _REFERENCE.sub(replacement, text)
+    return _REFERENCE.sub(replacement, template)
 
 
 def environment(
     pod: Mapping[str, Any],
     container: Mapping[str, Any],
-    place: PodPlacement,
+    placement: PodPlacement,
     *,
     find: FindObject,
     base: Mapping[str, str],
     services: Mapping[str, str],
 ) -> dict[str, str]:
-    """The container's variables.
+    """The container's variables (rules 1 and 2): name -> value.
 
     Args:
+        container: a core/v1 Container of `pod`.
+        find: finds the ConfigMaps and Secrets.
         base: the variables of rule 1.
         services: the result of `service_variables`.
 
     Raises ContainerConfigError.
     """
     variables = {**base, **services}
-    for source in container.get("envFrom") or []:
-        variables |= _all_of(source, find, pod["metadata"]["namespace"])
-    for entry in container.get("env") or []:
-        value = _value(entry, pod, container, place, find=find, variables=variables)
+    for env_source in container.get("envFrom") or []:
+        variables |= _env_source_variables(env_source, find, pod["metadata"]["namespace"])
+    for env_var in container.get("env") or []:
+        value = _env_var_value(env_var, pod, container, placement, find=find, variables=variables)
         if value is not None:
-            variables[entry["name"]] = value
+            variables[env_var["name"]] = value
     for name, value in variables.items():
         if "\0" in value or "\0" in name:
             raise ContainerConfigError(
@@ -65,39 +67,53 @@ def environment(
     return variables
 
 
-def _value(
-    entry: Mapping[str, Any],
+def _env_var_value(
+    env_var: Mapping[str, Any],
     pod: Mapping[str, Any],
     container: Mapping[str, Any],
-    place: PodPlacement,
+    placement: PodPlacement,
     *,
     find: FindObject,
     variables: Mapping[str, str],
 ) -> str | None:
-    source = entry.get("valueFrom")
+    """The value of an entry of `env`; None if it is that of an optional key that is absent.
+
+    Args:
+        env_var: a core/v1 EnvVar. A new kind of `valueFrom`: a case here.
+        variables: the variables before it, to which its `value` may refer.
+
+    Raises ContainerConfigError.
+    """
+    source = env_var.get("valueFrom")
     if not source:
-        return expanded(entry.get("value") or "", variables)
+        return expand_references(env_var.get("value") or "", variables)
     namespace = pod["metadata"]["namespace"]
     if reference := source.get("fieldRef"):
-        return references.field_value(pod, reference["fieldPath"], place)
+        return references.field_value(pod, reference["fieldPath"], placement)
     if reference := source.get("resourceFieldRef"):
-        return references.resource_value(pod, reference, container["name"], place)
+        return references.resource_value(pod, reference, container["name"], placement)
     if reference := source.get("configMapKeyRef"):
         return references.key_value("configmap", find, namespace, reference)
     if reference := source.get("secretKeyRef"):
         return references.key_value("secret", find, namespace, reference)
     raise ContainerConfigError(
-        f"the source of the environment variable {entry['name']} is not supported: {', '.join(source)}"
+        f"the source of the environment variable {env_var['name']} is not supported: {', '.join(source)}"
     )
 
 
-def _all_of(source: Mapping[str, Any], find: FindObject, namespace: str) -> dict[str, str]:
-    """The variables of one entry of envFrom; keys that are not valid names of variables are left out."""
+def _env_source_variables(source: Mapping[str, Any], find: FindObject, namespace: str) -> dict[str, str]:
+    """The variables of an entry of `envFrom`; keys that are not valid names of variables are left out.
+
+    Args:
+        source: a core/v1 EnvFromSource.
+
+    Raises ContainerConfigError if the ConfigMap or Secret is absent and not optional.
+    """
     kind: references.DataKind = "configmap" if source.get("configMapRef") else "secret"
     reference = source.get("configMapRef") or source.get("secretRef") or {}
     name, prefix = reference.get("name", ""), source.get("prefix") or ""
-    data = references.text_data(kind, find, namespace, name)
-    if data is None and not reference.get("optional"):
+    text_by_key = references.text_data(kind, find, namespace, name)
+    if text_by_key is None and not reference.get("optional"):
         raise ContainerConfigError(f'{kind} "{name}" not found')
-    variables = {prefix + key: value for key, value in (data or {}).items()}
+    variables = {prefix + key: value for key, value in (text_by_key or {}).items()}
     return {name: value for name, value in variables.items() if name and "=" not in name}

@@ -19,6 +19,9 @@ ZONE: Final = "cluster.local"
 SEARCHES_MAX: Final = 32
 NAMESERVERS_MAX: Final = 3
 
+ResolverSettings = dict[str, list[str]]
+"""The settings of a resolv.conf: `nameserver`, `search` and `options` -> their values."""
+
 _HOSTS_HEAD: Final = """\
 # Kubernetes-managed hosts file.
 127.0.0.1\tlocalhost
@@ -41,43 +44,48 @@ def resolv_conf(pod: Mapping[str, Any], *, nameserver: str, machine: str) -> str
     policy, config = spec.get("dnsPolicy") or "ClusterFirst", spec.get("dnsConfig") or {}
     if policy == "ClusterFirst" and spec.get("hostNetwork"):
         policy = "Default"
-    if policy != "None" and not (nameserver and policy.startswith("ClusterFirst")):
-        if not config:
-            return None
-        base = _parsed(machine)
-    elif policy == "None":
-        base = {"nameserver": [], "search": [], "options": []}
-    else:
+    uses_cluster_dns = bool(nameserver) and policy.startswith("ClusterFirst")
+    if policy == "None":
+        base: ResolverSettings = {"nameserver": [], "search": [], "options": []}
+    elif uses_cluster_dns:
         base = {
             "nameserver": [nameserver],
-            "search": [*_cluster_searches(pod["metadata"]["namespace"]), *_parsed(machine)["search"]],
+            "search": [*_cluster_searches(pod["metadata"]["namespace"]), *_parse(machine)["search"]],
             "options": ["ndots:5"],
         }
-    return _text(_merged(base, config))
+    elif config:
+        base = _parse(machine)
+    else:
+        return None
+    return _format(_merge(base, config))
 
 
 def _cluster_searches(namespace: str) -> list[str]:
     return [f"{namespace}.svc.{ZONE}", f"svc.{ZONE}", ZONE]
 
 
-def _parsed(text: str) -> dict[str, list[str]]:
+def _parse(resolv_conf_text: str) -> ResolverSettings:
     """The settings of a resolv.conf; the last `search` and `options` count."""
-    settings: dict[str, list[str]] = {"nameserver": [], "search": [], "options": []}
-    for line in text.splitlines():
-        key, *values = line.split() or [""]
-        if key == "nameserver":
-            settings[key] += values[:1]
-        elif key in ("search", "options"):
-            settings[key] = values
+    settings: ResolverSettings = {"nameserver": [], "search": [], "options": []}
+    for line in resolv_conf_text.splitlines():
+        keyword, *values = line.split() or [""]
+        if keyword == "nameserver":
+            settings[keyword] += values[:1]
+        elif keyword in ("search", "options"):
+            settings[keyword] = values
     return settings
 
 
-def _merged(base: dict[str, list[str]], config: Mapping[str, Any]) -> dict[str, list[str]]:
-    """`base` with the pod's dnsConfig: servers and searches are added, options of the same name replaced."""
-    options = {option.partition(":")[0]: option for option in base["options"]}
-    for option in config.get("options") or []:
-        value = option.get("value")
-        options[option["name"]] = f"{option['name']}:{value}" if value else option["name"]
+def _merge(base: ResolverSettings, config: Mapping[str, Any]) -> ResolverSettings:
+    """`base` with the pod's dnsConfig: servers and searches are added, options of the same name replaced.
+
+    Args:
+        config: a core/v1 PodDNSConfig; may be empty.
+    """
+    options = {option.partition(":")[0]: option for option in base["options"]}  # name -> NAME or NAME:VALUE
+    for dns_option in config.get("options") or []:
+        name, value = dns_option["name"], dns_option.get("value")
+        options[name] = f"{name}:{value}" if value else name
     return {
         "nameserver": _distinct([*base["nameserver"], *(config.get("nameservers") or [])])[:NAMESERVERS_MAX],
         "search": _distinct([*base["search"], *(config.get("searches") or [])])[:SEARCHES_MAX],
@@ -89,9 +97,10 @@ def _distinct(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(values))
 
 
-def _text(entries: Mapping[str, list[str]]) -> str:
-    lines = [f"nameserver {server}" for server in entries["nameserver"]]
-    lines += [f"{key} {' '.join(entries[key])}" for key in ("search", "options") if entries[key]]
+def _format(settings: ResolverSettings) -> str:
+    """The text of a resolv.conf with these settings."""
+    lines = [f"nameserver {server}" for server in settings["nameserver"]]
+    lines += [f"{keyword} {' '.join(settings[keyword])}" for keyword in ("search", "options") if settings[keyword]]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -102,9 +111,9 @@ def hosts(pod: Mapping[str, Any], *, pod_ip: str, services: Iterable[Mapping[str
         services: the Services to list, as no DNS server resolves their names; those without a clusterIP are left out.
     """
     lines = [_HOSTS_HEAD, f"{pod_ip}\t{_own_names(pod)}\n"]
-    known = [line for service in services if (line := _service_line(service, pod["metadata"]["namespace"]))]
-    if known:
-        lines += ["\n# Services at the time of the container's start.\n", *known]
+    service_lines = [line for service in services if (line := _service_line(service, pod["metadata"]["namespace"]))]
+    if service_lines:
+        lines += ["\n# Services at the time of the container's start.\n", *service_lines]
     if aliases := pod["spec"].get("hostAliases"):
         lines.append("\n# Entries added by HostAliases.\n")
         lines += [f"{alias['ip']}\t{chr(9).join(alias.get('hostnames') or [])}\n" for alias in aliases]
@@ -112,6 +121,7 @@ def hosts(pod: Mapping[str, Any], *, pod_ip: str, services: Iterable[Mapping[str
 
 
 def _own_names(pod: Mapping[str, Any]) -> str:
+    """The names of the pod in its own hosts file, separated by tabs."""
     spec, meta = pod["spec"], pod["metadata"]
     name = spec.get("hostname") or meta["name"]
     if spec.get("subdomain"):
@@ -120,18 +130,21 @@ def _own_names(pod: Mapping[str, Any]) -> str:
 
 
 def _service_line(service: Mapping[str, Any], namespace: str) -> str:
+    """The line of a Service in the hosts file of a pod of `namespace`; empty for a Service without a clusterIP."""
     meta, address = service["metadata"], service["spec"].get("clusterIP", "")
     if not address or address == "None":
         return ""
-    own = f"{meta['name']}.{meta['namespace']}"
-    names = [f"{own}.svc.{ZONE}", f"{own}.svc", own]
-    return f"{address}\t{' '.join([*names, meta['name']] if meta['namespace'] == namespace else names)}\n"
+    qualified_name = f"{meta['name']}.{meta['namespace']}"
+    names = [f"{qualified_name}.svc.{ZONE}", f"{qualified_name}.svc", qualified_name]
+    if meta["namespace"] == namespace:
+        names.append(meta["name"])
+    return f"{address}\t{' '.join(names)}\n"
 
 
 def mounts(
     pod: Mapping[str, Any],
     folder: Path,
-    taken: Collection[str],
+    mount_paths: Collection[str],
     *,
     pod_ip: str,
     nameserver: str,
@@ -140,31 +153,35 @@ def mounts(
     """Write the files of a container to `folder` and return their mounts. Blocks. Raises OSError.
 
     Args:
-        taken: the container's own mount paths. A file at one of these is left out, as are both if /etc is one.
+        mount_paths: the container's own mount paths. A file at one of these is left out, as are both if /etc is one.
         nameserver, services: as for `resolv_conf` and `hosts`.
     """
-    texts: dict[str, str | None] = {}
-    if "/etc" not in taken:
-        texts[RESOLV_CONF] = resolv_conf(pod, nameserver=nameserver, machine=_machine_resolv_conf())
-        texts[HOSTS] = None if pod["spec"].get("hostNetwork") else hosts(pod, pod_ip=pod_ip, services=services)
-    wanted = {path: text for path, text in texts.items() if text is not None and path not in taken}
-    if wanted:
+    contents: dict[str, str | None] = {}  # path in the container -> content; None: the machine's own file is right
+    if "/etc" not in mount_paths:
+        contents[RESOLV_CONF] = resolv_conf(pod, nameserver=nameserver, machine=_machine_resolv_conf())
+        contents[HOSTS] = None if pod["spec"].get("hostNetwork") else hosts(pod, pod_ip=pod_ip, services=services)
+    written = {path: content for path, content in contents.items() if content is not None and path not in mount_paths}
+    if written:
         folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-    return tuple(Mount(_write(folder, path, text), path, read_only=False) for path, text in wanted.items())
+    return tuple(Mount(_write(folder, path, content), path, read_only=False) for path, content in written.items())
 
 
 def _machine_resolv_conf() -> str:
+    """The content of the machine's own resolv.conf, empty if it cannot be read."""
     try:
         return Path(RESOLV_CONF).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
 
 
-def _write(folder: Path, path: str, text: str) -> str:
-    """Replace the file atomically: a process that is left of an earlier start keeps the file that it has mounted."""
+def _write(folder: Path, path: str, content: str) -> str:
+    """Write the file for `path` of the container into `folder`, and return its path on this machine.
+
+    It is replaced atomically: a process that is left of an earlier start keeps the file that it has mounted.
+    """
     target = folder / os.path.basename(path)
     draft = target.with_suffix(".new")
-    draft.write_text(text, encoding="utf-8")
+    draft.write_text(content, encoding="utf-8")
     draft.chmod(0o644)
     os.replace(draft, target)
     return str(target)

@@ -1,7 +1,8 @@
 """Resolves references of containers: fields of the pod, resource amounts, keys of ConfigMaps and Secrets.
 
-Called by `environment` and `volume_files`. Pure, except for lookups in the registry's memory (`FindObject`). A
-reference that cannot be resolved is a `ContainerConfigError`: the container waits with its reason and is tried again.
+Called by `environment` and `volume_files`. Pure, except for lookups in the registry's memory (`FindObject`). Pods,
+containers and references are the API's JSON objects. A reference that cannot be resolved is a `ContainerConfigError`:
+`pod_worker` shows its reason in the status of the container, and tries again.
 
 Source: Downward API, ConfigMaps, Secrets (Kubernetes documentation).
 """
@@ -20,7 +21,7 @@ from podscaler.controlplane.registry.registry import Object
 DataKind = Literal["configmap", "secret"]
 CONFIG_ERROR: Final = "CreateContainerConfigError"
 
-_KEYED = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]", re.DOTALL)
+_LABEL_OR_ANNOTATION = re.compile(r"metadata\.(?P<field>labels|annotations)\['(?P<key>.*)'\]", re.DOTALL)
 
 
 class ContainerConfigError(Exception):
@@ -52,100 +53,115 @@ class PodPlacement:
 
 
 FindObject = Callable[[str, str, str], Object | None]
-"""`Registry.find`: the object with this resource, namespace and name, or None."""
+"""`Registry.find`: resource (such as `configmaps`), namespace and name -> the object, or None."""
 
 
-def field_value(pod: Mapping[str, Any], path: str, place: PodPlacement) -> str:
-    """The value of a fieldRef; an absent label or annotation is empty. Raises ContainerConfigError."""
+def field_value(pod: Mapping[str, Any], path: str, placement: PodPlacement) -> str:
+    """The value of a fieldRef; an absent label or annotation is empty. Raises ContainerConfigError.
+
+    Args:
+        path: the `fieldPath`, such as `metadata.labels['app']`. A new one is a case here.
+    """
     meta, spec = pod["metadata"], pod["spec"]
-    if keyed := _KEYED.fullmatch(path):
-        return str((meta.get(keyed.group(1)) or {}).get(keyed.group(2), ""))
-    values: dict[str, Callable[[], str]] = {
-        "metadata.name": lambda: meta["name"],
-        "metadata.namespace": lambda: meta["namespace"],
-        "metadata.uid": lambda: meta["uid"],
-        "metadata.labels": lambda: _lines(meta.get("labels") or {}),
-        "metadata.annotations": lambda: _lines(meta.get("annotations") or {}),
-        "spec.nodeName": lambda: place.node_name,
-        "spec.serviceAccountName": lambda: spec.get("serviceAccountName") or "default",
-        "status.podIP": lambda: place.pod_ip,
-        "status.podIPs": lambda: place.pod_ip,
-        "status.hostIP": lambda: place.host_ip,
-        "status.hostIPs": lambda: place.host_ip,
-    }
-    if path not in values:
-        raise ContainerConfigError(f"unsupported fieldPath: {path}")
-    return values[path]()
+    if single_key := _LABEL_OR_ANNOTATION.fullmatch(path):
+        labels_or_annotations = meta.get(single_key["field"]) or {}
+        return str(labels_or_annotations.get(single_key["key"], ""))
+    match path:
+        case "metadata.name" | "metadata.namespace" | "metadata.uid":
+            return str(meta[path.removeprefix("metadata.")])
+        case "metadata.labels" | "metadata.annotations":
+            return _map_lines(meta.get(path.removeprefix("metadata.")) or {})
+        case "spec.nodeName":
+            return placement.node_name
+        case "spec.serviceAccountName":
+            return str(spec.get("serviceAccountName") or "default")
+        case "status.podIP" | "status.podIPs":
+            return placement.pod_ip
+        case "status.hostIP" | "status.hostIPs":
+            return placement.host_ip
+    raise ContainerConfigError(f"unsupported fieldPath: {path}")
 
 
-def resource_value(pod: Mapping[str, Any], reference: Mapping[str, Any], container: str, place: PodPlacement) -> str:
+def resource_value(
+    pod: Mapping[str, Any], reference: Mapping[str, Any], container: str, placement: PodPlacement
+) -> str:
     """The value of a resourceFieldRef: the amount in units of its divisor, rounded up.
 
     Args:
+        reference: a core/v1 ResourceFieldSelector; its `resource` is `limits.NAME` or `requests.NAME`.
         container: the name of the container, for a reference that names none.
 
     Raises ContainerConfigError.
     """
     name = reference.get("containerName") or container
-    spec = _find_container(pod, name)
-    kind, _, resource = str(reference.get("resource", "")).partition(".")
-    if kind not in ("limits", "requests") or not resource:
+    spec = _get_container(pod, name)
+    limits_or_requests, _, resource = str(reference.get("resource", "")).partition(".")
+    if limits_or_requests not in ("limits", "requests") or not resource:
         raise ContainerConfigError(f"unsupported container resource: {reference.get('resource', '')}")
-    amounts = (spec.get("resources") or {}).get(kind) or {}
-    fallback = place.allocatable.get(resource, "0") if kind == "limits" else "0"
+    amounts = (spec.get("resources") or {}).get(limits_or_requests) or {}
+    fallback = placement.allocatable.get(resource, "0") if limits_or_requests == "limits" else "0"
     try:
         amount = _fraction(str(amounts.get(resource, fallback)))
         divisor = _fraction(str(reference.get("divisor") or "1")) or Fraction(1)
     except QuantityError as error:
         raise ContainerConfigError(str(error)) from error
-    return str(-(-amount // divisor))
+    rounded_up = -(-amount // divisor)
+    return str(rounded_up)
 
 
 def text_data(kind: DataKind, find: FindObject, namespace: str, name: str) -> dict[str, str] | None:
-    """The `data` of a ConfigMap or Secret as text, values of Secrets decoded; None if there is no such object."""
-    obj = find(f"{kind}s", namespace, name)
-    if obj is None:
+    """The `data` of a ConfigMap or Secret: key -> text, values of Secrets decoded; None if there is no such object."""
+    config_or_secret = find(f"{kind}s", namespace, name)
+    if config_or_secret is None:
         return None
-    data = obj.get("data") or {}
+    encoded_data = config_or_secret.get("data") or {}
     if kind == "configmap":
-        return {key: str(value) for key, value in data.items()}
-    return {key: decoded(value).decode("utf-8", "surrogateescape") for key, value in data.items()}
+        return {key: str(value) for key, value in encoded_data.items()}
+    return {key: decode_base64(value).decode("utf-8", "surrogateescape") for key, value in encoded_data.items()}
 
 
 def key_value(kind: DataKind, find: FindObject, namespace: str, selector: Mapping[str, Any]) -> str | None:
     """The value of a configMapKeyRef or secretKeyRef; None if it is optional and absent.
 
+    Args:
+        selector: a core/v1 ConfigMapKeySelector or SecretKeySelector.
+
     Raises ContainerConfigError if it is absent and not optional.
     """
     name, key = selector.get("name", ""), selector["key"]
-    data = text_data(kind, find, namespace, name)
-    if data is not None and key in data:
-        return data[key]
+    text_by_key = text_data(kind, find, namespace, name)
+    if text_by_key is not None and key in text_by_key:
+        return text_by_key[key]
     if selector.get("optional"):
         return None
-    if data is None:
+    if text_by_key is None:
         raise ContainerConfigError(f'{kind} "{name}" not found')
-    shown = {"configmap": "ConfigMap", "secret": "Secret"}[kind]
-    raise ContainerConfigError(f"couldn't find key {key} in {shown} {namespace}/{name}")
+    kind_name = {"configmap": "ConfigMap", "secret": "Secret"}[kind]
+    raise ContainerConfigError(f"couldn't find key {key} in {kind_name} {namespace}/{name}")
 
 
-def decoded(value: str) -> bytes:
-    """The bytes of a value of Secret.data or ConfigMap.binaryData, which is base64."""
-    return base64.b64decode(value)
+def decode_base64(base64_text: str) -> bytes:
+    """The bytes of a value of Secret.data or ConfigMap.binaryData."""
+    return base64.b64decode(base64_text)
 
 
-def _lines(entries: Mapping[str, str]) -> str:
-    return "\n".join(f"{key}={json.dumps(entries[key], ensure_ascii=False)}" for key in sorted(entries))
+def _map_lines(labels_or_annotations: Mapping[str, str]) -> str:
+    """Labels or annotations as the downward API shows them: lines KEY="VALUE", sorted by key."""
+    return "\n".join(
+        f"{key}={json.dumps(labels_or_annotations[key], ensure_ascii=False)}" for key in sorted(labels_or_annotations)
+    )
 
 
-def _find_container(pod: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    for group in ("containers", "initContainers"):
-        for spec in pod["spec"].get(group) or []:
-            if spec["name"] == name:
-                return dict(spec)
+def _get_container(pod: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The core/v1 Container of the pod with this name. Raises ContainerConfigError if there is none."""
+    for field_name in ("containers", "initContainers"):
+        for container in pod["spec"].get(field_name) or []:
+            if container["name"] == name:
+                return dict(container)
     raise ContainerConfigError(f"container {name} not found")
 
 
-def _fraction(text: str) -> Fraction:
-    quantity = Quantity.parse(text)
+def _fraction(quantity_text: str) -> Fraction:
+    """The value of a quantity such as `500m` or `1Gi`. Raises QuantityError."""
+    quantity = Quantity.parse(quantity_text)
     return Fraction(quantity.unscaled) * Fraction(10) ** quantity.scale

@@ -27,44 +27,50 @@ def service_variables(services: Iterable[Mapping[str, Any]], *, namespace: str, 
     variables: dict[str, str] = {}
     for service in services:
         meta, spec = service["metadata"], service["spec"]
-        is_master = meta["name"] == "kubernetes" and meta["namespace"] == "default"
+        is_kubernetes = meta["name"] == "kubernetes" and meta["namespace"] == "default"
         address = spec.get("clusterIP")
-        if address and address != "None" and (is_master or (links and meta["namespace"] == namespace)):
-            variables |= _of_service(meta["name"], address, _listening(service))
+        if address and address != "None" and (is_kubernetes or (links and meta["namespace"] == namespace)):
+            variables |= _of_service(meta["name"], address, _proxy_ports(service))
     return variables
 
 
-def _listening(service: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The Service's ports, with the numbers at which the proxy listens on this machine."""
-    moved = port_map.of(service)
-    ports = service["spec"].get("ports") or []
-    return [{**port, "port": moved.get(port["port"], port["port"])} for port in ports]
+def _proxy_ports(service: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The core/v1 ServicePorts of a Service, with the numbers at which the proxy listens on this machine."""
+    proxy_ports = port_map.of(service)
+    service_ports = service["spec"].get("ports") or []
+    return [{**port, "port": proxy_ports.get(port["port"], port["port"])} for port in service_ports]
 
 
-def _of_service(name: str, address: str, ports: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The variables of one Service, as Docker's links had them; the first port has short names too."""
+def _of_service(name: str, address: str, service_ports: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The variables of one Service, as Docker's links had them; the first port has short names too.
+
+    Args:
+        address: the clusterIP.
+        service_ports: the result of `_proxy_ports`.
+    """
     prefix = _variable_name(name)
     variables = {f"{prefix}_SERVICE_HOST": address}
-    for index, entry in enumerate(ports):
-        port, protocol = str(entry["port"]), entry.get("protocol", "TCP")
-        url = f"{protocol.lower()}://{_host(address)}:{port}"
+    for index, service_port in enumerate(service_ports):
+        port, protocol = str(service_port["port"]), service_port.get("protocol", "TCP")
+        url = f"{protocol.lower()}://{_url_host(address)}:{port}"
         if index == 0:
             variables |= {f"{prefix}_SERVICE_PORT": port, f"{prefix}_PORT": url}
-        if entry.get("name"):
-            variables[f"{prefix}_SERVICE_PORT_{_variable_name(entry['name'])}"] = port
-        linked = f"{prefix}_PORT_{port}_{protocol}"
+        if service_port.get("name"):
+            variables[f"{prefix}_SERVICE_PORT_{_variable_name(service_port['name'])}"] = port
+        link_name = f"{prefix}_PORT_{port}_{protocol}"
         variables |= {
-            linked: url,
-            f"{linked}_PROTO": protocol.lower(),
-            f"{linked}_PORT": port,
-            f"{linked}_ADDR": address,
+            link_name: url,
+            f"{link_name}_PROTO": protocol.lower(),
+            f"{link_name}_PORT": port,
+            f"{link_name}_ADDR": address,
         }
     return variables
 
 
-def _variable_name(text: str) -> str:
-    return text.upper().replace("-", "_")
+def _variable_name(name: str) -> str:
+    """The name of a Service or port as a part of a variable's name: `redis-primary` -> `REDIS_PRIMARY`."""
+    return name.upper().replace("-", "_")
 
 
-def _host(address: str) -> str:
+def _url_host(address: str) -> str:
     return f"[{address}]" if ":" in address else address

@@ -2,6 +2,8 @@
 
 `volumes` and `token_renewal` call it. All functions but `write`, `write_changed` and `status` are pure, except
 for lookups in the registry's memory. An object or key that is missing is a ContainerConfigError.
+Pods, volumes and their sources are the API's JSON objects. A new kind of volume: a case in `files`, and in `has_object`
+if it has the content of an object; a new kind of source in a projected volume: a case in `_projected_files`.
 
 Source: Volumes, Projected Volumes (Kubernetes documentation).
 Differs: persistentVolumeClaim, csi and network volumes are not supported.
@@ -26,6 +28,7 @@ from podscaler.controlplane.kubelet.volumes.references import ContainerConfigErr
 from podscaler.controlplane.registry.registry import Object
 
 DEFAULT_MODE: Final = 0o644
+GROUP_READABLE: Final = 0o040
 FOLDER_MODE: Final = 0o755
 DRAFT_NAME_CHARACTERS: Final = 60
 """Of a file's name in the name of its draft: names may have 255 bytes, and a character may have 4."""
@@ -68,22 +71,21 @@ class VolumeSources:
 
 
 def files(
-    volume: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement, sources: VolumeSources
+    volume: Mapping[str, Any], pod: Mapping[str, Any], placement: PodPlacement, sources: VolumeSources
 ) -> list[VolumeFile]:
     """The files of a configMap, secret, downwardAPI or projected volume. Raises ContainerConfigError.
 
     Args:
         volume: a core/v1 Volume of `pod`.
     """
-    makers: dict[str, Callable[[Mapping[str, Any]], list[VolumeFile]]] = {
-        "configMap": lambda source: _from_object("ConfigMap", source, source.get("name", ""), pod, sources.find),
-        "secret": lambda source: _from_object("Secret", source, source.get("secretName", ""), pod, sources.find),
-        "downwardAPI": lambda source: _downward(source, pod, place),
-        "projected": lambda source: _projected(source, pod, place, sources),
-    }
-    for kind, make in makers.items():
-        if (source := volume.get(kind)) is not None:
-            return make(source)
+    if (source := volume.get("configMap")) is not None:
+        return _object_files("ConfigMap", source, source.get("name", ""), pod, sources.find)
+    if (source := volume.get("secret")) is not None:
+        return _object_files("Secret", source, source.get("secretName", ""), pod, sources.find)
+    if (source := volume.get("downwardAPI")) is not None:
+        return _downward_api_files(source, pod, placement)
+    if (source := volume.get("projected")) is not None:
+        return _projected_files(source, pod, placement, sources)
     kinds = ", ".join(sorted(set(volume) - {"name"}))
     raise mount_error(f'volume "{volume["name"]}" is of a kind that this node does not have: {kinds}')
 
@@ -92,13 +94,15 @@ def has_object(volume: Mapping[str, Any], resource: str, name: str) -> bool:
     """Whether a volume has files of an object; of ClusterTrustBundles, whether it may have any.
 
     Args:
-        resource: `configmaps`, `secrets` or `clustertrustbundles`.
+        resource: `configmaps`, `secrets` or TRUST_BUNDLES.
     """
+    projections = (volume.get("projected") or {}).get("sources") or ()
     if resource == TRUST_BUNDLES:
-        return any("clusterTrustBundle" in entry for entry in (volume.get("projected") or {}).get("sources") or ())
-    kind, key = ("secret", "secretName") if resource == "secrets" else ("configMap", "name")
-    sources = (volume.get("projected") or {}).get("sources") or ()
-    return name in ((volume.get(kind) or {}).get(key), *((entry.get(kind) or {}).get("name") for entry in sources))
+        return any("clusterTrustBundle" in projection for projection in projections)
+    source_field, name_field = ("secret", "secretName") if resource == "secrets" else ("configMap", "name")
+    own_name = (volume.get(source_field) or {}).get(name_field)
+    projected_names = [(projection.get(source_field) or {}).get("name") for projection in projections]
+    return name in (own_name, *projected_names)
 
 
 def token_file(source: Mapping[str, Any], pod: Mapping[str, Any], issue: IssueToken, mode: int) -> VolumeFile:
@@ -111,28 +115,31 @@ def token_file(source: Mapping[str, Any], pod: Mapping[str, Any], issue: IssueTo
     return VolumeFile(source["path"], token.encode(), mode)
 
 
-def _projected(
-    source: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement, sources: VolumeSources
+def _projected_files(
+    volume_source: Mapping[str, Any], pod: Mapping[str, Any], placement: PodPlacement, sources: VolumeSources
 ) -> list[VolumeFile]:
-    """The files of all sources of a projected volume. Raises ContainerConfigError."""
+    """The files of all sources of a projected volume. Raises ContainerConfigError.
+
+    Args:
+        volume_source: a core/v1 ProjectedVolumeSource; its `defaultMode` is that of all its sources.
+    """
     find, issue = sources.find, sources.issue
+    default_mode = {"defaultMode": volume_source.get("defaultMode")}
+    mode = _mode(volume_source.get("defaultMode"), DEFAULT_MODE)
     projected_files: list[VolumeFile] = []
-    for entry in source.get("sources") or []:
-        mode = {"defaultMode": source.get("defaultMode")}
-        if (projection := entry.get("configMap")) is not None:
-            projected_files += _from_object("ConfigMap", mode | projection, projection.get("name", ""), pod, find)
-        elif (projection := entry.get("secret")) is not None:
-            projected_files += _from_object("Secret", mode | projection, projection.get("name", ""), pod, find)
-        elif (projection := entry.get("downwardAPI")) is not None:
-            projected_files += _downward(mode | projection, pod, place)
-        elif (projection := entry.get("serviceAccountToken")) is not None and issue is not None:
-            projected_files.append(token_file(projection, pod, issue, _mode(source.get("defaultMode"), DEFAULT_MODE)))
-        elif (projection := entry.get("clusterTrustBundle")) is not None:
-            projected_files.append(
-                _trust_bundle_file(projection, sources, _mode(source.get("defaultMode"), DEFAULT_MODE))
-            )
+    for projection in volume_source.get("sources") or []:
+        if (source := projection.get("configMap")) is not None:
+            projected_files += _object_files("ConfigMap", default_mode | source, source.get("name", ""), pod, find)
+        elif (source := projection.get("secret")) is not None:
+            projected_files += _object_files("Secret", default_mode | source, source.get("name", ""), pod, find)
+        elif (source := projection.get("downwardAPI")) is not None:
+            projected_files += _downward_api_files(default_mode | source, pod, placement)
+        elif (source := projection.get("serviceAccountToken")) is not None and issue is not None:
+            projected_files.append(token_file(source, pod, issue, mode))
+        elif (source := projection.get("clusterTrustBundle")) is not None:
+            projected_files.append(_trust_bundle_file(source, sources, mode))
         else:
-            raise mount_error(f"this node cannot project {', '.join(entry)}")
+            raise mount_error(f"this node cannot project {', '.join(projection)}")
     return projected_files
 
 
@@ -141,7 +148,7 @@ def _trust_bundle_file(source: Mapping[str, Any], sources: VolumeSources, mode: 
     if name := source.get("name"):
         bundle = sources.find(TRUST_BUNDLES, "", name)
         bundles = [] if bundle is None else [bundle]
-        missing = f'could not get ClusterTrustBundle "{name}"'
+        error_message = f'could not get ClusterTrustBundle "{name}"'
     else:
         signer, selector = source.get("signerName"), selectors.from_label_selector(source.get("labelSelector"))
         bundles = [
@@ -150,68 +157,94 @@ def _trust_bundle_file(source: Mapping[str, Any], sources: VolumeSources, mode: 
             if clustertrustbundle.signer_of(trust_bundle) == signer
             and selector.matches(trust_bundle["metadata"].get("labels") or {})
         ]
-        missing = f'no ClusterTrustBundles of the signer "{signer}" match the label selector'
+        error_message = f'no ClusterTrustBundles of the signer "{signer}" match the label selector'
     if not bundles and not source.get("optional"):
-        raise mount_error(missing)
-    blocks = {block.data for each in bundles for block in clustertrustbundle.pem_blocks(each["spec"]["trustBundle"])}
-    return VolumeFile(source["path"], b"".join(map(_pem, sorted(blocks))), mode)
+        raise mount_error(error_message)
+    certificates = {
+        block.data
+        for trust_bundle in bundles
+        for block in clustertrustbundle.pem_blocks(trust_bundle["spec"]["trustBundle"])
+    }
+    return VolumeFile(source["path"], b"".join(map(_pem, sorted(certificates))), mode)
 
 
 def _pem(certificate: bytes) -> bytes:
+    """A certificate (DER) as a PEM block."""
     lines = textwrap.wrap(base64.b64encode(certificate).decode(), PEM_LINE_CHARACTERS)
     return "\n".join(["-----BEGIN CERTIFICATE-----", *lines, "-----END CERTIFICATE-----", ""]).encode()
 
 
-def _from_object(
+def _object_files(
     kind: str, source: Mapping[str, Any], name: str, pod: Mapping[str, Any], find: FindObject
 ) -> list[VolumeFile]:
-    """The files of a ConfigMap or Secret; none if it is missing and optional."""
-    obj = find(f"{kind.lower()}s", pod["metadata"]["namespace"], name)
-    if obj is None:
+    """The files of a ConfigMap or Secret; none if it is missing and optional. Raises ContainerConfigError.
+
+    Args:
+        kind: `ConfigMap` or `Secret`.
+        source: the source in the volume: `items`, `optional` and `defaultMode` are read.
+        name: the name of the object.
+    """
+    config_or_secret = find(f"{kind.lower()}s", pod["metadata"]["namespace"], name)
+    if config_or_secret is None:
         if source.get("optional"):
             return []
         raise mount_error(f'{kind.lower()} "{name}" not found')
     if kind == "Secret":
-        content = {key: references.decoded(value) for key, value in (obj.get("data") or {}).items()}
+        content = {key: references.decode_base64(value) for key, value in (config_or_secret.get("data") or {}).items()}
     else:
-        content = {key: str(value).encode() for key, value in (obj.get("data") or {}).items()}
-        content |= {key: references.decoded(value) for key, value in (obj.get("binaryData") or {}).items()}
-    return _selected(source, content, f"{kind} {name}")
+        content = {key: str(value).encode() for key, value in (config_or_secret.get("data") or {}).items()}
+        binary_data = config_or_secret.get("binaryData") or {}
+        content |= {key: references.decode_base64(value) for key, value in binary_data.items()}
+    return _key_files(source, content, f"{kind} {name}")
 
 
-def _selected(source: Mapping[str, Any], content: Mapping[str, bytes], origin: str) -> list[VolumeFile]:
-    """The files of the chosen keys; all of them without `items`."""
+def _key_files(source: Mapping[str, Any], content: Mapping[str, bytes], object_name: str) -> list[VolumeFile]:
+    """The files of the keys in `items` of the source; those of all keys without `items`.
+
+    Args:
+        content: key of the ConfigMap or Secret -> content of its file.
+        object_name: kind and name of the object, for the message of an error.
+
+    Raises ContainerConfigError for a missing key, unless the source is optional.
+    """
     mode = _mode(source.get("defaultMode"), DEFAULT_MODE)
     if not source.get("items"):
         return [VolumeFile(key, content[key], mode) for key in sorted(content)]
-    chosen = []
-    for item in source["items"]:
-        if item["key"] in content:
-            chosen.append(VolumeFile(item["path"], content[item["key"]], _mode(item.get("mode"), mode)))
+    key_files = []
+    for key_to_path in source["items"]:
+        key = key_to_path["key"]
+        if key in content:
+            key_files.append(VolumeFile(key_to_path["path"], content[key], _mode(key_to_path.get("mode"), mode)))
         elif not source.get("optional"):
-            raise mount_error(f"references non-existent config key: {item['key']} ({origin})")
-    return chosen
+            raise mount_error(f"references non-existent config key: {key} ({object_name})")
+    return key_files
 
 
-def _downward(source: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement) -> list[VolumeFile]:
+def _downward_api_files(source: Mapping[str, Any], pod: Mapping[str, Any], placement: PodPlacement) -> list[VolumeFile]:
+    """The files of a downwardAPI volume or projection. Raises ContainerConfigError."""
     mode = _mode(source.get("defaultMode"), DEFAULT_MODE)
     return [
-        VolumeFile(item["path"], _downward_text(item, pod, place).encode(), _mode(item.get("mode"), mode))
-        for item in source.get("items") or []
+        VolumeFile(
+            downward_file["path"],
+            _downward_api_text(downward_file, pod, placement).encode(),
+            _mode(downward_file.get("mode"), mode),
+        )
+        for downward_file in source.get("items") or []
     ]
 
 
-def _downward_text(item: Mapping[str, Any], pod: Mapping[str, Any], place: PodPlacement) -> str:
+def _downward_api_text(downward_file: Mapping[str, Any], pod: Mapping[str, Any], placement: PodPlacement) -> str:
+    """The content of a core/v1 DownwardAPIVolumeFile. Raises ContainerConfigError."""
     try:
-        if reference := item.get("fieldRef"):
-            return references.field_value(pod, reference["fieldPath"], place)
-        return references.resource_value(pod, item.get("resourceFieldRef") or {}, "", place)
+        if reference := downward_file.get("fieldRef"):
+            return references.field_value(pod, reference["fieldPath"], placement)
+        return references.resource_value(pod, downward_file.get("resourceFieldRef") or {}, "", placement)
     except ContainerConfigError as error:
         raise mount_error(error.message) from error
 
 
-def _mode(given: int | None, otherwise: int) -> int:
-    return otherwise if given is None else given
+def _mode(mode: int | None, default_mode: int) -> int:
+    return default_mode if mode is None else mode
 
 
 def mount_error(message: str) -> ContainerConfigError:
@@ -236,28 +269,30 @@ def write(folder: Path, file: VolumeFile, *, group: int | None) -> None:
 
     Raises ContainerConfigError, OSError.
     """
-    above, _, name = safe_path(file.path).rpartition("/")
+    parent_path, _, name = safe_path(file.path).rpartition("/")
     if name in ("", "."):
         raise mount_error(f'"{file.path}" is no path of a file')
-    with _opened(folder, above) as parent:
+    with _opened(folder, parent_path) as parent:
         draft = f"..{name[:DRAFT_NAME_CHARACTERS]}"  # no path of a volume's source may begin so
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft, dir_fd=parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        with open(os.open(draft, flags, 0o600, dir_fd=parent), "wb") as target:
-            target.write(file.data)
-            target.flush()
-            os.fchmod(target.fileno(), file.mode | (0o040 if group is not None else 0))
+        with open(os.open(draft, flags, 0o600, dir_fd=parent), "wb") as draft_file:
+            draft_file.write(file.data)
+            draft_file.flush()
+            os.fchmod(draft_file.fileno(), file.mode | (GROUP_READABLE if group is not None else 0))
             if group is not None:
-                os.fchown(target.fileno(), -1, group)
+                os.fchown(draft_file.fileno(), -1, group)
         os.replace(draft, name, src_dir_fd=parent, dst_dir_fd=parent)
 
 
-def write_changed(folder: Path, content: Sequence[VolumeFile], *, kept: Collection[str], group: int | None) -> None:
+def write_changed(
+    folder: Path, content: Sequence[VolumeFile], *, kept_paths: Collection[str], group: int | None
+) -> None:
     """Write the files that differ into the volume at `folder`, and remove files that are not in `content`. Blocks.
 
     Args:
-        kept: paths of files that stay as they are.
+        kept_paths: paths of files that stay as they are, relative to the volume.
         group: as for `write`.
 
     Raises ContainerConfigError, OSError.
@@ -265,21 +300,22 @@ def write_changed(folder: Path, content: Sequence[VolumeFile], *, kept: Collecti
     for file in content:
         if not _has_data(folder, file):
             write(folder, file, group=group)
-    expected = {os.path.normpath(path) for path in (*kept, *(file.path for file in content))}
-    for parent, _, names, descriptor in os.fwalk(folder):
-        for name in names:
-            if os.path.relpath(os.path.join(parent, name), folder) not in expected:
-                os.unlink(name, dir_fd=descriptor)
+    written_paths = [file.path for file in content]
+    expected_paths = {os.path.normpath(path) for path in (*kept_paths, *written_paths)}
+    for parent, _, file_names, parent_descriptor in os.fwalk(folder):
+        for name in file_names:
+            if os.path.relpath(os.path.join(parent, name), folder) not in expected_paths:
+                os.unlink(name, dir_fd=parent_descriptor)
 
 
 def _has_data(folder: Path, file: VolumeFile) -> bool:
     """Whether the volume at `folder` has the file with this content; False if it cannot be read."""
-    above, _, name = safe_path(file.path).rpartition("/")
-    with _opened(folder, above) as parent:
+    parent_path, _, name = safe_path(file.path).rpartition("/")
+    with _opened(folder, parent_path) as parent:
         try:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-            with open(os.open(name, flags, dir_fd=parent), "rb") as former:
-                return former.read(len(file.data) + 1) == file.data
+            with open(os.open(name, flags, dir_fd=parent), "rb") as written_file:
+                return written_file.read(len(file.data) + 1) == file.data
         except OSError:
             return False  # it is written, and the error of that is raised
 

@@ -8,6 +8,7 @@ Differs: a change of a ConfigMap or Secret reaches a volume at once, file by fil
 symbolic link to a folder; a change of labels or annotations does not reach downwardAPI volumes.
 """
 
+import contextlib
 import errno
 import os
 import stat
@@ -24,43 +25,51 @@ from podscaler.controlplane.kubelet.volumes.references import ContainerConfigErr
 from podscaler.controlplane.kubelet.volumes.volume_files import VolumeFile, VolumeSources
 
 _EMPTY_DIR_MODE: Final = 0o777
+_GROUP_EMPTY_DIR_MODE: Final = 0o2777
+_GROUP_FOLDER_MODE: Final = 0o2775
+"""With the set-group-ID bit: new files belong to the group of the folder."""
 _ALWAYS_READ_ONLY: Final = frozenset(("configMap", "secret", "downwardAPI", "projected"))
 
 
 async def prepare(
     pod: Mapping[str, Any],
-    place: PodPlacement,
+    placement: PodPlacement,
     *,
-    contents: VolumeSources,
+    sources: VolumeSources,
     paths: NodePaths,
     threads: ThreadPool,
 ) -> dict[str, str]:
-    """Create the pod's volumes that any container mounts, and return their paths by name.
+    """Create the pod's volumes that any container mounts; returns volume name -> path on this machine.
+
+    Args:
+        pod: a core/v1 Pod as JSON, as in the other functions here.
+        placement: the addresses and the node of the pod, for downwardAPI files.
+        sources: what the files of volumes are read from.
 
     Raises ContainerConfigError, OSError.
     """
-    used = {mount["name"] for container in _containers(pod) for mount in container.get("volumeMounts") or []}
-    sources: dict[str, str] = {}
+    mounted_names = {mount["name"] for container in _containers(pod) for mount in container.get("volumeMounts") or []}
+    volume_paths: dict[str, str] = {}
     for volume in pod["spec"].get("volumes") or []:
         name = volume["name"]
-        if name not in used:
+        if name not in mounted_names:
             continue
         if (host_path := volume.get("hostPath")) is not None:
-            sources[name] = await threads.run(_host_path, host_path)
+            volume_paths[name] = await threads.run(_prepare_host_path, host_path)
             continue
         folder = paths.volume(pod["metadata"]["uid"], name)
-        content = None if "emptyDir" in volume else volume_files.files(volume, pod, place, contents)
-        await threads.run(_make, folder, content, _group(pod))
-        sources[name] = str(folder)
-    return sources
+        files = None if "emptyDir" in volume else volume_files.files(volume, pod, placement, sources)
+        await threads.run(_make_volume, folder, files, _group(pod))
+        volume_paths[name] = str(folder)
+    return volume_paths
 
 
 async def refresh(
     pod: Mapping[str, Any],
-    place: PodPlacement,
+    placement: PodPlacement,
     changed: tuple[str, str],
     *,
-    contents: VolumeSources,
+    sources: VolumeSources,
     paths: NodePaths,
     threads: ThreadPool,
 ) -> None:
@@ -77,92 +86,116 @@ async def refresh(
         folder = paths.volume(pod["metadata"]["uid"], volume["name"])
         if not volume_files.has_object(volume, *changed) or not await threads.run(folder.exists):
             continue
-        others, tokens = _without_tokens(volume)
-        content = volume_files.files(others, pod, place, contents)
-        await threads.run(volume_files.write_changed, folder, content, kept=tokens, group=_group(pod))
+        volume_without_tokens, token_paths = _without_tokens(volume)
+        files = volume_files.files(volume_without_tokens, pod, placement, sources)
+        await threads.run(volume_files.write_changed, folder, files, kept_paths=token_paths, group=_group(pod))
 
 
 def _without_tokens(volume: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
-    """The volume without its serviceAccountToken sources, and the paths of these."""
+    """The volume without its serviceAccountToken sources, and the paths of these in the volume."""
     if "projected" not in volume:
         return volume, []
-    entries = volume["projected"].get("sources") or []
-    others = [entry for entry in entries if "serviceAccountToken" not in entry]
-    tokens = [entry["serviceAccountToken"]["path"] for entry in entries if "serviceAccountToken" in entry]
-    return {**volume, "projected": {**volume["projected"], "sources": others}}, tokens
+    projections = volume["projected"].get("sources") or []
+    other_projections = [projection for projection in projections if "serviceAccountToken" not in projection]
+    token_paths = [
+        projection["serviceAccountToken"]["path"] for projection in projections if "serviceAccountToken" in projection
+    ]
+    return {**volume, "projected": {**volume["projected"], "sources": other_projections}}, token_paths
 
 
 def _group(pod: Mapping[str, Any]) -> int | None:
-    """The group that owns the pod's volumes, None for that of `up`."""
-    return (pod["spec"].get("securityContext") or {}).get("fsGroup") if os.geteuid() == 0 else None
+    """The numeric group that owns the pod's volumes (fsGroup), None for that of `up`, which only root can change."""
+    if os.geteuid() != 0:
+        return None
+    return (pod["spec"].get("securityContext") or {}).get("fsGroup")
 
 
 def _containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*(pod["spec"].get("initContainers") or []), *pod["spec"]["containers"]]
 
 
-def _host_path(source: Mapping[str, Any]) -> str:
-    """The path of a hostPath volume, created or checked as its type says. Raises ContainerConfigError."""
-    path, kind = source["path"], source.get("type") or ""
+def _prepare_host_path(source: Mapping[str, Any]) -> str:
+    """Create or check the path of a hostPath volume, as its type says, and return it. Blocks.
+
+    Raises ContainerConfigError, OSError.
+    """
+    path, path_type = source["path"], source.get("type") or ""
     if "\0" in path:
         raise volume_files.mount_error("hostPath holds a NUL byte, which no path can have")
-    if kind == "DirectoryOrCreate":
-        os.makedirs(path, mode=volume_files.FOLDER_MODE, exist_ok=True)
-    elif kind == "FileOrCreate":
-        if not os.path.exists(path):  # an existing file is not opened: opening a FIFO would block
+    if path_type == "DirectoryOrCreate":
+        with contextlib.suppress(FileExistsError):  # a file: the check of the type below names it
+            os.makedirs(path, mode=volume_files.FOLDER_MODE, exist_ok=True)
+    elif path_type == "FileOrCreate":
+        with contextlib.suppress(FileExistsError):  # an existing file is not opened: opening a FIFO would block
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
-    elif kind not in ("", "Directory", "File"):
-        raise volume_files.mount_error(f"hostPath type {kind} is not supported")
+    elif path_type not in ("", "Directory", "File"):
+        raise volume_files.mount_error(f"hostPath type {path_type} is not supported")
     if not os.path.exists(path):
         raise volume_files.mount_error(f"hostPath {path} does not exist")
-    expected = kind.removesuffix("OrCreate")
-    if (expected == "Directory" and not os.path.isdir(path)) or (expected == "File" and not os.path.isfile(path)):
-        raise volume_files.mount_error(f"hostPath type check failed: {path} is not a {expected.lower()}")
+    expected_type = path_type.removesuffix("OrCreate")
+    if (expected_type == "Directory" and not os.path.isdir(path)) or (
+        expected_type == "File" and not os.path.isfile(path)
+    ):
+        raise volume_files.mount_error(f"hostPath type check failed: {path} is not a {expected_type.lower()}")
     return str(path)
 
 
-def _make(folder: Path, content: list[VolumeFile] | None, group: int | None) -> None:
-    """Create the folder of a volume with its files; `content` None is an emptyDir."""
+def _make_volume(folder: Path, files: list[VolumeFile] | None, group: int | None) -> None:
+    """Create the folder of a volume with its files. Blocks. Raises ContainerConfigError, OSError.
+
+    Args:
+        files: None for an emptyDir.
+        group: the group that owns it, and may write to it; None for that of `up`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(_EMPTY_DIR_MODE if content is None else volume_files.FOLDER_MODE)
+    folder.chmod(_EMPTY_DIR_MODE if files is None else volume_files.FOLDER_MODE)
     if group is not None:
         os.chown(folder, -1, group)
-        folder.chmod(0o2775 if content is not None else 0o2777)
-    for file in content or []:
+        folder.chmod(_GROUP_EMPTY_DIR_MODE if files is None else _GROUP_FOLDER_MODE)
+    for file in files or []:
         volume_files.write(folder, file, group=group)
 
 
 def mounts(
-    pod: Mapping[str, Any], container: Mapping[str, Any], sources: Mapping[str, str], env: Mapping[str, str]
+    pod: Mapping[str, Any], container: Mapping[str, Any], volume_paths: Mapping[str, str], env: Mapping[str, str]
 ) -> tuple[Mount, ...]:
     """The container's mounts, parents before children; creates the directories of subPaths. Blocks.
 
     Args:
-        sources: the result of `prepare`.
+        container: a core/v1 Container of `pod`.
+        volume_paths: the result of `prepare`.
         env: the container's environment, for subPathExpr.
 
     Raises ContainerConfigError, OSError.
     """
-    kinds = {volume["name"]: set(volume) - {"name"} for volume in pod["spec"].get("volumes") or []}
-    mounts_of_pod = []
-    for entry in container.get("volumeMounts") or []:
-        if entry["name"] not in sources:
-            raise ContainerConfigError(f'the volume "{entry["name"]}" of a volumeMount is not there')
-        read_only = bool(entry.get("readOnly")) or bool(kinds[entry["name"]] & _ALWAYS_READ_ONLY)
-        source, sub_path = sources[entry["name"]], _sub_path(entry, env)
+    kinds_by_volume = {volume["name"]: set(volume) - {"name"} for volume in pod["spec"].get("volumes") or []}
+    container_mounts = []
+    for volume_mount in container.get("volumeMounts") or []:
+        name = volume_mount["name"]
+        if name not in volume_paths:
+            raise ContainerConfigError(f'the volume "{name}" of a volumeMount is not there')
+        read_only = bool(volume_mount.get("readOnly")) or bool(kinds_by_volume[name] & _ALWAYS_READ_ONLY)
+        source, sub_path = volume_paths[name], _sub_path(volume_mount, env)
         if sub_path:
             _make_sub_path(source, sub_path)
-        mounts_of_pod.append(Mount(source, os.path.normpath(entry["mountPath"]), read_only, sub_path))
-    return tuple(sorted(mounts_of_pod, key=lambda mount: mount.target.count("/")))
+        container_mounts.append(Mount(source, os.path.normpath(volume_mount["mountPath"]), read_only, sub_path))
+    return tuple(sorted(container_mounts, key=lambda mount: len(Path(mount.target).parts)))
 
 
-def _sub_path(entry: Mapping[str, Any], env: Mapping[str, str]) -> str:
-    sub_path = entry.get("subPath") or environment.expanded(entry.get("subPathExpr") or "", env)
+def _sub_path(volume_mount: Mapping[str, Any], env: Mapping[str, str]) -> str:
+    """The path within the volume that is mounted, empty for all of it. Raises ContainerConfigError."""
+    sub_path = volume_mount.get("subPath") or environment.expand_references(volume_mount.get("subPathExpr") or "", env)
     return volume_files.safe_path(sub_path) if sub_path else ""
 
 
 def _make_sub_path(source: str, sub_path: str) -> None:
-    """Create the missing directories of a subPath with the mode of the volume, as kubelet does."""
+    """Create the missing directories of a subPath with the mode of the volume, as kubelet does.
+
+    Args:
+        source: the path of the volume.
+
+    Raises ContainerConfigError.
+    """
     try:
         with openat2.opened_folder(source) as volume:
             os.close(openat2.make_beneath(volume, sub_path, stat.S_IMODE(os.fstat(volume).st_mode)))

@@ -20,7 +20,7 @@ from podscaler.controlplane.metrics.custom.index import Listed, MetricIndex
 from podscaler.controlplane.metrics.custom.kinds import NAMESPACES, DescribableKinds
 from podscaler.controlplane.metrics.custom.lookup import Lookup, Value
 from podscaler.controlplane.metrics.custom.metric_lists import CUSTOM, EXTERNAL
-from podscaler.controlplane.metrics.custom.series import PODS
+from podscaler.controlplane.metrics.custom.series import OUTSIDE, PODS
 from podscaler.controlplane.registry.providers import MetricResource, MetricsRequest
 from podscaler.controlplane.registry.registry import Object, Registry
 
@@ -79,11 +79,10 @@ class MetricValues:
 
     def resources(self, group: str) -> Sequence[MetricResource]:
         """The metrics that discovery lists for an API group, as resources like `pods/http_requests`."""
-        return [
-            MetricResource(subject, metric, namespaced=subject != NAMESPACES)
-            for subject, metric in sorted({*self._index.listed, *self._scraped_metrics()})
-            if bool(subject) == (group == CUSTOM)  # external metrics have the empty subject
-        ]
+        is_custom = group == CUSTOM
+        all_metrics = sorted({*self._index.listed, *self._scraped_metrics()})
+        group_metrics = [(subject, metric) for subject, metric in all_metrics if (subject != OUTSIDE) == is_custom]
+        return [MetricResource(subject, metric, namespaced=subject != NAMESPACES) for subject, metric in group_metrics]
 
     def _scraped_metrics(self) -> Iterable[Listed]:
         """The metrics that are scraped, for pods and for the objects that they stand behind."""
@@ -105,15 +104,17 @@ class MetricValues:
         return self._of_objects(query, selector)
 
     def _external(self, query: MetricsRequest) -> Object:
+        """The ExternalMetricValueList of a query. Raises StatusError."""
         if query.name or not query.namespace:
             raise metrics_errors.no_such_path()
         values = self._lookup.external(query.namespace, query.resource, _selector(query.label_selector))
         return metric_lists.external_list(query.version, query.resource, values, self._clock.now_ns())
 
     def _of_namespace(self, query: MetricsRequest, selector: Selector) -> Object:
+        """The MetricValueList with the value of a Namespace. Raises StatusError."""
         name = query.namespace
-        value = self._lookup.of_object(name, NAMESPACES, name, metric=query.name, selector=selector)
-        return self._custom(query, query.name, selector, subject=NAMESPACES, values=[value])
+        namespace_value = self._lookup.of_object(name, NAMESPACES, name, metric=query.name, selector=selector)
+        return self._custom(query, query.name, selector, subject=NAMESPACES, values=[namespace_value])
 
     def _of_objects(self, query: MetricsRequest, selector: Selector) -> Object:
         """The values of one object, or of all that the selector matches."""
@@ -133,21 +134,25 @@ class MetricValues:
     ) -> Object:
         """The list of values, in the version that was asked for."""
         resource = next(candidate for candidate in self._resources if candidate.stored and candidate.key == subject)
-        described = [(metric_lists.reference(resource, query.namespace, value.name), value) for value in values]
+        described = [
+            (metric_lists.reference(resource, query.namespace, object_value.name), object_value)
+            for object_value in values
+        ]
         now_ns = self._clock.now_ns()
         return metric_lists.custom_list(query.version, metric, selector, described=described, now_ns=now_ns)
 
 
-def _selector(text: str) -> Selector:
+def _selector(selector_text: str) -> Selector:
+    """The parsed selector. Raises StatusError 400."""
     try:
-        return selectors.parse(text)
+        return selectors.parse(selector_text)
     except SelectorError as error:
         raise metrics_errors.bad_selector(str(error)) from error
 
 
-def _metric_selector(text: str) -> Selector:
+def _metric_selector(selector_text: str) -> Selector:
     """A selector that the response repeats as a LabelSelector, which has no comparisons."""
-    selector = _selector(text)
+    selector = _selector(selector_text)
     for requirement in selector.requirements:
         if requirement.operator in _COMPARISONS:
             name = "gt" if requirement.operator is Operator.GREATER_THAN else "lt"

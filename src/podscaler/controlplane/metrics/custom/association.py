@@ -68,11 +68,14 @@ class PodAssociation:
         elif kind not in self._of_object:
             return {}
         elif name:
-            obj = self._registry.find(kind, namespace, name)
-            pods_by_object = {} if obj is None else {name: self._of_object[kind](obj)}
+            described_object = self._registry.find(kind, namespace, name)
+            pods_by_object = {} if described_object is None else {name: self._of_object[kind](described_object)}
         else:
             objects = self._registry.list(kind, namespace)
-            pods_by_object = {obj["metadata"]["name"]: self._of_object[kind](obj) for obj in objects}
+            pods_by_object = {
+                described_object["metadata"]["name"]: self._of_object[kind](described_object)
+                for described_object in objects
+            }
         return {object_name: pods for object_name, pods in pods_by_object.items() if pods}
 
     def _of_service(self, service: Object) -> PodNames:
@@ -85,13 +88,15 @@ class PodAssociation:
         return frozenset(name for name, pod in pods.items() if selector.matches(pod.labels))
 
     def _of_deployment(self, deployment: Object) -> PodNames:
+        """The names of the running pods whose controller is a ReplicaSet of the Deployment."""
         replica_sets = self._registry.owned_by(REPLICA_SETS, deployment["metadata"]["uid"])
         replica_set_uids = {replica_set["metadata"]["uid"] for replica_set in replica_sets}
         pods = self._running_pods(deployment["metadata"]["namespace"])
-        controller_uids = {name: pod.controller[2] for name, pod in pods.items() if pod.controller is not None}
-        return frozenset(name for name, uid in controller_uids.items() if uid in replica_set_uids)
+        controllers = {name: pod.controller for name, pod in pods.items() if pod.controller is not None}
+        return frozenset(name for name, (_, _, uid) in controllers.items() if uid in replica_set_uids)
 
     def _of_ingress(self, ingress: Object) -> PodNames:
+        """The names of the pods behind the Services of an Ingress."""
         namespace = ingress["metadata"]["namespace"]
         services = (self._registry.find(SERVICES, namespace, name) for name in set(_backends(ingress["spec"])))
         return frozenset().union(*(self._of_service(service) for service in services if service is not None))

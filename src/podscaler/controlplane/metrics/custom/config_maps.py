@@ -86,31 +86,32 @@ class ConfigMaps:
             start_ns=instants.parse(metadata["creationTimestamp"]),
             kinds=self._kinds,
         )
-        entries = [await _parse_fairly(key, text, context) for key, text in (config_map.get("data") or {}).items()]
-        problems = [problem for entry in entries for problem in entry.problems]
+        config_map_data = config_map.get("data") or {}
+        parsed_entries = [await _parse_fairly(key, entry_text, context) for key, entry_text in config_map_data.items()]
+        problems = [problem for parsed_entry in parsed_entries for problem in parsed_entry.problems]
         if binary := sorted(config_map.get("binaryData") or {}):
             problems.append(EntryProblem("binaryData", f"{listed(binary)} cannot be read: metrics are texts, in data"))
-        return [series for entry in entries for series in entry.series], problems
+        return [series for parsed_entry in parsed_entries for series in parsed_entry.series], problems
 
     def _report(self, config_map: Object, owner: Owner, problems: Sequence[EntryProblem]) -> None:
         """Report the problems that the previous version did not have."""
-        new = [problem for problem in problems if problem not in self._reported.get(owner, ())]
+        new_problems = [problem for problem in problems if problem not in self._reported.get(owner, ())]
         if problems:
             self._reported[owner] = frozenset(problems)
         else:
             self._reported.pop(owner, None)
-        if len(new) > REPORTED_MAX + 1:
-            rest = EntryProblem("data", f"{len(new) - REPORTED_MAX} more entries cannot be used")
-            new = [*new[:REPORTED_MAX], rest]
-        for problem in new:
+        if len(new_problems) > REPORTED_MAX + 1:
+            remainder = EntryProblem("data", f"{len(new_problems) - REPORTED_MAX} more entries cannot be used")
+            new_problems = [*new_problems[:REPORTED_MAX], remainder]
+        for problem in new_problems:
             message = f"{problem.path}: {problem.text}"
             _log.warning("configmap %s/%s: %s", *owner, message)
             self._events.event(_reference(config_map), "Warning", REASON, message, field_path=problem.path)
 
 
-async def _parse_fairly(key: str, text: str, context: EntryContext) -> ParsedEntry:
+async def _parse_fairly(key: str, entry_text: str, context: EntryContext) -> ParsedEntry:
     await asyncio.sleep(0)  # let other tasks run between two entries: a ConfigMap may have a megabyte of them
-    return parse_entry(key, text, context)
+    return parse_entry(key, entry_text, context)
 
 
 def _reference(config_map: Object) -> dict[str, Any]:

@@ -22,60 +22,60 @@ class EntryError(ValueError):
     """An invalid entry; the message names the field."""
 
 
-def mapping(value: Any, path: str, allowed: Sequence[str]) -> Fields:
-    """`value`, which must be a map whose keys are all in `allowed`. Raises EntryError.
+def mapping(yaml_value: Any, path: str, allowed: Sequence[str]) -> Fields:
+    """`yaml_value`, which must be a map whose keys are all in `allowed`. Raises EntryError.
 
     An empty `path` stands for the entry itself.
     """
-    if not isinstance(value, dict):
+    if not isinstance(yaml_value, dict):
         raise EntryError(f"{path or 'it'} must be a map with the fields {listed(allowed)}")
-    for name in value:
+    for name in yaml_value:
         if name not in allowed:
             of_parent = f" of {path}" if path else ""
             raise EntryError(f"{shown(name)} is no field{of_parent}: known are {listed(allowed)}")
-    return value
+    return yaml_value
 
 
-def required(given: Fields, name: str, path: str) -> Any:
+def required(fields: Fields, name: str, path: str) -> Any:
     """The field `name` of the map at `path`. Raises EntryError if it is missing."""
-    if name not in given:
+    if name not in fields:
         raise EntryError(f"{path}.{name} is missing")
-    return given[name]
+    return fields[name]
 
 
-def sequence(value: Any, path: str) -> Sequence[Any]:
-    """`value`, which must be a list that is not empty. Raises EntryError."""
-    if not isinstance(value, list) or not value:
+def sequence(yaml_value: Any, path: str) -> Sequence[Any]:
+    """`yaml_value`, which must be a list that is not empty. Raises EntryError."""
+    if not isinstance(yaml_value, list) or not yaml_value:
         raise EntryError(f"{path} must be a list with at least one item")
-    return value
+    return yaml_value
 
 
-def text(value: Any, path: str) -> str:
-    """`value`, which must be a scalar. Raises EntryError."""
-    if not isinstance(value, str):
-        raise EntryError(f"{path} must be a single value, not a {'map' if isinstance(value, dict) else 'list'}")
-    return value
+def text(yaml_value: Any, path: str) -> str:
+    """`yaml_value`, which must be a scalar. Raises EntryError."""
+    if not isinstance(yaml_value, str):
+        raise EntryError(f"{path} must be a single value, not a {'map' if isinstance(yaml_value, dict) else 'list'}")
+    return yaml_value
 
 
-def texts(value: Any, path: str) -> Mapping[str, str]:
-    """`value`, which must be a map of scalars. Raises EntryError."""
-    if not isinstance(value, dict):
+def texts(yaml_value: Any, path: str) -> Mapping[str, str]:
+    """`yaml_value`, which must be a map of scalars. Raises EntryError."""
+    if not isinstance(yaml_value, dict):
         raise EntryError(f"{path} must be a map like {{queue: worker}}")
-    return {name: text(scalar, f"{path}.{name}") for name, scalar in value.items()}
+    return {name: text(scalar, f"{path}.{name}") for name, scalar in yaml_value.items()}
 
 
-def quantity(value: Any, path: str) -> Quantity:
-    """`value` as a quantity. Raises EntryError."""
-    written = text(value, path)
+def quantity(yaml_value: Any, path: str) -> Quantity:
+    """`yaml_value` as a quantity. Raises EntryError."""
+    written = text(yaml_value, path)
     try:
         return Quantity.parse(written)
     except QuantityError as error:
         raise EntryError(f"{path}: {shown(written)} is not a quantity: {error}") from None
 
 
-def span_ns(value: Any, path: str) -> int:
-    """`value` as a duration in nanoseconds, not negative. Raises EntryError."""
-    written = text(value, path)
+def span_ns(yaml_value: Any, path: str) -> int:
+    """`yaml_value` as a duration in nanoseconds, not negative. Raises EntryError."""
+    written = text(yaml_value, path)
     try:
         span_ns = duration.parse(written)
     except ValueError:
@@ -85,26 +85,26 @@ def span_ns(value: Any, path: str) -> int:
     return span_ns
 
 
-def whole_seconds(value: Any, path: str) -> int:
-    """`value` as a duration of whole seconds. Raises EntryError."""
-    seconds, rest_ns = divmod(span_ns(value, path), NANOSECONDS)
-    if rest_ns:
+def whole_seconds(yaml_value: Any, path: str) -> int:
+    """`yaml_value` as a duration of whole seconds. Raises EntryError."""
+    seconds, remainder_ns = divmod(span_ns(yaml_value, path), NANOSECONDS)
+    if remainder_ns:
         raise EntryError(f"{path} must be whole seconds")
     return seconds
 
 
-def instant_ns(value: Any, path: str) -> int:
-    """`value` (RFC 3339) in nanoseconds since the epoch. Raises EntryError."""
-    written = text(value, path)
+def instant_ns(yaml_value: Any, path: str) -> int:
+    """`yaml_value` (RFC 3339) in nanoseconds since the epoch. Raises EntryError."""
+    written = text(yaml_value, path)
     try:
         return instants.parse(written)
     except ValueError:
         raise EntryError(f"{path}: {shown(written)} is not a time like 2026-01-31T12:00:00Z") from None
 
 
-def selector(value: Any, path: str) -> Selector:
-    """`value` as a label selector; an empty text selects everything. Raises EntryError."""
-    written = text(value, path)
+def selector(yaml_value: Any, path: str) -> Selector:
+    """`yaml_value` as a label selector; an empty text selects everything. Raises EntryError."""
+    written = text(yaml_value, path)
     try:
         return selectors.parse(written)
     except SelectorError as error:

@@ -42,12 +42,12 @@ class MetricIndex:
 
     def put(self, owner: Owner, series: Sequence[Series]) -> None:
         """Replace all series of an owner; an empty sequence removes it."""
-        touched = {_listed(changed) for changed in (*self._by_owner.get(owner, ()), *series)}
-        before = touched & self._series_counts.keys()
+        touched_metrics = {_listed(changed) for changed in (*self._by_owner.get(owner, ()), *series)}
+        listed_before = touched_metrics & self._series_counts.keys()
         self._remove(owner)
         if series:
             self._add(owner, series)
-        if touched & self._series_counts.keys() != before:
+        if touched_metrics & self._series_counts.keys() != listed_before:
             self.generation += 1
 
     def find(self, namespace: str, subject: str, metric: str) -> Sequence[Series]:

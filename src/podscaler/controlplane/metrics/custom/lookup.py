@@ -131,13 +131,11 @@ class Lookup:
     def external(self, namespace: str, metric: str, selector: Selector) -> Sequence[Value]:
         """The values of an external metric whose labels `selector` matches. Raises StatusError 404."""
         series = self._find_series(namespace, OUTSIDE, metric)
-        current = self._current_series(
-            namespace, [current_series for current_series in series if selector.matches(current_series.labels)]
-        )
-        return [
-            Value("", current_series.series.labels, current_series.quantity, current_series.series.window_s)
-            for current_series in current
-        ]
+        selected = [one_series for one_series in series if selector.matches(one_series.labels)]
+        values = []
+        for current in self._current_series(namespace, selected):
+            values.append(Value("", current.series.labels, current.quantity, current.series.window_s))
+        return values
 
     def of_object(self, namespace: str, subject: str, name: str, *, metric: str, selector: Selector) -> Value:
         """The value for one object.
@@ -154,10 +152,10 @@ class Lookup:
         """
         sums = self._sums_of(namespace, subject, metric, selector=selector, name=name)
         labels = self._labels_of(namespace, subject, name)
-        value = None if labels is None else sums.value_of(name, labels)
-        if value is None:
+        object_value = None if labels is None else sums.value_of(name, labels)
+        if object_value is None:
             raise metrics_errors.no_value(metric, subject, name, selector)
-        return value
+        return object_value
 
     def of_objects(
         self, namespace: str, subject: str, objects: Selector, *, metric: str, selector: Selector
@@ -168,15 +166,15 @@ class Lookup:
         """
         sums = self._sums_of(namespace, subject, metric, selector=selector)
         labels = self._described(namespace, subject, sums.names)
-        values = (sums.value_of(name, labels[name]) for name in sorted(labels) if objects.matches(labels[name]))
-        return [value for value in values if value is not None]
+        names = [name for name in sorted(labels) if objects.matches(labels[name])]
+        values = [sums.value_of(name, labels[name]) for name in names]
+        return [object_value for object_value in values if object_value is not None]
 
     def _sums_of(self, namespace: str, subject: str, metric: str, *, selector: Selector, name: str = "") -> _Sums:
+        """The sums of a metric for the objects of a kind; `name` limits them to one object. Raises StatusError 404."""
         series = self._find_series(namespace, subject, metric, name)
-        current = self._current_series(
-            namespace, [one_series for one_series in series if selector.matches(one_series.labels)]
-        )
-        return _Sums(subject, current)
+        selected = [one_series for one_series in series if selector.matches(one_series.labels)]
+        return _Sums(subject, self._current_series(namespace, selected))
 
     def _find_series(self, namespace: str, subject: str, metric: str, name: str = "") -> Sequence[Series]:
         """The series of a metric from ConfigMaps, else from scraped pods. Raises StatusError 404 if there are none.
@@ -211,7 +209,7 @@ class Lookup:
     def _current_series(self, namespace: str, series: Iterable[Series]) -> Sequence[_CurrentSeries]:
         """The series that have a value now; a total is divided by the number of ready pods that share it."""
         now_ns = self._clock.now_ns()
-        ready: dict[Selector, frozenset[str]] = {}
+        ready_by_selector: dict[Selector, frozenset[str]] = {}
         current = []
         for one_series in series:
             quantity = one_series.schedule.value_at(now_ns)
@@ -220,13 +218,14 @@ class Lookup:
             if one_series.shared_by is None:
                 current.append(_CurrentSeries(one_series, quantity, sharers=None))
                 continue
-            if one_series.shared_by not in ready:
-                ready[one_series.shared_by] = self._ready_pods(namespace, one_series.shared_by)
-            sharers = ready[one_series.shared_by]
+            if one_series.shared_by not in ready_by_selector:
+                ready_by_selector[one_series.shared_by] = self._ready_pods(namespace, one_series.shared_by)
+            sharers = ready_by_selector[one_series.shared_by]
             current.append(_CurrentSeries(one_series, schedule.share(quantity, max(len(sharers), 1)), sharers))
         return current
 
     def _ready_pods(self, namespace: str, selector: Selector) -> frozenset[str]:
+        """The names of the running and ready pods of a namespace that `selector` matches."""
         pods = self._running_pods(namespace)
         return frozenset(name for name, pod in pods.items() if pod.ready and selector.matches(pod.labels))
 

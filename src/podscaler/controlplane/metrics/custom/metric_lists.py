@@ -30,16 +30,17 @@ _EXPRESSION_OPERATORS = {
 
 def external_list(version: str, metric: str, values: Sequence[Value], now_ns: int) -> Object:
     """An ExternalMetricValueList with the timestamp `now_ns`, nanoseconds since the epoch."""
-    items = [
-        {
-            "metricName": metric,
-            "metricLabels": dict(value.labels),
-            "timestamp": rfc3339(now_ns),
-            **_window("window", value),
-            "value": str(value.quantity),
-        }
-        for value in values
-    ]
+    items = []
+    for external_value in values:
+        items.append(
+            {
+                "metricName": metric,
+                "metricLabels": dict(external_value.labels),
+                "timestamp": rfc3339(now_ns),
+                **_window("window", external_value),
+                "value": str(external_value.quantity),
+            }
+        )
     return _list(EXTERNAL, version, items)
 
 
@@ -55,10 +56,11 @@ def custom_list(
         described: references to the described objects (`reference`), with their values.
         now_ns: the timestamp, nanoseconds since the epoch.
     """
-    item = _item_v1beta1 if version == "v1beta1" else _item_v1beta2
+    make_item = _item_v1beta1 if version == "v1beta1" else _item_v1beta2
     identity = {"name": metric, "selector": _label_selector(selector)}
     timestamp = rfc3339(now_ns)
-    return _list(CUSTOM, version, [item(reference, value, identity, timestamp) for reference, value in described])
+    items = [make_item(reference, object_value, identity, timestamp) for reference, object_value in described]
+    return _list(CUSTOM, version, items)
 
 
 def reference(resource: Resource, namespace: str, name: str) -> Object:
@@ -72,32 +74,32 @@ def _list(group: str, version: str, items: Sequence[Object]) -> Object:
     return {"kind": LIST_KINDS[group], "apiVersion": f"{group}/{version}", "metadata": {}, "items": items}
 
 
-def _item_v1beta1(described: Object, value: Value, metric: Object, timestamp: str) -> Object:
+def _item_v1beta1(described: Object, metric_value: Value, metric: Object, timestamp: str) -> Object:
     """An item in v1beta1."""
     return {
         "describedObject": described,
         "metricName": metric["name"],
         "timestamp": timestamp,
-        **_window("window", value),
-        "value": str(value.quantity),
+        **_window("window", metric_value),
+        "value": str(metric_value.quantity),
         "selector": metric["selector"],
     }
 
 
-def _item_v1beta2(described: Object, value: Value, metric: Object, timestamp: str) -> Object:
+def _item_v1beta2(described: Object, metric_value: Value, metric: Object, timestamp: str) -> Object:
     """An item in v1beta2."""
     return {
         "describedObject": described,
         "metric": metric,
         "timestamp": timestamp,
-        **_window("windowSeconds", value),
-        "value": str(value.quantity),
+        **_window("windowSeconds", metric_value),
+        "value": str(metric_value.quantity),
     }
 
 
-def _window(name: str, value: Value) -> Object:
+def _window(name: str, metric_value: Value) -> Object:
     """The field of the seconds over which the value was measured; empty if that is unknown."""
-    return {} if value.window_s is None else {name: value.window_s}
+    return {} if metric_value.window_s is None else {name: metric_value.window_s}
 
 
 def _label_selector(selector: Selector) -> Object | None:

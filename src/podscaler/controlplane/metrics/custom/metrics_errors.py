@@ -16,20 +16,20 @@ def no_metric(metric: str, subject: str) -> StatusError:
 
 def no_value(metric: str, subject: str, name: str, selector: Selector) -> StatusError:
     """404: the object does not have the metric, or not with labels that `selector` matches."""
-    text = f"the server could not find the metric {metric} for {subject} {name}"
-    return _not_found(f"{text} with selector {selector}" if selector.requirements else text)
+    message = f"the server could not find the metric {metric} for {subject} {name}"
+    return _not_found(f"{message} with selector {selector}" if selector.requirements else message)
 
 
 def no_such_path() -> StatusError:
     """404: the metrics APIs have no such path."""
-    text = "the server could not find the requested resource"
-    return StatusError(text, code=404, reason="NotFound", details={})
+    message = "the server could not find the requested resource"
+    return StatusError(message, code=404, reason="NotFound", details={})
 
 
-def bad_selector(text: str) -> StatusError:
+def bad_selector(message: str) -> StatusError:
     """400: an invalid selector."""
-    return StatusError(text, code=400, reason="BadRequest")
+    return StatusError(message, code=400, reason="BadRequest")
 
 
-def _not_found(text: str) -> StatusError:
-    return StatusError(text, code=404, reason="NotFound")
+def _not_found(message: str) -> StatusError:
+    return StatusError(message, code=404, reason="NotFound")

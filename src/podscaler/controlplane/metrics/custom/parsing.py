@@ -69,59 +69,59 @@ class ParsedEntry:
     problems: tuple[EntryProblem, ...] = ()
 
 
-def parse_entry(key: str, text: str, context: EntryContext) -> ParsedEntry:
+def parse_entry(key: str, entry_text: str, context: EntryContext) -> ParsedEntry:
     """Parse the entry `key` of a ConfigMap's data."""
     path = f"data[{key}]"
     try:
-        items = _parse_items(text)
+        definitions = _parse_definitions(entry_text)
     except EntryError as error:
         return ParsedEntry(problems=(EntryProblem(path, str(error)),))
-    return _parse_series(key, ((f"{path}{suffix}", item) for suffix, item in items), context)
+    return _parse_series(key, ((f"{path}{suffix}", definition) for suffix, definition in definitions), context)
 
 
-def _parse_items(text: str) -> list[tuple[str, Any]]:
-    """The items of an entry with the suffixes of their paths, such as `[2]`. Raises EntryError."""
-    if len(text.encode()) > ENTRY_MAX_BYTES:
+def _parse_definitions(entry_text: str) -> list[tuple[str, Any]]:
+    """The definitions of series in an entry, with the suffixes of their paths, such as `[2]`. Raises EntryError."""
+    if len(entry_text.encode()) > ENTRY_MAX_BYTES:
         raise EntryError(f"it is longer than {ENTRY_MAX_BYTES} bytes: spread it over several entries")
     try:
-        document = yaml_text.parse_texts(text.encode())
+        document = yaml_text.parse_texts(entry_text.encode())
     except DecodeError as error:
         raise EntryError(f"it is neither YAML nor JSON: {error}") from None
     if document.duplicates:
         raise EntryError(document.duplicates[0])
     if isinstance(document.value, list):
-        return [(f"[{index}]", item) for index, item in enumerate(document.value)]
+        return [(f"[{index}]", definition) for index, definition in enumerate(document.value)]
     return [("", "" if document.value is None else document.value)]
 
 
-def _parse_series(key: str, items: Iterable[tuple[str, Any]], context: EntryContext) -> ParsedEntry:
-    """The series of the items of one key, and what is wrong with others."""
+def _parse_series(key: str, definitions: Iterable[tuple[str, Any]], context: EntryContext) -> ParsedEntry:
+    """The series of one key's definitions (path, YAML value), and the problems of those that are invalid."""
     series, problems = [], []
-    for path, item in items:
+    for path, definition in definitions:
         try:
-            series.append(_series(key, item, context))
+            series.append(_series(key, definition, context))
         except EntryError as error:
             problems.append(EntryProblem(path, str(error)))
     return ParsedEntry(tuple(series), tuple(problems))
 
 
-def _series(key: str, item: Any, context: EntryContext) -> Series:
+def _series(key: str, definition: Any, context: EntryContext) -> Series:
     """The series that a value or a map of fields defines. Raises EntryError."""
     allowed = (*SUBJECTS, *COMMON) if context.api == "custom" else COMMON
-    entry = fields.mapping({"value": item} if isinstance(item, str) else item, "", allowed)
+    entry_fields = fields.mapping({"value": definition} if isinstance(definition, str) else definition, "", allowed)
     return Series(
-        metric=_metric(entry.get("metric", key)),
-        subject=_subject(entry, context),
-        labels=fields.texts(entry.get("labels", {}), "labels"),
-        schedule=_schedule(entry, context.start_ns),
-        shared_by=fields.selector(entry["sharedBy"], "sharedBy") if "sharedBy" in entry else None,
-        window_s=fields.whole_seconds(entry["window"], "window") if "window" in entry else None,
+        metric=_metric(entry_fields.get("metric", key)),
+        subject=_subject(entry_fields, context),
+        labels=fields.texts(entry_fields.get("labels", {}), "labels"),
+        schedule=_schedule(entry_fields, context.start_ns),
+        shared_by=fields.selector(entry_fields["sharedBy"], "sharedBy") if "sharedBy" in entry_fields else None,
+        window_s=fields.whole_seconds(entry_fields["window"], "window") if "window" in entry_fields else None,
     )
 
 
-def _metric(value: Any) -> str:
+def _metric(yaml_value: Any) -> str:
     """The name of the metric. Raises EntryError."""
-    name = fields.text(value, "metric")
+    name = fields.text(yaml_value, "metric")
     if not name:
         raise EntryError("metric must not be empty")
     for problem in names.path_segment_errors(name):
@@ -129,58 +129,64 @@ def _metric(value: Any) -> str:
     return name
 
 
-def _subject(entry: Fields, context: EntryContext) -> Subject:
+def _subject(entry_fields: Fields, context: EntryContext) -> Subject:
     """What an entry describes: pods, an object, or nothing in the cluster. Raises EntryError."""
     if context.api == "external":
         return Outside()
-    match [name for name in SUBJECTS if name in entry]:
+    match [name for name in SUBJECTS if name in entry_fields]:
         case ["pods"]:
-            return PodSelection(fields.selector(entry["pods"], "pods"))
+            return PodSelection(fields.selector(entry_fields["pods"], "pods"))
         case ["object"]:
-            return context.kinds.described(fields.text(entry["object"], "object"), context.namespace)
+            return context.kinds.described(fields.text(entry_fields["object"], "object"), context.namespace)
         case _:
             raise EntryError("it must say what it describes: either `pods: SELECTOR` or `object: KIND/NAME`")
 
 
-def _schedule(entry: Fields, start_ns: int) -> Schedule:
+def _schedule(entry_fields: Fields, start_ns: int) -> Schedule:
     """The values of an entry over time: constant, in steps, or a ramp. Raises EntryError."""
-    if "start" in entry:
-        start_ns = fields.instant_ns(entry["start"], "start")
-    match [name for name in SCHEDULES if name in entry]:
+    if "start" in entry_fields:
+        start_ns = fields.instant_ns(entry_fields["start"], "start")
+    match [name for name in SCHEDULES if name in entry_fields]:
         case ["value"]:
-            return Constant(fields.quantity(entry["value"], "value"))
+            return Constant(fields.quantity(entry_fields["value"], "value"))
         case ["steps"] | ["value", "steps"]:
-            before = fields.quantity(entry["value"], "value") if "value" in entry else None
-            items = fields.sequence(entry["steps"], "steps")
-            return Steps([_step(item, f"steps[{n}]", start_ns) for n, item in enumerate(items)], before)
+            initial_quantity = fields.quantity(entry_fields["value"], "value") if "value" in entry_fields else None
+            step_definitions = fields.sequence(entry_fields["steps"], "steps")
+            return Steps(
+                [
+                    _step(step_definition, f"steps[{index}]", start_ns)
+                    for index, step_definition in enumerate(step_definitions)
+                ],
+                initial_quantity,
+            )
         case ["ramp"]:
-            return _ramp(entry["ramp"], start_ns)
+            return _ramp(entry_fields["ramp"], start_ns)
         case _:
             raise EntryError(
                 "it must have one of `value`, `steps` and `ramp`; with `steps`, `value` is what was before"
             )
 
 
-def _step(item: Any, path: str, start_ns: int) -> ValueStep:
+def _step(step_definition: Any, path: str, start_ns: int) -> ValueStep:
     """A step, at an instant or so long after the start. Raises EntryError."""
-    entry = fields.mapping(item, path, ("after", "at", "value"))
-    if ("after" in entry) == ("at" in entry):
+    step_fields = fields.mapping(step_definition, path, ("after", "at", "value"))
+    if ("after" in step_fields) == ("at" in step_fields):
         raise EntryError(f"{path} must have either `after` or `at`")
-    value = fields.quantity(fields.required(entry, "value", path), f"{path}.value")
-    if "at" in entry:
-        return ValueStep(fields.instant_ns(entry["at"], f"{path}.at"), value)
-    return ValueStep(start_ns + fields.span_ns(entry["after"], f"{path}.after"), value)
+    step_quantity = fields.quantity(fields.required(step_fields, "value", path), f"{path}.value")
+    if "at" in step_fields:
+        return ValueStep(fields.instant_ns(step_fields["at"], f"{path}.at"), step_quantity)
+    return ValueStep(start_ns + fields.span_ns(step_fields["after"], f"{path}.after"), step_quantity)
 
 
-def _ramp(item: Any, start_ns: int) -> Ramp:
+def _ramp(ramp_definition: Any, start_ns: int) -> Ramp:
     """A ramp from one value to another. Raises EntryError."""
-    entry = fields.mapping(item, "ramp", ("from", "to", "over", "after"))
-    span_ns = fields.span_ns(fields.required(entry, "over", "ramp"), "ramp.over")
+    ramp_fields = fields.mapping(ramp_definition, "ramp", ("from", "to", "over", "after"))
+    span_ns = fields.span_ns(fields.required(ramp_fields, "over", "ramp"), "ramp.over")
     if not span_ns:
         raise EntryError("ramp.over must be more than 0s")
     return Ramp(
-        first=fields.quantity(fields.required(entry, "from", "ramp"), "ramp.from"),
-        last=fields.quantity(fields.required(entry, "to", "ramp"), "ramp.to"),
-        start_ns=start_ns + fields.span_ns(entry.get("after", "0s"), "ramp.after"),
+        first=fields.quantity(fields.required(ramp_fields, "from", "ramp"), "ramp.from"),
+        last=fields.quantity(fields.required(ramp_fields, "to", "ramp"), "ramp.to"),
+        start_ns=start_ns + fields.span_ns(ramp_fields.get("after", "0s"), "ramp.after"),
         span_ns=span_ns,
     )

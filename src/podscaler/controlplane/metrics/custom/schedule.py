@@ -81,9 +81,9 @@ class Ramp:
             return self.first
         if elapsed_ns >= self.span_ns:
             return self.last
-        first = _exact(self.first)
-        value = first + (_exact(self.last) - first) * Fraction(elapsed_ns, self.span_ns)
-        return _rounded_up(value, like=self.first if self.first.sign() else self.last)
+        first_exact = _exact(self.first)
+        interpolated = first_exact + (_exact(self.last) - first_exact) * Fraction(elapsed_ns, self.span_ns)
+        return _rounded_up(interpolated, like=self.first if self.first.sign() else self.last)
 
 
 def share(total: Quantity, among: int) -> Quantity:
@@ -95,7 +95,7 @@ def _exact(quantity: Quantity) -> Fraction:
     return Fraction(quantity.unscaled) * Fraction(10) ** quantity.scale
 
 
-def _rounded_up(value: Fraction, *, like: Quantity) -> Quantity:
-    """`value` in thousandths, printed in the format of `like`."""
-    milli = -(-value.numerator * 1000 // value.denominator)
+def _rounded_up(exact: Fraction, *, like: Quantity) -> Quantity:
+    """`exact` in thousandths, printed in the format of `like`."""
+    milli = -(-exact.numerator * 1000 // exact.denominator)
     return Quantity.from_milli(milli, like.format)

@@ -55,7 +55,7 @@ class HeapsterEndpoint:
             return web.Response(text="405: Method Not Allowed", status=405, headers={"Allow": "GET,HEAD"})
         if request.path == HEALTH_PATH:
             return web.Response(text="ok")
-        parts = tuple(part for part in request.path.split("/") if part)
+        parts = tuple(filter(None, request.path.split("/")))
         try:
             body = self._model.respond(HeapsterRequest(parts, dict(request.query)))
         except HeapsterError as error:

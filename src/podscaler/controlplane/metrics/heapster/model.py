@@ -61,8 +61,8 @@ class HeapsterError(Exception):
         status: 400 or 404.
     """
 
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
         self.status = status
 
 
@@ -138,10 +138,10 @@ class HeapsterModel:
         """The latest point of each pod with the metric, by the pod's name."""
         query = MetricsRequest(CUSTOM_GROUP, CUSTOM_VERSION, namespace, "pods", name="*", subresource=metric)
         try:
-            items: Iterable[Object] = self._custom.answer(query)["items"]
+            metric_values: Iterable[Object] = self._custom.answer(query)["items"]
         except StatusError:
             return {}  # no pod has the metric: Heapster's results are empty then
-        return {item["describedObject"]["name"]: _custom_point(item) for item in items}
+        return {metric_value["describedObject"]["name"]: _custom_point(metric_value) for metric_value in metric_values}
 
 
 def _list(kind: str, objects: Sequence[Object], parameters: Mapping[str, str]) -> Object:
@@ -150,14 +150,15 @@ def _list(kind: str, objects: Sequence[Object], parameters: Mapping[str, str]) -
         selector = selectors.parse(parameters.get("labelSelector", ""))
     except SelectorError as error:
         raise HeapsterError(400, str(error)) from error
-    items = [obj for obj in objects if selector.matches(obj["metadata"].get("labels") or {})]
+    items = [measured for measured in objects if selector.matches(measured["metadata"].get("labels") or {})]
     return {"kind": kind, "apiVersion": "metrics/v1alpha1", "metadata": {}, "items": items}
 
 
-def _found(obj: Object | None, kind: str, name: str) -> Object:
-    if obj is None:
+def _found(measured: Object | None, kind: str, name: str) -> Object:
+    """The object. Raises HeapsterError 404 if there is none."""
+    if measured is None:
         raise HeapsterError(404, f"No metrics for {kind} {name}")
-    return obj
+    return measured
 
 
 def _usage_point(pod: Object | None, usage: Usage) -> Object | None:
@@ -167,10 +168,10 @@ def _usage_point(pod: Object | None, usage: Usage) -> Object | None:
     return {"timestamp": pod["timestamp"], "value": sum(usage(container["usage"]) for container in pod["containers"])}
 
 
-def _custom_point(item: Object) -> Object:
+def _custom_point(metric_value: Object) -> Object:
     """The point of a MetricValue: `value` is a whole number of at least 0, `floatValue` the exact one if it differs."""
-    milli = Quantity.parse(item["value"]).milli_value()
-    point: Object = {"timestamp": item["timestamp"], "value": max(milli // 1000, 0)}
+    milli = Quantity.parse(metric_value["value"]).milli_value()
+    point: Object = {"timestamp": metric_value["timestamp"], "value": max(milli // 1000, 0)}
     return point | ({"floatValue": milli / 1000} if milli % 1000 or milli < 0 else {})
 
 

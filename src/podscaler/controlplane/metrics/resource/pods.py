@@ -78,10 +78,12 @@ def _simulation_fields(pod: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_ready(conditions: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the condition Ready is True; `conditions` is that of a pod's status."""
     return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 def _controller(metadata: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """Resource, name and uid of a pod's controller; None if it has none whose annotations can state usage."""
     for owner in metadata.get("ownerReferences") or []:
         if owner.get("controller") and owner["kind"] in _CONTROLLERS:
             return _CONTROLLERS[owner["kind"]], owner["name"], owner["uid"]
@@ -113,6 +115,7 @@ class RunningPods:
             self._apply(change)
 
     def _apply(self, change: ObjectEvent) -> None:
+        """Update the facts of one pod by an event of the watch; a pod that is not running is removed."""
         metadata = change.object["metadata"]
         pods = self._facts.setdefault(metadata["namespace"], {})
         fact = None if change.type == "DELETED" else pod_fact(change.object)

@@ -79,6 +79,7 @@ def _root_of(pid: int, parents: Mapping[int, int], roots: set[int]) -> int | Non
 
 
 def _process_usage(pid: int) -> TreeReading | None:
+    """The usage of one process, with its waited-for children's CPU time; None if it cannot be read."""
     try:
         process = psutil.Process(pid)
         with process.oneshot():

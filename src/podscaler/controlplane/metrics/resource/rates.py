@@ -78,38 +78,40 @@ class UsageRates(Generic[K]):
         self._last: dict[K, _LastReading] = {}
 
     def observe(
-        self, containers: Mapping[K, ContainerStart], readings: Mapping[int, TreeReading], at: SampleTime
+        self, containers: Mapping[K, ContainerStart], readings: Mapping[int, TreeReading], sampled_at: SampleTime
     ) -> dict[K, Rate]:
         """The rate of every container with a reading, since its last reading or its start.
 
         Args:
             containers: the running containers by key.
             readings: by root pid.
-            at: the time of the readings.
+            sampled_at: the time of the readings.
         """
         rates: dict[K, Rate] = {}
-        last: dict[K, _LastReading] = {}
+        last_readings: dict[K, _LastReading] = {}
         for key, container in containers.items():
             reading = readings.get(container.pid)
             if reading is None:
                 continue
-            before = self._last.get(key)
-            if before is None or before.container != container:
-                age_s = max(at.now_ns - container.started_ns, 0) / NANOSECONDS
-                before = _LastReading(container, 0.0, at.monotonic_s - age_s)
-            rate = _rate(before, reading, at)
+            previous = self._last.get(key)
+            if previous is None or previous.container != container:
+                age_s = max(sampled_at.now_ns - container.started_ns, 0) / NANOSECONDS
+                previous = _LastReading(container, 0.0, sampled_at.monotonic_s - age_s)
+            rate = _rate(previous, reading, sampled_at)
             if rate is not None:
                 rates[key] = rate
-                before = _LastReading(container, reading.cpu_s, at.monotonic_s)
-            last[key] = before
-        self._last = last
+                previous = _LastReading(container, reading.cpu_s, sampled_at.monotonic_s)
+            last_readings[key] = previous
+        self._last = last_readings
         return rates
 
 
-def _rate(before: _LastReading, reading: TreeReading, at: SampleTime) -> Rate | None:
-    """The rate since `before`; None if that is less than MIN_WINDOW_S ago."""
-    window_ns = round((at.monotonic_s - before.at_s) * 1_000_000) * 1000  # whole microseconds
+def _rate(previous: _LastReading, reading: TreeReading, sampled_at: SampleTime) -> Rate | None:
+    """The rate since `previous`; None if that is less than MIN_WINDOW_S ago."""
+    window_ns = round((sampled_at.monotonic_s - previous.at_s) * 1_000_000) * 1000  # whole microseconds
     if window_ns < MIN_WINDOW_S * NANOSECONDS:
         return None
-    used_s = max(reading.cpu_s - before.cpu_s, 0.0)
-    return Rate(round(used_s * NANOCORES * NANOSECONDS / window_ns), reading.memory_bytes, at.stamp_ns, window_ns)
+    used_s = max(reading.cpu_s - previous.cpu_s, 0.0)
+    return Rate(
+        round(used_s * NANOCORES * NANOSECONDS / window_ns), reading.memory_bytes, sampled_at.stamp_ns, window_ns
+    )

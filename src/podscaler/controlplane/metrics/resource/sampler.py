@@ -85,33 +85,41 @@ class CommandUsage:
             readings: of containers and commands, by root pid.
             commands: the root pids of running commands by the container's root pid.
         """
-        result = {}
+        container_readings = {}
         for root, pids in commands.items():
-            now = {pid: readings[pid] for pid in pids if pid in readings}
-            before_s = self._seen_s.get(root, {})
-            gone_s = sum(cpu_s for pid, cpu_s in before_s.items() if pid not in now)
-            ended_s = self._ended_s.get(root, 0.0) + gone_s
-            self._remember(root, {pid: reading.cpu_s for pid, reading in now.items()}, ended_s)
+            running_commands = {pid: readings[pid] for pid in pids if pid in readings}
+            earlier_s = self._seen_s.get(root, {})
+            ended_since_s = sum(cpu_s for pid, cpu_s in earlier_s.items() if pid not in running_commands)
+            ended_s = self._ended_s.get(root, 0.0) + ended_since_s
+            self._remember(root, {pid: reading.cpu_s for pid, reading in running_commands.items()}, ended_s)
             if root in readings:
-                result[root] = _sum(readings[root], now.values(), ended_s)
+                container_readings[root] = _sum(readings[root], running_commands.values(), ended_s)
         self._forget_others(commands)
-        return result
+        return container_readings
 
     def _remember(self, root: int, seen_s: dict[int, float], ended_s: float) -> None:
+        """Keep the CPU seconds of a container's running commands by pid, and of its ended ones, if there are any."""
         if seen_s or ended_s:
             self._seen_s[root], self._ended_s[root] = seen_s, ended_s
 
     def _forget_others(self, roots: Mapping[int, frozenset[int]]) -> None:
+        """Drop what is kept of containers that are not in `roots`."""
         for root in self._seen_s.keys() - roots.keys():
             del self._seen_s[root], self._ended_s[root]
 
 
 def _sum(own: TreeReading, commands: Iterable[TreeReading], ended_s: float) -> TreeReading:
+    """The usage of a container with its running commands, and `ended_s` seconds of CPU of ended ones."""
     cpu_s, memory_bytes = own.cpu_s + ended_s, own.memory_bytes
     for reading in commands:
         cpu_s += reading.cpu_s
         memory_bytes += reading.memory_bytes
     return TreeReading(cpu_s, memory_bytes)
+
+
+def _key_of(metrics_object: Object) -> Key:
+    meta = metrics_object["metadata"]
+    return meta.get("namespace", ""), meta["name"]
 
 
 class MetricsTable:
@@ -122,7 +130,7 @@ class MetricsTable:
 
     def replace(self, objects: Iterable[Object]) -> None:
         """Replace all objects."""
-        self._objects = {(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj for obj in objects}
+        self._objects = {_key_of(metrics_object): metrics_object for metrics_object in objects}
 
     def list(self, namespace: str) -> Sequence[Object]:
         """The objects of a namespace (`""`: all), sorted by key."""
@@ -191,9 +199,10 @@ class Sampler:
         """Sample until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._facts.run())
-            tasks.create_task(self._rounds())
+            tasks.create_task(self._sample_repeatedly())
 
-    async def _rounds(self) -> None:
+    async def _sample_repeatedly(self) -> None:
+        """Sample at each interval, until cancelled."""
         while True:
             await self.sample()
             await self._clock.sleep(self._resolution_s)
@@ -201,20 +210,23 @@ class Sampler:
     async def sample(self) -> None:
         """Run one round: read processes, compute rates, publish metrics."""
         processes = list(self._processes())
-        containers = {(p.pod_uid, p.container): ContainerStart(p.pid, p.started_ns) for p in processes}
-        commands = {p.pid: p.commands for p in processes}
+        containers = {
+            (process.pod_uid, process.container): ContainerStart(process.pid, process.started_ns)
+            for process in processes
+        }
+        commands = {process.pid: process.commands for process in processes}
         roots = commands.keys() | frozenset().union(*commands.values())
         trees, machine = await asyncio.to_thread(lambda: (read_trees(roots), machine_usage()))
         readings = self._commands.added(trees, commands)
-        at = self._sample_time()
+        sampled_at = self._sample_time()
         facts = self._facts.running()
-        simulated_rates = self._simulated_rates(facts, at.stamp_ns)
-        rates = self._rates.observe(containers, readings, at) | simulated_rates
-        self._totals.observe(containers, readings, simulated_rates, at)
+        simulated_rates = self._simulated_rates(facts, sampled_at.stamp_ns)
+        rates = self._rates.observe(containers, readings, sampled_at) | simulated_rates
+        self._totals.observe(containers, readings, simulated_rates, sampled_at)
         self._latest_rates = rates
         await asyncio.sleep(0)  # with thousands of pods, the rest runs in a later loop iteration
         self.pod_metrics.replace(_pod_metrics(facts, rates))
-        self._publish_node(machine, at)
+        self._publish_node(machine, sampled_at)
 
     def _sample_time(self) -> SampleTime:
         """The current time; timestamps continue when the wall clock is set back by more than STEP_MAX_NS.
@@ -251,6 +263,7 @@ class Sampler:
         return rates
 
     def _annotations_of(self, fact: PodFact) -> Mapping[str, str]:
+        """The annotations of a pod's controller; empty if it has none, or it does not exist."""
         if fact.controller is None:
             return {}
         resource, name, _ = fact.controller
@@ -267,13 +280,13 @@ class Sampler:
                 self._reported.add((fact.uid, key))
                 log.warning("pod %s: annotation %s is not a quantity and counts as zero", fact.metadata["name"], key)
 
-    def _publish_node(self, machine: TreeReading, at: SampleTime) -> None:
+    def _publish_node(self, machine: TreeReading, sampled_at: SampleTime) -> None:
         """Replace the NodeMetrics; its rates are of the CPU time since the first round, which counts as its start."""
         if self._node_since is None:
-            self._node_since = ContainerStart(0, at.now_ns)
+            self._node_since = ContainerStart(0, sampled_at.now_ns)
             self._node_base_s = machine.cpu_s
         reading = TreeReading(machine.cpu_s - self._node_base_s, machine.memory_bytes)
-        rates = self._node_rates.observe({"node": self._node_since}, {0: reading}, at)
+        rates = self._node_rates.observe({"node": self._node_since}, {0: reading}, sampled_at)
         self._node_total = self._machine_total(machine, rates.get("node"))
         name = self._node_name()
         if "node" in rates and name:
@@ -299,9 +312,10 @@ def _pod_metrics(facts: Mapping[Key, PodFact], rates: Mapping[tuple[str, str], R
         yield _metrics_object(fact.metadata, shortest, {"containers": containers})
 
 
-def _metrics_object(metadata: Mapping[str, Any], rate: Rate, rest: Mapping[str, Any]) -> Object:
+def _metrics_object(metadata: Mapping[str, Any], rate: Rate, usage_fields: Mapping[str, Any]) -> Object:
+    """A PodMetrics or NodeMetrics with these fields (`containers` or `usage`), and the time and window of the rate."""
     window = duration.text(rate.window_ns - rate.window_ns % 1_000_000)  # whole milliseconds
-    return {"metadata": dict(metadata), "timestamp": rfc3339(rate.at_ns), "window": window, **rest}
+    return {"metadata": dict(metadata), "timestamp": rfc3339(rate.at_ns), "window": window, **usage_fields}
 
 
 def _usage(rate: Rate) -> dict[str, str]:

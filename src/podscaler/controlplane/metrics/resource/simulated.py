@@ -21,6 +21,8 @@ from podscaler.api.machinery.quantity import Quantity
 
 PREFIX = "podscaler.dev/simulated-"
 RUNTIME_CLASS = "simulated"
+_NANOCORES = 1_000_000_000
+"""The nanocores in one core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class SimulatedUsage:
 
 
 def is_simulated(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod is simulated: it has no process."""
+    """Whether a core/v1 Pod is simulated: it has no process."""
     return bool(pod["spec"].get("runtimeClassName") == RUNTIME_CLASS)
 
 
@@ -50,7 +52,7 @@ def container_usage(
     names = [container["name"] for container in pod["spec"].get("containers") or []]
     return {
         name: SimulatedUsage(
-            _amount(annotations, "cpu", name, is_first=index == 0, siblings=siblings, units_in_one=1_000_000_000),
+            _amount(annotations, "cpu", name, is_first=index == 0, siblings=siblings, units_in_one=_NANOCORES),
             _amount(annotations, "memory", name, is_first=index == 0, siblings=siblings, units_in_one=1),
         )
         for index, name in enumerate(names)
@@ -59,7 +61,7 @@ def container_usage(
 
 def invalid_annotations(annotations: Mapping[str, str]) -> list[str]:
     """The names of the annotations of this module whose values are not quantities."""
-    return [key for key, text in annotations.items() if _states_usage(key) and _quantity(text) is None]
+    return [key for key, annotation in annotations.items() if _states_usage(key) and _quantity(annotation) is None]
 
 
 def _states_usage(key: str) -> bool:
@@ -83,12 +85,12 @@ def _amount(
     return 0
 
 
-def _quantity(text: str | None) -> Quantity | None:
+def _quantity(quantity_text: str | None) -> Quantity | None:
     """The quantity; None if there is no text, or it is not a quantity."""
-    if text is None:
+    if quantity_text is None:
         return None
     try:
-        return Quantity.parse(text)
+        return Quantity.parse(quantity_text)
     except ValueError:
         return None
 

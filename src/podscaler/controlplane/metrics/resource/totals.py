@@ -64,8 +64,8 @@ class PodTotal:
     def cpu_nanocores(self) -> int | None:
         """The rate of all containers; None while one has none."""
         rates = [container.cpu_nanocores for container in self.containers.values()]
-        known = [rate for rate in rates if rate is not None]
-        return sum(known) if len(known) == len(rates) else None
+        known_rates = [rate for rate in rates if rate is not None]
+        return sum(known_rates) if len(known_rates) == len(rates) else None
 
     @property
     def memory_bytes(self) -> int:
@@ -117,7 +117,7 @@ class UsageTotals:
         containers: Mapping[ContainerKey, ContainerStart],
         readings: Mapping[int, TreeReading],
         simulated: Mapping[ContainerKey, Rate],
-        at: SampleTime,
+        sampled_at: SampleTime,
     ) -> None:
         """Add a round of readings; containers without one are forgotten.
 
@@ -125,14 +125,14 @@ class UsageTotals:
             containers: the running containers.
             readings: of their process trees, by root pid.
             simulated: the rates of simulated containers.
-            at: the time of the round.
+            sampled_at: the time of the round.
         """
         accumulated = {}
         for key, run in containers.items():
             if (reading := readings.get(run.pid)) is not None:
                 accumulated[key] = self._added(key, run, reading)
         for key, rate in simulated.items():
-            accumulated[key] = self._integrated(key, rate, at)
+            accumulated[key] = self._integrated(key, rate, sampled_at)
         self._accumulated = accumulated
 
     def totals(self, rates: Mapping[ContainerKey, Rate]) -> dict[ContainerKey, UsageTotal]:
@@ -147,16 +147,16 @@ class UsageTotals:
     def _added(self, key: ContainerKey, run: ContainerStart, reading: TreeReading) -> _Accumulated:
         """The total of a container with processes after a reading; a sum that has decreased adds nothing."""
         read_ns = round(reading.cpu_s * NANOSECONDS)
-        before = self._accumulated.get(key)
-        if before is None or before.run != run:
+        previous = self._accumulated.get(key)
+        if previous is None or previous.run != run:
             return _Accumulated(run, read_ns, reading.memory_bytes, read_ns)
-        return _Accumulated(run, before.cpu_ns + max(read_ns - before.read_ns, 0), reading.memory_bytes, read_ns)
+        return _Accumulated(run, previous.cpu_ns + max(read_ns - previous.read_ns, 0), reading.memory_bytes, read_ns)
 
-    def _integrated(self, key: ContainerKey, rate: Rate, at: SampleTime) -> _Accumulated:
+    def _integrated(self, key: ContainerKey, rate: Rate, sampled_at: SampleTime) -> _Accumulated:
         """The total of a simulated container: its rate is used up during the time since the previous round."""
-        round_ns = round(at.monotonic_s * NANOSECONDS)
-        before = self._accumulated.get(key)
-        if before is None or before.run.pid != _SIMULATED_PID:
-            return _Accumulated(ContainerStart(_SIMULATED_PID, at.stamp_ns), 0, rate.memory_bytes, round_ns)
-        used_ns = rate.cpu_nanocores * (round_ns - before.read_ns) // NANOSECONDS
-        return _Accumulated(before.run, before.cpu_ns + used_ns, rate.memory_bytes, round_ns)
+        round_ns = round(sampled_at.monotonic_s * NANOSECONDS)
+        previous = self._accumulated.get(key)
+        if previous is None or previous.run.pid != _SIMULATED_PID:
+            return _Accumulated(ContainerStart(_SIMULATED_PID, sampled_at.stamp_ns), 0, rate.memory_bytes, round_ns)
+        used_ns = rate.cpu_nanocores * (round_ns - previous.read_ns) // NANOSECONDS
+        return _Accumulated(previous.run, previous.cpu_ns + used_ns, rate.memory_bytes, round_ns)

@@ -30,12 +30,12 @@ class _Counter:
     """A counter's readings in the window.
 
     Attributes:
-        last: the last value read.
+        last_value: as the latest reading has it.
         increase: the sum of all increases since the first reading; after a reset the whole new value is an increase.
         readings: instants in seconds, with the increase until then; the first may be older than the window.
     """
 
-    last: float
+    last_value: float
     increase: float
     readings: deque[tuple[float, float]]
 
@@ -54,27 +54,27 @@ class CounterRates(Generic[K]):
             at_s: the time of the reading in seconds of a monotonic clock, later than in the previous call.
         """
         rates: dict[K, CounterRate] = {}
-        kept: dict[K, _Counter] = {}
-        for key, value in values:
+        counters: dict[K, _Counter] = {}
+        for key, counter_value in values:
             counter = self._counters.get(key)
             if counter is None:
-                kept[key] = _Counter(value, 0.0, deque([(at_s, 0.0)]))
+                counters[key] = _Counter(counter_value, 0.0, deque([(at_s, 0.0)]))
                 continue
-            kept[key] = counter
-            rate = _advance(counter, value, at_s)
+            counters[key] = counter
+            rate = _advance(counter, counter_value, at_s)
             if rate is not None:
                 rates[key] = rate
-        self._counters = kept
+        self._counters = counters
         return rates
 
 
-def _advance(counter: _Counter, value: float, at_s: float) -> CounterRate | None:
+def _advance(counter: _Counter, counter_value: float, at_s: float) -> CounterRate | None:
     """Add a reading; the rate over the window, None before there are two. A smaller value is a restart from zero."""
-    counter.increase += value if value < counter.last else value - counter.last
-    counter.last = value
+    counter.increase += counter_value if counter_value < counter.last_value else counter_value - counter.last_value
+    counter.last_value = counter_value
     counter.readings.append((at_s, counter.increase))
     while len(counter.readings) > 2 and counter.readings[1][0] <= at_s - WINDOW_S:
         counter.readings.popleft()
-    since_s, before = counter.readings[0]
+    since_s, increase_before = counter.readings[0]
     window_s = at_s - since_s
-    return CounterRate((counter.increase - before) / window_s, window_s) if window_s > 0 else None
+    return CounterRate((counter.increase - increase_before) / window_s, window_s) if window_s > 0 else None

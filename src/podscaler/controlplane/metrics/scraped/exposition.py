@@ -91,12 +91,12 @@ def parse(body: str, content_type: str, now_s: float) -> list[ExposedSample]:
 def _distinct(samples: Sequence[ExposedSample]) -> Iterator[ExposedSample]:
     """The first sample of each metric and labels; a counter that would have a gauge's name keeps `_total`."""
     gauges = {sample.metric for sample in samples if not sample.is_counter}
-    seen: set[tuple[str, Labels]] = set()
+    yielded: set[tuple[str, Labels]] = set()
     for sample in samples:
         keeps_suffix = sample.is_counter and sample.metric in gauges
         metric = f"{sample.metric}{_TOTAL_SUFFIX}" if keeps_suffix else sample.metric
-        if (metric, sample.labels) not in seen:
-            seen.add((metric, sample.labels))
+        if (metric, sample.labels) not in yielded:
+            yielded.add((metric, sample.labels))
             yield replace(sample, metric=metric) if keeps_suffix else sample
 
 

@@ -60,6 +60,7 @@ class ScrapeClient:
             self._session = None
 
     def _open_session(self) -> aiohttp.ClientSession:
+        """The session of all scrapes, opened at the first one."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=TCPConnector(ssl=False, limit=0, use_dns_cache=False),

@@ -130,6 +130,7 @@ class Scraper:
         return service_discovery.target_groups(located)
 
     async def _rounds(self) -> None:
+        """Scrape all pods in each interval; a round that takes longer is followed by the next at once."""
         while True:
             started_s = self._clock.monotonic_s()
             await asyncio.gather(*(self._scrape(key, pod) for key, pod in list(self._pods.items())))
@@ -145,33 +146,35 @@ class Scraper:
             self._forget(key)
 
     def _apply(self, change: ObjectEvent) -> None:
+        """Add, update or remove the pod of a watch event, by its phase and annotations."""
         pod, key = change.object, _key(change.object)
-        before = self._pods.get(key)
-        if before is not None and before.pod["metadata"]["uid"] != pod["metadata"]["uid"]:
+        scraped_pod = self._pods.get(key)
+        if scraped_pod is not None and scraped_pod.pod["metadata"]["uid"] != pod["metadata"]["uid"]:
             self._forget(key)
-            before = None
+            scraped_pod = None
         if change.type == "DELETED" or (pod.get("status") or {}).get("phase") != "Running":
             self._forget(key)
             return
         try:
             target = target_of(pod)
         except TargetError as error:
-            scraped = self._pods.setdefault(key, _ScrapedPod(pod, None))
-            scraped.pod, scraped.target = pod, None
-            self._fail(key, scraped, str(error))
+            invalid_pod = self._pods.setdefault(key, _ScrapedPod(pod, None))
+            invalid_pod.pod, invalid_pod.target = pod, None
+            self._fail(key, invalid_pod, str(error))
             return
         if target is None:
             self._forget(key)
-        elif before is None:
+        elif scraped_pod is None:
             self._pods[key] = _ScrapedPod(pod, target)
         else:
-            before.pod, before.target = pod, target
+            scraped_pod.pod, scraped_pod.target = pod, target
 
     def _forget(self, key: PodKey) -> None:
         if self._pods.pop(key, None) is not None:
             self.index.put(key, ())
 
     async def _scrape(self, key: PodKey, pod: _ScrapedPod) -> None:
+        """Scrape one pod and index its series; does nothing for a pod without a target or an address."""
         if pod.target is None or (address := self._locate(pod.pod, pod.target.port)) is None:
             return
         async with self._slots:
@@ -188,6 +191,7 @@ class Scraper:
         self.index.put(key, list(self._series(key, pod, samples)))
 
     async def _parsed(self, body: str, content_type: str) -> list[ExposedSample]:
+        """The samples of a body, parsed in a thread if it is long. Raises ExpositionError."""
         now_s = self._clock.now_ns() / NANOSECONDS
         if len(body) <= INLINE_CHARACTERS:
             return exposition.parse(body, content_type, now_s)
@@ -207,8 +211,8 @@ class Scraper:
         """The series of a scrape: one of the pod for each value, and one of each object that a label names."""
         namespace, name = key
         pod_object = self._kinds.described(f"pod/{name}", namespace)
-        for metric, labels, value, window_s in _values(pod, samples, self._clock.monotonic_s()):
-            series = Series(metric, pod_object, labels, Constant(_quantity(value)), window_s=window_s)
+        for metric, labels, number, window_s in _values(pod, samples, self._clock.monotonic_s()):
+            series = Series(metric, pod_object, labels, Constant(_quantity(number)), window_s=window_s)
             yield series
             for kind in _OBJECT_LABELS:
                 if labels.get(kind) and "/" not in labels[kind]:
@@ -230,9 +234,9 @@ def _values(
         yield metric, dict(labels), rate.per_second, max(round(rate.window_s), 1)
 
 
-def _quantity(value: float) -> Quantity:
+def _quantity(number: float) -> Quantity:
     """Whole thousandths, cut towards zero, as the Prometheus adapter writes values."""
-    return Quantity.from_milli(trunc(value * 1000))
+    return Quantity.from_milli(trunc(number * 1000))
 
 
 def _key(pod: Object) -> PodKey:

@@ -29,6 +29,7 @@ def target_groups(targets: Iterable[_LocatedTarget]) -> list[dict[str, Any]]:
 
 
 def _labels(pod: Mapping[str, Any], target: ScrapeTarget) -> dict[str, str]:
+    """The labels of a pod's target: namespace and pod, and those that Prometheus' own pod discovery gives."""
     metadata = pod["metadata"]
     labels = {
         "__scheme__": target.scheme,
@@ -42,6 +43,6 @@ def _labels(pod: Mapping[str, Any], target: ScrapeTarget) -> dict[str, str]:
         f"{META}pod_node_name": pod["spec"].get("nodeName", ""),
     }
     for kind in ("label", "annotation"):
-        for name, value in (metadata.get(f"{kind}s") or {}).items():
-            labels[f"{META}pod_{kind}_{_NOT_IN_LABELS.sub('_', name)}"] = value
+        for name, label_value in (metadata.get(f"{kind}s") or {}).items():
+            labels[f"{META}pod_{kind}_{_NOT_IN_LABELS.sub('_', name)}"] = label_value
     return labels

@@ -69,7 +69,7 @@ def target_of(pod: Mapping[str, Any]) -> ScrapeTarget | None:
 
 
 def _ports(spec: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
-    """Name (empty if it has none) and number of each TCP port of regular containers, then of sidecars."""
+    """Name (or an empty text) and number of the TCP ports in a pod's spec: of regular containers, then of sidecars."""
     init_containers = spec.get("initContainers") or []
     sidecars = [container for container in init_containers if container.get("restartPolicy") == "Always"]
     for container in (*(spec.get("containers") or []), *sidecars):
@@ -80,19 +80,20 @@ def _ports(spec: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
 
 def _port(annotations: Mapping[str, str], ports: list[tuple[str, int]], metrics_port: int | None) -> int:
     """The annotated port, else the one named `metrics`, else the first one. Raises TargetError."""
-    text = annotations.get(PORT)
-    if text is None:
+    port_text = annotations.get(PORT)
+    if port_text is None:
         port = metrics_port if metrics_port is not None else next((number for _, number in ports), None)
         if port is None:
             raise TargetError(f"no container states a port, and there is no annotation {PORT}")
         return port
-    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(PORT_MAX))
-    if not (is_number and 0 < int(text) <= PORT_MAX):
+    is_number = port_text.isascii() and port_text.isdigit() and len(port_text) <= len(str(PORT_MAX))
+    if not (is_number and 0 < int(port_text) <= PORT_MAX):
         raise TargetError(f"annotation {PORT}: must be a number from 1 to {PORT_MAX}")
-    return int(text)
+    return int(port_text)
 
 
 def _path(annotations: Mapping[str, str]) -> str:
+    """The annotated path, with a slash at its beginning. Raises TargetError if it is too long."""
     path = annotations.get(PATH, PATH_DEFAULT) or PATH_DEFAULT
     if len(path) > PATH_MAX_CHARACTERS:
         raise TargetError(f"annotation {PATH}: must not have more than {PATH_MAX_CHARACTERS} characters")
@@ -100,6 +101,7 @@ def _path(annotations: Mapping[str, str]) -> str:
 
 
 def _scheme(annotations: Mapping[str, str]) -> str:
+    """The annotated scheme, `http` without one. Raises TargetError for another one than `http` and `https`."""
     scheme = annotations.get(SCHEME, SCHEMES[0]).lower() or SCHEMES[0]
     if scheme not in SCHEMES:
         raise TargetError(f"annotation {SCHEME}: must be http or https")

@@ -1,28 +1,28 @@
-"""Places of reads: who gets the next one, and that none is lost."""
+"""Concurrency slots of reads: which caller gets the next one, and that none is lost."""
 
 import asyncio
 
 import pytest
 
-from podscaler.sources.fair_places import FairPlaces
+from podscaler.sources.fair_slots import FairSlots
 from podscaler.sources.protocol import ReadTimeout
 from podscaler.testing import VirtualClock
 
 
 class _World:
-    """Places, and the order in which they were taken."""
+    """Slots, and the order in which they were taken."""
 
     def __init__(self, *, total: int, each: int) -> None:
         self.clock = VirtualClock()
-        self.places = FairPlaces(self.clock, total=total, group_max=each, wait_max_s=30.0)
+        self.slots = FairSlots(self.clock, total=total, group_max=each, wait_max_s=30.0)
         self.taken: list[str] = []
 
     def take(self, names: str) -> list[asyncio.Task[None]]:
-        """Tasks that take places, one for each letter, which is its group."""
+        """Tasks that take slots, one for each letter, which is its group."""
         return [asyncio.create_task(self._take(group)) for group in names]
 
     async def _take(self, group: str) -> None:
-        await self.places.take(group)
+        await self.slots.take(group)
         self.taken.append(group)
 
 
@@ -40,7 +40,7 @@ async def _settle() -> None:
         (1, 2, "ab", "a"),
     ],
 )
-async def test_how_many_places_are_taken(total: int, each: int, names: str, first: str) -> None:
+async def test_how_many_slots_are_taken(total: int, each: int, names: str, first: str) -> None:
     """As many as there are, and as a group may have."""
     world = _World(total=total, each=each)
     tasks = world.take(names)
@@ -56,21 +56,21 @@ async def test_groups_take_turns() -> None:
     tasks = world.take("aaaabbc")
     for group in "aabcaba":
         await _settle()
-        world.places.release(group)
+        world.slots.release(group)
     await asyncio.gather(*tasks)
     assert "".join(world.taken) == "aabcaba"
 
 
 async def test_waiting_ends() -> None:
-    """The failure says what it waited for, and the place goes to the next one."""
+    """The failure says what it waited for, and the slot goes to the next one."""
     world = _World(total=2, each=1)
-    await world.places.take("a")
-    waiting = asyncio.create_task(world.places.take("a"))
+    await world.slots.take("a")
+    waiting = asyncio.create_task(world.slots.take("a"))
     await _settle()
     await world.clock.advance(30.0)
     with pytest.raises(ReadTimeout, match=r"^not read: 1 other sources of the namespace were being read for 30 s"):
         await waiting
-    world.places.release("a")
+    world.slots.release("a")
     world.take("a")
     await _settle()
     assert world.taken == ["a"]
@@ -78,17 +78,17 @@ async def test_waiting_ends() -> None:
 
 @pytest.mark.parametrize("is_granted", [False, True], ids=["while it waits", "when it was its turn"])
 async def test_a_caller_that_is_cancelled(is_granted: bool) -> None:
-    """Its place is not lost."""
+    """Its slot is not lost."""
     world = _World(total=1, each=1)
-    await world.places.take("a")
-    waiting = asyncio.create_task(world.places.take("b"))
+    await world.slots.take("a")
+    waiting = asyncio.create_task(world.slots.take("b"))
     await _settle()
     if is_granted:
-        world.places.release("a")
+        world.slots.release("a")
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     if not is_granted:
-        world.places.release("a")
+        world.slots.release("a")
     world.take("c")
     await _settle()
     assert world.taken == ["c"]

@@ -35,17 +35,18 @@ _FORMAT_TYPES: dict[str, tuple[frozenset[str], str]] = {
     ),
     "o": (frozenset({"int", "uint"}), "octal clause can only be used on integers"),
 }
+"""By the letter of a clause: the types that it accepts, and the message about others."""
 
 _CONVERSIONS = frozenset({"bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"})
 
 
 def constant_error(tree: Node) -> str:
     """The error of a conversion of a constant, empty if none fails: cel-go converts constants at compile time."""
-    for node in _nodes(tree):
+    for node in _all_nodes(tree):
         is_conversion = isinstance(node, Call) and node.target is None and node.function in _CONVERSIONS
         if is_conversion and isinstance(node, Call) and all(isinstance(arg, Literal) for arg in node.args):
             try:
-                planning.planned(node)(planning.Scope({}, Budget()))
+                planning.plan(node)(planning.Scope({}, Budget()))
             except EvaluationError as error:
                 return str(error)
     return ""
@@ -57,25 +58,25 @@ Elements = list[tuple[Node, int, Node, Type]]
 
 def issues(tree: Node, elements: Elements) -> list[Issue]:
     """The issues of all literals of a tree whose list and map literals have the parts `elements`."""
-    formats = [node for node in _nodes(tree) if isinstance(node, Call) and node.function == "format"]
-    exempt = {id(below) for node in formats for below in _nodes(node)}
-    types_of = {id(part): element_type for _, _, part, element_type in elements}
-    call_issues = [issue for node in _nodes(tree) if isinstance(node, Call) for issue in _of_call(node)]
-    call_issues += [issue for node in formats for issue in _format_issues(node, types_of)]
-    return call_issues + _mixed(elements, exempt)
+    format_calls = [node for node in _all_nodes(tree) if isinstance(node, Call) and node.function == "format"]
+    exempt_ids = {id(below) for node in format_calls for below in _all_nodes(node)}
+    types_of = {id(element): element_type for _, _, element, element_type in elements}
+    call_issues = [issue for node in _all_nodes(tree) if isinstance(node, Call) for issue in _argument_issues(node)]
+    call_issues += [issue for node in format_calls for issue in _format_issues(node, types_of)]
+    return call_issues + _mixed_element_issues(elements, exempt_ids)
 
 
-def _mixed(elements: Elements, exempt: set[int]) -> list[Issue]:
+def _mixed_element_issues(elements: Elements, exempt_ids: set[int]) -> list[Issue]:
     """Elements whose type is not that of the first, except in arguments of `format`."""
-    first: dict[tuple[int, int], Type] = {}
-    reported: set[tuple[int, int]] = set()
+    first_types: dict[tuple[int, int], Type] = {}
+    reported_slots: set[tuple[int, int]] = set()
     issues_found = []
-    for literal, slot, part, element_type in elements:
-        first_type = first.setdefault((id(literal), slot), element_type)
-        is_reported = slot == 0 and (id(literal), slot) in reported
-        if id(literal) not in exempt and not _is_alike(first_type, element_type) and not is_reported:
-            reported.add((id(literal), slot))
-            issues_found.append(Issue(part.offset, f"expected type '{first_type}' but found '{element_type}'"))
+    for literal, slot, element, element_type in elements:
+        first_type = first_types.setdefault((id(literal), slot), element_type)
+        is_reported = slot == 0 and (id(literal), slot) in reported_slots
+        if id(literal) not in exempt_ids and not _is_alike(first_type, element_type) and not is_reported:
+            reported_slots.add((id(literal), slot))
+            issues_found.append(Issue(element.offset, f"expected type '{first_type}' but found '{element_type}'"))
     return issues_found
 
 
@@ -88,12 +89,14 @@ def _is_alike(expected: Type, element_type: Type) -> bool:
     return all(_is_alike(*pair) for pair in zip(expected.params, element_type.params, strict=True))
 
 
-def _of_call(node: Call) -> Iterator[Issue]:
+def _argument_issues(node: Call) -> Iterator[Issue]:
     """An issue if the literal argument of a call that parses it (`duration("1x")`) is not valid."""
     check = _ARGUMENT_CHECKS.get(node.function)
     if check is None or not node.args:
         return
-    arg = node.args[0 if node.function != "matches" or node.target is not None else -1]
+    # `matches(text, pattern)` has the pattern last; `text.matches(pattern)` has it as its only argument.
+    is_matches_function = node.function == "matches" and node.target is None
+    arg = node.args[-1] if is_matches_function else node.args[0]
     if isinstance(arg, Literal) and isinstance(arg.value, str) and not check(arg.value):
         yield Issue(arg.offset, f"invalid {node.function} argument")
 
@@ -118,12 +121,13 @@ _ARGUMENT_CHECKS: dict[str, Callable[[str], bool]] = {
 }
 
 
-def _nodes(tree: Node) -> Iterator[Node]:
-    waiting: list[Node] = [tree]
-    while waiting:
-        node = waiting.pop()
+def _all_nodes(tree: Node) -> Iterator[Node]:
+    """The tree and all nodes below it, each once."""
+    pending_nodes: list[Node] = [tree]
+    while pending_nodes:
+        node = pending_nodes.pop()
         yield node
-        waiting += _children(node)
+        pending_nodes += _children(node)
 
 
 def _children(node: Node) -> list[Node]:
@@ -136,7 +140,7 @@ def _children(node: Node) -> list[Node]:
         case ListLiteral():
             return list(node.elements)
         case MapLiteral():
-            return [part for entry in node.entries for part in (entry.key, entry.value)]
+            return [operand for map_entry in node.entries for operand in (map_entry.key, map_entry.value)]
         case Comprehension():
             return [node.source, node.start, node.step, node.outcome]
     return []
@@ -149,34 +153,40 @@ def _format_issues(node: Call, types_of: Mapping[int, Type]) -> Iterator[Issue]:
     pattern, args = node.target.value, node.args[0]
     if not isinstance(pattern, str):
         return
-    waiting = list(args.elements)
+    remaining_args = list(args.elements)
     for match in _FORMAT_CLAUSE.finditer(pattern):
         if match.group(1):
             continue
-        issue = _argument_issue(match.group(2), waiting, node, types_of)
-        if issue is not None:
-            yield issue
+        clause_issue = _clause_issue(match.group(2), remaining_args, node, types_of)
+        if clause_issue is not None:
+            yield clause_issue
             return
     if (len(pattern) - len(pattern.rstrip("%"))) % 2:
         yield Issue(node.offset, "unexpected end of string")
-    elif waiting:
-        used_count = len(args.elements) - len(waiting)
-        text = f"too many arguments supplied to string.format (expected {used_count}, got {len(args.elements)})"
-        yield Issue(node.offset, text)
+    elif remaining_args:
+        used_count = len(args.elements) - len(remaining_args)
+        message = f"too many arguments supplied to string.format (expected {used_count}, got {len(args.elements)})"
+        yield Issue(node.offset, message)
 
 
-def _argument_issue(clause: str, waiting: list[Node], node: Call, types_of: Mapping[int, Type]) -> Issue | None:
-    """The issue of one clause (`d` of `%d`) of a format string, for the next argument; None if it is valid."""
-    if not waiting:
+def _clause_issue(clause: str, remaining_args: list[Node], node: Call, types_of: Mapping[int, Type]) -> Issue | None:
+    """The issue of one clause (`d` of `%d`) of a format string; None if it is valid.
+
+    Args:
+        remaining_args: the first one is that of this clause, and is removed.
+        types_of: the types of list elements, by the identity of their nodes.
+    """
+    if not remaining_args:
         args = node.args[0]
         count = len(args.elements) if isinstance(args, ListLiteral) else 0
         return Issue(node.offset, f"index {count} out of range")
     accepted_types = _FORMAT_TYPES.get(clause.lower() if clause == "X" else clause)
     if accepted_types is None:
-        text = f'could not parse formatting clause: unrecognized formatting clause "{clause}"'
-        return Issue(node.offset, text)
-    arg = waiting.pop(0)
+        message = f'could not parse formatting clause: unrecognized formatting clause "{clause}"'
+        return Issue(node.offset, message)
+    arg = remaining_args.pop(0)
     arg_type = types_of[id(arg)]
-    if arg_type.is_param or arg_type.name in _VALID_IN_ALL_CLAUSES or arg_type.name in accepted_types[0]:
+    type_names, error_text = accepted_types
+    if arg_type.is_param or arg_type.name in _VALID_IN_ALL_CLAUSES or arg_type.name in type_names:
         return None
-    return Issue(arg.offset, f"error during formatting: {accepted_types[1]}, was given {arg_type}")
+    return Issue(arg.offset, f"error during formatting: {error_text}, was given {arg_type}")

@@ -1,7 +1,7 @@
-"""The agenda of a simulation: what happens when, in virtual time.
+"""The event queue of a simulation in virtual time.
 
-Events at one instant run in the order of `EventPriority`, and events of one priority in the order in which they were
-added, so that a scenario has one result.
+Workloads, nodes and the engine add events; the engine runs them. Events at one instant run in the order of
+`EventPriority`, and events of one priority in the order in which they were added, so that a scenario has one result.
 """
 
 import heapq
@@ -26,17 +26,17 @@ Action = Callable[[int], None]
 """An event: called with its instant in milliseconds."""
 
 
-class Agenda:
-    """The events to come."""
+class EventQueue:
+    """The events to come, as a heap of (instant in ms, priority, sequence number, action)."""
 
     def __init__(self) -> None:
         self._events: list[tuple[int, EventPriority, int, Action]] = []
-        self._added = 0
+        self._sequence = 0
 
     def add(self, at_ms: int, priority: EventPriority, action: Action) -> None:
         """Run `action` at an instant, which must not be before that of the event that runs now."""
-        self._added += 1
-        heapq.heappush(self._events, (at_ms, priority, self._added, action))
+        self._sequence += 1
+        heapq.heappush(self._events, (at_ms, priority, self._sequence, action))
 
     def run_next(self, until_ms: int) -> int | None:
         """Run the next event up to that instant; returns its instant, None if there is none."""

@@ -1,12 +1,12 @@
 """Limits how many reads run at once, so that the sources of one namespace leave room for those of others.
 
-`open_sources` takes a place for each read. Rules:
+`open_sources` takes a concurrency slot for each read. Rules:
 
-1. At most `total` places are taken, and at most `group_max` of them by one group (a namespace).
-2. A place that becomes free goes to the groups in turn, and within a group to the one that waits longest.
-3. A caller that waits for longer than `wait_max_s` gets no place: `take` raises ReadTimeout.
+1. At most `total` slots are taken, and at most `group_max` of them by one group (a namespace).
+2. A slot that becomes free goes to the groups in turn, and within a group to the caller that waits longest.
+3. A caller that waits for longer than `wait_max_s` gets no slot: `take` raises ReadTimeout.
 
-Invariant: places taken and not released are those of `take` calls that returned, whichever caller is cancelled when.
+Invariant: slots taken and not released are those of `take` calls that returned, whichever caller is cancelled when.
 """
 
 import asyncio
@@ -15,18 +15,18 @@ from collections import Counter, OrderedDict, deque
 from podscaler.base.clock import Clock
 from podscaler.sources.protocol import ReadTimeout
 
-Turn = asyncio.Future[None]
-"""Done when its place is taken."""
+Waiter = asyncio.Future[None]
+"""Done when its slot is taken."""
 
 
-class FairPlaces:
-    """Places of reads, by the module's rules.
+class FairSlots:
+    """The concurrency slots of reads, by the module's rules.
 
     Args:
         clock: limits waiting.
-        total: the number of places.
+        total: the number of slots.
         group_max: how many of them one group may have.
-        wait_max_s: how long a place is waited for.
+        wait_max_s: how long a caller waits for a slot, in seconds.
     """
 
     def __init__(self, clock: Clock, *, total: int, group_max: int, wait_max_s: float) -> None:
@@ -35,20 +35,20 @@ class FairPlaces:
         self._group_max = group_max
         self._wait_max_s = wait_max_s
         self._taken: Counter[str] = Counter()
-        self._waiting: OrderedDict[str, deque[Turn]] = OrderedDict()
+        self._waiting: OrderedDict[str, deque[Waiter]] = OrderedDict()
 
     async def take(self, group: str) -> None:
-        """Take a place, which the caller releases. Raises ReadTimeout if there is none in time."""
-        turn: Turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(group, deque()).append(turn)
+        """Take a slot, which the caller releases. Raises ReadTimeout if there is none in time."""
+        waiter: Waiter = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(group, deque()).append(waiter)
         self._grant()
-        if turn.done():
+        if waiter.done():
             return
         timer = asyncio.ensure_future(self._clock.sleep(self._wait_max_s))
         is_taken = False
         try:
-            await asyncio.wait((turn, timer), return_when=asyncio.FIRST_COMPLETED)
-            if not turn.done():
+            await asyncio.wait((waiter, timer), return_when=asyncio.FIRST_COMPLETED)
+            if not waiter.done():
                 raise ReadTimeout(
                     f"not read: {self._taken[group]} other sources of the namespace were being read"
                     f" for {self._wait_max_s:g} s"
@@ -57,27 +57,27 @@ class FairPlaces:
         finally:
             timer.cancel()
             if not is_taken:
-                self._stop_waiting(group, turn)
+                self._stop_waiting(group, waiter)
 
     def release(self, group: str) -> None:
-        """Return a place."""
+        """Return a slot."""
         self._free += 1
         self._taken[group] -= 1
         if not self._taken[group]:
             del self._taken[group]
         self._grant()
 
-    def _stop_waiting(self, group: str, turn: Turn) -> None:
-        """End the wait of a caller without a place, also of one whose place was taken at the last moment."""
-        if turn.done():
+    def _stop_waiting(self, group: str, waiter: Waiter) -> None:
+        """End the wait of a caller without a slot, also of one whose slot was taken at the last moment."""
+        if waiter.done():
             self.release(group)
             return
-        self._waiting[group].remove(turn)
+        self._waiting[group].remove(waiter)
         if not self._waiting[group]:
             del self._waiting[group]
 
     def _grant(self) -> None:
-        """Give the free places to those who wait."""
+        """Give the free slots to the callers that wait (rule 2)."""
         while self._free:
             below_limit = (group for group in self._waiting if self._taken[group] < self._group_max)
             group = next(below_limit, None)

@@ -33,32 +33,37 @@ def printer(definitions: Sequence[Object], as_served: Callable[[Object], Object]
         as_served: converts a stored object to that version; may change it in place.
     """
     columns = definitions or _DEFAULT_COLUMNS
-    cells = [_cell(column["jsonPath"], column["type"]) for column in columns]
+    cell_functions = [_make_cell(column["jsonPath"], column["type"]) for column in columns]
 
     def row(obj: Object, now_ns: int) -> list[Any]:
+        """The cells of one object, beginning with its name."""
         served_object = as_served(obj)
-        return [served_object["metadata"].get("name", ""), *(cell(served_object, now_ns) for cell in cells)]
+        return [
+            served_object["metadata"].get("name", ""),
+            *(cell_function(served_object, now_ns) for cell_function in cell_functions),
+        ]
 
-    return Printer((NAME, *(_column(column) for column in columns)), row)
+    return Printer((NAME, *(_make_column(column) for column in columns)), row)
 
 
-def _column(definition: Object) -> Column:
+def _make_column(definition: Object) -> Column:
     """The column of an additionalPrinterColumn."""
     path = definition["jsonPath"]
-    described = definition.get("description") or (AGE.description if path == _AGE_PATH else "")
+    description = definition.get("description") or (AGE.description if path == _AGE_PATH else "")
     return Column(
         definition["name"],
         definition["type"],
         definition.get("format", ""),
-        described or f"Custom resource definition column (in JSONPath format): {path}",
+        description or f"Custom resource definition column (in JSONPath format): {path}",
         definition.get("priority", 0),
     )
 
 
-def _cell(path: str, kind: str) -> Cell:
+def _make_cell(path: str, kind: str) -> Cell:
     """Makes the cell of an object: the first value at the path, None if there is none."""
 
     def cell(obj: Object, now_ns: int) -> Any:
+        """The cell of one object at an instant; None without a value, and for an invalid path."""
         try:
             values = json_path.values_at(obj, path)
         except PathError:
@@ -72,7 +77,7 @@ def _cell_of_value(value: Any, kind: str, now_ns: int) -> Any:
     """The cell of a value in a column of type `kind`; None if the value has another type."""
     match kind:
         case "string":
-            return _text(value)
+            return _cell_text(value)
         case "integer":
             return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
         case "number":
@@ -80,17 +85,17 @@ def _cell_of_value(value: Any, kind: str, now_ns: int) -> Any:
         case "boolean":
             return value if isinstance(value, bool) else None
         case "date":
-            return _age(value, now_ns)
+            return _age_text(value, now_ns)
     return None
 
 
-def _text(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return json_text.encode(msgspec.to_builtins(value, order="sorted")).decode()
 
 
-def _age(value: Any, now_ns: int) -> str | None:
+def _age_text(value: Any, now_ns: int) -> str | None:
     """The time since a timestamp, `<invalid>` for another text."""
     if not isinstance(value, str):
         return None

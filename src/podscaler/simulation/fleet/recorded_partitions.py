@@ -25,6 +25,7 @@ from podscaler.simulation.fleet.splitting import SplitManifest, SplitPart
 
 OPEN_FILES = 128
 _SPOOLED_BYTES = 256 * 1024
+"""The lines of an autoscaler stay in memory up to this size, and are on disk beyond it."""
 
 
 class RecordedPartition(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,20 +55,21 @@ class RecordedPartition(msgspec.Struct, frozen=True, kw_only=True):
         """As in Partition."""
         keys = self.part.keys
         for begin in range(0, len(keys), OPEN_FILES):
-            yield from self._autoscalers_of(keys[begin : begin + OPEN_FILES])
+            yield from self._read_autoscalers(keys[begin : begin + OPEN_FILES])
 
-    def _autoscalers_of(self, keys: Sequence[str]) -> Iterator[FleetAutoscaler | UnusableAutoscaler]:
+    def _read_autoscalers(self, keys: Sequence[str]) -> Iterator[FleetAutoscaler | UnusableAutoscaler]:
+        """The autoscalers with these keys, at most OPEN_FILES, by one pass over the file."""
         with ExitStack() as stack:
             files: dict[str, IO[bytes]] = {
                 key: stack.enter_context(tempfile.SpooledTemporaryFile(_SPOOLED_BYTES)) for key in keys
             }
-            self._sort(files)
+            self._distribute_lines(files)
             for key, file in files.items():
                 file.seek(0)
-                yield self._autoscaler(key, file)
+                yield self._read_autoscaler(key, file)
                 file.close()
 
-    def _sort(self, files: dict[str, IO[bytes]]) -> None:
+    def _distribute_lines(self, files: dict[str, IO[bytes]]) -> None:
         """Write each line to the file of its autoscaler, if it has one. Raises UsageError."""
         try:
             with gzip.open(self.path, "rb") as lines:
@@ -80,17 +82,18 @@ class RecordedPartition(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.path} cannot be read: {error}; workers on other machines need the output folder there"
             ) from None
 
-    def _autoscaler(self, key: str, lines: IO[bytes]) -> FleetAutoscaler | UnusableAutoscaler:
+    def _read_autoscaler(self, key: str, lines: IO[bytes]) -> FleetAutoscaler | UnusableAutoscaler:
+        """The autoscaler of these lines (without the header), or why it cannot be used."""
         selection = msgspec.structs.replace(self.selection, autoscaler=key)
         try:
-            recorded_autoscalers = recording_scenario.read(chain([msgspec.json.encode(self.header)], lines), selection)
+            recorded_workload = recording_scenario.read(chain([msgspec.json.encode(self.header)], lines), selection)
         except UsageError as error:
             return UnusableAutoscaler(key, str(error))
         return FleetAutoscaler(
             key=key,
-            scenario=recorded_autoscalers.scenario,
-            wire=recorded_autoscalers.wire,
-            notes=recorded_autoscalers.assumptions,
+            scenario=recorded_workload.scenario,
+            wire=recorded_workload.wire,
+            notes=recorded_workload.assumptions,
         )
 
 

@@ -24,6 +24,7 @@ from podscaler.simulation.model.workloads import RequestLoad, WorkloadModel
 
 _CORE_UCORES = 1_000_000
 _ROUNDING = 1 + 1e-9
+_HIGHEST_UTILIZATION = 0.99
 
 
 def slo_bound_ms(slo_ms: float | None) -> float | None:
@@ -41,15 +42,15 @@ class ServedLoad:
         rate_milli, demand_ucores, demand_bytes: the load now.
         backlog: the work of requests that wait.
         work_of_each: the work that a pod would have served that was ready since the start.
-        arrived, lost: work since the start of the simulation.
+        arrived, lost, served: work since the start of the simulation.
     """
 
     def __init__(self, model: WorkloadModel, start_ms: int) -> None:
         if model.requests is not None and any(load.resource == "cpu" for load in model.demands):
             raise ValueError(f"{model.key}: requests are a demand for CPU already; state one of both")
         self.requests = model.requests
-        self._cpu = _total_of(model, "cpu")
-        self._memory = _total_of(model, "memory")
+        self._cpu = _find_total(model, "cpu")
+        self._memory = _find_total(model, "memory")
         self._capacity_ucores = model.cpu_capacity_ucores
         self._ready = 0
         self._at_ms = start_ms
@@ -67,17 +68,17 @@ class ServedLoad:
         Returns the instant of the next step of the load, None if there is none.
         """
         self.advance(at_ms)
-        series = [one_series for one_series in (self._cpu, self._memory) if one_series is not None]
+        load_series = [one_series for one_series in (self._cpu, self._memory) if one_series is not None]
         if self.requests is not None:
             self.rate_milli = self.requests.rate.value_at(at_ms)
             self.demand_ucores = self.rate_milli * self.requests.cpu_per_request_us // 1000
-            series.append(self.requests.rate)
+            load_series.append(self.requests.rate)
         elif self._cpu is not None:
             self.demand_ucores = self._cpu.value_at(at_ms)
         if self._memory is not None:
             self.demand_bytes = self._memory.value_at(at_ms)
-        steps = [step for step in (one_series.next_step_after(at_ms) for one_series in series) if step is not None]
-        return min(steps, default=None)
+        next_steps_ms = [one_series.next_step_after(at_ms) for one_series in load_series]
+        return min([step_ms for step_ms in next_steps_ms if step_ms is not None], default=None)
 
     def set_ready(self, ready: int, at_ms: int) -> None:
         """Serve until that instant, and with `ready` pods from then on."""
@@ -85,31 +86,31 @@ class ServedLoad:
         self._ready = ready
 
     def advance(self, at_ms: int) -> None:
-        """Serve until that instant."""
-        dt_ms = at_ms - self._at_ms
-        if not dt_ms:
+        """Serve the load with the ready pods until that instant, and move the sums there."""
+        elapsed_ms = at_ms - self._at_ms
+        if not elapsed_ms:
             return
         self._at_ms = at_ms
-        ready = self._ready
-        arriving = self.demand_ucores * dt_ms
-        work = arriving + self.backlog
+        ready_pods = self._ready
+        arriving_work = self.demand_ucores * elapsed_ms
+        waiting_work = arriving_work + self.backlog
         capacity = self._capacity_ucores
-        served_count = 0
-        if ready:
-            served_count = work if capacity is None else min(work, ready * capacity * dt_ms)
-            self.work_of_each += served_count // ready
-        self.arrived += arriving
-        self.served += served_count
-        waiting = work - served_count
-        self.backlog = min(waiting, self._longest_backlog())
-        self.lost += waiting - self.backlog
+        served_work = 0
+        if ready_pods:
+            served_work = waiting_work if capacity is None else min(waiting_work, ready_pods * capacity * elapsed_ms)
+            self.work_of_each += served_work // ready_pods
+        self.arrived += arriving_work
+        self.served += served_work
+        unserved_work = waiting_work - served_work
+        self.backlog = min(unserved_work, self._longest_backlog())
+        self.lost += unserved_work - self.backlog
 
     def lose_share(self, ready: int) -> None:
         """Lose the requests that wait in one of `ready` pods, which ends."""
-        share = self.backlog // ready if ready else 0
+        work_of_pod = self.backlog // ready if ready else 0
         if self.requests is not None and self.requests.timeout_ms is not None:
-            self.backlog -= share
-            self.lost += share
+            self.backlog -= work_of_pod
+            self.lost += work_of_pod
 
     def forget_past(self) -> None:
         """Forget backlog and sums, at the end of the time before the start."""
@@ -152,7 +153,8 @@ class ServedLoad:
 _UNLIMITED = 1 << 62
 
 
-def _total_of(model: WorkloadModel, resource: str) -> StepSeries | None:
+def _find_total(model: WorkloadModel, resource: str) -> StepSeries | None:
+    """The demand for a resource; None if there is none. Raises ValueError if there are several."""
     totals = [load.total for load in model.demands if load.resource == resource]
     if len(totals) > 1:
         raise ValueError(f"{model.key}: there are {len(totals)} demands for {resource}; one is possible")
@@ -167,7 +169,7 @@ def _latency_ms(requests: RequestLoad, capacity_ucores: int, demand_ucores: floa
     """
     cores = max(capacity_ucores // _CORE_UCORES, 1)
     service_ms = requests.cpu_per_request_us / 1000 * _CORE_UCORES * cores / max(capacity_ucores, 1)
-    utilization = min(demand_ucores / max(capacity_ucores, 1), 0.99)
+    utilization = min(demand_ucores / max(capacity_ucores, 1), _HIGHEST_UTILIZATION)
     waiting_ms = service_ms * erlang_c(cores, utilization * cores) / (cores * (1 - utilization))
     return requests.latency_ms + service_ms + waiting_ms + backlog / max(capacity_ucores, 1)
 

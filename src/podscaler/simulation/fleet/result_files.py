@@ -15,20 +15,21 @@ from podscaler.simulation.fleet.autoscalers import FleetRow
 
 FOLDER = "results"
 _FINGERPRINT = "podscaler.fingerprint"
-_TYPES: dict[type, type[polars.DataType]] = {str: polars.String, float: polars.Float64, int: polars.Int64}
+_COLUMN_TYPES: dict[type, type[polars.DataType]] = {str: polars.String, float: polars.Float64, int: polars.Int64}
 
 
 def _schema() -> dict[str, type[polars.DataType]]:
     """The columns: the fields of FleetRow."""
-    fields = {}
+    columns = {}
     for field in msgspec.structs.fields(FleetRow):
-        kind = next(
-            column_type
-            for column_type in _TYPES
-            if column_type is field.type or column_type in getattr(field.type, "__args__", ())
+        union_members = getattr(field.type, "__args__", ())  # of `float | None`: float and None
+        column_type = next(
+            polars_type
+            for python_type, polars_type in _COLUMN_TYPES.items()
+            if python_type is field.type or python_type in union_members
         )
-        fields[field.name] = _TYPES[kind]
-    return fields
+        columns[field.name] = column_type
+    return columns
 
 
 SCHEMA = _schema()
@@ -58,12 +59,12 @@ def frame_of(rows: Sequence[FleetRow]) -> polars.DataFrame:
 def write(folder: Path, name: str, fingerprint: str, rows: Sequence[FleetRow]) -> None:
     """Write the file of a partition in place of one that is there. Raises UsageError."""
     path = path_of(folder, name)
-    partial = path.with_suffix(".partial")
+    partial_path = path.with_suffix(".partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        frame_of(rows).write_parquet(partial, metadata={_FINGERPRINT: fingerprint})
-        with partial.open("rb") as file:
+        frame_of(rows).write_parquet(partial_path, metadata={_FINGERPRINT: fingerprint})
+        with partial_path.open("rb") as file:
             os.fsync(file.fileno())
-        partial.replace(path)
+        partial_path.replace(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error}") from None
