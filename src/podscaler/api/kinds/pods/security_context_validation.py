@@ -77,6 +77,7 @@ def _id_errors(context: Object, fields: tuple[str, ...], path: str) -> list[Fiel
 
 
 def _id_number_errors(number: int, path: str) -> list[FieldError]:
+    """The error of an id that is no int32 or negative."""
     return checks.holds(0 <= number <= _ID_MAX, path, number, f"must be between 0 and {_ID_MAX}, inclusive")
 
 
@@ -87,8 +88,8 @@ def _host_errors(spec: Object, path: str) -> list[FieldError]:
         message = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(invalid(f"{path}.shareProcessNamespace", value=True, detail=message))
     if spec.get("hostUsers") is False:
-        shared = [name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)]
-        errors += [forbidden(f"{path}.{name}", "when `hostUsers` is false") for name in shared]
+        shared_namespaces = [name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)]
+        errors += [forbidden(f"{path}.{name}", "when `hostUsers` is false") for name in shared_namespaces]
     return errors
 
 
