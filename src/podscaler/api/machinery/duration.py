@@ -71,7 +71,7 @@ def text(span_ns: int) -> str:
         return "0s"
     sign = "-" if span_ns < 0 else ""
     magnitude_ns = abs(span_ns)
-    if magnitude_ns < 1_000_000_000:
+    if magnitude_ns < _UNIT_NS["s"]:
         unit, unit_ns = next((unit, _UNIT_NS[unit]) for unit in ("ms", "µs", "ns") if magnitude_ns >= _UNIT_NS[unit])
         return f"{sign}{_decimal(magnitude_ns, unit_ns)}{unit}"
     minutes, below_minute_ns = divmod(magnitude_ns, _UNIT_NS["m"])

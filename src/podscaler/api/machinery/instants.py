@@ -21,6 +21,8 @@ ZERO = -62_135_596_800_000_000_000
 _TEXT = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,18}))?(Z|z|[+-]\d\d:\d\d)", re.ASCII)
 """`2026-01-31T12:00:00.123+02:00`: the groups are date, time, fraction, zone."""
 _USUAL_LENGTH = len("2026-01-31T12:00:00Z")
+_NANO_DIGITS = 9
+_DAY_S = 86_400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -40,7 +42,7 @@ def parse(time_text: str) -> int:
         raise ValueError(f"{time_text!r} is not a time like 2026-01-31T12:00:00Z")
     date, time, fraction, zone = match.groups(default="")
     whole_seconds_text = f"{date}T{time}{'+00:00' if zone in 'Zz' else zone}"
-    return _since_epoch_ns(whole_seconds_text, time_text) + int(fraction[:9].ljust(9, "0"))
+    return _since_epoch_ns(whole_seconds_text, time_text) + int(fraction[:_NANO_DIGITS].ljust(_NANO_DIGITS, "0"))
 
 
 def _since_epoch_ns(whole_seconds_text: str, time_text: str) -> int:
@@ -49,7 +51,7 @@ def _since_epoch_ns(whole_seconds_text: str, time_text: str) -> int:
         since_epoch = datetime.fromisoformat(whole_seconds_text) - _EPOCH
     except (TypeError, ValueError) as error:
         raise ValueError(f"{time_text!r} is not a time: {error}") from None
-    return (since_epoch.days * 86_400 + since_epoch.seconds) * clock.NANOSECONDS
+    return (since_epoch.days * _DAY_S + since_epoch.seconds) * clock.NANOSECONDS
 
 
 def parse_optional(time_text: str | None) -> int:

@@ -112,11 +112,11 @@ def wildcard_subdomain_errors(name: str) -> list[str]:
 
 def label_key_errors(key: str) -> list[str]:
     """The errors of `key` as a label key, annotation key or any other qualified name."""
-    prefix_and_name = key.split("/")
-    if len(prefix_and_name) > 2:
+    *prefixes, name = key.split("/")
+    if len(prefixes) > 1:
         return [_TOO_MANY_SLASHES_MESSAGE]
-    errors = _prefix_errors(prefix_and_name[0]) if len(prefix_and_name) == 2 else []
-    return errors + [f"name part {error}" for error in _name_part_errors(prefix_and_name[-1])]
+    errors = _prefix_errors(prefixes[0]) if prefixes else []
+    return errors + [f"name part {error}" for error in _name_part_errors(name)]
 
 
 def label_value_errors(value: str) -> list[str]:
@@ -201,6 +201,7 @@ def _is_native(name: str) -> bool:
 
 
 def _extended_resource_errors(name: str) -> list[str]:
+    """The error of a name with a domain that does not follow the rule for extended resources."""
     if name.startswith("requests.") or label_key_errors(f"requests.{name}"):
         return ["doesn't follow extended resource name standard"]
     return []

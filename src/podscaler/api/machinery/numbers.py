@@ -6,7 +6,7 @@
 
 Called by quantities, the decision core and the decoding of requests. Only `parse_uint` raises.
 
-Source: the Go specification (integer overflow, conversions) and what amd64 does where it leaves freedom
+Source: the Go specification (integer overflow, conversions) and the behaviour of amd64 where it leaves freedom
 (docs/spec/decision.md 1.1 (Integer and float semantics)); Go's strconv.
 """
 

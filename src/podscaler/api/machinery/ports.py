@@ -12,6 +12,7 @@ from podscaler.api.machinery.field import FieldError, invalid, not_supported, re
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 
+_PORT_MAX = 65_535
 _OUT_OF_RANGE = "must be between 1 and 65535, inclusive"
 _NAME = re.compile(r"[-a-z0-9]+")
 _NAME_MAX_LENGTH = 15
@@ -19,7 +20,7 @@ _NAME_MAX_LENGTH = 15
 
 def number_errors(port: int, path: str) -> list[FieldError]:
     """The field errors of a port number."""
-    return [] if 1 <= port <= 65_535 else [invalid(path, port, _OUT_OF_RANGE)]
+    return [] if 1 <= port <= _PORT_MAX else [invalid(path, port, _OUT_OF_RANGE)]
 
 
 def protocol_errors(protocol: str, path: str) -> list[FieldError]:

@@ -18,6 +18,9 @@ NONE = "<none>"
 UNKNOWN = "<unknown>"
 
 _NS = 1_000_000_000
+_DAY_H = 24
+_YEAR_D = 365
+_YEAR_H = _YEAR_D * _DAY_H
 
 
 def age(created: str | None, now_ns: int) -> str:
@@ -38,19 +41,19 @@ def elapsed(seconds: int) -> str:
         return "<invalid>"
     if seconds < 0:
         return "0s"
-    if seconds < 120:
+    if seconds < 120:  # two minutes
         return f"{seconds}s"
     minutes, left_s = divmod(seconds, 60)
-    if minutes < 180:
+    if minutes < 180:  # three hours
         return _two_units(minutes, "m", left_s if minutes < 10 else 0, "s")
     hours, left_min = divmod(minutes, 60)
-    if hours < 48:
+    if hours < 2 * _DAY_H:
         return _two_units(hours, "h", left_min if hours < 8 else 0, "m")
-    days, left_h = divmod(hours, 24)
-    if hours < 17_520:
-        return _two_units(days, "d", left_h if hours < 192 else 0, "h")
-    years, left_d = divmod(days, 365)
-    return _two_units(years, "y", left_d if hours < 70_080 else 0, "d")
+    days, left_h = divmod(hours, _DAY_H)
+    if hours < 2 * _YEAR_H:
+        return _two_units(days, "d", left_h if days < 8 else 0, "h")
+    years, left_d = divmod(days, _YEAR_D)
+    return _two_units(years, "y", left_d if years < 8 else 0, "d")
 
 
 def _two_units(large: int, large_unit: str, small: int, small_unit: str) -> str:

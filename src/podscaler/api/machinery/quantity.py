@@ -29,6 +29,8 @@ import msgspec
 from podscaler.api.machinery import numbers
 
 MAX_DIGITS = 4000
+UNIT_MILLI = 1000
+"""One, in thousandths: an amount is whole if its `milli_value` is a multiple."""
 
 MALFORMED = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 UNKNOWN_SUFFIX = "unable to parse quantity's suffix"

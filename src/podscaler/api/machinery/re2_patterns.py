@@ -23,7 +23,8 @@ _PROGRAM_BYTES_MAX = 64 << 20
 """The memory of the second attempt, for a pattern that is too large for the default."""
 
 _TOO_LARGE = "pattern too large"
-_REFERENCE = re.compile(r"\$\$|\$\{(\w+)\}|\$(\w+)")
+"""The beginning of the library's message about a pattern that needs too much memory."""
+_GROUP_REFERENCE = re.compile(r"\$\$|\$\{(\w+)\}|\$(\w+)")
 _ESCAPES = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL)
 """A quoted part (`\\Q...\\E`), or an escape, whose character is group 1."""
 _GO_ERRORS = {
@@ -112,17 +113,18 @@ class CapturingPattern:
 
         Args:
             template: a name goes as far as letters, digits and underscores do.
-            groups: what `find_groups` returned.
+            groups: the result of `find_groups`.
         """
 
         def replace(match: re.Match[str]) -> str:
             if match[0] == "$$":
                 return "$"
             name = match[1] or match[2]
-            number = int(name) if name.isascii() and name.isdigit() else self._names.get(name, len(groups))
+            is_number = name.isascii() and name.isdigit()
+            number = int(name) if is_number else self._names.get(name, len(groups))
             return groups[number] if number < len(groups) else ""
 
-        return _REFERENCE.sub(replace, template)
+        return _GROUP_REFERENCE.sub(replace, template)
 
 
 def _decoded(name: str | bytes) -> str:
@@ -132,6 +134,7 @@ def _decoded(name: str | bytes) -> str:
 def _next_character(encoded: bytes, position: int) -> int:
     """The offset after the UTF-8 character at `position`."""
     position += 1
+    # Bytes of the form 10xxxxxx continue a character.
     while position < len(encoded) and encoded[position] & 0xC0 == 0x80:
         position += 1
     return position

@@ -42,6 +42,7 @@ _NONE_OF = frozenset({Operator.NOT_EQUALS, Operator.NOT_IN})
 _LISTS = frozenset({Operator.IN, Operator.NOT_IN})
 _WITHOUT_VALUES = frozenset({Operator.EXISTS, Operator.DOES_NOT_EXIST})
 _COMPARISONS = frozenset({Operator.GREATER_THAN, Operator.LESS_THAN})
+_INT64_MAX_DIGITS = 19
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -134,7 +135,7 @@ def _find_int64(number_text: str) -> int | None:
     if not (digits.isascii() and digits.isdigit()):
         return None
     significant = digits.lstrip("0") or "0"
-    if len(significant) > 19:
+    if len(significant) > _INT64_MAX_DIGITS:
         return None
     number = -int(significant) if number_text[0] == "-" else int(significant)
     return number if numbers.INT64_MIN <= number <= numbers.INT64_MAX else None

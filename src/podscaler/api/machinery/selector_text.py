@@ -36,6 +36,8 @@ _LISTS = frozenset({Operator.IN, Operator.NOT_IN})
 
 
 class _Token(NamedTuple):
+    """A symbol such as `!=`, or a word: a key, a value, `in` or `notin`."""
+
     text: str
     is_word: bool
 
@@ -68,7 +70,7 @@ class _Parser:
         return token
 
     def read_requirements(self) -> list[Requirement]:
-        """All requirements, which commas separate."""
+        """Reads all requirements, which commas separate, up to the end. Raises SelectorError."""
         token = self._peek()
         if token is _END:
             return []
@@ -84,14 +86,14 @@ class _Parser:
         return parsed
 
     def _parse_requirement(self) -> Requirement:
-        """One requirement; the message of an error says that it is about a requirement."""
+        """Reads one requirement; a SelectorError then says that it is about a requirement."""
         try:
             return self._read_requirement()
         except SelectorError as error:
             raise SelectorError(f"unable to parse requirement: {error}") from None
 
     def _read_requirement(self) -> Requirement:
-        """One requirement: `key`, `!key`, `key=value` or `key in (a, b)`."""
+        """Reads one requirement: `key`, `!key`, `key=value` or `key in (a, b)`. Raises SelectorError."""
         is_negated = self._peek().text == "!"
         if is_negated:
             self._take()

@@ -145,6 +145,7 @@ def go_text(selector: Mapping[str, Any] | None) -> str:
 
 
 def _shown_expression(expression: Mapping[str, Any]) -> str:
+    """An item of matchExpressions as Go prints it in messages."""
     key, operator = expression.get("key") or "", expression.get("operator") or ""
     values = " ".join(expression.get("values") or ())
     return f"LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},"

@@ -21,6 +21,7 @@ _HEX = "[0-9a-fA-F]"
 _HOSTNAME = re.compile(
     r"[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?)*\.?"
 )
+_HOSTNAME_MAX_LENGTH = 255
 _MAC = rf"{_HEX}{{2}}([:-]){_HEX}{{2}}(\1{_HEX}{{2}}){{4}}(\1{_HEX}{{2}}){{0,2}}|({_HEX}{{4}}\.){{2}}{_HEX}{{4}}"
 _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d.*", re.DOTALL)
 _LONG_DURATION = re.compile(r"(\d+) ?(ns|us|µs|ms|s|m|h|d|w|second|minute|hour|day|week|sec|min|hr|nano|micro|milli)s?")
@@ -59,7 +60,7 @@ def _is_date_time(text: str) -> bool:
 
 
 def _is_date(text: str) -> bool:
-    return len(text) == 10 and _parse_check(date.fromisoformat)(text)
+    return len(text) == len("2026-01-31") and _parse_check(date.fromisoformat)(text)
 
 
 def _is_uri(text: str) -> bool:
@@ -114,7 +115,7 @@ def _is_base64(text: str) -> bool:
 
 
 def _is_hostname(text: str) -> bool:
-    return len(text) <= 255 and _HOSTNAME.fullmatch(text) is not None
+    return len(text) <= _HOSTNAME_MAX_LENGTH and _HOSTNAME.fullmatch(text) is not None
 
 
 CHECKS: Mapping[str, Callable[[str], bool]] = {

@@ -23,9 +23,9 @@ class _Element(NamedTuple):
     """One element of a layout: `_Element("01", two digits, "month", 1, 12)`.
 
     Attributes:
-        text: in Go's reference time; errors quote it.
-        pattern: what matches the element; its last group, if any, is the number.
-        name: of the number; empty for punctuation.
+        text: the element in Go's reference time; errors quote it.
+        pattern: it matches the element; its last group, if any, is the number.
+        name: the name of the number; empty for punctuation.
         lowest, highest: the valid numbers.
     """
 

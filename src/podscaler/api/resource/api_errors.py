@@ -53,7 +53,7 @@ def no_unique_name(resource: Resource, name: str) -> StatusError:
 
 
 def conflict(resource: Resource, name: str, reason: str = MODIFIED) -> StatusError:
-    """409: the request has another resourceVersion (or what `reason` says) than the stored object."""
+    """409: the request has another resourceVersion than the stored object, or conflicts with it as `reason` says."""
     message = f'Operation cannot be fulfilled on {resource.name_in_messages} "{name}": {reason}'
     return StatusError(message, code=409, reason="Conflict", details=_details(resource, name))
 
@@ -177,5 +177,6 @@ def unavailable(message: str) -> StatusError:
 
 
 def _details(resource: Resource, name: str) -> dict[str, Any]:
+    """The details of a Status about an object: its name, group and plural, without empty ones."""
     details = {"name": name, "group": resource.group, "kind": resource.plural}
     return {key: value for key, value in details.items() if value}

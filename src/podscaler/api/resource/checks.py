@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from podscaler.api.machinery.field import FieldError, duplicate, invalid, not_supported, required
-from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.machinery.quantity import UNIT_MILLI, Quantity
 
 Check = Callable[[Any, str], list[FieldError]]
 """A function from a value and its path to its field errors."""
@@ -113,7 +113,7 @@ def fraction_warnings(resources: Mapping[str, Any], path: str) -> list[str]:
     for resource in ("storage", "memory", "ephemeral-storage"):
         for field in ("limits", "requests"):
             amount = Quantity.parse(str((resources.get(field) or {}).get(resource, "0")))
-            if amount.milli_value() % 1000:
+            if amount.milli_value() % UNIT_MILLI:
                 warnings.append(
                     f'{path}.{field}[{resource}]: fractional byte value "{amount}" is invalid, must be an integer'
                 )

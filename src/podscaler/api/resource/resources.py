@@ -23,15 +23,15 @@ def _same(obj: Object) -> Object:
     return obj
 
 
-def _nothing(obj: Object) -> None:
+def _change_nothing(obj: Object) -> None:
     del obj
 
 
-def _nothing_of(new: Object, old: Object) -> None:
+def _change_nothing_on_update(new: Object, old: Object) -> None:
     del new, old
 
 
-def _as_stored(sent_object: Object) -> Callable[[Object], Object]:
+def _see_stored_object(sent_object: Object) -> Callable[[Object], Object]:
     del sent_object
     return _same
 
@@ -67,7 +67,7 @@ class Version:
 
     version: str
     message: str
-    default: Callable[[Object], None] = _nothing
+    default: Callable[[Object], None] = _change_nothing
     to_storage: Callable[[Object], Object] = _same
     from_storage: Callable[[Object], Object] = _same
     deprecation: str = ""
@@ -79,7 +79,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """Hooks of a kind: what the API server does with an object, in the storage version, between decoding and storing.
+    """Hooks of a kind, which the API server calls with an object in the storage version, between decoding and storing.
 
     Hooks get the new object and, on updates, the stored one (`None` on create). `prepare_*` change the new object in
     place: they clear fields, or copy those that the client may not set from the stored object. `validate*` return all
@@ -87,17 +87,20 @@ class Strategy:
     one more whenever `spec_of` differs in meaning (`podscaler.api.resource.semantics`).
     """
 
-    prepare_create: Callable[[Object], None] = _nothing
-    prepare_update: Callable[[Object, Object], None] = _nothing_of
-    prepare_status_update: Callable[[Object, Object], None] = _nothing_of
+    prepare_create: Callable[[Object], None] = _change_nothing
+    prepare_update: Callable[[Object, Object], None] = _change_nothing_on_update
+    """For writes of the object itself, which usually keep the stored status."""
+    prepare_status_update: Callable[[Object, Object], None] = _change_nothing_on_update
+    """For writes of the subresource `status`, which usually keep the stored spec."""
     validate: Callable[[Object, Object | None], list[FieldError]] = _no_errors
     validate_status: Callable[[Object, Object | None], list[FieldError]] = _no_errors
     has_generation: bool = False
     spec_of: Callable[[Object], Any] = lambda obj: obj.get("spec")
+    """The part of an object whose changes increase the generation."""
     grace_period_s: Callable[[Object, int | None], int] | None = None
     """For kinds that are deleted gracefully (Pod): from an object and the requested grace period (None: none is
     requested) to the grace period of the delete."""
-    prepare_delete: Callable[[Object], None] = _nothing
+    prepare_delete: Callable[[Object], None] = _change_nothing
     """Changes, in place, an object that a delete marks with a deletionTimestamp instead of removing it."""
     is_held: Callable[[Object], bool] = lambda _obj: False
     """Whether something besides metadata.finalizers keeps a deleted object (a namespace's spec.finalizers)."""
@@ -107,7 +110,7 @@ class Strategy:
         default_factory=dict
     )
     """The validation of these subresources, for those that have one."""
-    seen_by_managers: Callable[[Object], Callable[[Object], Object]] = _as_stored
+    seen_by_managers: Callable[[Object], Callable[[Object], Object]] = _see_stored_object
     """From the sent object to a function that converts the stored one to the object whose fields get managers.
 
     The two differ in fields that the kind overrides: the manager that sent such a field owns it all the same.
@@ -139,7 +142,13 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a Table (`kubectl get`): meta.k8s.io/v1 TableColumnDefinition."""
+    """One column of a Table (`kubectl get`): meta.k8s.io/v1 TableColumnDefinition.
+
+    Attributes:
+        type: the OpenAPI type of the cells.
+        format: the OpenAPI format of the cells; `name` for the name of the object.
+        priority: 0 for columns that are always shown, 1 for those of `kubectl get -o wide`.
+    """
 
     name: str
     type: str = "string"

@@ -33,6 +33,7 @@ def _selector(workload: Object) -> str:
 
 
 def _label_pairs(workload: Object) -> str:
+    """The selector of a ReplicationController as text; empty without one."""
     labels = (workload.get("spec") or {}).get("selector") or {}
     return printing.labels(labels) if labels else ""
 
@@ -45,6 +46,7 @@ BY_LABEL_PAIRS = ScaleMapping(replicas, status_replicas, _label_pairs, set_repli
 
 
 def _row(scale: Object, now_ns: int) -> list[Any]:
+    """The cells of the table row of a Scale."""
     name = scale["metadata"].get("name", "")
     return [name, replicas(scale), status_replicas(scale), printing.created_age(scale, now_ns)]
 

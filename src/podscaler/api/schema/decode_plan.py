@@ -246,7 +246,7 @@ _JSON_SCHEMA = "apiextensions/v1.JSONSchemaProps"
 
 
 def _union_decoder(name: str) -> Decode:
-    """The decoder of JSONSchemaPropsOrArray, -OrBool or -OrStringArray: a schema, or what the name says."""
+    """The decoder of JSONSchemaPropsOrArray, -OrBool or -OrStringArray: a schema, or the other type in the name."""
 
     def decode(value: Any, state: DecodeState) -> Any:
         if isinstance(value, dict):

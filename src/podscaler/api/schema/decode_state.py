@@ -84,6 +84,7 @@ class DecodeState:
         self._record_problem("duplicate field", key)
 
     def _record_problem(self, problem: str, key: str) -> None:
+        """Records a problem with the field `key` of the current object, if there are not too many yet."""
         if len(self.problems) < MAX_PROBLEMS:
             self.problems[f"{problem} {quoting.quoted(self._path(key))}"] = None
 

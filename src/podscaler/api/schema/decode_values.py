@@ -26,6 +26,8 @@ Decode = Callable[[Any, DecodeState], Any]
 
 _INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1), "uint32": (0, 2**32 - 1)}
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/\r\n=")
+_BASE64_GROUP = 4
+"""The number of characters that encode three bytes."""
 _BYTE_MAX = 255
 _ZERO_TIME = "0001-01-01T00:00:00Z"
 _ZERO_MICRO_TIME = "0001-01-01T00:00:00.000000Z"
@@ -129,11 +131,11 @@ def _error_index(base64_text: str) -> int:
             return len(base64_text[:index].encode())
     padding_index = base64_text.find("=")
     if padding_index >= 0:
-        digits_in_group = padding_index % 4
+        digits_in_group = padding_index % _BASE64_GROUP
         if digits_in_group in {0, 1}:
             return padding_index
-        return min(len(base64_text), padding_index + 4 - digits_in_group)
-    return len(base64_text) - len(base64_text) % 4
+        return min(len(base64_text), padding_index + _BASE64_GROUP - digits_in_group)
+    return len(base64_text) - len(base64_text) % _BASE64_GROUP
 
 
 @lru_cache(maxsize=8192)
@@ -157,11 +159,13 @@ def _decode_quantity(value: Any, state: DecodeState) -> Any:
 
 
 def _decode_time(value: Any, state: DecodeState) -> Any:
+    """Decodes a Time; the zero time is dropped."""
     time_text = _parse_text(value, state, timestamps.normalize_time)
     return ABSENT if time_text == _ZERO_TIME else time_text
 
 
 def _decode_micro_time(value: Any, state: DecodeState) -> Any:
+    """Decodes a MicroTime; the zero time is dropped."""
     time_text = _parse_text(value, state, timestamps.normalize_micro_time)
     return ABSENT if time_text == _ZERO_MICRO_TIME else time_text
 
@@ -189,6 +193,7 @@ def _decode_int_or_string(value: Any, state: DecodeState) -> Any:
 
 
 def _decode_free_form(value: Any, state: DecodeState) -> Any:
+    """Any JSON value, as plain data."""
     del state
     return json_text.plain(value) if isinstance(value, dict | list | Number) else value
 

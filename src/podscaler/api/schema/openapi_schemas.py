@@ -118,7 +118,7 @@ def _property_schema(message: Message, field: Field) -> Json:
 
 
 def _value_schema(field: Field) -> Json:
-    """The schema of a field: a list, a map, a single value, or a reference, beside which nothing may stand."""
+    """The schema of a field: a list, a map, a single value; a reference is in `allOf`: `$ref` hides other keywords."""
     if field.repeated:
         return {"type": "array", "items": _element_schema(field)}
     if field.map:

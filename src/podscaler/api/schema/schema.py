@@ -192,6 +192,7 @@ def messages_of(prefix: str) -> tuple[Message, ...]:
 
 
 _PACKAGE_BY_GROUP = {"custom.metrics.k8s.io": "custom_metrics", "external.metrics.k8s.io": "external_metrics"}
+"""API group -> the Go package of its types, where that is not the first label of the group."""
 _BUILT_IN_DOMAIN = ".k8s.io"
 """The end of the names of built-in groups with a domain; other domains are those of custom resources."""
 _OPTIONS_KINDS = frozenset(f"{verb}Options" for verb in ("Create", "Delete", "Get", "List", "Patch", "Update"))
@@ -246,5 +247,5 @@ def reachable(names: Iterable[str]) -> set[str]:
 
 
 def preload(names: Iterable[str]) -> None:
-    """Read the files that these messages need now, so that no request pays for it."""
+    """Reads the files that these messages need now, so that no request waits for it."""
     reachable(names)

@@ -63,6 +63,7 @@ def _restore_field(value: Any, field: Field) -> Any:
 
 
 def _restore_element(value: Any, field: Field) -> Any:
+    """The value of an element, or of a field that is no list or map; null stays null."""
     if value is None:
         return None
     return _restore_scalar(value, field) if field.is_scalar else restore(value, field.type)

@@ -14,6 +14,8 @@ _ESCAPES = {
     "\t": "\\t",
     "\v": "\\v",
 }
+_ASCII_MAX = 0x7F
+_BASIC_PLANE_MAX = 0xFFFF
 
 
 def quoted(text: str) -> str:
@@ -30,6 +32,6 @@ def _escaped(character: str) -> str:
     if character.isprintable():
         return character
     code = ord(character)
-    if code < 0x80:
+    if code <= _ASCII_MAX:
         return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return f"\\u{code:04x}" if code <= _BASIC_PLANE_MAX else f"\\U{code:08x}"

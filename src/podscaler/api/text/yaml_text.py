@@ -252,6 +252,7 @@ def _line(node: yaml.Node) -> int:
 
 
 def _scalar_text(node: yaml.ScalarNode) -> str:
+    """The text of a scalar, whatever its tag."""
     scalar_text: str = node.value
     return scalar_text
 

@@ -110,7 +110,7 @@ def _is_at(error_path: str, node_path: str) -> bool:
 
 
 def _children(schema: Structural, path: str) -> list[tuple[str, Structural, bool]]:
-    """Path and schema of each child, and whether the child is the schema of the elements of a list."""
+    """(path, schema, whether it is that of the elements of a list) of each schema directly below `schema`."""
     children = [(f"{path}.properties[{name}]", member, False) for name, member in schema.properties.items()]
     if schema.additional is not None:
         children.append((f"{path}.additionalProperties", schema.additional, False))
@@ -180,6 +180,7 @@ def _compile(rule: Object, field: str, self_type: "Type") -> tuple["Program | No
 
 
 def _at_expression(path: str, rule: Object, message: str) -> FieldError:
+    """The error of an expression of a rule; the whole rule is the invalid value."""
     return invalid(path, _printed_rule(rule), message)
 
 

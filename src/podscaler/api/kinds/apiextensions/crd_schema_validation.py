@@ -1,8 +1,8 @@
 """Validates the OpenAPI schema of a CustomResourceDefinition's version.
 
-Called by `crd_validation`. Three passes, as in kube-apiserver: what any schema must satisfy; what a structural schema
-must satisfy (`crd_structure_validation`); and, if there are no errors yet, the defaults and CEL rules. A new rule about
-the keywords of one schema goes into `_own_errors`.
+Called by `crd_validation`. Three passes, as in kube-apiserver: the rules of any schema; the rules of a structural
+schema (`crd_structure_validation`); and, if there are no errors yet, the defaults and CEL rules. A new rule about the
+keywords of one schema goes into `_own_errors`.
 
 Source: the API documentation of structural schemas and of JSONSchemaProps; kube-apiserver's validation messages.
 """

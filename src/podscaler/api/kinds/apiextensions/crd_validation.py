@@ -1,7 +1,8 @@
 """Validates CustomResourceDefinition: names, versions, columns, subresources, conversion; and its status.
 
 Called by the record of the kind; `crd_schema_validation` validates the schemas. A new field of a version: add its check
-to `_content_errors`, or to `_version_errors` if kube-apiserver never stores it beside the versions.
+to `_content_errors`, or to `_version_errors` if kube-apiserver never stores it beside the versions. An `Object` is the
+part of an API object that the name of the argument says, as a JSON object; `path` is its path in errors.
 
 kube-apiserver stores a schema, column or subresource that is equal in all versions once, beside the versions: its
 errors have paths in `spec.validation`, `spec.subresources`, ... and are reported once.
@@ -33,6 +34,8 @@ _SHARED_FIELDS = {
 STRATEGIES = ("None", "Webhook")
 _REVIEW_VERSIONS = ("v1", "v1beta1")
 PORT_MAX = 65_535
+_SERVICE_PORT = 443
+"""The default port of the Service of a webhook."""
 
 
 def validate(new: Object, old: Object | None) -> list[FieldError]:
@@ -434,7 +437,7 @@ def _service_errors(service: Object, path: str) -> list[FieldError]:
     """Field errors of the reference to the Service of the webhook."""
     errors = checks.present(service.get("name"), f"{path}.name", "service name is required")
     errors += checks.present(service.get("namespace"), f"{path}.namespace", "service namespace is required")
-    port = service.get("port", 443)
+    port = service.get("port", _SERVICE_PORT)
     if not 1 <= port <= PORT_MAX:
         message = "port is not valid: must be between 1 and 65535, inclusive"
         errors.append(invalid(f"{path}.port", port, message))

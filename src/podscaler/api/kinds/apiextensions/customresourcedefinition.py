@@ -43,6 +43,7 @@ def _prepare_create(new: Object) -> None:
 
 
 def _prepare_update(new: Object, old: Object) -> None:
+    """Keeps the status, and adds the storage version to the stored versions, in place."""
     new["status"] = semantics.copied(old.get("status") or {})
     new["status"]["storedVersions"] = _stored_versions(new, new["status"].get("storedVersions") or [])
 

@@ -92,17 +92,20 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _prepare_create(new: Object) -> None:
+    """Sets the empty status and the first template generation, in place."""
     new["status"] = {**_EMPTY_STATUS}
     _set_generation(new, max(template_generation(new), 1))
 
 
 def _prepare_update(new: Object, old: Object) -> None:
+    """Keeps the status, and counts a changed template in the generation, in place."""
     status_subresource.keep_status(new, old)
     is_template_changed = not semantics.same(new["spec"].get("template"), old["spec"].get("template"))
     _set_generation(new, template_generation(old) + int(is_template_changed))
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
+    """Keeps the spec and the template generation, in place."""
     status_subresource.keep_spec(new, old)
     _set_generation(new, template_generation(old))
 
@@ -152,6 +155,7 @@ def template_generation(daemon_set: Object) -> int:
 
 
 def _set_generation(daemon_set: Object, generation: int) -> None:
+    """Sets the annotation with the template generation, in place."""
     metadata = daemon_set.setdefault("metadata", {})
     metadata["annotations"] = {**(metadata.get("annotations") or {}), GENERATION_ANNOTATION: str(generation)}
 

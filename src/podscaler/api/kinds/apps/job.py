@@ -92,11 +92,13 @@ def _generate_selector(spec: Object, metadata: Object) -> None:
 
 
 def _prepare_update(new: Object, old: Object) -> None:
+    """Keeps the status, and sets missing labels, in place."""
     status_subresource.keep_status(new, old)
     _set_default_labels(new)
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
+    """Keeps the spec, and sets missing labels, in place."""
     status_subresource.keep_spec(new, old)
     _set_default_labels(new)
 

@@ -137,6 +137,7 @@ def _choice_errors(value: str, path: str, supported: tuple[str, ...]) -> list[Fi
 
 
 def _condition_errors(condition: Object, path: str) -> list[FieldError]:
+    """Field errors of a condition of pods in a rule: its type and status."""
     errors = checks.well_formed(condition.get("type", ""), f"{path}.type", names.label_key_errors)
     return errors + _choice_errors(condition.get("status", ""), f"{path}.status", STATUSES)
 

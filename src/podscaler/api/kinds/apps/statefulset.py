@@ -20,6 +20,7 @@ _LIMITED_COUNTS = ("readyReplicas", "currentReplicas", "updatedReplicas", "avail
 _COUNTS = ("replicas", *_LIMITED_COUNTS, "observedGeneration")
 _MANAGEMENT_POLICIES = ("OrderedReady", "Parallel")
 _RETENTION_FIELD = "persistentVolumeClaimRetentionPolicy"
+_RETENTION_MEMBERS = ("whenDeleted", "whenScaled")
 _RETENTION_POLICIES = ("Retain", "Delete")
 _IMMUTABLE_FIELDS = ("selector", "serviceName", "podManagementPolicy")
 
@@ -31,9 +32,9 @@ def set_defaults(stateful_set: Object) -> None:
     spec.setdefault("replicas", 1)
     spec.setdefault("revisionHistoryLimit", 10)
     spec["podManagementPolicy"] = spec.get("podManagementPolicy") or "OrderedReady"
-    retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
-    for event in ("whenDeleted", "whenScaled"):
-        retention[event] = retention.get(event) or "Retain"
+    retention = spec.setdefault(_RETENTION_FIELD, {})
+    for field in _RETENTION_MEMBERS:
+        retention[field] = retention.get(field) or "Retain"
     _set_update_strategy_defaults(spec.setdefault("updateStrategy", {}))
     pod_defaults.set_template_defaults(spec)
     for claim in spec.get("volumeClaimTemplates") or []:
@@ -67,8 +68,8 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
     errors = checks.holds(policy in _MANAGEMENT_POLICIES, path, policy, "must be 'OrderedReady' or 'Parallel'")
     errors += _strategy_errors(spec.get("updateStrategy") or {}, "spec.updateStrategy")
     retention = spec.get(_RETENTION_FIELD) or {}
-    for name in ("whenDeleted", "whenScaled"):
-        errors += checks.optional_one_of(retention.get(name), f"spec.{_RETENTION_FIELD}.{name}", _RETENTION_POLICIES)
+    for field in _RETENTION_MEMBERS:
+        errors += checks.optional_one_of(retention.get(field), f"spec.{_RETENTION_FIELD}.{field}", _RETENTION_POLICIES)
     errors += workload_spec.count_errors(spec, "replicas", "minReadySeconds")
     errors += checks.not_negative((spec.get("ordinals") or {}).get("start"), "spec.ordinals.start")
     errors += workload_spec.selector_errors(spec, "statefulset")
@@ -128,9 +129,8 @@ def _rolling_errors(rolling_update: Object, path: str) -> list[FieldError]:
     partition, unavailable = rolling_update.get("partition", 0), rolling_update.get("maxUnavailable", 1)
     errors = checks.not_negative(partition, f"{path}.partition")
     errors += int_or_percent.amount_errors(unavailable, f"{path}.maxUnavailable")
-    errors += checks.holds(
-        not int_or_percent.is_zero(unavailable), f"{path}.maxUnavailable", unavailable, "cannot be 0"
-    )
+    is_zero = int_or_percent.is_zero(unavailable)
+    errors += checks.holds(not is_zero, f"{path}.maxUnavailable", unavailable, "cannot be 0")
     return errors + int_or_percent.over_100_percent_errors(unavailable, f"{path}.maxUnavailable")
 
 

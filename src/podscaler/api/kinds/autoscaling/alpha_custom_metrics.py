@@ -43,7 +43,7 @@ def parse_list(list_json: str) -> tuple[AnnotatedMetric, ...]:
 
 
 def _parse_item(item: Any, path: str) -> AnnotatedMetric:
-    """A metric of the annotation. Raises ValueError with the path of what is wrong."""
+    """A metric of the annotation. Raises ValueError with the path of the invalid part."""
     if not isinstance(item, dict):
         raise ValueError(f"{path} must be an object")
     name, amount = item.get("name"), item.get("value")

@@ -1,4 +1,4 @@
-"""Converts a HorizontalPodAutoscaler to any of its API versions, and lists what the conversion loses.
+"""Converts a HorizontalPodAutoscaler to any of its API versions, and lists the losses of the conversion.
 
 Called by `podscaler convert`. The API server converts by the same records; only the list of losses is made here.
 
@@ -135,7 +135,7 @@ def _has_status(autoscaler: Object) -> bool:
 
 
 def _losses_on_reading(autoscaler: Object) -> Iterator[Loss]:
-    """Yields what is lost between the given object and its stored form."""
+    """Yields the losses between the given object and its stored form."""
     api_version = autoscaler["apiVersion"]
     annotations = hpa_annotations.annotations_of(autoscaler)
     for key in sorted(hpa_annotations.RESERVED & set(annotations)):
@@ -171,7 +171,7 @@ def _losses_between(old_form: Object, new_form: Object, version: str) -> list[Lo
 
 
 def _metric_losses(old: list[Object], new: list[Object], path: str, version: str) -> Iterator[Loss]:
-    """What is lost of a list of metrics: whole metrics, fields of metrics, their order."""
+    """Yields the losses in a list of metrics: whole metrics, fields of metrics, their order."""
     new_positions = _match_metrics(old, new)
     for index, new_position in enumerate(new_positions):
         if new_position is None:

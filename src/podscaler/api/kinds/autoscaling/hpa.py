@@ -15,6 +15,7 @@ from podscaler.api.resource.resources import Object, Resource, Strategy, Version
 
 
 def _to_storage(hpa: Object) -> Object:
+    """The stored form of a v2 object: without the annotations of older versions, with a complete status."""
     hpa_annotations.remove_reserved(hpa)
     hpa_defaults.set_status_defaults(hpa)
     return hpa
@@ -32,6 +33,7 @@ def _to_v1(hpa: Object) -> Object:
 
 
 def _prepare_create(new: Object) -> None:
+    """Sets the first status, in place."""
     new["status"] = {}
     hpa_defaults.set_status_defaults(new)
 
@@ -53,6 +55,7 @@ def _managed_form(hpa: Object) -> Callable[[Object], Object]:
 
 
 def _with_empty_metrics(hpa: Object) -> Object:
+    """The stored object with an empty list in place of current metrics that are null."""
     status = hpa.get("status") or {}
     return hpa if status.get("currentMetrics") else {**hpa, "status": {**status, "currentMetrics": []}}
 

@@ -116,18 +116,21 @@ def _read_single(value: Any, type_name: str) -> Any:
 
 
 def _read_string(value: Any) -> str:
+    """A JSON string. Raises ValueError for another value."""
     if not isinstance(value, str):
         raise ValueError(f"no string: {value!r}")
     return value
 
 
 def _read_integer(value: Any, bits: int) -> int:
+    """A JSON number as a signed integer of so many bits. Raises ValueError."""
     if type(value) is not int or not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         raise ValueError(f"no int{bits}: {value!r}")
     return value
 
 
 def _read_quantity(value: Any) -> str:
+    """A quantity, written as a string or a number, in canonical form. Raises ValueError."""
     if isinstance(value, bool) or not isinstance(value, str | int | json_text.Number):
         raise ValueError(f"no quantity: {value!r}")
     return str(Quantity.parse(value.text if isinstance(value, json_text.Number) else str(value)))

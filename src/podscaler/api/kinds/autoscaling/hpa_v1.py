@@ -55,8 +55,7 @@ def _status_to_v2(hpa: Object) -> Object:
         converted["currentMetrics"] = [{"type": "Resource", "resource": resource}]
     if conditions := hpa_annotations.find_value(hpa, hpa_annotations.CONDITIONS):
         converted["conditions"] = conditions
-    holder: Object = {"status": converted}
-    hpa_defaults.set_status_defaults(holder)
+    hpa_defaults.set_status_defaults({"status": converted})  # takes a whole autoscaler
     return converted
 
 

@@ -19,6 +19,7 @@ API_VERSION = "autoscaling/v2beta2"
 MESSAGE = "autoscaling/v2beta2.HorizontalPodAutoscaler"
 
 _TOLERANCES = {"scaleDown": hpa_annotations.SCALE_DOWN_TOLERANCE, "scaleUp": hpa_annotations.SCALE_UP_TOLERANCE}
+"""Direction of a behavior -> the annotation with its tolerance."""
 _CONDITION_FIELDS = ("type", "status", "lastTransitionTime", "reason", "message")
 
 
@@ -40,11 +41,10 @@ def _with_tolerances(behavior: Object | None, annotations: dict[str, str]) -> Ob
     """A behavior with the tolerances of the annotations; None without a behavior and without such annotations."""
     for direction, annotation in _TOLERANCES.items():
         if annotation in annotations:
-            rules = (behavior or {}).get(direction) or {}
-            behavior = {
-                **(behavior or {}),
-                direction: {**rules, "tolerance": _parse_tolerance(annotation, annotations[annotation])},
-            }
+            behavior = behavior or {}
+            rules = behavior.get(direction) or {}
+            tolerance = _parse_tolerance(annotation, annotations[annotation])
+            behavior = {**behavior, direction: {**rules, "tolerance": tolerance}}
     return behavior
 
 
@@ -63,7 +63,7 @@ def from_v2(hpa: Object) -> Object:
     behavior = spec.get("behavior") or {}
     hpa_annotations.set_reserved(converted, _tolerance_annotations(behavior))
     if "behavior" in spec:
-        spec["behavior"] = {direction: _without(rules, "tolerance") for direction, rules in behavior.items()}
+        spec["behavior"] = {direction: _without_tolerance(rules) for direction, rules in behavior.items()}
     converted["spec"] = spec
     converted["status"] = status_from_v2(hpa.get("status") or {})
     return converted
@@ -75,8 +75,8 @@ def _tolerance_annotations(behavior: Object) -> dict[str, str]:
     return {key: tolerance for key, tolerance in tolerances.items() if tolerance is not None}
 
 
-def _without(rules: Object, name: str) -> Object:
-    return {key: value for key, value in rules.items() if key != name}
+def _without_tolerance(rules: Object) -> Object:
+    return {field: value for field, value in rules.items() if field != "tolerance"}
 
 
 def status_from_v2(status: Object) -> Object:

@@ -1,7 +1,7 @@
 """Validates HorizontalPodAutoscaler (autoscaling/v2): replicas, scaled object, metrics, behavior, status.
 
 Called by the record in `hpa`. Errors come in kube-apiserver's order. A new metric source: add it to `_METRIC_TYPES`,
-`_SOURCES` and `_source_errors`.
+`_SOURCES` and `_source_errors`. Arguments of type `Object` are an autoscaler, or parts of one, as JSON objects.
 
 Source: docs/spec/api.md 2 (Validation).
 """
@@ -64,6 +64,7 @@ def _target_version_errors(target: Object, path: str) -> list[FieldError]:
 
 
 def _has_no_group(version: str) -> bool:
+    """Whether an apiVersion names no API group: `v1`, or `/v1`."""
     group, slash, _ = version.partition("/")
     return not slash or not group
 

@@ -1,8 +1,8 @@
 """Makes the structural schema of a MetricSource: one section of the spec for each system, exactly one of which is set.
 
 `metric_source.definition` includes it. The types of fields, their bounds and the rule "exactly one of" are checked by
-every API server; what a schema cannot say (a query in JSONPath, a cron expression) is checked when the source is
-opened. Only CEL of Kubernetes 1.28 and older is used. A new system: a function for its section, in `_sections`.
+every API server; rules beyond a schema (the syntax of JSONPath and cron) are checked when the source is opened. Only
+CEL of Kubernetes 1.28 and older is used. A new system: a function for its section, in `_sections`.
 """
 
 from typing import Any
@@ -369,7 +369,7 @@ def _status() -> Json:
 
 
 def root() -> Json:
-    """The schema of the whole object; it shares nothing with what the next call returns."""
+    """The schema of the whole object, as a new value at each call."""
     properties = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},

@@ -5,7 +5,7 @@ in the user and the times of conditions (`controlplane.admission.certificate_adm
 are parsed with the package cryptography, which is imported when the first one is validated.
 
 Source: kube-apiserver's strategy, validation and messages in Kubernetes v1.37. Differs: the messages about ASN.1 that
-cannot be parsed, and what the message about a changed condition shows of it.
+cannot be parsed, and the value in the message about a changed condition.
 """
 
 import base64
@@ -160,6 +160,7 @@ def _request_errors(pem_base64: str) -> list[FieldError]:
 
 
 def _signer_errors(signer: str, path: str) -> list[FieldError]:
+    """Field errors of the name of the signer."""
     if signer == _LEGACY_SIGNER:
         return [invalid(path, signer, "the legacy signerName is not allowed via this API version")]
     return signers.signer_name_errors(signer, path)

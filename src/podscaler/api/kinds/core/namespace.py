@@ -43,6 +43,7 @@ def _prepare_finalize(new: Object, old: Object) -> None:
 
 
 def _prepare_delete(namespace: Object) -> None:
+    """Sets the phase of a namespace whose deletion begins, in place."""
     namespace.setdefault("status", {})["phase"] = "Terminating"
     namespace["metadata"].pop("deletionGracePeriodSeconds", None)  # kube-apiserver sets none on namespaces
 

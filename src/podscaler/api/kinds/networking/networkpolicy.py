@@ -38,6 +38,7 @@ def validate(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _type_errors(types: list[str], path: str) -> list[FieldError]:
+    """Field errors of `policyTypes`."""
     if len(types) > len(_TYPES):
         return [invalid(path, types, "may not specify more than two policyTypes")]
     return checks.each(types, path, lambda policy_type, item_path: checks.one_of(policy_type, item_path, _TYPES))

@@ -1,7 +1,7 @@
 """Validates the cluster IPs, IP families and family policy of a Service, and sets the default families.
 
 Called by the record of Service and by `service_validation`. The cluster has IPv4 only; Services without address and
-selector may name IPv6.
+selector may name IPv6. `spec` is that of a Service, as a JSON object.
 
 Source: kube-apiserver's messages: the validation of clusterIPs and ipFamilies, and the allocators of addresses.
 """

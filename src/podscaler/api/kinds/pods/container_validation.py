@@ -1,7 +1,9 @@
 """Validates the containers of a pod spec: names, images, ports, probes, lifecycle handlers, resources.
 
 Called by `pod_validation`. `env_validation`, `volumes.volume_validation` (mounts) and `security_context_validation`
-check the other fields of containers. A check of a new field of all containers: a line in `_container_errors`.
+check the other fields of containers. A check of a new field of all containers: a line in `_container_errors`. An
+`Object` is the part of an API object that the name of the argument says, as a JSON object; `path` is its path in
+errors.
 
 Source: kube-apiserver's messages (golden captures; the API reference of core/v1).
 """
@@ -14,7 +16,7 @@ from podscaler.api.kinds.pods import env_validation, security_context_validation
 from podscaler.api.kinds.volumes import volume_validation
 from podscaler.api.machinery import names, ports
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
-from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.machinery.quantity import UNIT_MILLI, Quantity
 from podscaler.api.resource import checks
 from podscaler.api.resource.resources import Object
 
@@ -210,7 +212,7 @@ def _amount_errors(name: str, amounts: Object, quantities: Mapping[str, Quantity
     errors = checks.well_formed(name, amount_path, names.container_resource_name_errors)
     if quantity.sign() < 0:
         errors.append(invalid(amount_path, amounts[name], checks.NOT_NEGATIVE))
-    elif _is_whole(name) and quantity.milli_value() % 1000:
+    elif _is_whole(name) and quantity.milli_value() % UNIT_MILLI:
         errors.append(invalid(amount_path, amounts[name], "must be an integer"))
     return errors
 

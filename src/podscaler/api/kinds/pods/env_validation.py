@@ -1,6 +1,8 @@
 """Validates the environment variables of a container: `env` and `envFrom`.
 
 Called by `container_validation`. A new source of a variable: an entry of _SOURCES, and a case in `_reference_errors`.
+An `Object` is the part of an API object that the name of the argument says, as a JSON object; `path` is its path in
+errors.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """

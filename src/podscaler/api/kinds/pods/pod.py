@@ -19,11 +19,13 @@ _MUTABLE_FIELDS = ("activeDeadlineSeconds", "tolerations")
 
 
 def _prepare_update(new: Object, old: Object) -> None:
+    """Keeps the status and the fields that admission set, in place."""
     status_subresource.keep_status(new, old)
     pod_admission.readmit(new, old)
 
 
 def _prepare_status_update(new: Object, old: Object) -> None:
+    """Keeps the spec, and a QoS class that the status lacks, in place."""
     status_subresource.keep_spec(new, old)
     status = new.setdefault("status", {})
     status.setdefault("qosClass", (old.get("status") or {}).get("qosClass", "BestEffort"))

@@ -1,6 +1,7 @@
-"""Sets in a new pod what Kubernetes' admission sets: tolerations, priority, the first status with the QoS class.
+"""Sets the fields of a new pod that Kubernetes' admission sets: tolerations, priority, the status with the QoS class.
 
 Called by the record of Pod. The API server applies the pod's PriorityClass and RuntimeClass (`pod_classes`) before.
+Pods and their specs are JSON objects, which the functions change.
 
 Source: the plugin DefaultTolerationSeconds; the pod strategy (status, qosClass).
 Differs: without the ServiceAccount plugin, as in the golden captures.

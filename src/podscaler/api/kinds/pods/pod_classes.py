@@ -18,9 +18,8 @@ _NO_CLASS: Object = {"value": 0, "preemptionPolicy": DEFAULT_POLICY}
 def apply_priority_class(spec: Object, priority_class: Object | None) -> str:
     """Sets the priority of the class (0 without a class); a pod with another priority is rejected."""
     class_or_default = priority_class or _NO_CLASS
-    rejection_message = _set_class_value(
-        spec, "priority", class_or_default.get("value", 0), "integer value of priority"
-    )
+    priority = class_or_default.get("value", 0)
+    rejection_message = _set_class_value(spec, "priority", priority, "integer value of priority")
     policy = class_or_default.get("preemptionPolicy")
     if rejection_message or not policy:
         return rejection_message
@@ -31,7 +30,7 @@ def _set_class_value(spec: Object, field: str, class_value: object, description:
     """Sets a field of the pod spec to the value of the class; rejects a pod that has another value.
 
     Args:
-        description: what the message calls the field.
+        description: the words for the field in the message.
     """
     if spec.get(field) not in (None, class_value):
         reason = f"must not be provided in pod spec; priority admission controller computed {class_value}"
@@ -60,6 +59,7 @@ def _set_overhead(spec: Object, overhead: Object | None) -> str:
 
 
 def _amounts(resources: Object) -> dict[str, Quantity]:
+    """The quantities of a ResourceList, by resource name, to compare by value."""
     return {name: Quantity.parse(str(amount)) for name, amount in resources.items()}
 
 

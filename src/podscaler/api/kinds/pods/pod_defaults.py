@@ -1,9 +1,9 @@
 """Sets the API defaults of pod specs, alone (Pod) or inside a template (Deployment, ReplicaSet, ...), in place.
 
 Called by the records of those kinds before validation. A new defaulted field of containers: add it to
-`_set_container_defaults`.
+`_set_container_defaults`. Pods and their parts are JSON objects.
 
-Source: what a v1.37 server stores (golden captures), the API reference of core/v1.
+Source: the objects that a v1.37 server stores (golden captures), the API reference of core/v1.
 """
 
 from collections.abc import Iterator
@@ -112,12 +112,14 @@ def _set_probe_defaults(probe: Object) -> None:
 
 
 def _set_http_defaults(handler: Object) -> None:
+    """Sets the defaults of an httpGet handler of a probe or hook, in place."""
     if (http_get := handler.get("httpGet")) is not None:
         http_get["path"] = http_get.get("path") or "/"
         http_get["scheme"] = http_get.get("scheme") or "HTTP"
 
 
 def _set_requests_defaults(resources: Object) -> None:
+    """Sets missing requests to the limits, in place."""
     if limits := resources.get("limits"):
         resources["requests"] = {**limits, **(resources.get("requests") or {})}
 
@@ -139,5 +141,6 @@ def _set_volume_defaults(volume: Object) -> None:
 
 
 def _set_files_defaults(downward_api: dict[str, Any]) -> None:
+    """Sets the defaults of the files of a downward API volume, in place."""
     for file in downward_api.get("items") or []:
         _set_source_defaults(file)

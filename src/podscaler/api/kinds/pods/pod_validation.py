@@ -2,7 +2,8 @@
 
 Called by the record of Pod and by those of the workloads. Other modules of this package validate containers, scheduling
 and security contexts, `api.kinds.volumes` volumes; `validate_spec` calls them all. The check of a new field of the spec
-is a call in `validate_spec`, in the order in which kube-apiserver reports errors.
+is a call in `validate_spec`, in the order in which kube-apiserver reports errors. An `Object` is the part of an API
+object that the name of the argument says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's messages (golden captures; the API reference of core/v1).
 """
@@ -143,11 +144,13 @@ def _gate_errors(spec: Object, path: str) -> list[FieldError]:
 
 
 def _os_errors(system: Object, path: str) -> list[FieldError]:
+    """Field errors of the operating system of a pod."""
     name = system.get("name")
     return checks.one_of(name, path, _OPERATING_SYSTEMS) if name else [required(f"{path}.name")]
 
 
 def _deadline_errors(deadline_s: int, path: str) -> list[FieldError]:
+    """The error of an `activeDeadlineSeconds` that is no positive int32."""
     is_valid = 1 <= deadline_s <= _INT32_MAX
     return checks.holds(is_valid, path, deadline_s, f"must be between 1 and {_INT32_MAX}, inclusive")
 

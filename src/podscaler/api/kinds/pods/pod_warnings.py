@@ -1,6 +1,7 @@
 """Makes the warnings (Warning headers) about a pod spec, alone or in a template: deprecated or useless fields.
 
-Called by the records of Pod and of the workloads.
+Called by the records of Pod and of the workloads. Pods and their parts are JSON objects; `path` is the path of a part
+in the warnings.
 
 Source: kube-apiserver's warnings about pods. Differs: there is none about volume types that Kubernetes has removed.
 """
@@ -57,6 +58,7 @@ def _spec_warnings(spec: Object, path: str) -> Iterator[str]:
 
 
 def _deprecation(label: str) -> str:
+    """The part of a warning that names the replacement of a deprecated label."""
     release, replacement = _DEPRECATED_LABELS[label]
     return f'deprecated since {release}; use "{replacement}" instead'
 
@@ -92,6 +94,7 @@ def _pod_affinity_warnings(affinity: Object, path: str) -> Iterator[str]:
 
 
 def _volumes_warnings(spec: Object, path: str) -> Iterator[str]:
+    """Yields warnings about deprecated types of volumes."""
     for index, volume in enumerate(spec.get("volumes") or []):
         for volume_type in volume.keys() & _DEPRECATED_VOLUMES.keys():
             yield f"{path}.volumes[{index}].{volume_type}: {_DEPRECATED_VOLUMES[volume_type]}"

@@ -1,6 +1,7 @@
 """Validates the scheduling constraints of a pod spec: affinity, topology spread constraints, tolerations.
 
-Called by `pod_validation`; `path` is that of the constraint (`spec.affinity`).
+Called by `pod_validation`; `path` is that of the constraint (`spec.affinity`). Arguments of type `Object` are
+constraints, or parts of one, as JSON objects.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 Differs: keys in `matchLabelKeys` need not be among the pod's own labels.
@@ -74,6 +75,7 @@ def _field_requirement_errors(requirement: Object, path: str) -> list[FieldError
 
 
 def _pod_affinity_errors(affinity: Object, path: str) -> list[FieldError]:
+    """Field errors of the required and the preferred terms for pods."""
     errors = checks.each(affinity.get(REQUIRED), f"{path}.{REQUIRED}", _pod_term_errors)
     return errors + _preferred_errors(affinity, path, "podAffinityTerm", _pod_term_errors)
 

@@ -1,6 +1,7 @@
 """Validates the security contexts of a pod and of its containers: ids, sysctls, seccomp and AppArmor profiles.
 
-Called by `pod_validation` and `container_validation`.
+Called by `pod_validation` and `container_validation`. An `Object` is the part of an API object that the name of the
+argument says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 Differs: options for Windows are not checked, and privileged containers are allowed: their processes are ordinary here.
@@ -76,6 +77,7 @@ def _id_errors(context: Object, fields: tuple[str, ...], path: str) -> list[Fiel
 
 
 def _id_number_errors(number: int, path: str) -> list[FieldError]:
+    """The error of an id that is no int32 or negative."""
     return checks.holds(0 <= number <= _ID_MAX, path, number, f"must be between 0 and {_ID_MAX}, inclusive")
 
 
@@ -86,8 +88,8 @@ def _host_errors(spec: Object, path: str) -> list[FieldError]:
         message = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(invalid(f"{path}.shareProcessNamespace", value=True, detail=message))
     if spec.get("hostUsers") is False:
-        shared = [name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)]
-        errors += [forbidden(f"{path}.{name}", "when `hostUsers` is false") for name in shared]
+        shared_namespaces = [name for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)]
+        errors += [forbidden(f"{path}.{name}", "when `hostUsers` is false") for name in shared_namespaces]
     return errors
 
 
@@ -104,6 +106,7 @@ def _sysctl_errors(sysctls: list[Object], path: str) -> list[FieldError]:
 
 
 def _sysctl_messages(name: str) -> list[str]:
+    """The message about an invalid name of a kernel parameter."""
     is_name = len(name) <= _SYSCTL_MAX_LENGTH and _SYSCTL.fullmatch(name)
     return [] if is_name else [f"must have at most {_SYSCTL_MAX_LENGTH} characters and match regex ^{_SYSCTL_TEXT}$"]
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from podscaler.api.machinery import names, printing
 from podscaler.api.machinery.field import FieldError, forbidden, invalid, required
-from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.machinery.quantity import UNIT_MILLI, Quantity
 from podscaler.api.resource import checks, tables
 from podscaler.api.resource.resources import Object, Resource, Strategy, Version
 
@@ -53,33 +53,30 @@ def set_defaults(limit_range: Object) -> None:
 def validate(new: Object, _old: Object | None) -> list[FieldError]:
     """The field errors of a LimitRange to be stored."""
     earlier_types: set[str] = set()
-    return checks.each(
-        (new.get("spec") or {}).get("limits"), "spec.limits", partial(_item_errors, earlier_types=earlier_types)
-    )
+    limits = (new.get("spec") or {}).get("limits")
+    return checks.each(limits, "spec.limits", partial(_item_errors, earlier_types=earlier_types))
 
 
 def _item_errors(limit_item: Object, path: str, earlier_types: set[str]) -> list[FieldError]:
     """Field errors of one of `spec.limits`; adds its type to `earlier_types`, which must not repeat."""
     limit_type, field_path = limit_item.get("type", ""), f"{path}.type"
-    errors = checks.well_formed(limit_type, field_path, _type_messages) + checks.not_repeated(
-        limit_type, field_path, earlier_types
-    )
+    errors = checks.well_formed(limit_type, field_path, _type_messages)
+    errors += checks.not_repeated(limit_type, field_path, earlier_types)
     return errors + _name_errors(limit_item, limit_type, path) + _amount_errors(limit_item, path)
 
 
 def _type_messages(limit_type: str) -> list[str]:
     """The messages about an invalid type: neither a standard one nor one with a domain."""
     is_supported = "/" in limit_type or limit_type in _TYPES
-    return names.label_key_errors(limit_type) or (
-        [] if is_supported else ["must be a standard limit type or fully qualified"]
-    )
+    if messages := names.label_key_errors(limit_type):
+        return messages
+    return [] if is_supported else ["must be a standard limit type or fully qualified"]
 
 
 def _name_errors(limit_item: Object, limit_type: str, path: str) -> list[FieldError]:
     """Field errors of the resource names of an item, and of fields that items of its type must not have."""
-    name_rule = (
-        names.container_resource_name_errors if limit_type in ("Pod", "Container") else names.resource_name_errors
-    )
+    is_about_pods = limit_type in ("Pod", "Container")
+    name_rule = names.container_resource_name_errors if is_about_pods else names.resource_name_errors
     errors = []
     for field in _LIMIT_FIELDS:
         if limit_type == "Pod" and field in ("default", "defaultRequest"):
@@ -136,7 +133,7 @@ def _ratio_errors(amounts: dict[str, Quantity], path: str) -> list[FieldError]:
     min_milli = amounts["min"].milli_value() if "min" in amounts else 0
     if min_milli > 0 and "max" in amounts:
         max_ratio = amounts["max"].milli_value() / min_milli
-        if ratio.milli_value() / 1000 > max_ratio:
+        if ratio.milli_value() / UNIT_MILLI > max_ratio:
             errors.append(invalid(path, str(ratio), f"ratio {ratio} is greater than max/min = {max_ratio:f}"))
     return errors
 

@@ -1,4 +1,4 @@
-"""Measures what objects use of quotas: counts, requests and limits of pods, ports of Services, storage of claims.
+"""Measures the use of quotas by objects: counts, requests and limits of pods, ports of Services, storage of claims.
 
 `controlplane.admission.resource_quotas` measures the object of each write; the resource quota controller sums up all
 objects of a namespace. Each kind has one `QuotaEvaluator`; `evaluator_of` returns it. A kind of which more than the
@@ -61,7 +61,7 @@ class QuotaEvaluator:
         return self._names & frozenset(hard)
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
-        """What an object uses, by names of a quota.
+        """The amounts that an object uses, by names of a quota.
 
         Args:
             now_ns: the present time since the epoch: a pod whose deletion grace period has ended uses only its count.
@@ -84,7 +84,7 @@ class QuotaEvaluator:
         return ""
 
     def charges_update(self, new: Object, old: Object) -> bool:
-        """Whether an update of an object can change what it uses."""
+        """Whether an update of an object can change its use."""
         del new, old
         return False
 
@@ -96,7 +96,7 @@ class _PodEvaluator(QuotaEvaluator):
         return frozenset(name for name in hard if name in _POD_NAMES or _is_extended(name))
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
-        """What a pod uses: its count, and its requests and limits while it is charged for them."""
+        """The use of a pod: its count, and its requests and limits while it is charged for them."""
         count_usage = {"count/pods": ONE}
         if not is_charged(obj, now_ns):
             return count_usage
@@ -149,7 +149,7 @@ class _ServiceEvaluator(QuotaEvaluator):
         self._names |= {"services", "services.nodeports", "services.loadbalancers"}
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
-        """What a Service uses: itself, its node ports, its load balancer."""
+        """The use of a Service: one Service, its node ports, one load balancer if it is one."""
         del now_ns
         spec = obj.get("spec") or {}
         service_type, ports = spec.get("type", ""), spec.get("ports") or []
@@ -168,12 +168,13 @@ class _ClaimEvaluator(QuotaEvaluator):
     """Counts PersistentVolumeClaims and their storage, also for each storage class."""
 
     def tracked_names(self, hard: Iterable[str]) -> frozenset[str]:
+        """The names about claims, for all storage classes together and for single ones."""
         plain_names = ("count/persistentvolumeclaims", *_CLAIM_NAMES)
         suffixes = tuple(f"{_CLASS_SUFFIX}{name}" for name in _CLAIM_NAMES)
         return frozenset(name for name in hard if name in plain_names or name.endswith(suffixes))
 
     def usage(self, obj: Object, now_ns: int) -> dict[str, Quantity]:
-        """What a claim uses: itself and its storage, in all and of its storage class."""
+        """The use of a claim: one claim and its storage, both in total and of its storage class."""
         del now_ns
         spec = obj.get("spec") or {}
         amounts = {"persistentvolumeclaims": ONE}

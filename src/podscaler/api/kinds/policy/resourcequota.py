@@ -1,4 +1,4 @@
-"""Resource definition of ResourceQuota (core/v1): validation and table; `quota_usage` measures what objects use of one.
+"""Resource definition of ResourceQuota (core/v1): validation and table; `quota_usage` measures its use.
 
 RESOURCE, at the end, registers the functions above it; `api.kinds.catalog` lists it for the API server. A new scope: an
 entry of _RESOURCES_BY_SCOPE, and a case in `quota_usage`.
@@ -10,7 +10,7 @@ from typing import Any
 
 from podscaler.api.machinery import names
 from podscaler.api.machinery.field import FieldError, invalid, required
-from podscaler.api.machinery.quantity import Quantity
+from podscaler.api.machinery.quantity import UNIT_MILLI, Quantity
 from podscaler.api.resource import checks, status_subresource, tables
 from podscaler.api.resource.resources import Column, Object, Resource, Strategy, Version
 
@@ -59,14 +59,16 @@ def validate_status(new: Object, _old: Object | None) -> list[FieldError]:
 
 
 def _amount_errors(amounts: Object, path: str) -> list[FieldError]:
-    """Field errors of amounts by resource name: invalid names, negative amounts, fractions of what is counted."""
+    """Field errors of amounts by resource name: invalid names, negative amounts, fractions of counts."""
     errors = []
     for resource in sorted(amounts):
         amount_path, amount = f"{path}[{resource}]", Quantity.parse(str(amounts[resource]))
         errors += checks.well_formed(resource, amount_path, names.quota_resource_name_errors)
         if amount.sign() < 0:
             errors.append(invalid(amount_path, str(amount), checks.NOT_NEGATIVE))
-        if (resource in _INTEGER_RESOURCES or names.is_extended_resource(resource)) and amount.milli_value() % 1000:
+        if (
+            resource in _INTEGER_RESOURCES or names.is_extended_resource(resource)
+        ) and amount.milli_value() % UNIT_MILLI:
             errors.append(invalid(amount_path, str(amount), "must be an integer"))
     return errors
 

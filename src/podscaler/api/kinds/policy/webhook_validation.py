@@ -1,7 +1,8 @@
 """Validates the webhooks of webhook configurations: rules, client, selectors, match conditions.
 
-Called by the records in `api.kinds.policy.webhookconfiguration`. What an earlier server accepted stays valid: match
-conditions that an update does not change are not checked again.
+Called by the records in `api.kinds.policy.webhookconfiguration`. Stored objects stay valid: match conditions that an
+update does not change are not checked again. An `Object` is the part of an API object that the name of the argument
+says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's validation of admissionregistration.k8s.io, and of the URLs and Services of webhooks.
 """
@@ -17,6 +18,8 @@ from podscaler.api.resource.resources import Object
 
 CONDITIONS_MAX = 64
 PORT_MAX = 65_535
+_SERVICE_PORT = 443
+"""The default port of the Service of a webhook."""
 TIMEOUT_MAX_S = 30
 REVIEW_VERSIONS = ("v1", "v1beta1")
 OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
@@ -79,6 +82,7 @@ def _name_errors(name: str, path: str) -> list[FieldError]:
 
 
 def _side_effect_errors(side_effects: str | None, path: str) -> list[FieldError]:
+    """Field errors of the required `sideEffects`."""
     if side_effects is None:
         return [required(path, f"must specify one of {', '.join(_SIDE_EFFECTS)}")]
     return checks.one_of(side_effects, path, _SIDE_EFFECTS)
@@ -162,7 +166,7 @@ def service_errors(service: Object, path: str) -> list[FieldError]:
     """The field errors of the reference to the Service of a webhook."""
     errors = checks.present(service.get("name"), f"{path}.name")
     errors += checks.present(service.get("namespace"), f"{path}.namespace")
-    port = service.get("port", 443)
+    port = service.get("port", _SERVICE_PORT)
     message = f"port is not valid: must be between 1 and {PORT_MAX}, inclusive"
     errors += checks.holds(0 < port <= PORT_MAX, f"{path}.port", port, message)
     return errors + _path_errors(service.get("path") or "/", f"{path}.path")

@@ -1,6 +1,7 @@
 """Validates PersistentVolumeClaims, and the claim templates of StatefulSets.
 
-Called by the record of PersistentVolumeClaim and by the validation of StatefulSets.
+Called by the record of PersistentVolumeClaim and by the validation of StatefulSets. An `Object` is the part of an API
+object that the name of the argument says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """
@@ -37,7 +38,7 @@ def validate_spec(spec: Object, path: str) -> list[FieldError]:
 
 
 def _mode_errors(spec: Object, path: str) -> list[FieldError]:
-    """Errors of the access modes; ReadWriteOncePod stands alone."""
+    """Field errors of the access modes; ReadWriteOncePod excludes the others."""
     modes = spec.get("accessModes") or []
     if not modes:
         return [required(f"{path}.accessModes", "at least 1 access mode is required")]

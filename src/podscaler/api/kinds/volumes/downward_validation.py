@@ -1,7 +1,8 @@
 """Validates references to a pod's own fields and resources (the downward API), in variables and in volume files.
 
 Called by the validation of environment variables, and of downwardAPI and projected volumes. A field that becomes
-available to variables: add it to VARIABLE_FIELDS; to files: to _FILE_FIELDS.
+available to variables: add it to VARIABLE_FIELDS; to files: to _FILE_FIELDS. An `Object` is the part of an API object
+that the name of the argument says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's validation of core/v1 ObjectFieldSelector, ResourceFieldSelector and DownwardAPIVolumeFile.
 """

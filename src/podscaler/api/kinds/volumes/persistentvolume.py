@@ -21,7 +21,7 @@ PROTECTION: Final = "kubernetes.io/pv-protection"
 _SOURCE_MESSAGE: Final = "core/v1.PersistentVolumeSource"
 _POLICIES: Final = ("Delete", "Recycle", "Retain")
 _UNSET: Final = "<unset>"
-_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_STORAGE_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _RECYCLE_WARNING: Final = (
     "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. "
     "Instead, the recommended approach is to use dynamic provisioning."
@@ -58,7 +58,7 @@ def validate(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _mode_errors(spec: Object) -> list[FieldError]:
-    """Errors of the access modes; ReadWriteOncePod stands alone."""
+    """Field errors of the access modes; ReadWriteOncePod excludes the others."""
     path, modes = "spec.accessModes", spec.get("accessModes") or []
     errors = [] if modes else [required(path)]
     supported_modes = claim_validation.ACCESS_MODES
@@ -96,13 +96,12 @@ def _source_errors(spec: Object) -> list[FieldError]:
     errors = _known_source_errors(source_type, sources[source_type], f"spec.{source_type}")
     if source_type == "local" and spec.get("nodeAffinity") is None:
         errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
-    return errors + [
-        forbidden(f"spec.{other_type}", "may not specify more than 1 volume type") for other_type in source_types[1:]
-    ]
+    message = "may not specify more than 1 volume type"
+    return errors + [forbidden(f"spec.{other_type}", message) for other_type in source_types[1:]]
 
 
 def _known_source_errors(source_type: str, source: Object, path: str) -> list[FieldError]:
-    """Field errors of a source by its type; sources of other types are not validated."""
+    """Field errors of a source by its type. Sources of other types are not validated; a new type is a case here."""
     file_path = source.get("path") or ""
     match source_type:
         case "hostPath":
@@ -111,9 +110,8 @@ def _known_source_errors(source_type: str, source: Object, path: str) -> list[Fi
             return volume_paths.backstep_errors(file_path, f"{path}.path") if file_path else [required(f"{path}.path")]
         case "nfs":
             errors = checks.present(source.get("server"), f"{path}.server") + checks.present(file_path, f"{path}.path")
-            return errors + checks.holds(
-                file_path.startswith("/"), f"{path}.path", file_path, "must be an absolute path"
-            )
+            is_absolute = file_path.startswith("/")
+            return errors + checks.holds(is_absolute, f"{path}.path", file_path, "must be an absolute path")
         case "csi":
             errors = checks.required_form(source.get("driver") or "", f"{path}.driver", names.dns_subdomain_errors)
             return errors + checks.present(source.get("volumeHandle"), f"{path}.volumeHandle")
@@ -164,7 +162,7 @@ def _cells(volume: Object, _now_ns: int) -> list[Any]:
         spec.get("persistentVolumeReclaimPolicy", ""),
         "Terminating" if metadata.get("deletionTimestamp") else status.get("phase", ""),
         f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
-        annotations.get(_CLASS_ANNOTATION, spec.get("storageClassName", "")),
+        annotations.get(_STORAGE_CLASS_ANNOTATION, spec.get("storageClassName", "")),
         spec.get("volumeAttributesClassName", _UNSET),
         status.get("reason", ""),
         spec.get("volumeMode", _UNSET),

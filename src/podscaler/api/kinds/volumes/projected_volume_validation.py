@@ -126,6 +126,7 @@ def _expiration_errors(expiration_s: int | None, path: str) -> list[FieldError]:
 
 
 def _token_path_errors(projection: Object, path: str) -> list[FieldError]:
+    """Field errors of the path of a token, which must be set."""
     file_path = projection.get("path", "")
     return volume_paths.file_errors(file_path, path) if file_path else [required(path)]
 

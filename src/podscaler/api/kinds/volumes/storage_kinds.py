@@ -31,6 +31,7 @@ _ONE_SOURCE: Final = "must specify exactly one of inlineVolumeSpec and persisten
 
 
 def _set_class_defaults(storage_class: Object) -> None:
+    """API defaults of a StorageClass, in place."""
     storage_class.setdefault("reclaimPolicy", "Delete")
     storage_class.setdefault("volumeBindingMode", "Immediate")
 

@@ -1,6 +1,7 @@
 """Validates the volumes of a pod spec, the mounts of its containers, and references to volumes in variables.
 
-Called by the validation of pods and containers. A new volume type: add it to `_source_type_errors`.
+Called by the validation of pods and containers. A new volume type: add it to `_source_type_errors`. An `Object` is the
+part of an API object that the name of the argument says, as a JSON object; `path` is its path in errors.
 
 Source: kube-apiserver's messages; the API reference of core/v1.
 """
