@@ -80,7 +80,7 @@ class RunningContainer:
 
 @dataclass(frozen=True, slots=True)
 class NodeServices:
-    """What other parts of the control plane do for the node; each is optional.
+    """Functions of other parts of the control plane that the node calls; each is optional.
 
     Attributes:
         issue_token: issues tokens of service accounts; None if the API server issues none.
@@ -102,10 +102,11 @@ class NodeAgent:
         registry: reads pods, and writes their statuses, the Node and events.
         addresses: the address block of this `up`; the caller closes it after `stop`.
         images: the commands of image names; by default of the built-in images, and of the ConfigMap.
-        services: what other parts of the control plane do for the node.
+        services: functions of other parts of the control plane.
 
     Attributes:
-        connections, logs: what the API server uses for exec, attach, port-forward and logs.
+        connections: opens exec, attach and port-forward sessions for the API server.
+        logs: reads the logs of containers for the API server.
     """
 
     def __init__(

@@ -6,8 +6,7 @@ A Service gets both while it is written: the registry calls `allocate` before va
 127.9.224.1 in block 127.9.0.0/16 if that is free, else another address of the block.
 
 Source: documentation of Service; kube-apiserver's allocators (pkg/registry/core/service/storage/alloc.go).
-Differs: an address that a user requested and that is not available is replaced, not refused; types NodePort and
-LoadBalancer get node ports on which nothing listens.
+Differs: an address that a user requested and that is not available is replaced, not refused.
 """
 
 from collections.abc import Iterable, Sequence

@@ -181,8 +181,8 @@ class PodNetworks:
 def remove_leftovers(block: AddressBlock) -> None:
     """Remove the interfaces that earlier `up`s have left, for this block and those of no `up`. Blocks.
 
-    Those of this block would lead connections to its pods astray. Nothing happens where there are none. Raises
-    PodNetworkError for those of this block; others that cannot be removed are logged.
+    Those of this block would take the connections to its new pods. Raises PodNetworkError for those of this block;
+    others that cannot be removed are logged.
     """
     _remove_interfaces(block)
     for number in _blocks_with_bridge() - {block.number}:

@@ -1,4 +1,4 @@
-"""Detects what this machine lets the node do: other users, low ports, private mounts, limits of processes.
+"""Detects what this machine permits: processes of other users, low ports, private mounts, limits of processes.
 
 `startup` calls `detect` once. `container_setup` rejects containers that need more, with the reason, and conditions of
 the Node show it.

@@ -8,7 +8,7 @@ Invariants:
 1. A log has at most two files of `max_bytes` (`rotated_files`).
 2. All output of a container is in the files once `ContainerLogManager.close` has returned.
 3. A container that prints faster than the disk writes must wait: `is_full` pauses the reader of its pipe.
-4. A write that fails (a full disk) is logged once and its bytes are dropped; the container goes on.
+4. A write that fails (a full disk) is logged once and its bytes are dropped; the container keeps running.
 """
 
 import asyncio

@@ -42,6 +42,8 @@ from podscaler.controlplane.kubelet.volumes import volume_files, volumes
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
 from podscaler.controlplane.registry.registry import Object
 
+WRITE_RETRY_NS: Final = NANOSECONDS
+"""The delay after which a status that could not be written is written again."""
 VISIBLE_NS: Final = NANOSECONDS // 2
 """How long a pod that is deleted with a grace period is kept at least, however soon its processes end."""
 
@@ -162,7 +164,7 @@ class PodWorker:
             await self._write()
         except StatusError as error:
             _log.warning("the status of pod %s cannot be written: %s", pod_text(self._pod), error.message)
-            return self._now_ns() + NANOSECONDS
+            return self._now_ns() + WRITE_RETRY_NS
         due_instants = [instant_ns for instant_ns in (actions.wake_at_ns, deadline_ns) if instant_ns is not None]
         return min(due_instants, default=None)
 

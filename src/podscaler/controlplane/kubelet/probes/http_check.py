@@ -5,7 +5,7 @@ request has a connection of its own, without proxy, cookies, compression or veri
 A request that HTTP does not allow (a header with a line break) is rejected with ValueError before it is sent.
 
 Source: pkg/probe/http and pkg/kubelet/lifecycle (kubelet), net/http (Go), HTTPGetAction (API reference).
-Differs: a path without a leading slash gets one; a hook that asks for HTTPS is not retried over plain HTTP.
+Differs: a path without a leading slash gets one; a hook with the scheme HTTPS is not retried over plain HTTP.
 """
 
 import re

@@ -71,7 +71,7 @@ class OrphanKiller:
 
         Returns also when the scan has failed SCAN_TRIES times, which is logged.
 
-        Raises what the scan raises other than OSError, and CancelledError if the scan is cancelled.
+        Raises the errors of the scan other than OSError, and CancelledError if the scan is cancelled.
         """
         scan_finished = self._waiting.setdefault(container_id, asyncio.get_running_loop().create_future())
         if self._scanning is None or self._scanning.done():
