@@ -65,7 +65,7 @@ class ClusterIPs(Reconciler[Key]):
         self._registry = registry
         self._events = EventRecorder(registry, self.name, clock)
         self._addresses = addresses
-        self._reserved: dict[Key, str] = {}
+        self._reserved: dict[Key, str] = {}  # the clusterIP of each Service that has one
         self._node_ports = NodePorts()
 
     def watches(self) -> Sequence[Watched[Key]]:

@@ -48,6 +48,7 @@ class HandlerTarget:
         address: the pod's IP address.
         ports: the container's named ports.
         port_map: declared port -> the port that is bound in its place, for ports that may not be bound.
+        execute: runs commands of `exec` handlers.
     """
 
     address: str

@@ -82,7 +82,9 @@ class OrphanKiller:
         """Scan for all callers that wait; those that come meanwhile wait for the next scan."""
         while self._waiting:
             batch, self._waiting = self._waiting, {}
-            sessions = tuple(session for name in batch for session in self._sessions.pop(name, {}).values())
+            sessions = tuple(
+                leader for container_id in batch for leader in self._sessions.pop(container_id, {}).values()
+            )
             try:
                 await self._scan(OwnershipCriteria(process_identity.CONTAINER_VARIABLE, frozenset(batch), sessions))
             except Exception as error:  # a bug: raised to the callers of this scan; later scans go on
