@@ -77,7 +77,7 @@ def detect(scratch: Path) -> Capabilities:
         may_bind_low_ports=may_bind,
         first_port=first_port,
         mount_error=_mount_error(scratch),
-        processes=process_limits.read(user),
+        processes=process_limits.read_limits(user),
         translates_ports=needs_translation and not translation_error,
         port_translation_error=translation_error,
     )

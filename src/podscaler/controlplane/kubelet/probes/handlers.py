@@ -94,7 +94,7 @@ class HandlerRunner:
             return HandlerOutcome(False, f"couldn't find port {action['port']}")
         quoted_url = _quoted_url(action, host, port)
         try:
-            request = http_check.request(action, host, port, user_agent=USER_AGENTS[purpose])
+            request = http_check.make_request(action, host, port, user_agent=USER_AGENTS[purpose])
             async with asyncio.timeout(timeout_s):
                 response = await self._http.get(request)
         except TimeoutError:

@@ -116,7 +116,10 @@ class HttpClient:
             return ProbeResponse(response.status, body.decode("utf-8", "replace")), response.headers.get("Location", "")
 
     def _open_session(self) -> aiohttp.ClientSession:
-        """The session of all requests, without cookies, kept connections and verified certificates."""
+        """The session of all requests, opened by the first one.
+
+        It has no cookies, reuses no connections, and verifies no certificates, as in kubelet.
+        """
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=TCPConnector(ssl=False, force_close=True, limit=0, use_dns_cache=False),
@@ -138,7 +141,7 @@ async def _read_body(content: aiohttp.StreamReader) -> bytes:
     return body
 
 
-def request(action: Mapping[str, Any], host: str, port: int, *, user_agent: str) -> ProbeRequest:
+def make_request(action: Mapping[str, Any], host: str, port: int, *, user_agent: str) -> ProbeRequest:
     """The request of an `httpGet`.
 
     Args:
