@@ -419,7 +419,8 @@ class NodeAgent:
         """
         while True:
             try:
-                await self._workers[uid][1].run()
+                _, worker = self._workers[uid]
+                await worker.run()
                 break
             except Exception:
                 _log.exception("the worker of pod %s failed; it is run again in %g s", uid, RETRY_S)

@@ -119,7 +119,7 @@ def terminated_state(
         return_code: minus N for signal N; the exit code is 128+N then, as in container runtimes.
         out_of_memory: whether a process in its cgroup was OOM-killed.
     """
-    exit_code = 128 - return_code if return_code < 0 else return_code
+    exit_code = processes.exit_code(return_code)
     reason = "Error" if exit_code else "Completed"
     if out_of_memory:
         reason = "OOMKilled"

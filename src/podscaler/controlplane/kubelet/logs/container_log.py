@@ -106,6 +106,7 @@ class ContainerLog:
             self.on_room()
 
     def _append(self, stored_lines: bytes) -> None:
+        """Add lines to those that wait for the flusher."""
         if stored_lines:
             self._pending += stored_lines
             self._on_pending(self)

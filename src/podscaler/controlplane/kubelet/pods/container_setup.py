@@ -279,7 +279,8 @@ def port_plan(
 ) -> PortPlan:
     """The ports of a container that runs as `user` (None: as `up`)."""
     image = deps.resolve_image(container.get("image", ""))
-    lowest_port = 1 if has_own_network(deps, pod) else deps.capabilities.lowest_port(user.uid if user else None)
+    uid = user.uid if user else None
+    lowest_port = 1 if has_own_network(deps, pod) else deps.capabilities.lowest_port(uid)
     translated = deps.port_translator is not None
     return container_ports.port_plan(container, image, lowest_port=lowest_port, translated=translated)
 

@@ -202,6 +202,7 @@ class PipeReader:
         return len(data)
 
     def _pause(self) -> None:
+        """Stop reading until `resume`."""
         if self._is_reading:
             self._loop.remove_reader(self._descriptor)
             self._is_reading = False

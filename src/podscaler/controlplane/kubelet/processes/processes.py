@@ -33,6 +33,10 @@ LAUNCH_REPORT_S: Final = 10.0
 """The seconds that the launcher (`launcher.py`) may take to set up mounts before it is killed."""
 
 
+SIGNAL_EXIT_CODE: Final = 128
+"""The exit code of a process that signal N ended is this plus N, as shells and container runtimes report it."""
+
+
 class StartFailure(Exception):
     """The process could not be started; the text is the message for the container's status."""
 
@@ -81,6 +85,11 @@ class Process:
         if not self.exited.done():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
+
+
+def exit_code(return_code: int) -> int:
+    """The exit code for a return code of Popen, which is minus N for signal N."""
+    return SIGNAL_EXIT_CODE - return_code if return_code < 0 else return_code
 
 
 async def start(spec: ProcessSpec, threads: ThreadPool, streams: Descriptors) -> Process:

@@ -57,7 +57,8 @@ def resident_bytes() -> int:
     """The resident memory of this process; 0 if it cannot be read."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * mmap.PAGESIZE
+            _total_pages, resident_pages, *_ = file.read().split()
+            return int(resident_pages) * mmap.PAGESIZE
     except OSError:
         return 0
 

@@ -123,6 +123,7 @@ def liveness_main(args: Sequence[str]) -> int:
     started_s = time.monotonic()
 
     def respond(request: WebRequest) -> WebResponse:
+        """The response of /started, /redirect or /healthz."""
         age_s = time.monotonic() - started_s
         if request.path == "/started":
             return WebResponse(f"{age_s}s")
