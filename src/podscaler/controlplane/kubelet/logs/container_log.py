@@ -87,13 +87,13 @@ class ContainerLog:
 
     def take_pending(self) -> bytes:
         """Remove and return the stored lines that are not written yet."""
-        data = bytes(self._pending)
+        stored_lines = bytes(self._pending)
         self._pending.clear()
-        return data
+        return stored_lines
 
-    def write(self, data: bytes, *, is_last: bool) -> None:
+    def write(self, stored_lines: bytes, *, is_last: bool) -> None:
         """Write stored lines to the files, and close them if this is the last write; called in a thread."""
-        self._file.write(data)
+        self._file.write(stored_lines)
         if is_last:
             self._file.close()
 
