@@ -58,7 +58,7 @@ class Node:
         self._task: asyncio.Task[None]
 
     async def start(self) -> None:
-        self._block = addresses.claim_block(remember=self.folder / "block")
+        self._block = addresses.claim_block(number_file=self.folder / "block")
         settings = KubeletSettings(
             self.folder / "node", node_name="here", log_max_bytes=200_000, pod_network="loopback"
         )

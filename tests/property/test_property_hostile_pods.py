@@ -216,7 +216,7 @@ TARGET = re.compile(r"/[\x21-\x7e]*")
 def test_hostile_requests_of_probes(path: str, name: str, value: str) -> None:
     """A request line has no blank, and a header that has a line break is refused before anything is sent."""
     action = {"path": path, "httpHeaders": [{"name": name, "value": value}]}
-    made = http_check.request(action, "127.0.0.1", 80, user_agent="test")
+    made = http_check.make_request(action, "127.0.0.1", 80, user_agent="test")
     assert TARGET.fullmatch(made.target)
     assert made.url.host == "127.0.0.1"
     assert made.url.raw_path_qs == made.target

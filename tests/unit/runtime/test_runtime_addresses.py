@@ -103,11 +103,11 @@ def test_the_last_block_is_tried_first(tmp_path: Path) -> None:
     """The block's number is kept in a file, and a file with nonsense in it does no harm."""
     remember = tmp_path / "block"
     remember.write_text("201")
-    block = addresses.claim_block(remember=remember)
+    block = addresses.claim_block(number_file=remember)
     assert block.number == 201
     block.close()
     remember.write_text("nonsense")
-    other = addresses.claim_block(remember=remember)
+    other = addresses.claim_block(number_file=remember)
     assert remember.read_text() == f"{other.number}\n"
     other.close()
 
@@ -116,7 +116,7 @@ def test_a_block_that_is_let_go_is_rarely_the_next_to_be_taken(tmp_path: Path) -
     """Between the end of an `up` and its next start, others that start look elsewhere first."""
     taken = set()
     for index in range(20):
-        block = addresses.claim_block(remember=tmp_path / f"block-{index}")
+        block = addresses.claim_block(number_file=tmp_path / f"block-{index}")
         taken.add(block.number)
         block.close()
     assert len(taken) > 10

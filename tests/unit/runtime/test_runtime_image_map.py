@@ -32,7 +32,7 @@ def bundle(tmp_path: Path) -> Path:
 
 def mapped(*flags: str) -> ImageMap:
     """The map of these flags."""
-    return ImageMap(image_map.read([image_map.parse_flag(each) for each in flags]))
+    return ImageMap(image_map.read_entries([image_map.parse_flag(each) for each in flags]))
 
 
 @pytest.mark.parametrize(
@@ -166,4 +166,4 @@ def test_other_names_are_the_built_in_images() -> None:
 
 def test_a_relative_path_is_refused() -> None:
     with pytest.raises(UsageError, match="is not absolute"):
-        image_map.read([ImageEntry("a", "bin/sh")])
+        image_map.read_entries([ImageEntry("a", "bin/sh")])

@@ -185,7 +185,7 @@ async def test_headers_that_a_probe_takes_away() -> None:
         names = ("Accept", "User-Agent", "Content-Length", "Transfer-Encoding")
         await get(port, httpHeaders=[{"name": name} for name in names])
     assert heads == [f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode()]
-    assert http_check.request({}, "::1", 80, user_agent="x").authority == "[::1]:80"
+    assert http_check.make_request({}, "::1", 80, user_agent="x").authority == "[::1]:80"
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,7 @@ class ControlPlane:
         data_dir = self._settings.data_dir
         store = await open_store(data_dir, self._clock, is_new_cluster=self._settings.is_new_cluster)
         self._exit.push_async_callback(store.close)
-        block = await asyncio.to_thread(addresses.claim_block, remember=data_dir / "address-block")
+        block = await asyncio.to_thread(addresses.claim_block, number_file=data_dir / "address-block")
         self._exit.callback(block.close)
         recorder = await self._exit.enter_async_context(recording.open_recording(self._settings.record, self._clock))
         objects = Objects(store, [resource for resource in self._resources if resource.stored])

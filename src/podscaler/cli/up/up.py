@@ -137,7 +137,7 @@ def command(
         audit_log=options["audit_log"],
         token_file=options["token_auth_file"],
         pod_network=options["pod_network"],
-        images=image_map.read([image_map.parse_flag(image) for image in options["images"]]),
+        images=image_map.read_entries([image_map.parse_flag(image) for image in options["images"]]),
         is_new_cluster=options["new_cluster"],
         dashboard_port=None if options["without_dashboard"] else options["dashboard_port"],
     )

@@ -123,6 +123,7 @@ class NodeObject:
         self._was_short_of_pids = self._is_short_of_pids()
 
         def change(node: Object) -> None:
+            """Set the status; a new field of it is an entry here."""
             now = rfc3339(self._clock.now_ns())
             status = node.setdefault("status", {})
             former = {condition["type"]: condition for condition in status.get("conditions") or []}

@@ -80,7 +80,7 @@ class RunningContainer:
 
 @dataclass(frozen=True, slots=True)
 class NodeServices:
-    """What other parts of the control plane do for the node; each is optional.
+    """Functions of other parts of the control plane that the node calls; each is optional.
 
     Attributes:
         issue_token: issues tokens of service accounts; None if the API server issues none.
@@ -102,10 +102,11 @@ class NodeAgent:
         registry: reads pods, and writes their statuses, the Node and events.
         addresses: the address block of this `up`; the caller closes it after `stop`.
         images: the commands of image names; by default of the built-in images, and of the ConfigMap.
-        services: what other parts of the control plane do for the node.
+        services: functions of other parts of the control plane.
 
     Attributes:
-        connections, logs: what the API server uses for exec, attach, port-forward and logs.
+        connections: opens exec, attach and port-forward sessions for the API server.
+        logs: reads the logs of containers for the API server.
     """
 
     def __init__(
@@ -130,12 +131,12 @@ class NodeAgent:
         self._live_logs = ContainerLogManager(self._threads, clock, max_bytes=settings.log_max_bytes)
         self._background = BackgroundTasks()
         self._handlers = HandlerRunner()
-        self._workers: dict[str, tuple[Object, Worker]] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._workers: dict[str, tuple[Object, Worker]] = {}  # uid of a pod -> its latest version, and its worker
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # uid of a pod -> the task that runs its worker
         self._deps: Dependencies | None = None
         self._node_object: NodeObject | None = None
         self._recorders: list[EventRecorder] = []
-        self._stops = False
+        self._is_stopping = False
         self._networks: PodNetworks | None = None
         self.connections = NodeConnections(self._find_run, self._has_processes, addresses, lambda: self._networks)
         self.logs: PodLogs = NodeLogs(self._threads, self._live_logs, self._paths, clock)
@@ -147,31 +148,43 @@ class NodeAgent:
 
     def running_containers(self) -> list[RunningContainer]:
         """All containers that have a process now."""
-        return [
-            RunningContainer(
-                meta["namespace"],
-                meta["name"],
-                meta["uid"],
-                container.name,
-                container.pid,
-                container.started_ns,
-                container.commands,
-            )
-            for pod, worker in self._workers.values()
-            for meta in (pod["metadata"],)
-            for container in worker.running()
-        ]
+        containers = []
+        for pod, worker in self._workers.values():
+            meta = pod["metadata"]
+            containers += [
+                RunningContainer(
+                    pod_namespace=meta["namespace"],
+                    pod_name=meta["name"],
+                    pod_uid=meta["uid"],
+                    container=process.name,
+                    pid=process.pid,
+                    started_ns=process.started_ns,
+                    commands=process.commands,
+                )
+                for process in worker.running()
+            ]
+        return containers
 
     def _find_run(self, uid: str, container: str) -> ContainerRun | None:
         """The run of a container, by the uid of its pod and its name; None unless its process runs."""
-        worker = self._workers[uid][1] if uid in self._workers else None
+        worker = self._find_worker(uid)
         return worker.find_run(container) if isinstance(worker, PodWorker) else None
 
     def _has_processes(self, uid: str) -> bool:
-        return uid in self._workers and bool(self._workers[uid][1].running())
+        """Whether a container of the pod with this uid has a process."""
+        worker = self._find_worker(uid)
+        return worker is not None and bool(worker.running())
+
+    def _find_worker(self, uid: str) -> Worker | None:
+        """The worker of the pod with this uid, None if it has none."""
+        _, worker = self._workers.get(uid, (None, None))
+        return worker
 
     async def run(self) -> None:
-        """Run pods until cancelled; may be called again after a failure. Raises StatusError, OSError, UsageError."""
+        """Run pods until cancelled; may be called again after a failure. Raises StatusError, OSError, UsageError.
+
+        Each watch and each periodic task of the node is a task here.
+        """
         if self._deps is None or self._node_object is None:
             self._deps, self._node_object = await self._start()
         deps, node_object = self._deps, self._node_object
@@ -199,7 +212,7 @@ class NodeAgent:
 
     async def stop(self) -> None:
         """Stop all containers and keep their objects; the caller cancels `run` before."""
-        self._stops = True
+        self._is_stopping = True
         for _, worker in self._workers.values():
             worker.shut_down()
         if self._tasks:
@@ -264,7 +277,7 @@ class NodeAgent:
         """
         mode = self._settings.pod_network
         if mode == "loopback":
-            await self._threads.run(pod_networks.remove_leftovers, self._addresses)
+            await self._threads.run(pod_networks.remove_orphaned_interfaces, self._addresses)
             return None, "pods share the machine's network, as --pod-network=loopback says"
         networks = PodNetworks(self._addresses)
         try:
@@ -385,7 +398,7 @@ class NodeAgent:
             self._workers[uid] = (pod, worker)
             if _concerns_worker(former, pod):
                 worker.update(pod)
-        elif not self._stops and not _is_over(pod):
+        elif not self._is_stopping and not _is_over(pod):
             worker = SimulatedPod(deps, pod) if simulated_pod.is_simulated(pod) else PodWorker(deps, pod)
             self._workers[uid] = (pod, worker)
             self._tasks[uid] = asyncio.get_running_loop().create_task(self._run_worker(deps, uid), name=f"pod {uid}")
@@ -393,8 +406,8 @@ class NodeAgent:
     async def _remove(self, pod: Object) -> None:
         """Stop the worker of a deleted pod; the files of a pod without a worker are removed."""
         uid = pod["metadata"]["uid"]
-        if uid in self._workers:
-            _, worker = self._workers[uid]
+        worker = self._find_worker(uid)
+        if worker is not None:
             worker.forget()
         else:
             await self._threads.run(startup.remove_pod, self._paths, uid)
@@ -406,7 +419,8 @@ class NodeAgent:
         """
         while True:
             try:
-                await self._workers[uid][1].run()
+                _, worker = self._workers[uid]
+                await worker.run()
                 break
             except Exception:
                 _log.exception("the worker of pod %s failed; it is run again in %g s", uid, RETRY_S)
@@ -414,7 +428,7 @@ class NodeAgent:
         await release_address(deps, uid)
         _, worker = self._workers.pop(uid)
         del self._tasks[uid]
-        if not self._stops and not isinstance(worker, SimulatedPod):
+        if not self._is_stopping and not isinstance(worker, SimulatedPod):
             await self._threads.run(startup.remove_pod, self._paths, uid)
 
 

@@ -39,6 +39,9 @@ NODE_OFFSET: Final = 1
 SHARED_ADDRESS: Final = "127.0.0.1"
 
 Claim = socket.socket | IO[str]
+"""The socket or locked file by which a block is claimed; closing it releases the block."""
+_BROADCAST_LIKE_OCTETS: Final = (0x00, 0xFF)
+"""Last octets that are not allocated: programs take such addresses for those of a network or a broadcast."""
 
 
 class AddressesExhausted(UsageError):
@@ -66,7 +69,7 @@ class _OffsetPool:
 
     def reserve(self, offset: int) -> bool:
         """Reserve exactly this offset; returns False if it is used, or not one of the range."""
-        if offset not in self._offsets or offset in self._used or offset & 0xFF in (0x00, 0xFF):
+        if offset not in self._offsets or offset in self._used or offset & 0xFF in _BROADCAST_LIKE_OCTETS:
             return False
         self._used.add(offset)
         return True
@@ -156,30 +159,32 @@ class AddressBlock:
             self._claim = None
 
     def _address(self, offset: int) -> str:
+        """The address with this offset in the block."""
         return f"127.{self.number}.{offset >> 8}.{offset & 0xFF}"
 
     def _offset(self, address: str) -> int | None:
+        """The offset of an address, None if it is not of this block."""
         return _parse_offset(address) if address.startswith(f"127.{self.number}.") else None
 
 
-def claim_block(*, remember: Path | None = None) -> AddressBlock:
+def claim_block(*, number_file: Path | None = None) -> AddressBlock:
     """Claim a block that no other process of this machine has.
 
     Args:
-        remember: a file with the number of the last block, which is tried first; the claimed number is written to it.
-            Without a number in it, the search starts at one derived from the file's path.
+        number_file: a file with the number of the last block, which is tried first; the claimed number is written to
+            it. Without a number in it, the search starts at one derived from the file's path. None: nothing is kept.
 
     Raises UsageError if all blocks are claimed or the file cannot be written.
     """
     if not _can_bind(f"127.{BLOCK_NUMBERS[0]}.0.1"):
         return AddressBlock(0, is_shared=True)
-    last_number = _read_block_number(remember)
-    for number in _numbers_to_try(last_number, first_index=_first_index(remember)):
+    last_number = _read_block_number(number_file)
+    for number in _numbers_to_try(last_number, first_index=_first_index(number_file)):
         claim = _claim(number)
         if claim is not None:
             block = AddressBlock(number, claim=claim)
-            if remember is not None and number != last_number:
-                _write_block_number(remember, block)
+            if number_file is not None and number != last_number:
+                _write_block_number(number_file, block)
             return block
     raise UsageError(f"all {len(BLOCK_NUMBERS)} loopback address blocks of this machine are in use by other `up`s")
 
@@ -212,11 +217,11 @@ def _numbers_to_try(last_number: int | None, *, first_index: int) -> Iterable[in
     yield from (number for number in ordered if number != last_number)
 
 
-def _first_index(remember: Path | None) -> int:
+def _first_index(number_file: Path | None) -> int:
     """The index in BLOCK_NUMBERS at which the search starts: rarely the same for two files."""
-    if remember is None:
+    if number_file is None:
         return 0
-    return zlib.crc32(os.fsencode(remember.absolute())) % len(BLOCK_NUMBERS)
+    return zlib.crc32(os.fsencode(number_file.absolute())) % len(BLOCK_NUMBERS)
 
 
 def _write_block_number(path: Path, block: AddressBlock) -> None:
@@ -250,7 +255,7 @@ def _can_bind(address: str) -> bool:
 
 
 def _claim(number: int) -> Claim | None:
-    """The claim on block `number`, None if another process has it."""
+    """Claim the block `number` and return the claim, None if another process has it. Raises OSError."""
     return _claim_socket(number) if sys.platform == "linux" else _claim_file(number)
 
 

@@ -23,7 +23,7 @@ Address = tuple[str, int]
 
 MAX_COMPARED_ENDPOINTS = 32
 MAX_AFFINITY_CLIENTS = 10_000
-"""The most clients of one port whose endpoint is remembered; those of the oldest connections are forgotten."""
+"""The most clients of one port whose endpoint is kept; those with the oldest connections are removed first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Balancer:
         address = self._affine_endpoint(client, tried) or self._least_loaded(tried)
         if address is not None:
             self._connections[address] = self._connections.get(address, 0) + 1
-            self._remember_endpoint(client, address)
+            self._keep_endpoint(client, address)
         return address
 
     def release(self, address: Address) -> None:
@@ -125,7 +125,7 @@ class Balancer:
         is_usable = self._clock.monotonic_s() < until_s and address in self.candidates and address not in tried
         return address if is_usable else None
 
-    def _remember_endpoint(self, client: str, address: Address) -> None:
+    def _keep_endpoint(self, client: str, address: Address) -> None:
         """Let the next connections of the client go to this endpoint (rule 3), if there is session affinity."""
         if self._affinity_s is None:
             return

@@ -6,8 +6,7 @@ A Service gets both while it is written: the registry calls `allocate` before va
 127.9.224.1 in block 127.9.0.0/16 if that is free, else another address of the block.
 
 Source: documentation of Service; kube-apiserver's allocators (pkg/registry/core/service/storage/alloc.go).
-Differs: an address that a user requested and that is not available is replaced, not refused; types NodePort and
-LoadBalancer get node ports on which nothing listens.
+Differs: an address that a user requested and that is not available is replaced, not refused.
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,7 +65,7 @@ class ClusterIPs(Reconciler[Key]):
         self._registry = registry
         self._events = EventRecorder(registry, self.name, clock)
         self._addresses = addresses
-        self._reserved: dict[Key, str] = {}
+        self._reserved: dict[Key, str] = {}  # the clusterIP of each Service that has one
         self._node_ports = NodePorts()
 
     def watches(self) -> Sequence[Watched[Key]]:

@@ -51,7 +51,8 @@ class DatagramListener(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: Address) -> None:
         """Forward a client's datagram to the endpoint of its flow."""
-        client = addr[0], addr[1]
+        host, port, *_ = addr
+        client = host, port
         flow = self._flows.get(client)
         if flow is not None and flow.endpoint not in self.balancer.candidates:
             flow.abort()
@@ -65,7 +66,7 @@ class DatagramListener(asyncio.DatagramProtocol):
         self._transport.sendto(datagram, client)
 
     def dismiss(self, flow: "_Flow") -> None:
-        """Forget a flow that has ended, and release its endpoint."""
+        """Remove a flow that has ended, and release its endpoint; called by the flow."""
         self._connections.dismiss(flow)
         if self._flows.get(flow.client) is flow:
             del self._flows[flow.client]

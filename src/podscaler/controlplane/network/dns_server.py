@@ -1,7 +1,8 @@
 """Serves the cluster DNS over UDP and TCP: answers names of the cluster, forwards others to the machine's resolvers.
 
-`cluster_dns` opens the sockets before the node starts, so that the node knows whether there is a DNS server, and runs
-`NameServer`. `dns_zone` has the answers, `dns_messages` the encoding, `dns_forwarding` the queries to other resolvers.
+`cluster_dns` opens the sockets before the node starts, as the resolv.conf of pods names the server only where there is
+one, and runs `NameServer`. `dns_zone` has the answers, `dns_messages` the encoding, `dns_forwarding` the queries to
+other resolvers.
 
 Source: RFC 1035; CoreDNS' answers for the cluster's zone.
 """

@@ -147,7 +147,8 @@ class Zone:
             return NameAnswer()
         service_name = _service_name(service)
         hosts = [f"{host}.{service_name}" if host else service_name for _, host in self._hosts(service)]
-        bound_port = port_map.of(service).get(port_numbers[0], port_numbers[0])
+        port_number = port_numbers[0]
+        bound_port = port_map.of(service).get(port_number, port_number)
         return NameAnswer(tuple(dns_messages.srv_record(host, bound_port) for host in hosts))
 
     def _find_pod(self, namespace: str, dashed_address: str, record_type: int) -> NameAnswer | None:

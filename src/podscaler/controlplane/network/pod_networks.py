@@ -74,13 +74,13 @@ class PodNetworks:
             raise PodNetworkError("only Linux has network namespaces")
         if os.geteuid() != 0:
             raise PodNetworkError("only root may connect network namespaces to the machine")
-        remove_leftovers(self._block)
+        remove_orphaned_interfaces(self._block)
         try:
             _ip([f"link add name {self._bridge} type bridge", f"link set {self._bridge} up"])
             _set_option(f"conf/{self._bridge}/route_localnet", 1)
             self._try_connection()
         except (PodNetworkError, OSError) as error:
-            remove_leftovers(self._block)
+            remove_orphaned_interfaces(self._block)
             raise PodNetworkError(f"network namespaces cannot be used here: {error}") from error
 
     async def ensure(self, address: str) -> None:
@@ -142,7 +142,7 @@ class PodNetworks:
     def close(self) -> None:
         """Remove all namespaces, and the bridge. Blocks. Raises PodNetworkError."""
         try:
-            remove_leftovers(self._block)
+            remove_orphaned_interfaces(self._block)
         finally:
             for descriptor in self._namespaces.values():
                 os.close(descriptor)
@@ -185,11 +185,11 @@ class PodNetworks:
         self.remove(unused_address)
 
 
-def remove_leftovers(block: AddressBlock) -> None:
+def remove_orphaned_interfaces(block: AddressBlock) -> None:
     """Remove the interfaces that earlier `up`s have left, for this block and those of no `up`. Blocks.
 
-    Those of this block would lead connections to its pods astray. Nothing happens where there are none. Raises
-    PodNetworkError for those of this block; others that cannot be removed are logged.
+    Those of this block would take the connections to its new pods. Raises PodNetworkError for those of this block;
+    others that cannot be removed are logged.
     """
     _remove_interfaces(block)
     for number in _blocks_with_bridge() - {block.number}:

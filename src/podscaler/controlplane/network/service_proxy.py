@@ -80,9 +80,8 @@ class ServiceProxy(Reconciler[Key]):
         self._connections = ProxiedConnections(limit)
         self._listeners: dict[Key, dict[ListenAddress, Listener]] = {}
         self._terminating_uids: dict[Key, str] = {}  # namespace and name of a pod -> its uid
-        self._reported_ports: dict[
-            Key, str
-        ] = {}  # the ports whose protocol is not served, as the last event names them
+        # the ports whose protocol is not served, as the last event names them
+        self._reported_ports: dict[Key, str] = {}
         self._endpoint_counts: dict[Key, int] = {}
         self._cache: dict[Key, dict[tuple[str, _PortKey], _CachedSlice]] = {}  # by name of the slice, and port
 

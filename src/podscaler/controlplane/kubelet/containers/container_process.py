@@ -44,7 +44,7 @@ async def start(
     on_exit: Callable[[], None],
     on_end: Callable[[ContainerProcess, int], None],
 ) -> ContainerProcess:
-    """Start the process, and return it with its log and streams.
+    """Start the process of a container with `config`, and return it with its log and streams.
 
     Args:
         container_id: the id of this start.
@@ -74,6 +74,7 @@ async def start(
     started = ContainerProcess(process, log, container_id, deps.clock.now_ns(), container_streams)
 
     async def clean_up() -> None:
+        """Wait for the exit, then complete the log, kill orphaned processes, and remove the record."""
         return_code = await process.exited
         on_exit()
         for reader in readers:
@@ -118,7 +119,7 @@ def terminated_state(
         return_code: minus N for signal N; the exit code is 128+N then, as in container runtimes.
         out_of_memory: whether a process in its cgroup was OOM-killed.
     """
-    exit_code = 128 - return_code if return_code < 0 else return_code
+    exit_code = processes.exit_code(return_code)
     reason = "Error" if exit_code else "Completed"
     if out_of_memory:
         reason = "OOMKilled"

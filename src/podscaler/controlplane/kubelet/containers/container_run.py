@@ -333,7 +333,8 @@ class ContainerRun:
         if ran_too_long or self._config.network:
             return
         capabilities, user = self._deps.capabilities, self._config.user
-        lowest_port = 1 if self._config.port_trap else capabilities.lowest_port(user.uid if user else None)
+        uid = user.uid if user else None
+        lowest_port = 1 if self._config.port_trap else capabilities.lowest_port(uid)
         declared_ports = [container_port["containerPort"] for container_port in self._spec.get("ports") or []]
         bind_error = container_process.bind_error(
             ended.log.recent,
@@ -346,6 +347,7 @@ class ContainerRun:
             self._listener.container_event(self.name, ("Warning", "BindFailed", message))
 
     def _stop_probes(self) -> None:
+        """Cancel the tasks of hooks and probes."""
         for task in (self._hooks_task, *self._probes):
             if task is not None:
                 task.cancel()

@@ -79,17 +79,17 @@ class Dependencies:
     """The parts of the node that all pods share; none of them belongs to one pod.
 
     Attributes:
-        registry: reads pods and what they refer to, and writes their statuses.
+        registry: reads pods, and the objects that they refer to, and writes their statuses.
         settings: the flags of the node.
         clock: all instants and delays of pods; virtual in tests.
         events: records events of the component `kubelet`.
         addresses: the loopback addresses of the node and its pods.
         threads: runs calls that block on files.
-        background: keeps tasks that nobody awaits, and cancels them when the node stops.
+        background: runs tasks that no other task awaits, and cancels them when the node stops.
         logs: the log files of containers.
         orphans: kills processes that outlive their container.
         paths: the directories of pods below the data directory.
-        capabilities: what this machine and user permit (mounts, users, process limits, low ports).
+        capabilities: which mounts, users, process limits and low ports this machine permits.
         resolve_image: the command of an image name, None for an unknown image.
         start_process, run_handler: start containers, and run the handlers of their probes and hooks.
         instance: the id of the data directory, in the environment of every process.

@@ -58,8 +58,7 @@ class ExecSession:
 
     async def wait(self) -> int:
         """Wait for its exit; returns the exit status, 128 + N where signal N ended it."""
-        return_code = await asyncio.shield(self.process.exited)
-        return 128 - return_code if return_code < 0 else return_code
+        return processes.exit_code(await asyncio.shield(self.process.exited))
 
     async def close(self) -> None:
         """Kill its process group, and close the streams."""

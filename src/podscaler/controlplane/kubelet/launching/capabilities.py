@@ -1,4 +1,4 @@
-"""Detects what this machine lets the node do: other users, low ports, private mounts, limits of processes.
+"""Detects what this machine permits: processes of other users, low ports, private mounts, limits of processes.
 
 `startup` calls `detect` once. `container_setup` rejects containers that need more, with the reason, and conditions of
 the Node show it.
@@ -17,7 +17,7 @@ from typing import Final
 
 from podscaler.controlplane.kubelet.launching import container_config, port_translation, process_limits, seccomp
 from podscaler.controlplane.kubelet.launching.container_config import ContainerConfig, Mount
-from podscaler.controlplane.kubelet.launching.port_translation import PortTrap
+from podscaler.controlplane.kubelet.launching.port_translation import Address, PortTrap
 from podscaler.controlplane.kubelet.launching.process_limits import ProcessLimits
 from podscaler.controlplane.kubelet.launching.seccomp import Listener
 from podscaler.controlplane.kubelet.processes import processes
@@ -77,7 +77,7 @@ def detect(scratch: Path) -> Capabilities:
         may_bind_low_ports=may_bind,
         first_port=first_port,
         mount_error=_mount_error(scratch),
-        processes=process_limits.read(user),
+        processes=process_limits.read_limits(user),
         translates_ports=needs_translation and not translation_error,
         port_translation_error=translation_error,
     )
@@ -147,6 +147,12 @@ def _translate_to_any_port(descriptor: int) -> None:
         while listener.state(timeout_ms=_TRY_WITHIN_MS) & select.POLLIN:
             call = listener.receive()
             if call is not None:
-                port_translation.translate_call(listener, call, lambda address, _: (address[0], 0))
+                port_translation.translate_call(listener, call, _with_any_port)
     finally:
         listener.close()
+
+
+def _with_any_port(address: Address, _is_bind: bool) -> Address:
+    """The address with the port 0, for which the kernel chooses a free one."""
+    host, _ = address
+    return host, 0

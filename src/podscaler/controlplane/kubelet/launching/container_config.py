@@ -39,8 +39,8 @@ class Mount:
     """A bind mount: a file or directory of this machine, and the path at which the container sees it.
 
     Attributes:
-        sub_path: the path within a `source` that is a directory, empty for all of it. Containers can change what is
-            there at any time, so the launcher resolves it once, without leaving the source.
+        sub_path: the path within a `source` that is a directory, empty for all of it. Containers can replace files of
+            the source at any time, so the launcher resolves the path once, without leaving the source.
     """
 
     source: str

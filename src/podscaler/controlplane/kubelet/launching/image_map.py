@@ -32,6 +32,7 @@ _BUNDLE_CONFIG: Final = "config.json"
 _BUNDLE_BYTES_MAX: Final = 1 << 20
 
 Table = Mapping[str, ImageCommand]
+"""Image name, with its tag or digest if it has one -> command."""
 UserId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 """A user id in the range that the API accepts (`runAsUser`)."""
 
@@ -75,7 +76,7 @@ class BundleProcess(msgspec.Struct):
 
 
 class BundleConfig(msgspec.Struct):
-    """What is read of the `config.json` of an OCI bundle."""
+    """The fields of the `config.json` of an OCI bundle that are used."""
 
     root: BundleRoot
     process: BundleProcess | None = None
@@ -96,8 +97,8 @@ def parse_flag(flag: str) -> ImageEntry:
         raise UsageError(f"--image {flag}: {error}") from error
 
 
-def read(entries: Sequence[ImageEntry]) -> dict[str, ImageCommand]:
-    """The table of entries: name with its tag, if it has one -> command. Blocks. Raises UsageError."""
+def read_entries(entries: Sequence[ImageEntry]) -> dict[str, ImageCommand]:
+    """The table of entries: image name, with its tag if it has one -> command. Blocks. Raises UsageError."""
     return {images.without_default_registry(entry.image): _command_of(entry) for entry in entries}
 
 
@@ -149,7 +150,7 @@ def _read_bundle(folder: Path) -> ImageCommand:
     process = config.process or BundleProcess()
     return ImageCommand(
         tuple(process.args or ()),
-        env=dict(line.partition("=")[::2] for line in process.env or ()),
+        env={name: value for name, _, value in (line.partition("=") for line in process.env or ())},
         args_replace=True,
         root=str(root),
         user=process.user.uid if process.user else None,
@@ -189,7 +190,7 @@ class ImageMap:
         for key, entry_yaml in data.items():
             try:
                 entry = msgspec.convert(yaml_text.parse(entry_yaml.encode()).value, ImageEntry)
-                table |= read([entry])
+                table |= read_entries([entry])
             except (UsageError, DecodeError, msgspec.ValidationError) as error:
                 errors.append(f"data[{key}]: {error}")
         self._configured = table

@@ -31,8 +31,8 @@ An error is written to the descriptor REPORT, which is closed on exec. Rules for
    or following a symbolic link, and used by its descriptor.
 4. A container's user may not search CLOSED on this machine, such as the home of `up`. CLOSED is covered by a tmpfs that
    has nothing but FOLDER, read-only.
-5. The root file system of an image is never changed: an overlay keeps in memory what the container writes to it. It has
-   the machine's /dev, /proc and /sys.
+5. The root file system of an image is never changed: an overlay keeps the files that the container writes in memory. It
+   has the machine's /dev, /proc and /sys.
 
 Source: mount_namespaces(7), user_namespaces(7), mount(2), setns(2).
 """
@@ -269,7 +269,7 @@ def overlay_root(scratch: str, root: str) -> str:
     if not os.path.isdir(root):
         raise LaunchError(f"the root file system of the image is no folder: {root}")
     mount("tmpfs", scratch, "tmpfs", MS_NOSUID, "mode=755")
-    os.chdir(scratch)  # a colon or comma in a path would have a meaning: by relative paths, and by descriptor
+    os.chdir(scratch)  # relative paths and a descriptor: a colon or comma in a path would separate options
     for folder in ("upper", "work", "root"):
         os.mkdir(folder, 0o755)
     lower = os.open(root, os.O_PATH | os.O_DIRECTORY)

@@ -76,7 +76,7 @@ class ProcessLimits:
         return self.machine > 0 and in_use > self.machine * PRESSURE_RATIO
 
 
-def read(user: int) -> ProcessLimits:
+def read_limits(user: int) -> ProcessLimits:
     """Read the limits for `up`, which runs as `user`. Blocks (reads /proc)."""
     maxima = [maximum for path in _MAXIMA if (maximum := _number(path)) is not None]
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)

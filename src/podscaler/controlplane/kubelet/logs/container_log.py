@@ -8,7 +8,7 @@ Invariants:
 1. A log has at most two files of `max_bytes` (`rotated_files`).
 2. All output of a container is in the files once `ContainerLogManager.close` has returned.
 3. A container that prints faster than the disk writes must wait: `is_full` pauses the reader of its pipe.
-4. A write that fails (a full disk) is logged once and its bytes are dropped; the container goes on.
+4. A write that fails (a full disk) is logged once and its bytes are dropped; the container keeps running.
 """
 
 import asyncio
@@ -87,13 +87,13 @@ class ContainerLog:
 
     def take_pending(self) -> bytes:
         """Remove and return the stored lines that are not written yet."""
-        data = bytes(self._pending)
+        stored_lines = bytes(self._pending)
         self._pending.clear()
-        return data
+        return stored_lines
 
-    def write(self, data: bytes, *, is_last: bool) -> None:
+    def write(self, stored_lines: bytes, *, is_last: bool) -> None:
         """Write stored lines to the files, and close them if this is the last write; called in a thread."""
-        self._file.write(data)
+        self._file.write(stored_lines)
         if is_last:
             self._file.close()
 
@@ -106,6 +106,7 @@ class ContainerLog:
             self.on_room()
 
     def _append(self, stored_lines: bytes) -> None:
+        """Add lines to those that wait for the flusher."""
         if stored_lines:
             self._pending += stored_lines
             self._on_pending(self)

@@ -27,7 +27,7 @@ AFTER_EVERY_STAMP = b"~"
 
 
 class Renderer:
-    """Renders stored lines as `kubectl logs` shows them. It remembers what it has rendered, so one serves one request.
+    """Renders stored lines as `kubectl logs` shows them. It counts what it has rendered: each request has its own.
 
     Args:
         options: `timestamps`, `since_ns` and `limit_bytes` are used, and without `follow` `tail_lines`: lines that are

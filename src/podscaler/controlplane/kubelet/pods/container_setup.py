@@ -36,7 +36,7 @@ from podscaler.controlplane.registry.registry import Object
 
 IMAGE_NOT_KNOWN: Final = "ImageNotKnown"
 MOUNTS_NOT_POSSIBLE: Final = "MountsNotPossible"
-ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104  told to programs in a network namespace of their pod
+ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104  passed to programs in a network namespace of their pod
 HOST_NAME_MAX: Final = 63
 MACHINE_FOLDERS: Final = ("/dev", "/proc", "/sys")
 """The folders of the machine in the root file system of an image."""
@@ -279,7 +279,8 @@ def port_plan(
 ) -> PortPlan:
     """The ports of a container that runs as `user` (None: as `up`)."""
     image = deps.resolve_image(container.get("image", ""))
-    lowest_port = 1 if has_own_network(deps, pod) else deps.capabilities.lowest_port(user.uid if user else None)
+    uid = user.uid if user else None
+    lowest_port = 1 if has_own_network(deps, pod) else deps.capabilities.lowest_port(uid)
     translated = deps.port_translator is not None
     return container_ports.port_plan(container, image, lowest_port=lowest_port, translated=translated)
 

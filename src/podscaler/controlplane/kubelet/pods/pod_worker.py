@@ -42,6 +42,8 @@ from podscaler.controlplane.kubelet.volumes import volume_files, volumes
 from podscaler.controlplane.kubelet.volumes.references import ContainerConfigError, PodPlacement
 from podscaler.controlplane.registry.registry import Object
 
+WRITE_RETRY_NS: Final = NANOSECONDS
+"""The delay after which a status that could not be written is written again."""
 VISIBLE_NS: Final = NANOSECONDS // 2
 """How long a pod that is deleted with a grace period is kept at least, however soon its processes end."""
 
@@ -65,11 +67,11 @@ class PodWorker:
         self._runs: dict[str, ContainerRun] = {}
         self._starting: set[str] = set()
         self._volumes_task: asyncio.Task[dict[str, str]] | None = None  # creates the volumes: name -> path
-        self._initialized = False
+        self._is_initialized = False
         self._termination: PodTermination | None = None
         self._deleted_at_ns: int | None = None
         self._is_removed = False
-        self._node_stops = False
+        self._is_node_stopping = False
         self._pod_ip = ""
         self._outcome: pod_actions.Outcome | None = None
         self._wakeup = Notification(deps.clock)
@@ -94,7 +96,7 @@ class PodWorker:
 
     def shut_down(self) -> None:
         """Terminate the pod within the node's grace period: the node stops."""
-        self._node_stops = True
+        self._is_node_stopping = True
         self._terminate(min(self._deps.settings.stop_grace_s, pod_termination.own_grace_s(self._pod)))
 
     def container_started(self, name: str) -> None:
@@ -138,7 +140,7 @@ class PodWorker:
         """Run the pod; returns when its object is gone or the node stops, and no container runs."""
         while True:
             wake_at_ns = await self._sync()
-            if self._outcome is not None and (self._is_removed or self._node_stops):
+            if self._outcome is not None and (self._is_removed or self._is_node_stopping):
                 return
             await self._wakeup.wait(wake_at_ns)
 
@@ -150,11 +152,11 @@ class PodWorker:
         deadline_ns = self._check_active_deadline()
         actions = pod_actions.compute_pod_actions(
             list(self._containers.values()),
-            initialized=self._initialized,
+            initialized=self._is_initialized,
             terminating=self._termination is not None,
             now_ns=self._now_ns(),
         )
-        self._initialized = actions.initialized
+        self._is_initialized = actions.initialized
         self._start_containers(actions)
         self._stop_containers(actions)
         self._set_outcome(actions)
@@ -162,7 +164,7 @@ class PodWorker:
             await self._write()
         except StatusError as error:
             _log.warning("the status of pod %s cannot be written: %s", pod_text(self._pod), error.message)
-            return self._now_ns() + NANOSECONDS
+            return self._now_ns() + WRITE_RETRY_NS
         due_instants = [instant_ns for instant_ns in (actions.wake_at_ns, deadline_ns) if instant_ns is not None]
         return min(due_instants, default=None)
 
@@ -225,14 +227,14 @@ class PodWorker:
 
     async def _write(self) -> None:
         """Write the status; a pod that is deleted and has ended is removed from the registry."""
-        if self._is_removed or self._node_stops:
+        if self._is_removed or self._is_node_stopping:
             return
         finished_termination = self._termination if self._outcome is not None else None
         facts = PodStatusFacts(
             host_ip=self._deps.addresses.node_address,
             pod_ip=self._pod_ip or (self._pod.get("status") or {}).get("podIP", ""),
             started_ns=self._started_ns,
-            initialized=self._initialized,
+            initialized=self._is_initialized,
             outcome=self._outcome,
             reason=finished_termination.reason if finished_termination else "",
             message=finished_termination.message if finished_termination else "",

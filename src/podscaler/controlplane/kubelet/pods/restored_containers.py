@@ -1,7 +1,7 @@
 """Restores the containers of a pod from the pod's status, after a restart of the node.
 
-`pod_worker` begins with it, so that a pod goes on after `up` was stopped or killed as after a reboot of its node. Pure.
-Rules:
+`pod_worker` calls `restore` when it begins with a pod, which continues as after a reboot of its node where `up` was
+stopped or killed. Pure. Rules:
 
 1. A container that was running has terminated with reason ContainerStatusUnknown; its policy decides whether it is
    restarted, at once.

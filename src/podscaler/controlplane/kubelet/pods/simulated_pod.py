@@ -27,6 +27,8 @@ RUNTIME_CLASS: Final = "simulated"
 STARTUP_ANNOTATION: Final = "podscaler.dev/simulated-startup-seconds"
 STARTUP_MAX_S: Final = 366 * 86_400.0
 """A pod that would start later does so after a year: the instant fits the clock's nanoseconds in any case."""
+WRITE_RETRY_NS: Final = NANOSECONDS
+"""The delay after which a status that could not be written is written again."""
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +74,7 @@ class SimulatedPod:
                     wake_at_ns = None if is_ready else ready_at_ns
                 except StatusError as error:
                     _log.warning("the status of pod %s cannot be written: %s", pod_text(self._pod), error.message)
-                    wake_at_ns = self._deps.clock.now_ns() + NANOSECONDS
+                    wake_at_ns = self._deps.clock.now_ns() + WRITE_RETRY_NS
                 await self._wakeup.wait(wake_at_ns)
         finally:
             self._deps.addresses.release_pod(self._pod["metadata"]["uid"])

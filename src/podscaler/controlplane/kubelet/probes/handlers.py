@@ -48,6 +48,7 @@ class HandlerTarget:
         address: the pod's IP address.
         ports: the container's named ports.
         port_map: declared port -> the port that is bound in its place, for ports that may not be bound.
+        execute: runs commands of `exec` handlers.
     """
 
     address: str
@@ -93,7 +94,7 @@ class HandlerRunner:
             return HandlerOutcome(False, f"couldn't find port {action['port']}")
         quoted_url = _quoted_url(action, host, port)
         try:
-            request = http_check.request(action, host, port, user_agent=USER_AGENTS[purpose])
+            request = http_check.make_request(action, host, port, user_agent=USER_AGENTS[purpose])
             async with asyncio.timeout(timeout_s):
                 response = await self._http.get(request)
         except TimeoutError:

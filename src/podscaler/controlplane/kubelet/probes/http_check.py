@@ -5,7 +5,7 @@ request has a connection of its own, without proxy, cookies, compression or veri
 A request that HTTP does not allow (a header with a line break) is rejected with ValueError before it is sent.
 
 Source: pkg/probe/http and pkg/kubelet/lifecycle (kubelet), net/http (Go), HTTPGetAction (API reference).
-Differs: a path without a leading slash gets one; a hook that asks for HTTPS is not retried over plain HTTP.
+Differs: a path without a leading slash gets one; a hook with the scheme HTTPS is not retried over plain HTTP.
 """
 
 import re
@@ -116,7 +116,10 @@ class HttpClient:
             return ProbeResponse(response.status, body.decode("utf-8", "replace")), response.headers.get("Location", "")
 
     def _open_session(self) -> aiohttp.ClientSession:
-        """The session of all requests, without cookies, kept connections and verified certificates."""
+        """The session of all requests, opened by the first one.
+
+        It has no cookies, reuses no connections, and verifies no certificates, as in kubelet.
+        """
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=TCPConnector(ssl=False, force_close=True, limit=0, use_dns_cache=False),
@@ -138,7 +141,7 @@ async def _read_body(content: aiohttp.StreamReader) -> bytes:
     return body
 
 
-def request(action: Mapping[str, Any], host: str, port: int, *, user_agent: str) -> ProbeRequest:
+def make_request(action: Mapping[str, Any], host: str, port: int, *, user_agent: str) -> ProbeRequest:
     """The request of an `httpGet`.
 
     Args:

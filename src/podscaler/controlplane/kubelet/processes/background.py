@@ -27,7 +27,7 @@ class BackgroundTasks:
         """Run `work` in a new task; the log names it `name` if it fails."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._remove_ended)
         return task
 
     async def cancel_all(self) -> None:
@@ -37,7 +37,8 @@ class BackgroundTasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _remove_ended(self, task: asyncio.Task[None]) -> None:
+        """Remove a task that has ended; its error is logged."""
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("%s failed", task.get_name(), exc_info=error)

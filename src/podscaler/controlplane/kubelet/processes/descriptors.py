@@ -69,7 +69,7 @@ class _Readiness:
 
 
 class DescriptorReader:
-    """Reads a pipe or terminal when its consumer asks for data.
+    """Reads a pipe or terminal when its consumer iterates `chunks`.
 
     Args:
         descriptor: becomes non-blocking; closed by `close`.
@@ -79,13 +79,13 @@ class DescriptorReader:
         self._descriptor = descriptor
         loop = asyncio.get_running_loop()
         self._readiness = _Readiness(descriptor, loop.add_reader, loop.remove_reader)
-        self._is_last = False
+        self._is_finishing = False
         self._is_closed = False
         os.set_blocking(descriptor, False)
 
     def finish(self) -> None:
         """End the stream after the data that is in the pipe now; called when the process has exited."""
-        self._is_last = True
+        self._is_finishing = True
         self._readiness.wake()
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class DescriptorReader:
             try:
                 data = _read(self._descriptor, READ_BYTES)
             except BlockingIOError:
-                if self._is_last:
+                if self._is_finishing:
                     return
                 await self._readiness.wait()
                 continue
@@ -202,6 +202,7 @@ class PipeReader:
         return len(data)
 
     def _pause(self) -> None:
+        """Stop reading until `resume`."""
         if self._is_reading:
             self._loop.remove_reader(self._descriptor)
             self._is_reading = False

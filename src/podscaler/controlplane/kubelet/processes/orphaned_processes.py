@@ -71,7 +71,7 @@ class OrphanKiller:
 
         Returns also when the scan has failed SCAN_TRIES times, which is logged.
 
-        Raises what the scan raises other than OSError, and CancelledError if the scan is cancelled.
+        Raises the errors of the scan other than OSError, and CancelledError if the scan is cancelled.
         """
         scan_finished = self._waiting.setdefault(container_id, asyncio.get_running_loop().create_future())
         if self._scanning is None or self._scanning.done():
@@ -82,7 +82,9 @@ class OrphanKiller:
         """Scan for all callers that wait; those that come meanwhile wait for the next scan."""
         while self._waiting:
             batch, self._waiting = self._waiting, {}
-            sessions = tuple(session for name in batch for session in self._sessions.pop(name, {}).values())
+            sessions = tuple(
+                leader for container_id in batch for leader in self._sessions.pop(container_id, {}).values()
+            )
             try:
                 await self._scan(OwnershipCriteria(process_identity.CONTAINER_VARIABLE, frozenset(batch), sessions))
             except Exception as error:  # a bug: raised to the callers of this scan; later scans go on

@@ -17,8 +17,9 @@ INSTANCE_VARIABLE: Final = "PODSCALER_INSTANCE"
 CONTAINER_VARIABLE: Final = "PODSCALER_CONTAINER_ID"
 """Marks in the environment of every process that a container started, unless it cleared its environment."""
 
-_PARENT_FIELD, _SESSION_FIELD, _TERMINAL_FIELD, _START_TICKS_FIELD = 1, 3, 4, 19
-"""Indices in /proc/PID/stat after the program's name: fields 4, 6, 7 and 22 of proc_pid_stat(5)."""
+_STATE_FIELD, _PARENT_FIELD, _SESSION_FIELD, _TERMINAL_FIELD, _START_TICKS_FIELD = 0, 1, 3, 4, 19
+"""Indices in /proc/PID/stat after the program's name: fields 3, 4, 6, 7 and 22 of proc_pid_stat(5)."""
+_ZOMBIE: Final = b"Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,9 @@ def facts(pid: int) -> ProcessFacts | None:
         stat_bytes = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = stat_bytes.rpartition(b")")[2].split()
-    if fields[0] == b"Z":
+    _, _, after_name = stat_bytes.rpartition(b")")  # the name of the program may contain blanks and parentheses
+    fields = after_name.split()
+    if fields[_STATE_FIELD] == _ZOMBIE:
         return None
     return ProcessFacts(
         pid=pid,

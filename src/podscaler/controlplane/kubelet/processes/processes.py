@@ -33,6 +33,10 @@ LAUNCH_REPORT_S: Final = 10.0
 """The seconds that the launcher (`launcher.py`) may take to set up mounts before it is killed."""
 
 
+SIGNAL_EXIT_CODE: Final = 128
+"""The exit code of a process that signal N ended is this plus N, as shells and container runtimes report it."""
+
+
 class StartFailure(Exception):
     """The process could not be started; the text is the message for the container's status."""
 
@@ -83,9 +87,14 @@ class Process:
                 os.killpg(self.pid, number)
 
 
+def exit_code(return_code: int) -> int:
+    """The exit code for a return code of Popen, which is minus N for signal N."""
+    return SIGNAL_EXIT_CODE - return_code if return_code < 0 else return_code
+
+
 async def start(spec: ProcessSpec, threads: ThreadPool, streams: Descriptors) -> Process:
     """Start `spec` with standard streams, whose descriptors the caller closes. Raises StartFailure."""
-    popen, listener = await threads.run(_popen, spec, streams)
+    popen, listener = await threads.run(_start_process, spec, streams)
     loop = asyncio.get_running_loop()
     process = Process(popen.pid, popen, loop.create_future())
     try:
@@ -101,22 +110,22 @@ async def start(spec: ProcessSpec, threads: ThreadPool, streams: Descriptors) ->
 
 def run_to_end(spec: ProcessSpec) -> int:
     """Start `spec` without input and output and wait; returns its return code. Blocks. Raises StartFailure."""
-    popen, listener = _popen(spec, Descriptors())
+    popen, listener = _start_process(spec, Descriptors())
     if listener is not None and spec.adopt is not None:
         spec.adopt(listener)
     return popen.wait()
 
 
-_Started = tuple["subprocess.Popen[bytes]", int | None]
+_StartedProcess = tuple["subprocess.Popen[bytes]", int | None]
 """A process, and the listener of its seccomp filter, None without one."""
 
 
-def _popen(spec: ProcessSpec, stdio: Descriptors) -> _Started:
+def _start_process(spec: ProcessSpec, stdio: Descriptors) -> _StartedProcess:
     """Start `spec`, by the launcher if it has a plan. Blocks. Raises StartFailure."""
     if spec.adopt is not None:
-        return _popen_trapped(spec, stdio)
+        return _start_with_filter(spec, stdio)
     if spec.plan:
-        return _popen_reporting(spec, stdio), None
+        return _start_launcher(spec, stdio), None
     user_and_groups: dict[str, Any] = {}
     if spec.user is not None:
         user_and_groups = {"user": spec.user, "group": spec.group, "extra_groups": spec.groups}
@@ -161,7 +170,7 @@ def _start_error_message(spec: ProcessSpec, error: OSError | ValueError) -> str:
     return f'exec: "{program}": {reason[:1].lower()}{reason[1:]}'
 
 
-def _popen_trapped(spec: ProcessSpec, stdio: Descriptors) -> _Started:
+def _start_with_filter(spec: ProcessSpec, stdio: Descriptors) -> _StartedProcess:
     """Start the launcher with a seccomp filter; returns once the filter's listener was received from it.
 
     Raises StartFailure.
@@ -169,7 +178,7 @@ def _popen_trapped(spec: ProcessSpec, stdio: Descriptors) -> _Started:
     own_socket, launcher_socket = socket.socketpair()
     with own_socket:
         with launcher_socket:
-            popen = _popen_reporting(spec, stdio, launcher_socket.fileno())
+            popen = _start_launcher(spec, stdio, launcher_socket.fileno())
         try:
             _, listeners, _, _ = socket.recv_fds(own_socket, 1, 1)
         except OSError:
@@ -183,7 +192,7 @@ def _popen_trapped(spec: ProcessSpec, stdio: Descriptors) -> _Started:
     return popen, listeners[0]
 
 
-def _popen_reporting(spec: ProcessSpec, stdio: Descriptors, *inherited: int) -> "subprocess.Popen[bytes]":
+def _start_launcher(spec: ProcessSpec, stdio: Descriptors, *inherited: int) -> "subprocess.Popen[bytes]":
     """Start the launcher and wait until it has executed the program, which closes its end of the pipe.
 
     Args:
@@ -201,7 +210,7 @@ def _popen_reporting(spec: ProcessSpec, stdio: Descriptors, *inherited: int) -> 
             raise StartFailure(_start_error_message(spec, error)) from error
         finally:
             os.close(writer)
-        failure = _report(popen, reader)
+        failure = _read_launch_error(popen, reader)
     finally:
         os.close(reader)
     if failure:
@@ -221,8 +230,12 @@ def _plan_file(plan: bytes) -> IO[bytes]:
     return file
 
 
-def _report(popen: "subprocess.Popen[bytes]", reader: int) -> bytes:
-    """The error that the launcher reports; empty if it has executed the program."""
+def _read_launch_error(popen: "subprocess.Popen[bytes]", reader: int) -> bytes:
+    """The error that the launcher reports, which is killed if it takes too long; empty if it has executed the program.
+
+    Args:
+        reader: the node's end of the pipe REPORT.
+    """
     poller = select.poll()
     poller.register(reader, select.POLLIN)
     if not poller.poll(LAUNCH_REPORT_S * 1000):

@@ -1,6 +1,6 @@
 """`agnhost mounttest`: writes files and prints contents, owners, modes and file systems, as its flags say, then ends.
 
-`agnhost` runs it, so that a test reads in a pod's log what the pod sees of its volumes.
+`agnhost` runs it; a test reads the files of a pod's volumes, as the pod has them, in the pod's log.
 
 Source: test/images/agnhost/mounttest of Kubernetes v1.37 (flags, their order, texts).
 Differs: file systems are named as in mountinfo, all of them; upstream prints numbers for most.

@@ -79,20 +79,20 @@ class Netexec:
         self._state = state
         self._exit = exit_process
         self._endpoints: dict[str, Callable[[WebRequest], WebResponse]] = {
-            "/clientip": lambda request: WebResponse(f"{request.client[0]}:{request.client[1]}"),
+            "/clientip": _client_address,
             "/dial": dial,
             "/echo": _echo,
             "/envvar": _environment_variable,
             "/exit": self._exit_after,
             "/header": _header,
-            "/healthz": lambda _: WebResponse("", 200 if state.is_ready else 412),
-            "/hostname": lambda _: WebResponse(host_name()),
-            "/hostName": lambda _: WebResponse(host_name()),
+            "/healthz": self._health,
+            "/hostname": _host_name,
+            "/hostName": _host_name,
             "/readyz": self._readiness,
             "/redirect": _redirect,
-            "/serverport": lambda _: WebResponse(str(state.http_port)),
+            "/serverport": self._server_port,
             "/shell": _shell,
-            "/shutdown": lambda _: WebResponse("", finished=lambda: exit_process(0)),
+            "/shutdown": self._shut_down,
         }
 
     def respond(self, request: WebRequest) -> WebResponse:
@@ -103,7 +103,18 @@ class Netexec:
             return WebResponse(f"NOW: {time.strftime('%Y-%m-%d %H:%M:%S %z %Z')}")
         return endpoint(request)
 
-    def _readiness(self, request: WebRequest) -> WebResponse:
+    def _health(self, _request: WebRequest) -> WebResponse:
+        """200 while the UDP server runs, else 412."""
+        return WebResponse("", 200 if self._state.is_ready else 412)
+
+    def _server_port(self, _request: WebRequest) -> WebResponse:
+        return WebResponse(str(self._state.http_port))
+
+    def _shut_down(self, _request: WebRequest) -> WebResponse:
+        """Exit with status 0 after the response."""
+        return WebResponse("", finished=lambda: self._exit(0))
+
+    def _readiness(self, _request: WebRequest) -> WebResponse:
         """200 while the UDP server runs, 503 once SIGTERM was received, else 412."""
         if self._state.is_ending:
             return WebResponse("shutting down", 503)
@@ -143,6 +154,16 @@ def parse_duration(duration: str) -> float | None:
     if not numbers_and_units or not is_matched_fully:
         return None
     return sum(float(number) * _UNIT_S[unit] for number, unit in numbers_and_units)
+
+
+def _client_address(request: WebRequest) -> WebResponse:
+    """The address and port of the client."""
+    host, port = request.client
+    return WebResponse(f"{host}:{port}")
+
+
+def _host_name(_request: WebRequest) -> WebResponse:
+    return WebResponse(host_name())
 
 
 def _echo(request: WebRequest) -> WebResponse:

@@ -1,6 +1,6 @@
-"""The image `resource-consumer`: uses CPU time, memory and values of metrics for a duration, as requests ask for.
+"""The image `resource-consumer`: uses CPU time and memory, and raises metrics, as much and as long as requests say.
 
-`agnhost` runs it. A request starts a process that uses one share and ends by itself, so that usages add up; at most
+`agnhost` runs it. A request starts a process that uses its amount and ends by itself, so that usages add up; at most
 CONSUMERS_MAX run at a time, and a further request is a 503. The processes end with the container.
 
     POST /ConsumeCPU   millicores, durationSec
@@ -57,7 +57,8 @@ def resident_bytes() -> int:
     """The resident memory of this process; 0 if it cannot be read."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * mmap.PAGESIZE
+            _total_pages, resident_pages, *_ = file.read().split()
+            return int(resident_pages) * mmap.PAGESIZE
     except OSError:
         return 0
 

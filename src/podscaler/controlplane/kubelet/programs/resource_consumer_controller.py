@@ -32,8 +32,8 @@ class ConsumedResource:
 
     Attributes:
         amount: the parameter with the amount.
-        size: the parameter with the most that one request asks for.
-        action: what a request does, as the response words it.
+        size: the parameter with the largest amount of one request.
+        action: the verb and object in the first line of the response, with `{}` for the amount.
         done: the line of the response for a request that succeeded, with `{}` for its amount.
     """
 

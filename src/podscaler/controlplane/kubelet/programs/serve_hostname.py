@@ -1,10 +1,10 @@
-"""`agnhost serve-hostname`, `test-webserver` and `liveness`: serve the pod's name, files, or a health that ends.
+"""`agnhost serve-hostname`, `test-webserver` and `liveness`: serve the pod's name, files, or a health check that fails.
 
 `agnhost` runs them. `serve-hostname` continues for a minute after SIGTERM, until the pod's grace period is over.
 
 Source: test/images/agnhost/serve-hostname and test-webserver of Kubernetes v1.37 (flags and defaults).
 Differs: `test-webserver` serves the container's own folder, as containers share the machine's root folder, with one
-file of the image: /localhost.crt, which probes ask for.
+file of the image: /localhost.crt, which probes request.
 """
 
 import os
@@ -123,6 +123,7 @@ def liveness_main(args: Sequence[str]) -> int:
     started_s = time.monotonic()
 
     def respond(request: WebRequest) -> WebResponse:
+        """The response of /started, /redirect or /healthz."""
         age_s = time.monotonic() - started_s
         if request.path == "/started":
             return WebResponse(f"{age_s}s")

@@ -1,6 +1,6 @@
 """Renders metric families in Prometheus' text format with optional timestamps, in the order of a kubelet's pages.
 
-`resource_metrics`, `cadvisor_metrics` and `kubelet_pages` call `render`. Families without samples are left out.
+`resource_metrics` and `cadvisor_metrics` call `render`. Families without samples are left out.
 
 Source: Prometheus' text-based exposition format, version 0.0.4.
 """

@@ -1,4 +1,4 @@
-"""Volumes and environment of containers: what they get from ConfigMaps, Secrets, tokens, Services and their pod.
+"""Volumes and environment of containers: files and variables from ConfigMaps, Secrets, tokens, Services and the pod.
 
 Entry points: `volumes.prepare`, `volumes.mounts`, `environment.environment`.
 Reading order: `references` (single values); `environment`; `volume_files` (files as data); `volumes` (on disk).

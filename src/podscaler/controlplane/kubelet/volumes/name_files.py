@@ -61,6 +61,7 @@ def resolv_conf(pod: Mapping[str, Any], *, nameserver: str, machine: str) -> str
 
 
 def _cluster_searches(namespace: str) -> list[str]:
+    """The search domains of a pod in this namespace."""
     return [f"{namespace}.svc.{ZONE}", f"svc.{ZONE}", ZONE]
 
 

@@ -57,12 +57,12 @@ Raises StatusError if there is no such account.
 
 @dataclass(frozen=True, slots=True)
 class VolumeSources:
-    """What the content of volumes comes from.
+    """The functions by which the content of volumes is read; `pod_worker` makes them of the registry.
 
     Attributes:
         find: finds ConfigMaps, Secrets and ClusterTrustBundles.
-        trust_bundles: all ClusterTrustBundles.
-        issue: None if the API server issues no tokens.
+        trust_bundles: returns all ClusterTrustBundles.
+        issue: issues tokens; None if the API server issues none.
     """
 
     find: FindObject
@@ -77,6 +77,7 @@ def files(
 
     Args:
         volume: a core/v1 Volume of `pod`.
+        placement: the addresses and the node of the pod, for the downward API.
     """
     if (source := volume.get("configMap")) is not None:
         return _object_files("ConfigMap", source, source.get("name", ""), pod, sources.find)
@@ -94,6 +95,7 @@ def has_object(volume: Mapping[str, Any], resource: str, name: str) -> bool:
     """Whether a volume has files of an object; of ClusterTrustBundles, whether it may have any.
 
     Args:
+        volume: a core/v1 Volume.
         resource: `configmaps`, `secrets` or TRUST_BUNDLES.
     """
     projections = (volume.get("projected") or {}).get("sources") or ()
