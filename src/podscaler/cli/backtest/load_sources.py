@@ -28,14 +28,14 @@ _MANIFESTS = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRequest:
-    """What is asked of a source.
+    """The request to a source of load.
 
     Attributes:
         source: a file, or `-` for a recording on standard input.
         autoscaler: `namespace/name`; empty: the only one.
         begin, end: instants for a recording, durations since the start for a scenario; empty: all of it.
         cpu_limit_milli: of a pod of a recording; None: as recorded.
-        range_query: asks Prometheus.
+        range_query: sends a range query to Prometheus.
         present: the manifest of the present autoscaler, for Prometheus; None: not stated.
         queries: `NAME=PROMQL` in place of default queries.
         step_s: the distance of values of Prometheus.

@@ -20,7 +20,7 @@ _NEVER = 1 << 30
 
 
 class OldGenerationCollector:
-    """Collects the oldest generation of this process's objects, which Python's own collector is told to leave alone.
+    """Collects the oldest generation of this process's objects, which Python's own collector is set to leave out.
 
     Attributes:
         collections: how often new objects were collected, and how often all.

@@ -75,8 +75,8 @@ class Migrator:
         self._clock = clock
         self._terms = terms
         self._report_line = report
-        self._done: list[tuple[str, str]] = []
-        self._done_at_s = 0.0
+        self._migrated_names: list[tuple[str, str]] = []
+        self._migrated_at_s = 0.0
 
     async def names(self, namespace: str) -> list[tuple[str, str]]:
         """Namespace and name of all objects of the source kind (`namespace` empty: of all). Raises StatusError."""
@@ -117,21 +117,21 @@ class Migrator:
 
         Waits until a controller of ours must have read them. Raises StatusError.
         """
-        if self._terms.target is not HPA or not self._done or self._terms.is_dry_run:
+        if self._terms.target is not HPA or not self._migrated_names or self._terms.is_dry_run:
             return
-        await self._clock.sleep(self._done_at_s + READ_WITHIN_S - self._clock.monotonic_s())
+        await self._clock.sleep(self._migrated_at_s + READ_WITHIN_S - self._clock.monotonic_s())
         removal = msgspec.json.encode({"metadata": {"annotations": dict.fromkeys(counterpart.MIGRATION_ANNOTATIONS)}})
-        for namespace, name in self._done:
+        for namespace, name in self._migrated_names:
             try:
                 await self._client.patch(HPA.path(namespace, name), removal, subject=f"{HPA.resource} {name}")
             except StatusError as error:
                 if not is_not_found(error):
                     raise
-        self._done.clear()
+        self._migrated_names.clear()
 
     def _note_done(self, namespace: str, name: str) -> None:
-        self._done.append((namespace, name))
-        self._done_at_s = self._clock.monotonic_s()
+        self._migrated_names.append((namespace, name))
+        self._migrated_at_s = self._clock.monotonic_s()
 
     def _check(self, source: Object | None, created: Object | None, namespace: str, name: str) -> None:
         """Raise UsageError unless there is a source to migrate, or a counterpart that was made from it."""

@@ -325,7 +325,7 @@ class ConfigMapHistoryStore(HistoryStore):
         return {key: record for key, record in changed_records.items() if key in loaded.latest}
 
     async def _drop_unclaimed(self) -> None:
-        """Delete records of autoscalers that no sync has asked for and that are too old to matter (rule 5)."""
+        """Delete records of autoscalers that no sync has looked up and that are too old to matter (rule 5)."""
         for loaded in list(self._loaded.values()):
             if self._unreachable(loaded):
                 try:

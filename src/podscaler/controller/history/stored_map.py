@@ -46,7 +46,7 @@ class StoredMap:
         version: the ConfigMap's resourceVersion when it was last read or written; None if the ConfigMap does not exist.
         stored: the records in the ConfigMap that this process wrote or continues.
         sizes_bytes: the sizes of all entries of the ConfigMap, by data key.
-        unclaimed: the records of other processes that no sync here has asked for, by data key.
+        unclaimed: the records of other processes that no sync here has looked up, by data key.
         latest: the snapshot of the last sync of each autoscaler.
         touched: the autoscalers that were synced since the last write.
         deleted: data keys of deleted autoscalers, to be removed.

@@ -63,7 +63,7 @@ def quotas(view: MemberView) -> dict[str, int]:
 
 
 def claims(view: MemberView, me: str, patience_s: float) -> list[int]:
-    """The shards that a member should try for (rules 2 and 3)."""
+    """The shards that a member should try to acquire (rules 2 and 3)."""
     free_shards = sorted(view.free_s)
     first_index = sorted(view.members).index(me) * len(free_shards) // len(view.members)
     missing_count = max(quotas(view)[me] - _held_count(view, me), 0)
@@ -72,7 +72,7 @@ def claims(view: MemberView, me: str, patience_s: float) -> list[int]:
 
 
 def abandoned(view: MemberView, patience_s: float) -> list[int]:
-    """The shards that a member tries for whatever its quota (rule 3)."""
+    """The shards that a member tries to acquire, even beyond its quota (rule 3)."""
     return sorted(shard for shard, free_s in view.free_s.items() if free_s >= patience_s)
 
 
