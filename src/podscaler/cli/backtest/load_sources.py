@@ -149,10 +149,12 @@ def _scenario(request: SourceRequest) -> LoadSource:
         raise UsageError(f"{path} has no autoscaler {key}; it has {', '.join(keys)}")
     ordered = sorted(scenario.autoscalers, key=lambda manifest: manifest.spec.key != key)
     end_ms = _duration_ms(request.end, "--to") if request.end else scenario.duration_ms
-    cut = msgspec.structs.replace(scenario, autoscalers=tuple(ordered), duration_ms=min(end_ms, scenario.duration_ms))
+    shortened = msgspec.structs.replace(
+        scenario, autoscalers=tuple(ordered), duration_ms=min(end_ms, scenario.duration_ms)
+    )
     from_ms = _duration_ms(request.begin, "--from") if request.begin else 0
     wire = next(_wire(autoscaler) for autoscaler in autoscalers(path) if autoscaler.key == key)
-    return LoadSource(scenario=cut, wire=wire, from_ms=from_ms)
+    return LoadSource(scenario=shortened, wire=wire, from_ms=from_ms)
 
 
 def _duration_ms(flag_value: str, flag: str) -> int:

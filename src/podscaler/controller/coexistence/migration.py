@@ -290,25 +290,25 @@ def _decoded(response: bytes) -> Object:
 
 
 def _changed_meta(created: Object, desired_object: Object) -> Object:
-    """A JSON merge patch that gives the created object the wanted labels, annotations and owners."""
-    have, want = created["metadata"], desired_object["metadata"]
-    labels = dict.fromkeys(have.get("labels") or {}) | (want.get("labels") or {})
+    """A JSON merge patch that gives the created object the desired labels, annotations and owners."""
+    metadata, desired_metadata = created["metadata"], desired_object["metadata"]
+    labels = dict.fromkeys(metadata.get("labels") or {}) | (desired_metadata.get("labels") or {})
     return {
-        "resourceVersion": have["resourceVersion"],
+        "resourceVersion": metadata["resourceVersion"],
         "labels": labels,
-        "annotations": want["annotations"],
-        "ownerReferences": want.get("ownerReferences"),
+        "annotations": desired_metadata["annotations"],
+        "ownerReferences": desired_metadata.get("ownerReferences"),
     }
 
 
-def _replaced(have: Object, want: Object) -> Object:
-    """A JSON merge patch that makes `have` equal to `want`; of {a, b} and {b: 2} it is {a: null, b: 2}."""
-    removed_fields: Object = {name: None for name in have if name not in want}
+def _replaced(existing: Object, desired: Object) -> Object:
+    """A JSON merge patch that makes `existing` equal to `desired`; of {a, b} and {b: 2} it is {a: null, b: 2}."""
+    removed_fields: Object = {name: None for name in existing if name not in desired}
     written_fields: Object = {}
-    for name, want_field in want.items():
-        have_field = have.get(name)
-        if isinstance(want_field, dict) and isinstance(have_field, dict):
-            written_fields[name] = _replaced(have_field, want_field)
+    for name, desired_field in desired.items():
+        existing_field = existing.get(name)
+        if isinstance(desired_field, dict) and isinstance(existing_field, dict):
+            written_fields[name] = _replaced(existing_field, desired_field)
         else:
-            written_fields[name] = want_field
+            written_fields[name] = desired_field
     return removed_fields | written_fields
