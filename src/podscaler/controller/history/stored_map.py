@@ -157,12 +157,12 @@ class StoredMap:
                 entries[data_key] = None
         return entries
 
-    def needs_write(self, key: Key, record: HistoryRecord, *, exactly: bool) -> bool:
-        """Whether a record has to be written; `exactly`: also where only an instant differs."""
+    def needs_write(self, key: Key, record: HistoryRecord, *, is_exact: bool) -> bool:
+        """Whether a record has to be written; `is_exact`: also where only an instant differs."""
         stored_record = self.stored.get(key)
         if stored_record is None or not history_record.is_as_good(stored_record, record):
             return True
-        return exactly and stored_record.history != record.history
+        return is_exact and stored_record.history != record.history
 
     def note_written(
         self, version: str, entries: Mapping[str, str | None], records: Mapping[Key, HistoryRecord]
