@@ -121,10 +121,10 @@ class _Cluster:
         client, settings, clock, other_controllers = self.client, self.settings, self.clock, None
         if settings.other_controller != standby.IGNORE and HPA in settings.kinds:
             other_controllers = OtherControllers(client, clock, own=settings.field_manager)
-        autoscalers = AutoscalerInformer(client, settings, clock, rng=self.rng, others=other_controllers)
+        autoscalers = AutoscalerInformer(client, settings, clock, rng=self.rng, other_controllers=other_controllers)
         gate = WriteGate(
             is_dry_run=settings.dry_run,
-            others=other_controllers,
+            other_controllers=other_controllers,
             policy=settings.other_controller,
             is_current=autoscalers.is_current,
         )

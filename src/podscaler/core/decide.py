@@ -206,8 +206,8 @@ def _concluded(sync: _Sync, prior_history: History, reason: str, normalised: Nor
     if current == 0 and sync.zero.was_scaled_to_zero and desired < sync.spec.min_replicas:
         desired, is_lifted = sync.spec.min_replicas, True
         reason = reason or BELOW_MINIMUM
-    cooling = _cooldown(sync, desired)
-    if cooling is not None and cooling.held is not None:
+    cooldown_step = _cooldown(sync, desired)
+    if cooldown_step is not None and cooldown_step.held is not None:
         desired = current
     draft = sync.draft(
         prior_history,
@@ -216,7 +216,7 @@ def _concluded(sync: _Sync, prior_history: History, reason: str, normalised: Nor
         stabilization=normalised.stabilized.step,
         limits=normalised.limits,
         is_lifted=is_lifted,
-        cooldown=cooling,
+        cooldown=cooldown_step,
         **parts,
     )
     return settle.unscaled(draft) if desired == current else settle.written(draft, sync.now_ns)
@@ -224,14 +224,14 @@ def _concluded(sync: _Sync, prior_history: History, reason: str, normalised: Nor
 
 def _cooldown(sync: _Sync, desired: int) -> Cooldown | None:
     """The cooldown, and its condition while it runs; None if there are no delays."""
-    cooling = cooldown.of(algorithm.delays(sync.flags), sync.observation.status.last_scale_time, sync.now_ns)
-    if cooling is None or not cooling.is_running:
-        return cooling
-    reason = cooldown.reason(cooling)
+    cooldown_step = cooldown.of(algorithm.delays(sync.flags), sync.observation.status.last_scale_time, sync.now_ns)
+    if cooldown_step is None or not cooldown_step.is_running:
+        return cooldown_step
+    reason = cooldown.reason(cooldown_step)
     sync.conditions.restore(ABLE_TO_SCALE)  # so that the condition lasts while the cooldown does
     sync.conditions.set(ABLE_TO_SCALE, "False", reason, cooldown.MESSAGES[reason])
-    is_held = cooldown.holds(cooling, desired, sync.scale.replicas)
-    return msgspec.structs.replace(cooling, held=desired) if is_held else cooling
+    is_held = cooldown.holds(cooldown_step, desired, sync.scale.replicas)
+    return msgspec.structs.replace(cooldown_step, held=desired) if is_held else cooldown_step
 
 
 def _set_normalised(conditions: Conditions, normalised: Normalised) -> None:

@@ -46,8 +46,8 @@ def of_metric(metric: Metric, measurement: Measurement | None, situation: Situat
     Raises IncompleteObservation if `measurement` is None; only a metric with a `fault` needs none.
     """
     if metric.fault:
-        inner = metric.inner if metric.has_inner_fault else ""
-        return _failed(metric, metric.fault, inner, None)
+        inner_prefix = metric.inner if metric.has_inner_fault else ""
+        return _failed(metric, metric.fault, inner_prefix, None)
     if measurement is None:
         raise IncompleteObservation("an answer is needed")
     try:
@@ -66,9 +66,9 @@ def status_of(metric: Metric, current: MetricValueStatus) -> MetricStatus:
     return _STATUS_BY_TYPE[type(metric)](metric, current)
 
 
-def _failed(metric: Metric, bare: str, inner: str, calculation: Calculation | None) -> MetricResult:
-    """The result of a failed metric: `bare` is the error, `inner` its further prefix in the sync's error."""
-    failure = MetricFailure(metric.reason, bare, f"{metric.outer}{inner}{bare}")
+def _failed(metric: Metric, message: str, inner_prefix: str, calculation: Calculation | None) -> MetricResult:
+    """The result of a failed metric: `message` is the error, `inner_prefix` its further prefix in the sync's error."""
+    failure = MetricFailure(metric.reason, message, f"{metric.outer}{inner_prefix}{message}")
     target, subject = _target_number(metric), metric.subject
     step = MetricStep(metric.type, metric.name, target, None, calculation, failure, subject)
     return MetricResult(NO_STATUS, step)

@@ -30,7 +30,7 @@ WRITE_RETRY_DELAY_NS = 10_000_000
 
 
 def is_conflict(failure: Failure) -> bool:
-    """Whether a failed write of the scale is worth another attempt."""
+    """Whether a failed write of the scale is to be tried again."""
     return failure.reason == "Conflict" or (not failure.reason and failure.code == 409)
 
 

@@ -51,7 +51,7 @@ class MetricSourceInformer:
     async def find(self, key: Key) -> MetricSource | None:
         """The MetricSource of that namespace and name, after the first list.
 
-        None if there is none, the server does not serve the kind, or it may not be listed; the caller then asks the
+        None if there is none, the server does not serve the kind, or it may not be listed; the caller then uses the
         external metrics API. Raises StatusError if the first list fails or takes longer than LIST_TIMEOUT_S.
         """
         deadline_s = self._clock.monotonic_s() + LIST_TIMEOUT_S

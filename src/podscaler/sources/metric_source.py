@@ -1,6 +1,6 @@
 """Defines the decoded MetricSource: the object as the informer caches it, and SourceSpec, its spec with checked types.
 
-A MetricSource is a custom resource of podscaler: it tells from which system (Redis, Kafka, ...) an external metric is
+A MetricSource is a custom resource of podscaler: it states from which system (Redis, Kafka, ...) an external metric is
 read.
 
 The informer decodes objects leniently, so that an invalid one is found by its name, and its status can report why it is

@@ -62,7 +62,7 @@ class ServedResources(msgspec.Struct, frozen=True):
     def find(self, resource_name: GroupResource) -> MappedResource | None:
         """The resource of that name, singular or plural, in any case; None if it is not served.
 
-        A group that is empty stands for any group.
+        An empty group matches any group.
         """
         name = resource_name.resource.lower()
         matching = [resource for resource in self.resources if name in (resource.resource.resource, resource.singular)]

@@ -1,8 +1,8 @@
 """Builds the PromQL expressions for values of metrics from the template of a rule.
 
-`naming.rule_naming` and `providers.resource_metrics` have a QueryTemplate for each rule. A *direct* query asks for
+`naming.rule_naming` and `providers.resource_metrics` have a QueryTemplate for each rule. A *direct* query is for
 certain objects, as prometheus-adapter does: `sum(rate(http_requests{namespace="shop",pod=~"a|b"}[2m])) by (pod)`. A
-*batch* asks for the objects of a whole namespace or of all namespaces; its result is divided by labels. A rule has a
+*batch* is for the objects of a whole namespace or of all namespaces; its result is divided by labels. A rule has a
 batch only if dividing gives the same values as direct queries, which `promql.partition` decides from the expression,
 and if the template does not use `LabelValuesByName`, whose values are the names of the objects.
 

@@ -28,11 +28,14 @@ BODY_MAX_BYTES = 64 << 20
 class PrometheusSettings:
     """The values of the flags.
 
-    Attributes: url: Prometheus' URL; may have a path, a user and a password. ca_file: the authorities of Prometheus'
-        certificate; None: the machine's authorities. certificate_file, key_file: the client certificate and its key;
-        both or neither. token_file: the file with the bearer token; None if no token is sent. headers: names and values
-        of headers that are sent with each request. cluster: the connection of an API server whose credentials and
-        authorities are used; None if no API server is involved.
+    Attributes:
+        url: Prometheus' URL; may have a path, a user and a password.
+        ca_file: the authorities of Prometheus' certificate; None: the machine's authorities.
+        certificate_file, key_file: the client certificate and its key; both or neither.
+        token_file: the file with the bearer token; None if no token is sent.
+        headers: names and values of headers that are sent with each request.
+        cluster: the connection of an API server whose credentials and authorities are used; None if no API server is
+            involved.
     """
 
     url: str = field(repr=False)

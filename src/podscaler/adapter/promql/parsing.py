@@ -258,7 +258,7 @@ class _Parser:
         return VectorSelector(token.text, self._matchers() if self._takes("{") else ())
 
     def _aggregation(self, operator: str) -> PromAggregation:
-        """An aggregation, whose `by` or `without` stands before or behind its arguments."""
+        """An aggregation, whose `by` or `without` is before or behind its arguments."""
         modifier = self._takes("by", "without")
         labels = self._labels() if modifier else frozenset[str]()
         arguments = self._arguments()

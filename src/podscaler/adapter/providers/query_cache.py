@@ -1,7 +1,7 @@
 """Shares results of queries for a tick: equal queries are sent once.
 
 `providers.object_values` and `providers.external_metrics` send their queries through it. A query that is under way is
-shared by all that ask for it; its result is used for a tick after it was sent. A failure is used for FAILURE_S at most,
+shared by all its callers; its result is used for a tick after it was sent. A failure is used for FAILURE_S at most,
 so that many autoscalers do not all wait for a Prometheus that is down. Results are dropped when they are not used any
 more, and the oldest ones before that where all together have more than SAMPLES_MAX samples.
 

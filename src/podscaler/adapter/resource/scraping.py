@@ -2,7 +2,7 @@
 
 `KubeletScraper.run` works until it is cancelled. At most SCRAPES_AT_ONCE kubelets are read at once, each with a
 time-out of its own, so that nodes that do not answer delay no others for longer than that. A failure is logged when its
-text changes, and once when the node works again. An error that nobody expected is one of its node, too, logged with its
+text changes, and once when the node works again. An unexpected error counts as one of its node, too, logged with its
 traceback and counted.
 
 Source: metrics-server's scraper. Differs: requests are limited in number, not spread in time.

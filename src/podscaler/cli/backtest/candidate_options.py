@@ -173,9 +173,11 @@ def _concurrent_knative(source: LoadSource, needed: Needs, request: CandidateReq
 def _knative_config(source: LoadSource, needed: Needs, request: CandidateRequest) -> KnativeConfig:
     """Knative within the bounds of the present spec; its target is 70 % of a pod's full capacity."""
     present = source.scenario.autoscalers[0].spec
-    full = demand.pod_capacity(_workload(source), stated_milli=request.capacity_milli) if needed.slo_ms else None
+    full_capacity = (
+        demand.pod_capacity(_workload(source), stated_milli=request.capacity_milli) if needed.slo_ms else None
+    )
     return KnativeConfig(
-        target_ucores=(full or needed.capacity).ucores,
+        target_ucores=(full_capacity or needed.capacity).ucores,
         min_replicas=max(present.min_replicas, 1),
         max_replicas=present.max_replicas,
     )

@@ -28,14 +28,14 @@ _MANIFESTS = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRequest:
-    """What is asked of a source.
+    """The request to a source of load.
 
     Attributes:
         source: a file, or `-` for a recording on standard input.
         autoscaler: `namespace/name`; empty: the only one.
         begin, end: instants for a recording, durations since the start for a scenario; empty: all of it.
         cpu_limit_milli: of a pod of a recording; None: as recorded.
-        range_query: asks Prometheus.
+        range_query: sends a range query to Prometheus.
         present: the manifest of the present autoscaler, for Prometheus; None: not stated.
         queries: `NAME=PROMQL` in place of default queries.
         step_s: the distance of values of Prometheus.
@@ -149,10 +149,12 @@ def _scenario(request: SourceRequest) -> LoadSource:
         raise UsageError(f"{path} has no autoscaler {key}; it has {', '.join(keys)}")
     ordered = sorted(scenario.autoscalers, key=lambda manifest: manifest.spec.key != key)
     end_ms = _duration_ms(request.end, "--to") if request.end else scenario.duration_ms
-    cut = msgspec.structs.replace(scenario, autoscalers=tuple(ordered), duration_ms=min(end_ms, scenario.duration_ms))
+    shortened = msgspec.structs.replace(
+        scenario, autoscalers=tuple(ordered), duration_ms=min(end_ms, scenario.duration_ms)
+    )
     from_ms = _duration_ms(request.begin, "--from") if request.begin else 0
     wire = next(_wire(autoscaler) for autoscaler in autoscalers(path) if autoscaler.key == key)
-    return LoadSource(scenario=cut, wire=wire, from_ms=from_ms)
+    return LoadSource(scenario=shortened, wire=wire, from_ms=from_ms)
 
 
 def _duration_ms(flag_value: str, flag: str) -> int:

@@ -45,7 +45,7 @@ def options(command: Command) -> Command:
 
 
 def source_request(source: str, flags: Mapping[str, Any]) -> SourceRequest:
-    """What the flags ask of a source. Raises UsageError.
+    """The request to a source that the flags mean. Raises UsageError.
 
     Args:
         flags: the values of `options`, as click passes them.

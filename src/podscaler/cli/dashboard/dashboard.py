@@ -112,7 +112,7 @@ def command(ctx: click.Context, /, *, port: int, bind: str, **options: Any) -> N
 
 
 def _is_loopback(address: str) -> bool:
-    """Whether an address is reachable from this machine alone. Raises UsageError for what is no address."""
+    """Whether an address is reachable from this machine only. Raises UsageError for a text that is no address."""
     if address == "localhost":
         return True
     try:

@@ -105,7 +105,8 @@ def summary(story: Story, facts: Mapping[str, Any]) -> Mapping[str, Any]:
         "seconds": round(story.views[-1].at_s, 1) if story.views else 0.0,
         **facts,
         "timeline": [
-            {"atSeconds": round(r.at_s, 1), "replicas": r.replicas, "reason": r.reason} for r in story.rescales
+            {"atSeconds": round(rescale.at_s, 1), "replicas": rescale.replicas, "reason": rescale.reason}
+            for rescale in story.rescales
         ],
     }
 

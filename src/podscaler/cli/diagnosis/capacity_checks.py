@@ -181,12 +181,12 @@ def _is_usable(node: JsonObject) -> bool:
 def _pods_on(node: JsonObject, workload: Workload) -> int:
     """How many pods of the target an empty node has room for."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
-    rooms = [_milli(allocatable.get("pods", "0")) // POD_MILLI]
+    pods_by_limit = [_milli(allocatable.get("pods", "0")) // POD_MILLI]
     for resource in ("cpu", "memory"):
         pod_milli = sum(container.amount_milli("requests", resource) or 0 for container in workload.containers)
         if pod_milli and resource in allocatable:
-            rooms.append(_milli(allocatable[resource]) // pod_milli)
-    return max(min(rooms), 0)
+            pods_by_limit.append(_milli(allocatable[resource]) // pod_milli)
+    return max(min(pods_by_limit), 0)
 
 
 def _milli(quantity_text: Any) -> int:

@@ -220,27 +220,28 @@ def _of_service(service: JsonObject) -> list[DoctorFinding]:
 
 
 def _query_name(query: MetricQuery[Any]) -> str:
+    """The name of a query in sentences: `query of METRIC`."""
     metric = getattr(query, "metric", "")
     return f"query of {metric or 'the usage of pods'}"
 
 
 def _query_text(query: RecordedQuery, now_ns: int) -> str:
     """What a query to the metrics API returned, after how long, and how old the values are."""
-    took = f"{round(query.took_s * 1000)} ms"
+    duration_text = f"{round(query.took_s * 1000)} ms"
     if query.response is None:
-        return f"failed after {took}: {query.error}"
+        return f"failed after {duration_text}: {query.error}"
     items = query.response.items or ()
     if not items:
-        return f"answered in {took}, with no value"
-    taken = _instants_ns(query)
+        return f"answered in {duration_text}, with no value"
+    instants_ns = _instants_ns(query)
     count = wording.count(len(items), "value")
-    if not taken:
-        return f"answered in {took}: {count}, without time"
-    newest, oldest = wording.age(max(taken), now_ns), wording.age(min(taken), now_ns)
+    if not instants_ns:
+        return f"answered in {duration_text}: {count}, without time"
+    newest, oldest = wording.age(max(instants_ns), now_ns), wording.age(min(instants_ns), now_ns)
     span = newest if newest == oldest else f"{newest} to {oldest}"
     windows = sorted({window_ns for window_ns in _windows_ns(query) if window_ns})
     window = f", averages over {wording.span(windows[-1])}" if windows else ""
-    return f"answered in {took}: {count}, {span}{window}"
+    return f"answered in {duration_text}: {count}, {span}{window}"
 
 
 def _instants_ns(query: RecordedQuery) -> list[int]:
@@ -251,6 +252,7 @@ def _instants_ns(query: RecordedQuery) -> list[int]:
 
 
 def _windows_ns(query: RecordedQuery) -> list[int]:
+    """The windows of the values in ns; 0 for a value without one."""
     items = query.response.items or () if query.response is not None else ()
     return [_window_ns(measured) for measured in items]
 
@@ -273,14 +275,14 @@ def _of_ages(query: RecordedQuery, now_ns: int) -> list[DoctorFinding]:
     oldest, newest = min(instants_ns), max(instants_ns)
     subject = _query_name(query.query).removeprefix("query of ")
     if newest > now_ns + AHEAD_NS:
-        ahead = wording.span(newest - now_ns)
-        message = f"values of {subject} are {ahead} in the future by this machine's clock"
+        lead_text = wording.span(newest - now_ns)
+        message = f"values of {subject} are {lead_text} in the future by this machine's clock"
         return [DoctorFinding(FindingLevel.WARNING, Area.METRICS, message, "synchronize the clocks (NTP) of the nodes")]
     if now_ns - oldest <= STALE_NS:
         return []
-    stale = sum(now_ns - instant_ns > STALE_NS for instant_ns in instants_ns)
+    stale_count = sum(now_ns - instant_ns > STALE_NS for instant_ns in instants_ns)
     message = (
-        f"{stale} of {wording.count(len(instants_ns), 'value')} of {subject} are old, the oldest of "
+        f"{stale_count} of {wording.count(len(instants_ns), 'value')} of {subject} are old, the oldest of "
         f"{wording.age(oldest, now_ns)}: autoscalers use them as if they were new"
     )
     fix = f"see the logs of what serves {query.group}, and whether it reaches its sources"

@@ -153,8 +153,8 @@ def _finding(word: str, trouble: str, pods: Sequence[JsonObject]) -> DoctorFindi
         command = f"raise the memory limit of that container, or find the leak: {command}"
     level = FindingLevel.WARNING if word in ("Ready", "NotReady") else FindingLevel.ERROR
     subject = wording.count(len(pods), "pod")
-    is_are = "is" if len(pods) == 1 else "are"
-    return DoctorFinding(level, Area.PODS, f"{subject} {is_are} {word} ({_names(pods)}): {trouble}", command)
+    verb = "is" if len(pods) == 1 else "are"
+    return DoctorFinding(level, Area.PODS, f"{subject} {verb} {word} ({_names(pods)}): {trouble}", command)
 
 
 def _names(pods: Sequence[JsonObject]) -> str:

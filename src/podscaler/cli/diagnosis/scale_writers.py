@@ -70,8 +70,8 @@ def _is_later(write: FieldWrite, last_scale_ns: int | None) -> bool:
 
 
 def _text(write: FieldWrite, now_ns: int) -> str:
-    how = f"by {write.operation} of {write.subresource or 'the object'}"
-    return how if write.at_ns is None else f"{how}, {wording.age(write.at_ns, now_ns)}"
+    write_method = f"by {write.operation} of {write.subresource or 'the object'}"
+    return write_method if write.at_ns is None else f"{write_method}, {wording.age(write.at_ns, now_ns)}"
 
 
 def _finding(write: FieldWrite, last_scale_ns: int | None, now_ns: int) -> DoctorFinding:

@@ -109,7 +109,7 @@ class _Search:
         self._first_at: dict[str, int] = {}
         self._answers: dict[str, Callable[[], ExplainResult]] = {}
 
-    def wants(self, key: str, at_ns: int) -> bool:
+    def may_be_requested(self, key: str, at_ns: int) -> bool:
         """Whether a sync may be the requested one."""
         self._first_at.setdefault(key, at_ns)
         return self.request.matches(key) and (self.request.at is None or at_ns <= self.request.at)
@@ -131,8 +131,10 @@ class _Search:
         """Why no sync was found: another autoscaler, a later begin, or an empty recording."""
         matching = {key: first_ns for key, first_ns in self._first_at.items() if self.request.matches(key)}
         if matching:
-            key, first_ns = min(matching.items(), key=lambda key_and_instant: key_and_instant[1])
-            return f"{self._origin}: the first sync of {key} is at {instants.text(first_ns)}, after the time of --at"
+            key = min(matching, key=lambda matching_key: matching[matching_key])
+            return (
+                f"{self._origin}: the first sync of {key} is at {instants.text(matching[key])}, after the time of --at"
+            )
         if not self._first_at:
             return f"{self._origin} has no syncs"
         keys = wording.listed(explain_request.distinct_names(list(self._first_at)), shown=10)
@@ -140,7 +142,7 @@ class _Search:
 
 
 class _Syncs:
-    """Reads the lines of a recording: decides each sync, and gives the search the results that it wants.
+    """Reads the lines of a recording: decides each sync, and passes the results that match to the search.
 
     Args:
         replay: carries the history from line to line.
@@ -156,7 +158,7 @@ class _Syncs:
         sync = self._replay.parse(line)
         if sync is None:
             return
-        is_wanted = self._search.wants(sync.spec.key, sync.now_ns)
+        is_wanted = self._search.may_be_requested(sync.spec.key, sync.now_ns)
         again = self._again(sync) if is_wanted and self._search.request.question else None
         decision = self._replay.decide(sync)
         if is_wanted:
@@ -216,6 +218,6 @@ class _Decisions:
         except (ValueError, TypeError, RecursionError) as error:
             raise RecordingError(f"not a decision with a trace: {error}") from None
         conditions = decided.conditions or decided.status.conditions or ()
-        if self._search.wants(read_trace.autoscaler, read_trace.now):
+        if self._search.may_be_requested(read_trace.autoscaler, read_trace.now):
             explanation = explained.explain(read_trace, conditions=conditions, events=decided.events)
             self._search.keep(read_trace.autoscaler, lambda: ExplainResult(explanation))

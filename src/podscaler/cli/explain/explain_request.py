@@ -87,7 +87,7 @@ class SettingsOrigin:
 
 @dataclass(frozen=True, slots=True)
 class ExplainResult:
-    """One explanation with what was asked for besides.
+    """One explanation, with the further results that were requested.
 
     Attributes:
         comparison: with the what-if; None if there was no what-if.

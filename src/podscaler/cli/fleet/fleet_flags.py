@@ -24,16 +24,22 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class FleetFlags(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for.
+    """The request for a backtest of a fleet.
 
-    Attributes: recordings: of one controller, in the order of time. synthetic: the number of autoscalers of a made
-        fleet, in place of recordings; 0: recordings. synthetic_minutes: the length of its load. out: the folder of the
-        results. workers: processes of a local cluster. memory: of each of them, such as `1GiB`. scheduler: the address
-        of a running Dask scheduler, in place of a local cluster; empty if a local cluster is started. vary:
-        `FIELD=VALUE,VALUE...`, a candidate for each value. assignments: of `--set`, which together make one candidate.
-        fixed: counts of pods, a candidate each. has_knative, has_hindsight: whether these are compared. slo_ms,
-        capacity_milli, cpu_limit_milli, from_ns, to_ns: as of `podscaler backtest`; None: not stated. form: of the
-        summary, one of FORMS.
+    Attributes:
+        recordings: of one controller, in the order of time.
+        synthetic: the number of autoscalers of a made fleet, in place of recordings; 0: recordings.
+        synthetic_minutes: the length of its load.
+        out: the folder of the results.
+        workers: processes of a local cluster.
+        memory: of each of them, such as `1GiB`.
+        scheduler: the address of a running Dask scheduler; empty if a local cluster is started.
+        vary: `FIELD=VALUE,VALUE...`, a candidate for each value.
+        assignments: of `--set`, which together make one candidate.
+        fixed: counts of pods, a candidate each.
+        has_knative, has_hindsight: whether these candidates are compared.
+        slo_ms, capacity_milli, cpu_limit_milli, from_ns, to_ns: as of `podscaler backtest`; None: not stated.
+        form: of the summary, one of FORMS.
     """
 
     recordings: Sequence[Path] = ()

@@ -27,7 +27,7 @@ class Timeline:
     def __init__(self, *, has_names: bool, shows_all: bool) -> None:
         self._has_names = has_names
         self._shows_all = shows_all
-        self._last: dict[str, tuple[object, ...]] = {}
+        self._last_values: dict[str, tuple[object, ...]] = {}
         self._failing: set[str] = set()
 
     def lines(self, sync: SimulatedSync) -> Iterator[str]:
@@ -35,9 +35,9 @@ class Timeline:
         row = results.row(sync)
         visible_values = (row.replicas, row.pods, row.ready, row.unscheduled, row.nodes, row.error)
         outcome = self._outcome(sync, row)
-        if not outcome and not self._shows_all and self._last.get(row.autoscaler) == visible_values:
+        if not outcome and not self._shows_all and self._last_values.get(row.autoscaler) == visible_values:
             return
-        self._last[row.autoscaler] = visible_values
+        self._last_values[row.autoscaler] = visible_values
         name = f"{row.autoscaler}   " if self._has_names else ""
         metrics = "   ".join(_metric(metric) for metric in row.metrics)
         parts = [f"{clock(sync.at_ms):>8}   {name}{_load(row)}", metrics, _pods(row)]

@@ -61,7 +61,7 @@ class DetailScreen(Screen[None]):
     ]
 
     class Opened(Message):
-        """The user wants to see the explanation of a mark."""
+        """The user opens the explanation of a mark."""
 
         def __init__(self, key: tuple[str, str], mark: Mark) -> None:
             super().__init__()
@@ -69,7 +69,7 @@ class DetailScreen(Screen[None]):
             self.mark = mark
 
     class PartOpened(Message):
-        """The user wants to see the latest `explanation`, or the `yaml`."""
+        """The user opens the latest `explanation`, or the `yaml`."""
 
         def __init__(self, key: tuple[str, str], part: str) -> None:
             super().__init__()

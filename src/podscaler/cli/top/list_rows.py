@@ -23,7 +23,7 @@ UNKNOWN = "-"
 
 
 class ListView(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user wants to see of all rows.
+    """The filter and the order of the rows, as the user chose them.
 
     Attributes:
         namespace: only this one; empty: all.
@@ -49,7 +49,7 @@ ORDERS: dict[str, _Sorting] = {
 
 
 def select(rows: Iterable[AutoscalerRow], view: ListView) -> list[AutoscalerRow]:
-    """The rows that the user wants to see, in order."""
+    """The rows that the view selects, in its order."""
     return sorted((row for row in rows if _is_selected(row, view)), key=ORDERS[view.order])
 
 

@@ -48,7 +48,7 @@ class ListScreen(Screen[None]):
     ]
 
     class Opened(Message):
-        """The user wants to see an autoscaler; `part` is `detail`, `explanation` or `yaml`."""
+        """The user opens an autoscaler; `part` is `detail`, `explanation` or `yaml`."""
 
         def __init__(self, key: Key, part: str) -> None:
             super().__init__()
@@ -89,7 +89,7 @@ class ListScreen(Screen[None]):
         return keys[row] if 0 <= row < len(keys) else None
 
     def update_rows(self, rows: Sequence[AutoscalerRow], now_ms: int, cluster: str) -> None:
-        """Show these rows, as far as the user wants to see them."""
+        """Show those of the rows that the view selects."""
         self._rows, self._now_ms, self._cluster = rows, now_ms, cluster
         if self.is_mounted:
             self._show()

@@ -68,8 +68,8 @@ def _scores(tuned: TunedAutoscaler) -> ReportTable:
 def _scatter(tuned: TunedAutoscaler, source: TuneSource) -> ScatterPlot:
     """The candidates of the front, the present spec and the chosen one, on the first part."""
     minimized = tuned.goals.minimize
-    across, up = (*minimized, _LATER_MEASURE, "pod-hours")[:2] if len(minimized) < 2 else minimized[:2]
-    up = up if up != across else "pod-hours"
+    x_measure, y_measure = (*minimized, _LATER_MEASURE, "pod-hours")[:2] if len(minimized) < 2 else minimized[:2]
+    y_measure = y_measure if y_measure != x_measure else "pod-hours"
 
     def point(
         label: str, candidate_scores: Scores, kind: str, spec: HorizontalPodAutoscalerSpec | None
@@ -78,8 +78,8 @@ def _scatter(tuned: TunedAutoscaler, source: TuneSource) -> ScatterPlot:
         return msgspec.convert(
             {
                 "label": label,
-                "x": scores.score_value(candidate_scores, across),
-                "y": scores.score_value(candidate_scores, up),
+                "x": scores.score_value(candidate_scores, x_measure),
+                "y": scores.score_value(candidate_scores, y_measure),
                 "kind": kind,
                 "lines": [str(change) for change in changes],
             },
@@ -91,7 +91,9 @@ def _scatter(tuned: TunedAutoscaler, source: TuneSource) -> ScatterPlot:
     if (chosen := tuned.result.chosen) is not None:
         kind, label = ("chosen", "recommended") if tuned.manifest is not None else ("front", "best candidate")
         points.append(point(label, chosen.scores, kind, chosen.spec))
-    return ScatterPlot(title="Candidates, first part of the load", x_label=across, y_label=up, points=tuple(points))
+    return ScatterPlot(
+        title="Candidates, first part of the load", x_label=x_measure, y_label=y_measure, points=tuple(points)
+    )
 
 
 def _parts(tuned: TunedAutoscaler, source: TuneSource) -> Iterator[AutoscalerPart]:

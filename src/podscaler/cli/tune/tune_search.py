@@ -37,8 +37,10 @@ def tune(
     """
     reasons: dict[str, None] = {}
     try:
-        whole = ScoredPart(scenario=source.scenario, from_ms=source.from_ms, needed=source.needed, slo_ms=source.slo_ms)
-        first_part, later_part = scoring.split(whole, share)
+        whole_load = ScoredPart(
+            scenario=source.scenario, from_ms=source.from_ms, needed=source.needed, slo_ms=source.slo_ms
+        )
+        first_part, later_part = scoring.split(whole_load, share)
     except ValueError as error:
         raise UsageError(str(error)) from None
     score_on_first = scoring.fold_evaluator(first_part, scoring.fold_count(first_part), reasons.setdefault)

@@ -314,10 +314,10 @@ class ControlPlane:
         self._exit.push_async_callback(self._end_parts)
         node_parts = {} if machine is None else machine.parts
         for name, run_part in {**node_parts, "controllers": controllers.run, "aggregation": aggregation.run}.items():
-            self._begin(name, run_part)
+            self._begin_part(name, run_part)
         heapster_url = await self._serve_heapster(machine, registry)
         if self._settings.autoscaler is not None:
-            self._begin("autoscaler", await self._autoscaler(self._settings.autoscaler, recorder, heapster_url))
+            self._begin_part("autoscaler", await self._autoscaler(self._settings.autoscaler, recorder, heapster_url))
 
     def _call_webhooks(self, objects: Objects) -> WebhookAdmission:
         """Have admission and conversion webhooks called for writes; returns the admission."""
@@ -420,26 +420,27 @@ class ControlPlane:
         """The task that runs the autoscaler, whose endpoints are served from now on."""
         if settings.heapster is not None and not settings.heapster.url:
             settings = replace(settings, heapster=replace(settings.heapster, url=heapster_url))
-        shown = None
+        dashboard = None
         if self._settings.dashboard_port is not None:
-            shown = self.dashboard = UpDashboard(settings, self._clock, recorder, self._settings.dashboard_port)
-            self._exit.push_async_callback(shown.stop)
-        own = OwnAutoscaler(
+            dashboard = self.dashboard = UpDashboard(settings, self._clock, recorder, self._settings.dashboard_port)
+            self._exit.push_async_callback(dashboard.stop)
+        autoscaler = OwnAutoscaler(
             settings,
             self._clock,
-            recorder if shown is None else shown.history,
-            on_controller=None if shown is None else shown.attach,
+            recorder if dashboard is None else dashboard.history,
+            on_controller=None if dashboard is None else dashboard.attach,
         )
-        serving = endpoints.serve(self._settings.autoscaler_serving, Endpoints(own, own.unready), self._clock)
+        autoscaler_endpoints = Endpoints(autoscaler, autoscaler.unready)
+        serving = endpoints.serve(self._settings.autoscaler_serving, autoscaler_endpoints, self._clock)
         await self._exit.enter_async_context(serving)
 
         async def run() -> None:
             config = await asyncio.to_thread(locate.find_config, str(_autoscaler_config(self._settings.data_dir)))
-            await own.run(config)
+            await autoscaler.run(config)
 
         return run
 
-    def _begin(self, name: str, run_part: Callable[[], Awaitable[None]]) -> None:
+    def _begin_part(self, name: str, run_part: Callable[[], Awaitable[None]]) -> None:
         self._parts.append(asyncio.create_task(supervision.keep_running(name, run_part, self._clock), name=name))
 
     async def _end_parts(self) -> None:
@@ -487,11 +488,11 @@ def _write_access(settings: UpSettings, access: _Access, url: str) -> None:
     """Write the port for the next run, and the kubeconfigs of the administrator and the autoscaler. Blocks."""
     secret_files.write(settings.data_dir / "port", url.rpartition(":")[2].encode())
     authority = access.certificates.authority_pem
-    document = kubeconfig.document(server_url=url, authority_pem=authority, token=access.token)
-    kubeconfig.write(settings.kubeconfig, document)
+    admin_document = kubeconfig.document(server_url=url, authority_pem=authority, token=access.token)
+    kubeconfig.write(settings.kubeconfig, admin_document)
     if settings.autoscaler is not None:
-        own = kubeconfig.certificate_document(server_url=url, authority_pem=authority, pair=access.autoscaler)
-        kubeconfig.write(_autoscaler_config(settings.data_dir), own)
+        document = kubeconfig.certificate_document(server_url=url, authority_pem=authority, pair=access.autoscaler)
+        kubeconfig.write(_autoscaler_config(settings.data_dir), document)
 
 
 def _autoscaler_config(data_dir: Path) -> Path:

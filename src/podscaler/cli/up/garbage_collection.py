@@ -20,7 +20,7 @@ _NEVER = 1 << 30
 
 
 class OldGenerationCollector:
-    """Collects the oldest generation of this process's objects, which Python's own collector is told to leave alone.
+    """Collects the oldest generation of this process's objects, which Python's own collector is set to leave out.
 
     Attributes:
         collections: how often new objects were collected, and how often all.
@@ -67,8 +67,8 @@ class OldGenerationCollector:
         gc.collect()
         self._frozen += len(gc.get_objects())
         gc.freeze()
-        new, full = self.collections
-        self.collections = new + 1, full
+        new_count, full_count = self.collections
+        self.collections = new_count + 1, full_count
 
     def _collect_all(self) -> None:
         """Collect all objects, frozen ones too, and freeze those that are left."""
@@ -76,5 +76,5 @@ class OldGenerationCollector:
         gc.collect()
         gc.freeze()
         self._left_after_full = self._frozen = gc.get_freeze_count()
-        new, full = self.collections
-        self.collections = new, full + 1
+        new_count, full_count = self.collections
+        self.collections = new_count, full_count + 1

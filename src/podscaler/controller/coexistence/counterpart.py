@@ -84,17 +84,19 @@ def is_of(counterpart: Object, source_kind: AutoscalerKind, name: str, uid: str 
 
 def differs(counterpart: Object, desired_object: Object) -> bool:
     """Whether the source was edited since the counterpart was made: spec, labels or owners, defaults aside."""
-    have, want = counterpart["metadata"], desired_object["metadata"]
-    same = all((have.get(name) or None) == (want.get(name) or None) for name in ("labels", "ownerReferences"))
+    metadata, desired_metadata = counterpart["metadata"], desired_object["metadata"]
+    same = all(
+        (metadata.get(name) or None) == (desired_metadata.get(name) or None) for name in ("labels", "ownerReferences")
+    )
     return not same or _unlike(
         desired_object["spec"], custom_autoscaler.with_quantities({"spec": counterpart["spec"]})["spec"]
     )
 
 
-def _unlike(desired_value: Any, have: Any) -> bool:
-    """Whether a field of `desired_value` is absent or different in `have`; further fields of `have` are defaults."""
-    if isinstance(desired_value, dict) and isinstance(have, dict):
-        return any(_unlike(field, have.get(name)) for name, field in desired_value.items())
-    if isinstance(desired_value, list) and isinstance(have, list):
-        return len(desired_value) != len(have) or any(map(_unlike, desired_value, have))
-    return bool(desired_value != have)
+def _unlike(desired_value: Any, present_value: Any) -> bool:
+    """Whether a field of `desired_value` is absent or different in `present_value`; its further fields are defaults."""
+    if isinstance(desired_value, dict) and isinstance(present_value, dict):
+        return any(_unlike(field, present_value.get(name)) for name, field in desired_value.items())
+    if isinstance(desired_value, list) and isinstance(present_value, list):
+        return len(desired_value) != len(present_value) or any(map(_unlike, desired_value, present_value))
+    return bool(desired_value != present_value)

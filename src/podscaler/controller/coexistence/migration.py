@@ -75,8 +75,8 @@ class Migrator:
         self._clock = clock
         self._terms = terms
         self._report_line = report
-        self._done: list[tuple[str, str]] = []
-        self._done_at_s = 0.0
+        self._migrated_names: list[tuple[str, str]] = []
+        self._migrated_at_s = 0.0
 
     async def names(self, namespace: str) -> list[tuple[str, str]]:
         """Namespace and name of all objects of the source kind (`namespace` empty: of all). Raises StatusError."""
@@ -117,21 +117,21 @@ class Migrator:
 
         Waits until a controller of ours must have read them. Raises StatusError.
         """
-        if self._terms.target is not HPA or not self._done or self._terms.is_dry_run:
+        if self._terms.target is not HPA or not self._migrated_names or self._terms.is_dry_run:
             return
-        await self._clock.sleep(self._done_at_s + READ_WITHIN_S - self._clock.monotonic_s())
+        await self._clock.sleep(self._migrated_at_s + READ_WITHIN_S - self._clock.monotonic_s())
         removal = msgspec.json.encode({"metadata": {"annotations": dict.fromkeys(counterpart.MIGRATION_ANNOTATIONS)}})
-        for namespace, name in self._done:
+        for namespace, name in self._migrated_names:
             try:
                 await self._client.patch(HPA.path(namespace, name), removal, subject=f"{HPA.resource} {name}")
             except StatusError as error:
                 if not is_not_found(error):
                     raise
-        self._done.clear()
+        self._migrated_names.clear()
 
     def _note_done(self, namespace: str, name: str) -> None:
-        self._done.append((namespace, name))
-        self._done_at_s = self._clock.monotonic_s()
+        self._migrated_names.append((namespace, name))
+        self._migrated_at_s = self._clock.monotonic_s()
 
     def _check(self, source: Object | None, created: Object | None, namespace: str, name: str) -> None:
         """Raise UsageError unless there is a source to migrate, or a counterpart that was made from it."""
@@ -290,25 +290,25 @@ def _decoded(response: bytes) -> Object:
 
 
 def _changed_meta(created: Object, desired_object: Object) -> Object:
-    """A JSON merge patch that gives the created object the wanted labels, annotations and owners."""
-    have, want = created["metadata"], desired_object["metadata"]
-    labels = dict.fromkeys(have.get("labels") or {}) | (want.get("labels") or {})
+    """A JSON merge patch that gives the created object the desired labels, annotations and owners."""
+    metadata, desired_metadata = created["metadata"], desired_object["metadata"]
+    labels = dict.fromkeys(metadata.get("labels") or {}) | (desired_metadata.get("labels") or {})
     return {
-        "resourceVersion": have["resourceVersion"],
+        "resourceVersion": metadata["resourceVersion"],
         "labels": labels,
-        "annotations": want["annotations"],
-        "ownerReferences": want.get("ownerReferences"),
+        "annotations": desired_metadata["annotations"],
+        "ownerReferences": desired_metadata.get("ownerReferences"),
     }
 
 
-def _replaced(have: Object, want: Object) -> Object:
-    """A JSON merge patch that makes `have` equal to `want`; of {a, b} and {b: 2} it is {a: null, b: 2}."""
-    removed_fields: Object = {name: None for name in have if name not in want}
+def _replaced(existing: Object, desired: Object) -> Object:
+    """A JSON merge patch that makes `existing` equal to `desired`; of {a, b} and {b: 2} it is {a: null, b: 2}."""
+    removed_fields: Object = {name: None for name in existing if name not in desired}
     written_fields: Object = {}
-    for name, want_field in want.items():
-        have_field = have.get(name)
-        if isinstance(want_field, dict) and isinstance(have_field, dict):
-            written_fields[name] = _replaced(have_field, want_field)
+    for name, desired_field in desired.items():
+        existing_field = existing.get(name)
+        if isinstance(desired_field, dict) and isinstance(existing_field, dict):
+            written_fields[name] = _replaced(existing_field, desired_field)
         else:
-            written_fields[name] = want_field
+            written_fields[name] = desired_field
     return removed_fields | written_fields

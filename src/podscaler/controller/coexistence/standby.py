@@ -38,7 +38,7 @@ class WriteGate:
 
     Args:
         is_dry_run: whether nothing is ever written (rule 1).
-        others: detects other controllers (rule 2); None: rule 2 is not checked.
+        other_controllers: detects other controllers (rule 2); None: rule 2 is not checked.
         policy: one of POLICIES, the value of `--other-controller`.
         is_current: whether an autoscaler may be written (rule 3); None: rule 3 is not checked.
     """
@@ -47,16 +47,16 @@ class WriteGate:
         self,
         *,
         is_dry_run: bool = False,
-        others: OtherControllers | None = None,
+        other_controllers: OtherControllers | None = None,
         policy: str = IGNORE,
         is_current: Callable[[Autoscaler], bool] | None = None,
     ) -> None:
         self.is_dry_run = is_dry_run
-        self._others = others
+        self._other_controllers = other_controllers
         self._policy = policy
         self._is_current = is_current
         self._logged = ""
-        self._has_written = others is None or policy != REFUSE
+        self._has_written = other_controllers is None or policy != REFUSE
 
     def block_reason(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
         """Why nothing may be written about the autoscaler now; empty if it may.
@@ -74,8 +74,8 @@ class WriteGate:
 
     def release(self, key: Key) -> None:
         """The autoscaler was deleted, or another process manages it from now on."""
-        if self._others is not None:
-            self._others.release(key)
+        if self._other_controllers is not None:
+            self._other_controllers.release(key)
 
     @property
     def has_written_nothing(self) -> bool:
@@ -84,19 +84,24 @@ class WriteGate:
 
     def unready(self) -> list[str]:
         """Why other controllers block the writes about every autoscaler, and what to do; empty: writes are allowed."""
-        if self.is_dry_run or self._others is None or self._policy != REFUSE or not self._others.is_everywhere:
+        if (
+            self.is_dry_run
+            or self._other_controllers is None
+            or self._policy != REFUSE
+            or not self._other_controllers.is_everywhere
+        ):
             return []
-        return [self._advice(self._others.found)]
+        return [self._advice(self._other_controllers.found)]
 
     def _competing(self, autoscaler: Autoscaler, *, has_change: bool) -> str:
         """Which other controller blocks writes (rule 2); empty if none does.
 
         Logs when this changes for any autoscaler.
         """
-        if self._others is None or self._policy == IGNORE:
+        if self._other_controllers is None or self._policy == IGNORE:
             return ""
-        active = self._others.competing(autoscaler.key, has_change=has_change)
-        active_anywhere = self._others.found
+        active = self._other_controllers.competing(autoscaler.key, has_change=has_change)
+        active_anywhere = self._other_controllers.found
         if active_anywhere != self._logged:
             self._log_change(active_anywhere)
         return f"another controller is at work: {active}" if active and self._policy == REFUSE else ""

@@ -109,32 +109,35 @@ class ConfigMapHistoryStore(HistoryStore):
         return history_record.restored(record, self._heartbeats.get(record.writer), self._clock.now_ns())
 
     def keep(self, key: Key, latest: HistorySnapshot) -> None:
-        loaded = self._loaded.get(history_maps.map_of(key))
-        if loaded is not None:
-            loaded.keep(key, latest)
+        """As HistoryStore."""
+        loaded_map = self._loaded.get(history_maps.map_of(key))
+        if loaded_map is not None:
+            loaded_map.keep(key, latest)
 
     async def store(self, key: Key, latest: HistorySnapshot) -> None:
         """As HistoryStore; returns after STORE_TIMEOUT_S at the latest."""
-        loaded = self._loaded.get(history_maps.map_of(key))
-        if loaded is None or not self._may_write():
+        loaded_map = self._loaded.get(history_maps.map_of(key))
+        if loaded_map is None or not self._may_write():
             return
-        is_failing = loaded.name in self._failing
-        loaded.keep(key, latest)
+        is_failing = loaded_map.name in self._failing
+        loaded_map.keep(key, latest)
         if is_failing:
-            loaded.is_urgent = True
+            loaded_map.is_urgent = True
             return
-        batch = loaded.batch = loaded.batch or self._begin_batch(loaded)
+        batch = loaded_map.batch = loaded_map.batch or self._begin_batch(loaded_map)
         batch.keys.add(key)
         async with self._away():
             await timeouts.first_of(batch.task, self._clock.sleep(STORE_TIMEOUT_S))
-        loaded.is_urgent = loaded.is_urgent or not batch.task.done()
+        loaded_map.is_urgent = loaded_map.is_urgent or not batch.task.done()
 
     def forget(self, key: Key) -> None:
-        loaded = self._loaded.get(history_maps.map_of(key))
-        if loaded is not None:
-            loaded.forget(key)
+        """As HistoryStore."""
+        loaded_map = self._loaded.get(history_maps.map_of(key))
+        if loaded_map is not None:
+            loaded_map.forget(key)
 
     def expect_changes(self) -> None:
+        """As HistoryStore."""
         self._generation += 1
         self._read_failures.clear()
 
@@ -150,14 +153,15 @@ class ConfigMapHistoryStore(HistoryStore):
             by_map.setdefault(history_maps.map_of(key), set()).add(key)
         maps = [(self._loaded[name], keys_of_map) for name, keys_of_map in by_map.items() if name in self._loaded]
         writer = f"{self._writer}{HANDED_OVER}"
-        saves = [self._save(stored_map, keys_of_map, writer) for stored_map, keys_of_map in maps]
+        saves = [self._save(loaded_map, keys_of_map, writer) for loaded_map, keys_of_map in maps]
         if maps and all(await asyncio.gather(*saves)):
             await self._write_heartbeat(writer, is_last=True)
 
     def drop(self, key: Key) -> None:
-        loaded = self._loaded.get(history_maps.map_of(key))
-        if loaded is not None:
-            loaded.drop(key)
+        """As HistoryStore."""
+        loaded_map = self._loaded.get(history_maps.map_of(key))
+        if loaded_map is not None:
+            loaded_map.drop(key)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -172,11 +176,11 @@ class ConfigMapHistoryStore(HistoryStore):
         if not self._is_released:
             return
         maps = list(self._loaded.values())
-        await timeouts.end(*(loaded.batch.task for loaded in maps if loaded.batch is not None))
+        await timeouts.end(*(loaded_map.batch.task for loaded_map in maps if loaded_map.batch is not None))
         saved = await asyncio.gather(
-            *(self._save(stored_map, set(stored_map.latest), self._writer) for stored_map in maps)
+            *(self._save(loaded_map, set(loaded_map.latest), self._writer) for loaded_map in maps)
         )
-        if all(saved) and any(loaded.stored for loaded in maps):
+        if all(saved) and any(loaded_map.stored for loaded_map in maps):
             await self._write_heartbeat(self._writer, is_last=True)
 
     def _may_write(self) -> bool:
@@ -187,15 +191,15 @@ class ConfigMapHistoryStore(HistoryStore):
     async def _tick(self) -> None:
         """Write the ConfigMaps whose changes are due, and once a HEARTBEAT_S the heartbeat of this process."""
         now_s = self._clock.monotonic_s()
-        due = [
-            stored_map
-            for stored_map in self._loaded.values()
-            if stored_map.is_urgent or now_s - stored_map.written_at_s >= LAZY_S
+        due_maps = [
+            loaded_map
+            for loaded_map in self._loaded.values()
+            if loaded_map.is_urgent or now_s - loaded_map.written_at_s >= LAZY_S
         ]
-        await asyncio.gather(*(self._save(stored_map) for stored_map in due))
+        await asyncio.gather(*(self._save(due_map) for due_map in due_maps))
         if self._heartbeat_at_s is None or now_s - self._heartbeat_at_s >= HEARTBEAT_S:
             await self._drop_unclaimed()
-            if any(loaded.stored for loaded in self._loaded.values()):
+            if any(loaded_map.stored for loaded_map in self._loaded.values()):
                 await self._write_heartbeat(self._writer)
 
     async def _map(self, name: str) -> StoredMap:
@@ -229,120 +233,122 @@ class ConfigMapHistoryStore(HistoryStore):
             writer for writer, heartbeat in heartbeats.items() if heartbeat.at < now_ns - 2 * self._reach_ns
         }
         self._heartbeats |= heartbeats
-        loaded = self._loaded.get(name) or StoredMap(name, written_at_s=self._clock.monotonic_s())
-        loaded.load(contents, now_ns)
-        self._loaded[name] = loaded
+        loaded_map = self._loaded.get(name) or StoredMap(name, written_at_s=self._clock.monotonic_s())
+        loaded_map.load(contents, now_ns)
+        self._loaded[name] = loaded_map
         self._read_in[name] = generation
         self._read_failures.pop(name, None)
         self._log_failure(name, None)
 
-    def _begin_batch(self, loaded: StoredMap) -> WriteBatch:
+    def _begin_batch(self, loaded_map: StoredMap) -> WriteBatch:
         """A batch that rescales of other syncs may join; written by the process's write lease, not by one sync's."""
-        storing = self._store_batch(loaded)
+        storing = self._store_batch(loaded_map)
         return WriteBatch(set(), asyncio.get_running_loop().create_task(storing, context=contextvars.Context()))
 
-    async def _store_batch(self, loaded: StoredMap) -> None:
+    async def _store_batch(self, loaded_map: StoredMap) -> None:
         """Write the rescales of the ConfigMap's batch by one request, at least STORE_PAUSE_S after the batch before."""
-        if loaded.batched_at_s is not None:
-            wait_s = loaded.batched_at_s + STORE_PAUSE_S - self._clock.monotonic_s()
+        if loaded_map.batched_at_s is not None:
+            wait_s = loaded_map.batched_at_s + STORE_PAUSE_S - self._clock.monotonic_s()
             if wait_s > 0:
                 await self._clock.sleep(wait_s)
-        async with loaded.lock:
-            batch, loaded.batch = loaded.batch, None
-            loaded.batched_at_s = self._clock.monotonic_s()
-            if batch is not None and not await self._write(loaded, batch.keys):
-                loaded.is_urgent = True
+        async with loaded_map.lock:
+            batch, loaded_map.batch = loaded_map.batch, None
+            loaded_map.batched_at_s = self._clock.monotonic_s()
+            if batch is not None and not await self._write(loaded_map, batch.keys):
+                loaded_map.is_urgent = True
 
-    async def _save(self, loaded: StoredMap, exactly: Collection[Key] = (), writer: str = "") -> bool:
-        """Write what changed in a ConfigMap, records `exactly` even if only an instant differs, then with `writer`.
+    async def _save(self, loaded_map: StoredMap, exact_keys: Collection[Key] = (), writer: str = "") -> bool:
+        """Write what changed in a ConfigMap; returns whether nothing is left to write.
 
-        Returns whether nothing is left to write.
+        Records of `exact_keys` are written even if only an instant differs, and then with `writer`.
         """
-        async with loaded.lock:
-            was_urgent, loaded.is_urgent = loaded.is_urgent, False
+        async with loaded_map.lock:
+            was_urgent, loaded_map.is_urgent = loaded_map.is_urgent, False
             is_saved = False
             try:
-                is_saved = await self._write(loaded, loaded.touched.union(exactly), exactly, writer)
+                is_saved = await self._write(loaded_map, loaded_map.touched.union(exact_keys), exact_keys, writer)
             finally:
-                loaded.is_urgent = loaded.is_urgent or (was_urgent and not is_saved)
+                loaded_map.is_urgent = loaded_map.is_urgent or (was_urgent and not is_saved)
             return is_saved
 
     async def _write(
-        self, loaded: StoredMap, keys: Collection[Key], exactly: Collection[Key] = (), writer: str = ""
+        self, loaded_map: StoredMap, keys: Collection[Key], exact_keys: Collection[Key] = (), writer: str = ""
     ) -> bool:
         """Write what changed of these autoscalers, and deletions; whether that succeeded. The caller holds the lock."""
         keys = frozenset(keys)
-        loaded.touched -= keys
+        loaded_map.touched -= keys
         is_written = False
         try:
-            is_written = await self._update(loaded, keys, exactly, writer)
+            is_written = await self._update(loaded_map, keys, exact_keys, writer)
         except (StatusError, LeadershipLost) as error:
-            self._log_failure(loaded.name, error)
+            self._log_failure(loaded_map.name, error)
         finally:
             if not is_written:
-                loaded.retry(keys)
+                loaded_map.retry(keys)
         return is_written
 
-    async def _update(self, loaded: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str) -> bool:
+    async def _update(
+        self, loaded_map: StoredMap, keys: Iterable[Key], exact_keys: Collection[Key], writer: str
+    ) -> bool:
         """Write, and again where the ConfigMap has changed; returns True. Raises StatusError, LeadershipLost.
 
         Arguments as in `_write`.
         """
         for remaining in reversed(range(history_maps.UPDATE_ATTEMPTS)):
-            records = await self._records_to_write(loaded, keys, exactly, writer)
-            entries = loaded.entries(records)
+            records = await self._records_to_write(loaded_map, keys, exact_keys, writer)
+            entries = loaded_map.entries(records)
             if not entries:
                 return True
-            loaded.written_at_s = self._clock.monotonic_s()
+            loaded_map.written_at_s = self._clock.monotonic_s()
             try:
-                version = await self._maps.update(loaded.name, entries, loaded.version)
+                version = await self._maps.update(loaded_map.name, entries, loaded_map.version)
             except StatusError as error:
                 if not (remaining and history_maps.is_outdated(error)):
                     raise
-                loaded.load(await self._maps.read(loaded.name), self._clock.now_ns())
+                loaded_map.load(await self._maps.read(loaded_map.name), self._clock.now_ns())
                 continue
-            loaded.note_written(version, entries, records)
-            self._log_failure(loaded.name, None)
+            loaded_map.note_written(version, entries, records)
+            self._log_failure(loaded_map.name, None)
             return True
         raise AssertionError("the last attempt returns or raises")
 
     async def _records_to_write(
-        self, loaded: StoredMap, keys: Iterable[Key], exactly: Collection[Key], writer: str
+        self, loaded_map: StoredMap, keys: Iterable[Key], exact_keys: Collection[Key], writer: str
     ) -> dict[Key, HistoryRecord]:
         """The records that have to be written, of those of `keys` that this process still syncs."""
         changed_records: dict[Key, HistoryRecord] = {}
         for number, key in enumerate(keys, 1):
             if number % RECORDS_AT_ONCE == 0:
                 await asyncio.sleep(0)  # let other tasks run
-            latest = loaded.latest.get(key)
+            latest = loaded_map.latest.get(key)
             if latest is None:
                 continue
-            is_exact = key in exactly
+            is_exact = key in exact_keys
             name = writer if is_exact else self._writer
             record = stored_map.record_of(latest, name, now_ns=self._clock.now_ns(), reach_ns=self._reach_ns)
-            if loaded.needs_write(key, record, exactly=is_exact):
+            if loaded_map.needs_write(key, record, is_exact=is_exact):
                 changed_records[key] = record
-        return {key: record for key, record in changed_records.items() if key in loaded.latest}
+        return {key: record for key, record in changed_records.items() if key in loaded_map.latest}
 
     async def _drop_unclaimed(self) -> None:
-        """Delete records of autoscalers that no sync has asked for and that are too old to matter (rule 5)."""
-        for loaded in list(self._loaded.values()):
-            if self._unreachable(loaded):
+        """Delete records of autoscalers that no sync has looked up and that are too old to matter (rule 5)."""
+        for loaded_map in list(self._loaded.values()):
+            if self._unreachable(loaded_map):
                 try:
-                    await self._load(loaded.name)
+                    await self._load(loaded_map.name)
                 except StatusError as error:
-                    self._log_failure(loaded.name, error)
+                    self._log_failure(loaded_map.name, error)
                     continue
-                if self._is_current(loaded.name):
-                    loaded.expire(self._unreachable(loaded))
+                if self._is_current(loaded_map.name):
+                    loaded_map.expire(self._unreachable(loaded_map))
 
-    def _unreachable(self, loaded: StoredMap) -> list[str]:
+    def _unreachable(self, loaded_map: StoredMap) -> list[str]:
         """The data keys of unclaimed records whose instants are before every window that may read them (rule 5)."""
         now_ns = self._clock.now_ns()
         oldest_read_ns = now_ns - self._reach_ns
         return [
             data_key
-            for data_key, record in loaded.unclaimed.items()
+            for data_key, record in loaded_map.unclaimed.items()
             if history_record.alive_until(record, self._heartbeats.get(record.writer), now_ns) < oldest_read_ns
         ]
 

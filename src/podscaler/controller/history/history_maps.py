@@ -1,13 +1,13 @@
 """Reads and changes the ConfigMaps of histories, and decides which one contains which autoscaler.
 
 `podscaler.controller.history.config_map_store` keeps them up to date; `podscaler explain` and `migrate` read them by
-`load_history`. There are 16, `podscaler-history-00` to `-15`, whatever the number of autoscalers, with one entry for
+`load_history`. There are 16, `podscaler-history-00` to `-15`, for any number of autoscalers, with one entry for
 each autoscaler; and one, `podscaler-history`, with a heartbeat of each writer and the controller's settings. Rules:
 
 1. Changes are merge patches of single entries with the resourceVersion that was read: a patch that arrives late, when
    another process may have written the same entries, is rejected, and its writer reads again.
-2. A ConfigMap of such a name without the label LABEL belongs to somebody else: it is neither read nor changed. So each
-   change is made for a version that was read and has the label.
+2. A ConfigMap of such a name without the label LABEL belongs to another program: it is neither read nor changed. So
+   each change is made for a version that was read and has the label.
 
 Source: docs/decisions/history.md.
 """
@@ -80,7 +80,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class ForeignConfigMap(StatusError):
-    """A ConfigMap with the name of one of these lacks the label, so it belongs to somebody else."""
+    """A ConfigMap with the name of one of these lacks the label, so it belongs to another program."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the ConfigMap {name} is not podscaler's: it lacks the label {LABEL}={FORMAT}", code=0)
@@ -121,7 +121,7 @@ class HistoryMaps:
     async def update(self, name: str, entries: Mapping[str, str | None], version: str | None) -> str:
         """Set entries of a ConfigMap if it still has the version, and remove those that are None; the new version.
 
-        Raises StatusError; `is_outdated` tells whether the ConfigMap has to be read again.
+        Raises StatusError; `is_outdated` is true if the ConfigMap has to be read again.
         """
         if version is None:
             return await self._create(
@@ -131,7 +131,7 @@ class HistoryMaps:
         return _version(await self._client.patch(self._path(name), body, subject=f"configmaps {name}"), name)
 
     async def change(self, name: str, entries: Mapping[str, str | None]) -> None:
-        """Set entries of a ConfigMap whatever its version, and remove those that are None.
+        """Set entries of a ConfigMap in any version, and remove those that are None.
 
         Raises ForeignConfigMap, and StatusError, also where others have changed the ConfigMap at each of
         UPDATE_ATTEMPTS.

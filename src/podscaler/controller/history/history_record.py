@@ -68,9 +68,12 @@ class Heartbeat(msgspec.Struct, frozen=True):
 class RestoredHistory(NamedTuple):
     """The history that an earlier process left.
 
-    Attributes: history: the history to continue with. replicas: the target's replicas at the end; None: not known.
+    Attributes:
+        history: the history to continue with.
+        replicas: the target's replicas at the end; None: not known.
         rescaled_from: the target's replicas before, where it is not certain that `replicas` was written; None if it is
-        certain. is_complete: whether the writer stopped in order, so that nothing is missing.
+            certain.
+        is_complete: whether the writer stopped in order, so that nothing is missing.
     """
 
     history: History

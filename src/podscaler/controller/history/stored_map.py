@@ -46,7 +46,7 @@ class StoredMap:
         version: the ConfigMap's resourceVersion when it was last read or written; None if the ConfigMap does not exist.
         stored: the records in the ConfigMap that this process wrote or continues.
         sizes_bytes: the sizes of all entries of the ConfigMap, by data key.
-        unclaimed: the records of other processes that no sync here has asked for, by data key.
+        unclaimed: the records of other processes that no sync here has looked up, by data key.
         latest: the snapshot of the last sync of each autoscaler.
         touched: the autoscalers that were synced since the last write.
         deleted: data keys of deleted autoscalers, to be removed.
@@ -157,12 +157,12 @@ class StoredMap:
                 entries[data_key] = None
         return entries
 
-    def needs_write(self, key: Key, record: HistoryRecord, *, exactly: bool) -> bool:
-        """Whether a record has to be written; `exactly`: also where only an instant differs."""
+    def needs_write(self, key: Key, record: HistoryRecord, *, is_exact: bool) -> bool:
+        """Whether a record has to be written; `is_exact`: also where only an instant differs."""
         stored_record = self.stored.get(key)
         if stored_record is None or not history_record.is_as_good(stored_record, record):
             return True
-        return exactly and stored_record.history != record.history
+        return is_exact and stored_record.history != record.history
 
     def note_written(
         self, version: str, entries: Mapping[str, str | None], records: Mapping[Key, HistoryRecord]

@@ -37,7 +37,7 @@ class AutoscalerInformer:
 
     Args:
         settings: has the managed kinds, and how decisions read specs.
-        others: detects other controllers from each HorizontalPodAutoscaler; None if they are not detected.
+        other_controllers: detects other controllers from each HorizontalPodAutoscaler; None if they are not detected.
     """
 
     def __init__(
@@ -47,25 +47,25 @@ class AutoscalerInformer:
         clock: Clock,
         *,
         rng: random.Random,
-        others: OtherControllers | None = None,
+        other_controllers: OtherControllers | None = None,
     ) -> None:
         self._own = settings.kinds
         self._follows_generations = settings.gates.enabled(feature_gates.HPA_GENERATION)
         self._clock = clock
-        self._others = others
+        self._other_controllers = other_controllers
         self._caches: dict[AutoscalerKind, Cache[Autoscaler]] = {}
         self._watches: dict[AutoscalerKind, Reflector[Autoscaler]] = {}
         self._foreign = _ByTarget()
         for kind in (HPA, POD_AUTOSCALER):
             if kind in self._own or (kind is HPA and POD_AUTOSCALER in self._own):
-                on_read = others.note if others is not None and kind is HPA else None
+                on_read = other_controllers.note if other_controllers is not None and kind is HPA else None
                 source = observed_objects.autoscalers(settings.decision, kind, on_read=on_read)
                 self._caches[kind] = Cache()
                 self._watches[kind] = Reflector(client, source, cache=self._caches[kind], clock=clock, rng=rng)
         if HPA in self._caches and HPA not in self._own:
             self._caches[HPA].subscribe(self._foreign)
-        if HPA in self._caches and others is not None:
-            self._caches[HPA].subscribe(_OnDeletion(lambda autoscaler: others.forget(autoscaler.key)))
+        if HPA in self._caches and other_controllers is not None:
+            self._caches[HPA].subscribe(_OnDeletion(lambda autoscaler: other_controllers.forget(autoscaler.key)))
 
     def __iter__(self) -> Iterator[Autoscaler]:
         for kind in self._own:
@@ -107,7 +107,7 @@ class AutoscalerInformer:
 
     def find_status_writer(self, key: Key) -> str:
         """The other controller that wrote the status of a HorizontalPodAutoscaler last; empty if none is known."""
-        return "" if self._others is None else self._others.find_status_writer(key)
+        return "" if self._other_controllers is None else self._other_controllers.find_status_writer(key)
 
     def conflicting(self, autoscaler: Autoscaler) -> Iterable[Key]:
         """The keys of the HorizontalPodAutoscalers of another controller that scale the same target."""
@@ -125,16 +125,16 @@ class AutoscalerInformer:
                 await cache.wait_synced()
             while not self._is_known(kind):
                 await self._clock.sleep(POLL_PERIOD_S)
-        if self._others is not None:
-            await self._others.note_listed()
+        if self._other_controllers is not None:
+            await self._other_controllers.note_listed()
 
     async def run(self) -> None:
         """Watch until cancelled."""
         async with asyncio.TaskGroup() as group:
             for kind, watch in self._watches.items():
                 group.create_task(watch.run(), name=f"the watch of {kind.plural}")
-            if self._others is not None:
-                group.create_task(self._others.run(), name="the watch of other controllers")
+            if self._other_controllers is not None:
+                group.create_task(self._other_controllers.run(), name="the watch of other controllers")
 
     def _resume_waiting(self, uid: str, handler: ResourceEventHandler[Autoscaler]) -> None:
         """Report PodAutoscalers as added that waited for the deletion of the HorizontalPodAutoscaler with that uid."""

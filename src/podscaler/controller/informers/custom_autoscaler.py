@@ -18,7 +18,7 @@ _AUTOSCALER = msgspec.json.Decoder(HorizontalPodAutoscaler)
 
 
 def decode(autoscaler_json: msgspec.Raw | bytes) -> HorizontalPodAutoscaler:
-    """The object in JSON, with numbers that stand for quantities read as strings. Raises ValueError."""
+    """The object in JSON, with the numbers in quantity fields read as strings. Raises ValueError."""
     try:
         return _AUTOSCALER.decode(autoscaler_json)
     except msgspec.ValidationError:

@@ -165,7 +165,7 @@ class TargetInformer:
         self._clock = clock
         self._rng = rng
         self._watched: dict[Resource, _WatchedKind] = {}
-        self._more = asyncio.Event()
+        self._has_new_kinds = asyncio.Event()
 
     async def run(self) -> None:
         """Watch the kinds that are targeted, until cancelled."""
@@ -175,8 +175,8 @@ class TargetInformer:
                 for resource in self._watched.keys() - running:
                     group.create_task(self._watched[resource].reflector.run(), name=f"the watch of {resource[1]}")
                     running.add(resource)
-                self._more.clear()
-                await self._more.wait()
+                self._has_new_kinds.clear()
+                await self._has_new_kinds.wait()
 
     def find(self, mapping: RESTMapping, key: Key) -> Scale | None:
         """The scale of the object of that key; None if it has to be requested."""
@@ -209,4 +209,4 @@ class TargetInformer:
         scales: Cache[Scale] = Cache()
         reflector = Reflector(self._client, source, cache=scales, clock=self._clock, rng=self._rng)
         self._watched[resource] = _WatchedKind(scales, reflector)
-        self._more.set()
+        self._has_new_kinds.set()

@@ -5,9 +5,9 @@ A LeaseHolder acquires (`attempt`), renews (`hold`) and releases the lease (`rel
 1. Clocks of two machines are never compared: a lease has expired when its record has not changed for its duration by
    the local monotonic clock. A record from a watch (`observe`) counts like one from a GET.
 2. Of several candidates, the API server accepts one: an update names the resourceVersion that was read.
-3. The holder's right to write is its `write_lease`, which ends before the lease can expire for anybody else.
-4. A holder whose lease may have expired for others has lost it, even if nobody acquired it: others may have started to
-   work because it seemed to be expired. It must acquire the lease again.
+3. The holder's right to write is its `write_lease`, which ends before the lease can expire for any other process.
+4. A holder whose lease may have expired for others has lost it, even if no process acquired it: others may have
+   started to work because it seemed to be expired. It must acquire the lease again.
 
 Differs from client-go: rule 4; a holder that sees another holder stops at once, and not at its renew deadline; a Lease
 that was deleted while another process held it is not created again before that lease would have expired.
@@ -94,7 +94,7 @@ class Elector:
 
     @property
     def expires_in_s(self) -> float:
-        """Seconds until the lease expires if nobody renews it; 0 or less: it can be acquired now."""
+        """Seconds until the lease expires if it is not renewed; 0 or less: it can be acquired now."""
         if self._observed is None or not self._observed.holder:
             return 0.0
         return self._observed_at_s + self._observed.duration_s - self._clock.monotonic_s()

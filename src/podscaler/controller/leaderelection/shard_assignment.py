@@ -62,30 +62,30 @@ def quotas(view: MemberView) -> dict[str, int]:
     return {member: equal_share + (rank < remainder) for rank, member in enumerate(ranked)}
 
 
-def claims(view: MemberView, me: str, patience_s: float) -> list[int]:
-    """The shards that a member should try for (rules 2 and 3)."""
+def claims(view: MemberView, member: str, patience_s: float) -> list[int]:
+    """The shards that a member should try to acquire (rules 2 and 3)."""
     free_shards = sorted(view.free_s)
-    first_index = sorted(view.members).index(me) * len(free_shards) // len(view.members)
-    missing_count = max(quotas(view)[me] - _held_count(view, me), 0)
+    first_index = sorted(view.members).index(member) * len(free_shards) // len(view.members)
+    missing_count = max(quotas(view)[member] - _held_count(view, member), 0)
     claimed_shards = (free_shards[first_index:] + free_shards[:first_index])[:missing_count]
     return sorted({*claimed_shards, *abandoned(view, patience_s)})
 
 
 def abandoned(view: MemberView, patience_s: float) -> list[int]:
-    """The shards that a member tries for whatever its quota (rule 3)."""
+    """The shards that a member tries to acquire, even beyond its quota (rule 3)."""
     return sorted(shard for shard, free_s in view.free_s.items() if free_s >= patience_s)
 
 
-def surplus(view: MemberView, me: str) -> list[int]:
+def surplus(view: MemberView, member: str) -> list[int]:
     """The shards that a member should release (rule 4)."""
     own_shards = sorted(
-        shard for shard, holder in view.holders.items() if holder == me and shard not in view.kept_shards
+        shard for shard, holder in view.holders.items() if holder == member and shard not in view.kept_shards
     )
-    return own_shards[min(quotas(view)[me], len(own_shards)) :]
+    return own_shards[min(quotas(view)[member], len(own_shards)) :]
 
 
-def _held_count(view: MemberView, me: str) -> int:
-    return sum(holder == me for holder in view.holders.values())
+def _held_count(view: MemberView, member: str) -> int:
+    return sum(holder == member for holder in view.holders.values())
 
 
 def view(

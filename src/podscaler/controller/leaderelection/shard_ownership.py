@@ -1,6 +1,6 @@
 """Defines the interfaces between leader election and the controller: who may sync which autoscalers, and callbacks.
 
-The controller asks a ShardOwnership for the write lease of an autoscaler before each sync. Elections (`leadership`,
+The controller gets from a ShardOwnership the write lease of an autoscaler before each sync. Elections (`leadership`,
 `sharding`) are ShardOwnerships, and call the controller's LeaderCallbacks; without an election it has EVERYTHING.
 
 Source: client-go's LeaderCallbacks (OnStartedLeading, OnStoppedLeading).

@@ -166,9 +166,9 @@ class Sharding:
 
     async def _apply_assignment(self, callbacks: LeaderCallbacks) -> None:
         """Release surplus shards and try to acquire claimed ones, by the Leases as they are observed now."""
-        me, now_s = self._election.identity, self._clock.monotonic_s()
+        identity, now_s = self._election.identity, self._clock.monotonic_s()
         own_shards = {
-            shard: shard_assignment.NOBODY if self._holders[shard].is_resigning else me for shard in self._serving
+            shard: shard_assignment.NOBODY if self._holders[shard].is_resigning else identity for shard in self._serving
         }
         view = shard_assignment.view(self._leases, self._election, own_shards, now_s=now_s, began_s=self._began_s)
         view = view._replace(
@@ -176,15 +176,15 @@ class Sharding:
         )
         held_count = sum(holder.is_held for holder in self._holders)
         self._figures.show(held_shards=held_count, free=len(view.free_s), members=len(view.members))
-        for shard in shard_assignment.surplus(view, me):
+        for shard in shard_assignment.surplus(view, identity):
             log.info("shard %d is released to others", shard)
             self._holders[shard].resign()
         kept_until_s = now_s + self._timing.lease_duration_s
         patience_s = self._timing.retry_period_s
         self._kept_until_s |= dict.fromkeys(shard_assignment.abandoned(view, patience_s), kept_until_s)
-        for shard in shard_assignment.claims(view, me, patience_s):
+        for shard in shard_assignment.claims(view, identity, patience_s):
             self._claim(shard, callbacks)
-        if min(view.members) == me:
+        if min(view.members) == identity:
             await self._delete_expired_member(now_s)
 
     def _claim(self, shard: int, callbacks: LeaderCallbacks) -> None:
@@ -204,8 +204,8 @@ class Sharding:
             self._failures.append(failure)
 
     async def _wait_changed(self) -> None:
-        every_s = self._timing.retry_period_s / STEPS_IN_RETRY_PERIOD
-        await timeouts.first_of(self._clock.sleep(every_s), self._leases.wait_changed())
+        step_s = self._timing.retry_period_s / STEPS_IN_RETRY_PERIOD
+        await timeouts.first_of(self._clock.sleep(step_s), self._leases.wait_changed())
 
     async def _resign(self) -> None:
         """Release and delete our own Lease; one that cannot be deleted stays as released."""

@@ -39,7 +39,7 @@ class ElectionMetrics:
 
 
 class ShardMetrics:
-    """Gauges of shards: held by this process, held by nobody, and the number of processes."""
+    """Gauges of shards: held by this process, held by none, and the number of processes."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._held = Gauge("podscaler_shards_held", "Shards that this process holds.", registry=registry)

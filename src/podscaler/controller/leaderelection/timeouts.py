@@ -36,12 +36,12 @@ async def first_of(*waits: Coroutine[Any, Any, Any] | asyncio.Task[Any]) -> None
     Raises the exception of an argument that has ended, of the first if there are several; a cancelled task has ended.
     """
     waiting = [asyncio.ensure_future(wait) for wait in waits]
-    made_here = [task for task, wait in zip(waiting, waits, strict=True) if not isinstance(wait, asyncio.Task)]
+    own_tasks = [task for task, wait in zip(waiting, waits, strict=True) if not isinstance(wait, asyncio.Task)]
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         ended = [task for task in waiting if task.done()]
     finally:
-        await end(*made_here)
+        await end(*own_tasks)
     for task in ended:
         if not task.cancelled():
             task.result()

@@ -8,7 +8,7 @@ more time than that. Rules:
 2. It is measured by the monotonic clock and by the wall clock, which goes on while a machine is suspended; it ends when
    either reaches the end. A wall clock that is set forward blocks writes until the next renewal, and has no other
    effect.
-3. In a process that was paused it has ended before the process knows whether the lease is lost.
+3. In a process that was paused it has ended before the process can find out whether the lease is lost.
 """
 
 import math

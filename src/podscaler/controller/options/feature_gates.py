@@ -59,13 +59,13 @@ class FeatureGates:
 
 def parse(gates_text: str) -> FeatureGates:
     """The gates of `Name=true,Other=false`, the last entry of a name counting. Raises UsageError."""
-    chosen: dict[str, bool] = {}
+    gates_by_name: dict[str, bool] = {}
     try:
         for name, is_on in core_settings.gate_values(gates_text):
-            chosen |= _meant(name, is_on)
+            gates_by_name |= _meant(name, is_on)
     except ValueError as error:
         raise UsageError(f"--feature-gates: {error}") from error
-    return FeatureGates(chosen)
+    return FeatureGates(gates_by_name)
 
 
 def _meant(name: str, is_on: bool) -> dict[str, bool]:

@@ -223,11 +223,11 @@ class AutoscalerStates:
             self._selectors.store("/".join(conflicting_key), selector)
         state.conflicting = conflicting
 
-    def drop_conflicting(self, state: AutoscalerState, besides: frozenset[Key] = frozenset()) -> None:
-        """Drop the autoscalers that scale the same target no more, all but `besides`."""
-        for key in state.conflicting - besides:
+    def drop_conflicting(self, state: AutoscalerState, kept_keys: frozenset[Key] = frozenset()) -> None:
+        """Drop the autoscalers that scale the same target no more, all but `kept_keys`."""
+        for key in state.conflicting - kept_keys:
             self._selectors.forget("/".join(key))
-        state.conflicting = besides
+        state.conflicting = kept_keys
 
     def neighbours(self, namespace: str) -> Namespace:
         """The selectors of the autoscalers of a namespace."""

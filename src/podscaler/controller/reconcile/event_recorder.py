@@ -65,13 +65,13 @@ class _Waiting(NamedTuple):
 
     Attributes:
         write_lease: the write lease of the sync that recorded it; None: the sync had none.
-        over: set when the event is written or dropped.
+        finished: set when the event is written or dropped.
     """
 
     subject: Subject
     event: EventDraft
     write_lease: WriteLease | None
-    over: asyncio.Event
+    finished: asyncio.Event
 
 
 class AutoscalerEventRecorder:
@@ -117,14 +117,14 @@ class AutoscalerEventRecorder:
                     await self._deliver(waiting.subject, event)
             finally:
                 del self._unwritten[waiting.event.at_ns]
-                waiting.over.set()
+                waiting.finished.set()
 
     async def flush(self, belongs: KeyFilter = every_key) -> None:
         """Return once every event about such autoscalers that was recorded so far is written or dropped."""
         for waiting in list(self._unwritten.values()):
             subject = waiting.subject
             if belongs(subject.kind.key(subject.namespace, subject.name)):
-                await waiting.over.wait()
+                await waiting.finished.wait()
 
     async def _deliver(self, subject: Subject, event: EventDraft) -> None:
         """Write one event, by the module's rules for failures; returns when it is written or dropped."""

@@ -73,7 +73,7 @@ class Observer:
         target, scale = await self._read_target(autoscaler)
         state = self._states.of(autoscaler.key)
         conflicting = frozenset(self._find_conflicting(autoscaler))
-        self._states.drop_conflicting(state, besides=conflicting)
+        self._states.drop_conflicting(state, kept_keys=conflicting)
         pods, pods_version = self._target_pods(autoscaler, scale), self._pods.version
         facts = self._observation(autoscaler, scale, pods)
         needed = decide.needed_metrics(autoscaler.spec, facts, self._settings)

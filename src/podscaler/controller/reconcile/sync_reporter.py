@@ -29,7 +29,7 @@ class SyncReporter:
         telemetry: the Prometheus metrics.
         recorder: writes events.
         recording: records syncs, so that they can be decided again.
-        health: tells whether a fault of the API server, which is logged once, explains the errors of syncs.
+        health: decides whether a fault of the API server, which is logged once, explains the errors of syncs.
         comparison: compares decisions in standby with another controller's; None if they are logged.
     """
 

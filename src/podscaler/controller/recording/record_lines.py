@@ -32,7 +32,7 @@ class RecordLines:
         self._derived_histories: dict[Key, tuple[History, int]] = {}
 
     def restart(self) -> None:
-        """A new file begins: its reader knows no history."""
+        """A new file begins, in which no history is recorded yet."""
         self._derived_histories.clear()
 
     def of(self, record: SyncRecord | End) -> bytes:

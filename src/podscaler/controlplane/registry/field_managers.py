@@ -167,9 +167,9 @@ class FieldManagers:
 
     def _find_version(self, resource: Resource, version: str) -> Version | None:
         """The version of a kind, also of another API group that is stored together with it; None if not served."""
-        own = _version_in(resource, version)
-        if own is not None:
-            return own
+        own_version = _version_in(resource, version)
+        if own_version is not None:
+            return own_version
         candidates = (_version_in(sibling, version) for sibling in self._resources_stored_together(resource))
         return next((candidate for candidate in candidates if candidate is not None), None)
 

@@ -91,15 +91,15 @@ class IterationLimiter:
 
     def __init__(self, per_iteration: int = WRITES_PER_ITERATION) -> None:
         self._per_iteration = per_iteration
-        self._left = per_iteration
+        self._free_slots = per_iteration
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self) -> None:
         """Return when the caller may proceed: at once if this iteration has a slot left."""
-        if self._left == self._per_iteration:
+        if self._free_slots == self._per_iteration:
             asyncio.get_running_loop().call_soon(self._renew)
-        if self._left:
-            self._left -= 1
+        if self._free_slots:
+            self._free_slots -= 1
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
@@ -107,13 +107,13 @@ class IterationLimiter:
 
     def _renew(self) -> None:
         """Begin an iteration: all slots are free again, and the waiting callers take them first."""
-        self._left = self._per_iteration
-        while self._waiting and self._left:
+        self._free_slots = self._per_iteration
+        while self._waiting and self._free_slots:
             waiter = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_result(None)
-                self._left -= 1
-        if self._left < self._per_iteration:
+                self._free_slots -= 1
+        if self._free_slots < self._per_iteration:
             asyncio.get_running_loop().call_soon(self._renew)
 
 

@@ -53,8 +53,8 @@ def write(directory: Path, path: Path, *, is_forced: bool = False, is_salvage: b
         with closing(database_file.open_to_read(source, is_damaged=is_salvage)) as database:
             return _salvage(database, directory, path) if is_salvage else _copy(database, directory, path)
     except sqlite3.Error as error:
-        nothing = f"Nothing of {source} can be read: {error}. A backup of before, or another copy, is needed."
-        raise UsageError(nothing if is_salvage else database_file.unusable(source, error)) from error
+        message = f"Nothing of {source} can be read: {error}. A backup of before, or another copy, is needed."
+        raise UsageError(message if is_salvage else database_file.unusable(source, error)) from error
     except OSError as error:
         raise UsageError(f"The backup cannot be written to {path}: {error.strerror or error}.") from error
 

@@ -67,7 +67,7 @@ class ContinueExpired(StatusError):
 
 
 def get_page(store: Store, selection: SelectionPredicate, options: ListOptions) -> ListPage:
-    """The page of the selected objects that `options` asks for (limit, continue token, resourceVersion).
+    """The page of the selected objects that `options` request (limit, continue token, resourceVersion).
 
     Raises:
         StatusError: 400 for an invalid token or version, 410 for a compacted one (ContinueExpired for tokens), 422 for

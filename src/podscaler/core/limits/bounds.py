@@ -78,7 +78,7 @@ def with_behavior(spec: Spec, rates: PolicyFacts, stabilized: int, current: int)
 
 
 def direction(desired: int, current: int) -> Direction:
-    """The direction from the current count to the wanted one."""
+    """The direction from the current count to the desired one."""
     if desired == current:
         return Direction.UNCHANGED
     return Direction.UP if desired > current else Direction.DOWN

@@ -16,7 +16,7 @@ from podscaler.core.model.trace import Limits
 
 
 class DesiredReplicas(Fact, frozen=True, gc=False):
-    """The replicas that the metrics want, and the facts that limit them.
+    """The replicas that the metrics propose, and the facts that limit them.
 
     Attributes:
         prior_history: the history before this sync.

@@ -19,7 +19,7 @@ from podscaler.api.typed.autoscaling import MetricValueStatus
 
 
 class Recommendation(msgspec.Struct, frozen=True, gc=False):
-    """The replicas that an earlier sync wanted, before any limit, and the instant of that sync."""
+    """The replicas that the metrics of an earlier sync proposed, before any limit, and the instant of that sync."""
 
     replicas: int
     at: int

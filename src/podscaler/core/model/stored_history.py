@@ -45,12 +45,12 @@ def compacted(history: History, since_ns: int) -> History:
 
 
 def _lasting(
-    recent: list[Recommendation], outdoes: Callable[[Recommendation, Recommendation], bool]
+    recent: list[Recommendation], is_preferred: Callable[[Recommendation, Recommendation], bool]
 ) -> list[Recommendation]:
-    """The recommendations that `outdoes` prefers to every later one, in the order of time."""
+    """The recommendations that `is_preferred` prefers to every later one, in the order of time."""
     lasting: list[Recommendation] = []
     for recommendation in reversed(recent):
-        if not lasting or outdoes(recommendation, lasting[-1]):
+        if not lasting or is_preferred(recommendation, lasting[-1]):
             lasting.append(recommendation)
     return lasting[::-1]
 

@@ -34,7 +34,7 @@ class Branch(StrEnum):
 
 
 class Group(StrEnum):
-    """The group of a pod, by what is done with its sample."""
+    """The group of a pod, by how its sample is used."""
 
     COUNTED = "Counted"
     IGNORED = "Ignored"

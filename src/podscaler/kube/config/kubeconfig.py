@@ -112,8 +112,8 @@ def _find(files: Sequence[tuple[Path, KubeconfigFile]], section: str, name: str,
             if entry.name == name and (content := getattr(entry, kind)) is not None:
                 return path, content
     known_names = sorted({entry.name for _, file in files for entry in getattr(file, section) or ()})
-    have = f"it has {', '.join(known_names)}" if known_names else "it has none"
-    raise UsageError(f'kubeconfig {files_text}: {kind} "{name}" is not in {section} ({have})')
+    found_text = f"it has {', '.join(known_names)}" if known_names else "it has none"
+    raise UsageError(f'kubeconfig {files_text}: {kind} "{name}" is not in {section} ({found_text})')
 
 
 def _config(choice: _Choice, clock: Clock) -> Config:

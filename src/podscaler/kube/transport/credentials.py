@@ -90,7 +90,7 @@ class TokenFile:
     def __init__(self, path: Path, clock: Clock) -> None:
         self.path = path
         self._clock = clock
-        self._value: str | None = None
+        self._header: str | None = None
         self._fresh_until_s = float("-inf")
         self._read_at_s = float("-inf")
 
@@ -101,14 +101,14 @@ class TokenFile:
         """
         if self._clock.monotonic_s() >= self._fresh_until_s:
             await self._read()
-        return self._value
+        return self._header
 
     def renew_after_401(self, authorization: str | None) -> bool:
         """Have the file read before the next request, as it may hold a newer token.
 
         Returns False if it was read within the last second: a repeated request would have the same token.
         """
-        if authorization != self._value:
+        if authorization != self._header:
             return True
         if self._clock.monotonic_s() - self._read_at_s < REFUSAL_PERIOD_S:
             return False
@@ -123,10 +123,10 @@ class TokenFile:
             problem = "" if token else "it is empty"
         except (OSError, UnicodeDecodeError) as error:
             problem = (error.strerror or str(error)) if isinstance(error, OSError) else "it is no text"
-        if problem and self._value is None:
+        if problem and self._header is None:
             raise UsageError(f"token file {self.path}: {problem}")
         if problem:
             log.warning("token file %s: %s; the last token stays in use", self.path, problem)
             return
-        self._value = f"Bearer {token}"
+        self._header = f"Bearer {token}"
         self._fresh_until_s = self._clock.monotonic_s() + TOKEN_FILE_PERIOD_S

@@ -38,7 +38,7 @@ class ProxyTunnel(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.transport = cast(asyncio.Transport, None)
-        self._data = b""
+        self._unread = b""
         self._is_closed = False
         self._waiter: asyncio.Future[None] | None = None
 
@@ -52,18 +52,18 @@ class ProxyTunnel(asyncio.Protocol):
 
     async def read_exactly(self, count: int) -> bytes:
         """The next `count` bytes."""
-        while len(self._data) < count:
+        while len(self._unread) < count:
             await self._wait_for_data()
-        received, self._data = self._data[:count], self._data[count:]
+        received, self._unread = self._unread[:count], self._unread[count:]
         return received
 
     async def read_until(self, end: bytes) -> bytes:
         """The next bytes up to and with `end`. Raises ValueError after HELLO_MAX_BYTES without it."""
-        while end not in self._data:
-            if len(self._data) > HELLO_MAX_BYTES:
+        while end not in self._unread:
+            if len(self._unread) > HELLO_MAX_BYTES:
                 raise ValueError("the proxy's answer is too long")
             await self._wait_for_data()
-        return await self.read_exactly(self._data.index(end) + len(end))
+        return await self.read_exactly(self._unread.index(end) + len(end))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio: the connection is established."""
@@ -71,7 +71,7 @@ class ProxyTunnel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Called by asyncio: bytes of the proxy."""
-        self._data += data
+        self._unread += data
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:

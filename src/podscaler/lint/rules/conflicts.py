@@ -30,9 +30,9 @@ def overlapping_selectors(context: LintContext) -> Iterator[RuleFinding]:
             scaled.setdefault(workload.item.key, (autoscaler, workload))
     by_label = _by_label([workload for _, workload in scaled.values()])
     for autoscaler, workload in scaled.values():
-        picked = [candidate for candidate in _candidates(workload, by_label) if _picks(workload, candidate)]
-        if picked:
-            yield _overlap(autoscaler, workload, scaled[picked[0].item.key][0], picked)
+        picked_workloads = [candidate for candidate in _candidates(workload, by_label) if _picks(workload, candidate)]
+        if picked_workloads:
+            yield _overlap(autoscaler, workload, scaled[picked_workloads[0].item.key][0], picked_workloads)
 
 
 def _by_label(scaled: Sequence[Workload]) -> dict[_Label, list[Workload]]:
@@ -55,15 +55,18 @@ def _picks(workload: Workload, other_workload: Workload) -> bool:
 
 
 def _overlap(
-    autoscaler: LintedAutoscaler, workload: Workload, other_autoscaler: LintedAutoscaler, picked: Sequence[Workload]
+    autoscaler: LintedAutoscaler,
+    workload: Workload,
+    other_autoscaler: LintedAutoscaler,
+    picked_workloads: Sequence[Workload],
 ) -> RuleFinding:
-    """The finding for `workload`, whose selector picks the pods of the workloads `picked`."""
-    picked_workloads = _listed([picked_workload.item for picked_workload in picked])
+    """The finding for `workload`, whose selector picks the pods of `picked_workloads`, too."""
+    picked_text = _listed([picked_workload.item for picked_workload in picked_workloads])
     item, other_item = autoscaler.item, other_autoscaler.item
     return RuleFinding(
         workload.item,
         "spec.selector",
-        f"the selector picks the pods of {picked_workloads} too, so that the autoscalers "
+        f"the selector picks the pods of {picked_text} too, so that the autoscalers "
         f"{item.namespace}/{item.name} and {other_item.namespace}/{other_item.name} both stop "
         "with AmbiguousSelector",
         "give each workload a label of its own in selector and template",

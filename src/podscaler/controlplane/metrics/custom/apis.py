@@ -93,7 +93,7 @@ class MetricValues:
                     yield from ((kind, metric) for kind in self._lookup.summed_kinds)
 
     def answer(self, query: MetricsRequest) -> Object:
-        """The list of values that a query asks for. Raises StatusError (`metrics_errors`)."""
+        """The list of values that a query selects. Raises StatusError (`metrics_errors`)."""
         if query.group == EXTERNAL:
             return self._external(query)
         selector = _metric_selector(query.metric_label_selector)
@@ -132,7 +132,7 @@ class MetricValues:
     def _custom(
         self, query: MetricsRequest, metric: str, selector: Selector, *, subject: str, values: Sequence[Value]
     ) -> Object:
-        """The list of values, in the version that was asked for."""
+        """The list of values, in the requested version."""
         resource = next(candidate for candidate in self._resources if candidate.stored and candidate.key == subject)
         described = [
             (metric_lists.reference(resource, query.namespace, object_value.name), object_value)

@@ -25,7 +25,7 @@ class EntryError(ValueError):
 def mapping(yaml_value: Any, path: str, allowed: Sequence[str]) -> Fields:
     """`yaml_value`, which must be a map whose keys are all in `allowed`. Raises EntryError.
 
-    An empty `path` stands for the entry itself.
+    An empty `path` is the entry itself.
     """
     if not isinstance(yaml_value, dict):
         raise EntryError(f"{path or 'it'} must be a map with the fields {listed(allowed)}")

@@ -53,8 +53,8 @@ class _CurrentSeries:
 
     def quantity_of(self, subject: str, name: str) -> Quantity:
         """The value of an object; zero for a pod that gets no share of a total."""
-        gets_none = subject == PODS and self.sharers is not None and name not in self.sharers
-        return ZERO if gets_none else self.quantity
+        has_no_share = subject == PODS and self.sharers is not None and name not in self.sharers
+        return ZERO if has_no_share else self.quantity
 
 
 class _Sums:

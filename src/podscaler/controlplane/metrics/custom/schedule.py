@@ -86,9 +86,9 @@ class Ramp:
         return _rounded_up(interpolated, like=self.first if self.first.sign() else self.last)
 
 
-def share(total: Quantity, among: int) -> Quantity:
-    """One of `among` (at least 1) equal shares of a total."""
-    return total if among == 1 else _rounded_up(_exact(total) / among, like=total)
+def share(total: Quantity, share_count: int) -> Quantity:
+    """One of `share_count` (at least 1) equal shares of a total."""
+    return total if share_count == 1 else _rounded_up(_exact(total) / share_count, like=total)
 
 
 def _exact(quantity: Quantity) -> Fraction:

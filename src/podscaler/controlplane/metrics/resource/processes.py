@@ -4,7 +4,7 @@ The sampler calls `read_trees` in a thread. A tree consists of the descendants o
 the root's session (orphaned descendants keep their session).
 
 CPU time is cumulative: a child's time counts as its own while it runs and as its parent's once the parent has waited
-for it. The time of a process that nobody in the tree waits for is lost, so that the sum can decrease.
+for it. The time of a process that no process of the tree waits for is lost, so that the sum can decrease.
 """
 
 import os

@@ -75,7 +75,7 @@ class UsageRates(Generic[K]):
     """Keeps the last reading of each running container and computes rates."""
 
     def __init__(self) -> None:
-        self._last: dict[K, _LastReading] = {}
+        self._last_readings: dict[K, _LastReading] = {}
 
     def observe(
         self, containers: Mapping[K, ContainerStart], readings: Mapping[int, TreeReading], sampled_at: SampleTime
@@ -93,7 +93,7 @@ class UsageRates(Generic[K]):
             reading = readings.get(container.pid)
             if reading is None:
                 continue
-            previous = self._last.get(key)
+            previous = self._last_readings.get(key)
             if previous is None or previous.container != container:
                 age_s = max(sampled_at.now_ns - container.started_ns, 0) / NANOSECONDS
                 previous = _LastReading(container, 0.0, sampled_at.monotonic_s - age_s)
@@ -102,7 +102,7 @@ class UsageRates(Generic[K]):
                 rates[key] = rate
                 previous = _LastReading(container, reading.cpu_s, sampled_at.monotonic_s)
             last_readings[key] = previous
-        self._last = last_readings
+        self._last_readings = last_readings
         return rates
 
 

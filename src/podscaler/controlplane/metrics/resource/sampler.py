@@ -108,9 +108,9 @@ class CommandUsage:
             del self._seen_s[root], self._ended_s[root]
 
 
-def _sum(own: TreeReading, commands: Iterable[TreeReading], ended_s: float) -> TreeReading:
+def _sum(container_reading: TreeReading, commands: Iterable[TreeReading], ended_s: float) -> TreeReading:
     """The usage of a container with its running commands, and `ended_s` seconds of CPU of ended ones."""
-    cpu_s, memory_bytes = own.cpu_s + ended_s, own.memory_bytes
+    cpu_s, memory_bytes = container_reading.cpu_s + ended_s, container_reading.memory_bytes
     for reading in commands:
         cpu_s += reading.cpu_s
         memory_bytes += reading.memory_bytes
@@ -258,8 +258,10 @@ class Sampler:
                 siblings=sharing[fact.controller or fact.uid] if fact.ready else 0,
             )
             self._report_invalid(fact, annotations[fact.controller])
-            for name, used in usage.items():
-                rates[fact.uid, name] = Rate(used.cpu_nanocores, used.memory_bytes, now_ns, window_ns)
+            for name, container_usage in usage.items():
+                rates[fact.uid, name] = Rate(
+                    container_usage.cpu_nanocores, container_usage.memory_bytes, now_ns, window_ns
+                )
         return rates
 
     def _annotations_of(self, fact: PodFact) -> Mapping[str, str]:

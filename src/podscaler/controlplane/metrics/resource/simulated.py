@@ -76,12 +76,12 @@ def _amount(
     """What the annotations state for a container, in units of which one core or byte has `units_in_one`."""
     suffixes = [f".{container}", ""] if is_first else [f".{container}"]
     for suffix in suffixes:
-        own = _quantity(annotations.get(f"{PREFIX}{resource}{suffix}"))
-        if own is not None:
-            return _scaled(own, units_in_one)
-        total = _quantity(annotations.get(f"{PREFIX}total-{resource}{suffix}"))
-        if total is not None:
-            return _scaled(total, units_in_one) // siblings if siblings else 0
+        stated_usage = _quantity(annotations.get(f"{PREFIX}{resource}{suffix}"))
+        if stated_usage is not None:
+            return _scaled(stated_usage, units_in_one)
+        stated_total = _quantity(annotations.get(f"{PREFIX}total-{resource}{suffix}"))
+        if stated_total is not None:
+            return _scaled(stated_total, units_in_one) // siblings if siblings else 0
     return 0
 
 

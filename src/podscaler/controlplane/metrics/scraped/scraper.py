@@ -117,7 +117,7 @@ class Scraper:
         """Scrape until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watch_pods())
-            tasks.create_task(self._rounds())
+            tasks.create_task(self._scrape_repeatedly())
 
     @property
     def targets(self) -> list[Object]:
@@ -129,7 +129,7 @@ class Scraper:
                 located.append((scraped.pod, target, address))
         return service_discovery.target_groups(located)
 
-    async def _rounds(self) -> None:
+    async def _scrape_repeatedly(self) -> None:
         """Scrape all pods in each interval; a round that takes longer is followed by the next at once."""
         while True:
             started_s = self._clock.monotonic_s()
