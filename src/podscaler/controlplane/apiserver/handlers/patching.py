@@ -209,7 +209,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
         before.update(stored)
         live = managers.stored_object(kind, stored, request.served.api_version) if stored else None
         entries = stored["metadata"].get("managedFields") or [] if stored else []
-        obj = application.applied(live, entries, request.warnings)
+        obj = application.merge_into(live, entries, request.warnings)
         if not stored:
             _check_new(server, request, obj)
         name_checks.check_name(obj, path.name)

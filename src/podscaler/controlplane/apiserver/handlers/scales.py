@@ -105,7 +105,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
     def change(scale: Object) -> Object:
         entries = field_managers.take_entries(scale) or []
         live = canonical.canonical(scale, SCALE.message)
-        applied_scale = application.applied(live, entries, request.warnings)
+        applied_scale = application.merge_into(live, entries, request.warnings)
         if request.served.resource.is_custom:
             _check_custom(live, applied_scale)
         name_checks.check_name(applied_scale, path.name)
