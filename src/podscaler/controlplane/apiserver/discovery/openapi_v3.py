@@ -132,9 +132,7 @@ class OpenApiV3:
         builders = openapi.documents(resources, [review for review in self._reviews if review.group == group])
         group_path = f"apis/{group}"
         return custom, {
-            path: build
-            for path, build in builders.items()
-            if path == group_path or path.startswith(f"{group_path}/")
+            path: build for path, build in builders.items() if path == group_path or path.startswith(f"{group_path}/")
         }
 
 
