@@ -204,18 +204,18 @@ def storage_version_hash(stored_as: str) -> str:
 
 def _plain_entries(resource: DiscoveryResource) -> Iterator[Document]:
     """The entries of a resource and its subresources in an APIResourceList."""
-    entry: Document = {
+    resource_entry: Document = {
         "name": resource.name,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
         "verbs": resource.verbs,
     }
-    entry |= _aliases(resource)
+    resource_entry |= _aliases(resource)
     if resource.stored_as:
-        entry["storageVersionHash"] = storage_version_hash(resource.stored_as)
+        resource_entry["storageVersionHash"] = storage_version_hash(resource.stored_as)
     if resource.kind:
-        yield entry
+        yield resource_entry
     for subresource in resource.subresources:
         yield {
             "name": f"{resource.name}/{subresource.name}",

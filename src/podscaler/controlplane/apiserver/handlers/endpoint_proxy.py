@@ -68,11 +68,15 @@ def through_proxy(location: str, base: str, target: ProxyTarget, host: str) -> s
         target: the pod or kubelet that sent it.
         host: the Host header of the client's request.
     """
-    parts = urlsplit(location)
-    is_elsewhere = parts.netloc and parts.netloc not in (f"{target.host}:{target.port}", target.host, host)
-    if is_elsewhere or not parts.path.startswith("/") or parts.path.startswith(f"{base}/"):
+    location_parts = urlsplit(location)
+    is_elsewhere = location_parts.netloc and location_parts.netloc not in (
+        f"{target.host}:{target.port}",
+        target.host,
+        host,
+    )
+    if is_elsewhere or not location_parts.path.startswith("/") or location_parts.path.startswith(f"{base}/"):
         return location
-    return urlunsplit(("https", host, base + parts.path, parts.query, parts.fragment))
+    return urlunsplit(("https", host, base + location_parts.path, location_parts.query, location_parts.fragment))
 
 
 def _split_path(request: ResourceRequest) -> tuple[str, str]:

@@ -181,10 +181,10 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
     options = query_options.patch_options(request.query, applies=False)
     parsed = await receive(request)
     patcher = Patcher(parsed, request.kind, server.kinds, options.field_validation, request.warnings)
-    before: Object = {}
+    unpatched: Object = {}
 
     def change(stored: Object) -> Object:
-        before.update(stored)
+        unpatched.update(stored)
         obj, kind = patcher.patch_and_decode(request.served.version.from_storage(stored))
         name_checks.check_name(obj, path.name)
         object_preparation.set_namespace(obj, path.namespace)
@@ -193,7 +193,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
 
     update = UpdateOptions(path.subresource, dry_run=options.dry_run, author=request.author(options))
     entry = await server.objects.update(request.key, path.namespace, path.name, change, options=update)
-    request.warn(entry, before)
+    request.warn(entry, unpatched)
     return await object_responses.one(server, request, entry)
 
 
@@ -203,10 +203,10 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
     managers, kind = server.objects.field_managers, request.served.resource
     target = server_side_apply.object_target(server, request)
     application = await server_side_apply.receive(request, target, server.clock.now_ns())
-    before: Object = {}
+    unpatched: Object = {}
 
     def change(stored: Object) -> Object:
-        before.update(stored)
+        unpatched.update(stored)
         live = managers.stored_object(kind, stored, request.served.api_version) if stored else None
         entries = stored["metadata"].get("managedFields") or [] if stored else []
         obj = application.merge_into(live, entries, request.warnings)
@@ -219,7 +219,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
 
     update = UpdateOptions(path.subresource, dry_run=application.options.dry_run, author=None)
     entry, is_new = await server.objects.apply(request.key, path.namespace, path.name, change, options=update)
-    request.warn(entry, before or None)
+    request.warn(entry, unpatched or None)
     return await object_responses.one(server, request, entry, status=201 if is_new else 200)
 
 

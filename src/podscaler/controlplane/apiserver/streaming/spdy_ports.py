@@ -103,15 +103,15 @@ class PortForwardTunnel:
         is_data = stream_type == "data"
         error_stream_id = stream.stream_id - _STREAM_ID_STEP if is_data else stream.stream_id
         request_id = stream.headers.get("requestid") or str(error_stream_id)
-        first = self._unpaired.get(request_id)
-        if first is None:
+        earlier = self._unpaired.get(request_id)
+        if earlier is None:
             self._unpaired[request_id] = _UnpairedStream(stream, self._start(self._expire(request_id, stream)))
-        elif first.stream.headers["streamtype"] == stream_type:
+        elif earlier.stream.headers["streamtype"] == stream_type:
             self._start(stream.reset(PROTOCOL_ERROR))
         else:
-            first.expiry.cancel()
+            earlier.expiry.cancel()
             del self._unpaired[request_id]
-            data_stream, error_stream = (stream, first.stream) if is_data else (first.stream, stream)
+            data_stream, error_stream = (stream, earlier.stream) if is_data else (earlier.stream, stream)
             self._start(self._forward(data_stream, error_stream, port))
 
     def _start(self, coroutine: Coroutine[None, None, None]) -> "asyncio.Task[None]":
