@@ -4,6 +4,8 @@
 exists in podscaler only: it drops the change log as etcd's compaction does, for tests of clients. Discovery documents
 are encoded at the first request and cached until the served resources change.
 
+A new path: a case in `NonResourceHandlers.respond`, and the path in `_paths`.
+
 Source: OpenID Connect Discovery 1.0 as kube-apiserver's service account issuer discovery serves it.
 """
 

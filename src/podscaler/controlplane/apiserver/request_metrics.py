@@ -4,6 +4,8 @@
 kube-apiserver's, so that dashboards for it work. Label values are those of served resources only, so that clients
 cannot create an unbounded number of series.
 
+A new metric: a collector in `APIServerMetrics.__init__`, which `observe` updates.
+
 Source: the metrics that kube-apiserver documents as stable. Differs: only the few that matter on one machine.
 """
 

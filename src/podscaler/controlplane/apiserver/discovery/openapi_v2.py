@@ -77,7 +77,7 @@ _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "TypeItem": {"value": (1, "*")},
     "ItemsItem": {"schema": (1, "Schema*")},
 }
-"""Fields by message: number, and type (`""` a text, `int64` and alike, `X` a message, `X*` or `*` a list of them).
+"""Fields by message: number, and type (`""`: a string; a scalar type like `int64`; a message; with `*`: repeated).
 
 For example `"path": (2, "NamedPathItem*")` is `repeated NamedPathItem path = 2`.
 """

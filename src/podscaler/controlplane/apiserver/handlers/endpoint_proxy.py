@@ -60,7 +60,7 @@ async def forward(server: ServerContext, request: ResourceRequest) -> EncodedRes
 
 
 def through_proxy(location: str, base: str, target: ProxyTarget, host: str) -> str:
-    """The Location of a redirect for the client: below `base` where it leads to an absolute path of the same host.
+    """The Location of a redirect for the client: below `base` if it is an absolute path of the same host.
 
     Args:
         location: the target's header.

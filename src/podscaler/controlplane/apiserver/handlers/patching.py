@@ -4,6 +4,8 @@
 read-modify-write: a client gets a conflict only if its patch names a resourceVersion. The result is decoded, defaulted
 and converted to the storage version like any body.
 
+A new type of patch: a line in `TYPE_BY_MEDIA_TYPE`, and a case in `Patch.apply_to` and in `parse`.
+
 Source: the API server's patch handler and its errors (golden update-hpa.jsonl).
 """
 
@@ -67,7 +69,7 @@ class Patch:
     document: Any
     problems: tuple[str, ...] = ()
 
-    def applied(self, obj: Object, message: str) -> Object:
+    def apply_to(self, obj: Object, message: str) -> Object:
         """A patched copy of `obj`; `message` is the schema's name of its type.
 
         Raises StatusError 400, 413, 422, 500.
@@ -118,7 +120,7 @@ class Patcher:
 
         Raises StatusError 400, 413, 422, 500.
         """
-        patched = self.patch.applied(obj, self.expected.message)
+        patched = self.patch.apply_to(obj, self.expected.message)
         if not isinstance(patched, dict):  # a JSON patch may put a list in the object's place
             raise self._invalid(patched, _type_error(patched), obj)
         kind = self._patched_kind(patched)

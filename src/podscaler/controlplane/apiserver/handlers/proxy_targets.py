@@ -4,6 +4,8 @@
 that the node gave its pods and its own endpoints, never those of an object's status, which clients may write: no
 request goes to a host that the object does not own.
 
+A new kind with a subresource `proxy`: a function `_resolve_...` and a line in `_RESOLVERS`.
+
 Source: kube-apiserver's ResourceLocation of pods, Services and nodes, and their messages.
 Differs: a pod's port has to be a number; of a node only the kubelet's port is reached, as others would be those of the
 whole machine.

@@ -128,5 +128,5 @@ def _check_custom(live: Object, applied_scale: Object) -> None:
 
 
 async def _scale_response(server: ServerContext, request: ResourceRequest, scale: Object) -> EncodedResponse:
-    """The response with a Scale, in the form that the client asked for."""
+    """The response with a Scale, in the negotiated form."""
     return await object_responses.plain_object(server, request, scale, scale_mappings.PRINTER)

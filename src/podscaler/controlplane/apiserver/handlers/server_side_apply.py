@@ -112,7 +112,7 @@ class ApplyRequest:
             raise http_errors.bad_request("metadata.managedFields must be nil")
 
     def _check_duplicates(self, warnings: list[str]) -> None:
-        """Append a warning about duplicate fields, if `fieldValidation` asks for one. Raises StatusError 400."""
+        """Append a warning about duplicate fields (`fieldValidation=Warn`). Raises StatusError 400 (`Strict`)."""
         duplicates, validation = self.configuration.duplicates, self.options.field_validation
         if duplicates and validation == "Strict":
             raise http_errors.bad_request(f"error strict decoding patch: error converting YAML to JSON: {duplicates}")

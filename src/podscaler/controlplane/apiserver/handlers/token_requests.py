@@ -2,6 +2,8 @@
 
 `dispatch` calls it; `auth.account_tokens` signs the token. The response with the token is never stored or logged.
 
+A new kind of bound object: a line in `_BOUND_KINDS`.
+
 Source: authentication.k8s.io/v1 TokenRequest; kube-apiserver's defaults, validation and messages.
 """
 

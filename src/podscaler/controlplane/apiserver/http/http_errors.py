@@ -2,6 +2,8 @@
 
 Every package of the API server calls it: `raise http_errors.no_such_path()`. `api.resource.api_errors` has the errors
 about objects.
+
+A new error: a function here that is named for the condition.
 """
 
 from collections.abc import Sequence

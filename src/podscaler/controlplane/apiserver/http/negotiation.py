@@ -145,7 +145,7 @@ def _negotiate(accept: str, *, can_stream: bool, shapes: TransformationSet, has_
 
 
 def _find_form(clause: _Clause, *, shapes: TransformationSet, has_protobuf: bool) -> Form | None:
-    """The form that a clause asks for, None if it is not served."""
+    """The form that a clause describes, None if it is not served."""
     encoding = _ENCODINGS.get(clause.media_type, "json")
     transformation = clause.parameters.get("as")
     if not transformation:

@@ -125,7 +125,7 @@ async def _encode_in_slices(
 
 
 def table_row(server: ServerContext, request: ResourceRequest, entry: Entry) -> Object:
-    """The row of an entry, with as much of the object as `includeObject` asks for."""
+    """The row of an entry, with as much of the object as the parameter `includeObject` says."""
     object_json = _object_in_row(server.encoder.body(request.served, entry), request)
     return response_encoder.row(
         request.served.resource.printer, entry.decode(), now_ns=server.clock.now_ns(), object_json=object_json

@@ -69,7 +69,7 @@ class Query:
         return values[0].lower() not in ("false", "0") if values else None
 
     def number(self, name: str) -> int | None:
-        """The first value as an int64, None if there is none. Raises StatusError 400 in the words of Go's parser."""
+        """The first value as an int64, None if there is none. Raises StatusError 400 with the message of Go."""
         values = self._values.get(name)
         return _parse_int64(values[0]) if values else None
 
@@ -151,7 +151,11 @@ def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", 
 
 
 def patch_options(query: Query, *, applies: bool) -> WriteOptions:
-    """The options of a patch; `applies` tells server-side apply, which needs a field manager, from other patches.
+    """The options of a patch.
+
+    Args:
+        query: the request's parameters.
+        applies: whether it is server-side apply, which needs a field manager and allows `force`.
 
     Raises StatusError 422 for invalid values, also those that do not fit the type of patch.
     """

@@ -196,7 +196,7 @@ def row(printer: Printer, obj: Object, *, now_ns: int, object_json: bytes | None
         printer: makes the cells of the kind.
         obj: the object in its storage version.
         now_ns: the wall clock, for ages.
-        object_json: the JSON that the row holds as its object, None for null.
+        object_json: the JSON of the object in the row, None for null.
     """
     conditions = printer.conditions(obj)
     return {

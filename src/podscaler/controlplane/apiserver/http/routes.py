@@ -1,4 +1,4 @@
-"""Holds the routing table: served resources by group, version and plural, with the HTTP methods of their paths.
+"""The routing table: the served resources by group, version and plural, with the HTTP methods of their paths.
 
 `dispatch` and `discovery` read it. Routes follow from the `Resource` of each kind; only the subresources of a single
 kind (`pods/exec`) are named here: a new one is a line in `_subresources`, and a handler in `dispatch`.

@@ -8,6 +8,8 @@
 The message b"\\x01hello" is `hello` on standard output. In the base64 protocols messages are text: the channel as a
 digit, the rest in base64 ("1aGVsbG8=").
 
+A new sub-protocol: a `Framing` in `COMMAND_PROTOCOLS` or `PORT_PROTOCOLS`.
+
 Source: the remote command sub-protocols of the Kubernetes API, `channel.k8s.io` to `v5.channel.k8s.io`.
 """
 

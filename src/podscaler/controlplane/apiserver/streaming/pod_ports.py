@@ -69,7 +69,7 @@ async def forward(server: ServerContext, request: ResourceRequest) -> EncodedRes
 
 
 def _parse_ports(query: Query) -> list[int]:
-    """The ports of the query, also several in one parameter (`80,443`). Raises ValueError in the kubelet's words."""
+    """The ports of the query, also several in one parameter (`80,443`). Raises ValueError for the kubelet's errors."""
     port_texts = [port_text for parameter in query.texts("ports") for port_text in parameter.split(",")]
     if not port_texts:
         raise ValueError('query parameter "port" is required')
@@ -77,7 +77,7 @@ def _parse_ports(query: Query) -> list[int]:
 
 
 def _parse_port(port_text: str) -> int:
-    """A port number. Raises ValueError in the kubelet's words."""
+    """A port number. Raises ValueError with the kubelet's message."""
     try:
         port = numbers.parse_uint(port_text, _PORT_BITS)
     except ValueError as error:

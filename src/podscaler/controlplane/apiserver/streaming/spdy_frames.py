@@ -8,6 +8,8 @@ one. Both begin with eight bytes:
 
 Header blocks stay compressed here, as their compression depends on the order of frames (`spdy_headers`).
 
+A new control frame: a class, and a case in `encode` and in `_parse_control_frame`.
+
 Source: SPDY Protocol, draft 3.1, section 2.2 (Framing) and 2.6 (Control frames).
 """
 

@@ -4,6 +4,8 @@
 ReplicationControllers. It never overshoots: the registry returns own writes at once, a key is synced by one worker at a
 time, and each sync counts the existing pods. Upstream needs expectations for that, because its caches are stale.
 
+A new kind of this sort: a `ControllerKind`, and a controller for it in `controller_manager`.
+
 Source: documentation of ReplicaSet and ReplicationController; events and conditions are upstream's.
 """
 

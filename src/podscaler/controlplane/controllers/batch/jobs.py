@@ -296,7 +296,7 @@ class Jobs(Reconciler[Key]):
             self._record_end(job, final_status, verdict)
 
     async def _remove_finalizers(self, released: Sequence[Object]) -> None:
-        """Remove the finalizer of pods. Raises StatusError if one keeps it."""
+        """Remove the finalizer of pods. Raises StatusError if one cannot be written."""
         finalizer = job_pods.TRACKING_FINALIZER
         calls = [
             write_errors.remove_finalizer(self._registry, PODS, *selection.key_of(pod), finalizer) for pod in released

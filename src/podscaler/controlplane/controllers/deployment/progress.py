@@ -6,6 +6,8 @@ The reasons of the condition, in the order of a rollout:
     any of the first three, progressDeadlineSeconds without news -> ProgressDeadlineExceeded -> ReplicaSetUpdated
     any <-> DeploymentPaused, DeploymentResumed
 
+A new reason: a constant, and a case in `_with_updated_progress`.
+
 Source: documentation of Deployment, "Deployment status"; `kubectl rollout status` and `wait` read reasons and messages.
 """
 

@@ -2,7 +2,7 @@
 
 1. Ready pods are listed in addresses, others in notReadyAddresses unless the Service publishes not-ready addresses;
    terminating pods are in neither.
-2. An object holds at most 1,000 addresses, ready ones first; subsets are cut in proportion, and an annotation says so.
+2. An object has at most 1,000 addresses, ready ones first; subsets are cut in proportion, which an annotation reports.
 3. The labels are the Service's and the controller's own; other annotations are kept.
 
 Source: upstream's endpoint controller; core/v1 Endpoints.
