@@ -103,7 +103,10 @@ class ReplicaSets(Reconciler[Key]):
         return self._index.prime()
 
     async def sync(self, key: Key) -> float | None:
-        """Create or delete pods and write the status."""
+        """Create or delete pods and write the status; returns the seconds until the next sync, None for a change only.
+
+        Raises StatusError if a write failed; the status is written before.
+        """
         replica_set = self._registry.find(self._kind.resource, *key)
         if replica_set is None:
             self._batch_period.forget(key)

@@ -57,7 +57,7 @@ class Deployments(Reconciler[Key]):
         return self._index.prime()
 
     async def sync(self, key: Key) -> float | None:
-        """Carry out one step of the rollout."""
+        """Carry out one step of the rollout; returns the seconds until the next sync, None for a change only."""
         deployment = self._registry.find(DEPLOYMENTS, *key)
         if deployment is None:
             return None

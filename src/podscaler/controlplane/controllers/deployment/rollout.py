@@ -30,7 +30,7 @@ class DeploymentPlan:
         create: the new ReplicaSet.
         update: ReplicaSets whose annotations, size or minReadySeconds change, with their resourceVersions.
         delete: ReplicaSets beyond the history limit.
-        events: pairs of a ReplicaSet's name and the message of its ScalingReplicaSet event, in order.
+        events: the ScalingReplicaSet events in order: name of the ReplicaSet, and message.
         revision: the Deployment's new revision annotation, empty to keep the old one.
         status: the Deployment's new status.
         requeue_after_s: the seconds after which to sync again without a change, None for never.
