@@ -26,7 +26,7 @@ def judged(before, sets, *, replicas=2, **spec):
     deployment["status"] = before
     new = sets[-1] if sets else None
     status = deployment_status.status(deployment, sets, new, NOW)
-    return progress.with_progress(deployment, status, sets=sets, new=new, now_ns=NOW)
+    return progress.with_progress(deployment, status, sets=sets, new_set=new, now_ns=NOW)
 
 
 def the_set(pods, available):

@@ -2,6 +2,8 @@
 
 `app` creates an `Audit` for every request, if there is an audit log; `auth.audit_log` writes the events.
 
+A new field of audit events: a line in `Audit._event`.
+
 Source: audit.k8s.io/v1 Event at the level Metadata. Differs: the stages are ResponseStarted (streams only) and
 ResponseComplete, and there is no audit policy: every request is logged.
 """

@@ -97,9 +97,12 @@ STREAMED_SUBRESOURCES = frozenset({"log", "exec", "attach", "portforward", "prox
 
 TIMEOUT_PARAMETER = "timeout"
 _LONG_RUNNING_SUFFIXES = ("attach", "exec", "log", "portforward", "proxy")
+"""The ends of the paths of requests that have no deadline."""
 _VERB_BY_METHOD = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 _CUSTOM_VERB_BY_METHOD = {**_VERB_BY_METHOD, "DELETE": "delete", "GET": "get"}
+"""The verbs in messages about custom resources."""
 _REVIEWS = {(review.group, "v1", review.plural): review for review in REVIEWS}
+"""The kinds of reviews by group, version and plural."""
 
 
 @dataclass(slots=True)
@@ -110,8 +113,9 @@ class RequestContext:
         http: the request as aiohttp parsed it.
         warnings: texts for `Warning` headers of the response, also of an error.
         query: the query parameters.
-        user, effective_user: who sent the request, and with whose rights it is carried out (impersonation).
-        attributes, version: what is to be authorized, and in which API version; None and empty until it is parsed.
+        user, effective_user: the sender of the request, and the user with whose rights it is carried out
+            (impersonation); None until they are known.
+        attributes, version: the attributes to authorize, and the API version; None and empty until the path is parsed.
         reason: the authorizer's reason, None until the request is authorized.
     """
 
@@ -176,21 +180,21 @@ class Dispatcher:
             return responses.NOT_FOUND_PAGE
         group_version = request_paths.group_version(path) if target is None else (target.group, target.version)
         if group_version is not None and (remote := self._server.remote_of(*group_version)) is not None:
-            return await self._proxy(ProxiedRequest(context.http, path, query, user, attributes), remote)
+            return await self._proxy_to_remote(ProxiedRequest(context.http, path, query, user, attributes), remote)
         if target is None:
             return await self._non_resource.respond(context.http, path, context.query)
-        return await self._to_resource(context, target, user)
+        return await self._respond_to_resource(context, target, user)
 
-    async def _proxy(self, proxied: ProxiedRequest, remote: Remote) -> Response:
+    async def _proxy_to_remote(self, proxied: ProxiedRequest, remote: Remote) -> Response:
         """The response of the extension API server that an APIService names for the group and version."""
         assert self._server.parts.aggregation is not None
         return await remote_proxy.forward(self._server.parts.aggregation, remote, proxied, self._streams)
 
-    async def _to_resource(self, context: RequestContext, target: ResourcePath, user: User) -> Response:
-        """The response to a request for a resource: 404 if it does not exist, 405 for other methods than its own."""
+    async def _respond_to_resource(self, context: RequestContext, target: ResourcePath, user: User) -> Response:
+        """The response to a request for a resource. Raises StatusError 404 for an unknown path, 405 for the method."""
         served, method = self._routes.find(target), context.http.method
         if served is None:
-            return await self._to_unrouted(context, target, user)
+            return await self._respond_to_unrouted(context, target, user)
         if served.resource.is_custom:
             if method == "POST" and target.name and not target.subresource:
                 target = replace(target, name="")  # a POST creates what its body names
@@ -231,14 +235,14 @@ class Dispatcher:
             self._server.objects.admission, resource, path.subresource, object_key, options
         )
 
-    async def _to_unrouted(self, context: RequestContext, target: ResourcePath, user: User) -> Response:
+    async def _respond_to_unrouted(self, context: RequestContext, target: ResourcePath, user: User) -> Response:
         """Serve the paths that are in no route: metrics APIs, reviews and the deprecated collection of bindings."""
         metrics = self._server.metrics_of(target.group)
         if metrics is not None and metric_apis.serves(metrics, target.group, target.version):
             return await metric_apis.get(metrics, context.http, target, context.query)
         review = _REVIEWS.get((target.group, target.version, target.resource))
         if review is not None and not target.name and bool(target.namespace) == review.namespaced:
-            return await self._review(context, review, target, user)
+            return await self._evaluate_review(context, review, target, user)
         if (target.group, target.resource) == ("", "bindings") and target.namespace and not target.name:
             if context.http.method != "POST":
                 raise http_errors.method_not_allowed()
@@ -252,10 +256,13 @@ class Dispatcher:
             return responses.NOT_FOUND_PAGE
         raise http_errors.no_such_path()
 
-    async def _review(
+    async def _evaluate_review(
         self, context: RequestContext, review: Review, target: ResourcePath, user: User
     ) -> EncodedResponse:
-        """The response to a review, which is evaluated and not stored."""
+        """The response to a POST of a review: the review with its status, which is not stored.
+
+        Raises StatusError 400, 405, 406, 408, 413, 415, 422.
+        """
         request = context.http
         if request.method != "POST":
             raise http_errors.method_not_allowed()

@@ -50,7 +50,7 @@ _LAST_HOOKS = ("apiservice-openapi-controller", "apiservice-openapiv3-controller
 _NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
 
 Checks = Mapping[str, Callable[[], str]]
-"""Checks by name; each returns why it fails, or an empty text."""
+"""Checks by name; each returns the reason of its failure, or an empty text."""
 
 
 def respond(path: str, query: Query, checks: Checks) -> EncodedResponse:
@@ -61,25 +61,32 @@ def respond(path: str, query: Query, checks: Checks) -> EncodedResponse:
         query: `verbose` lists every check, `exclude` leaves some out.
         checks: the checks that may fail, `etcd` (the storage) among them.
     """
-    endpoint, _, only = path.strip("/").partition("/")
-    known = {name: checks.get(name.removesuffix("-readiness"), _succeed) for name in _names(endpoint, checks)}
-    if only:
-        return _one(known[only]()) if only in known else responses.NOT_FOUND_PAGE
+    endpoint, _, check_name = path.strip("/").partition("/")
+    checks_by_name = {
+        name: checks.get(name.removesuffix("-readiness"), _succeed) for name in _check_names(endpoint, checks)
+    }
+    if check_name:
+        if check_name not in checks_by_name:
+            return responses.NOT_FOUND_PAGE
+        run_check = checks_by_name[check_name]
+        return _single_response(run_check())
     excluded = set(query.texts("exclude"))
-    results = {name: "" if name in excluded else check() for name, check in known.items()}
-    has_failed = any(results.values())
+    reason_by_name = {name: "" if name in excluded else check() for name, check in checks_by_name.items()}
+    has_failed = any(reason_by_name.values())
     if not (has_failed or "verbose" in query):
         return replace(responses.text("ok"), headers=_NO_SNIFF)
-    lines = [_line(name, why, is_excluded=name in excluded) for name, why in results.items()]
-    if unknown := sorted(excluded - known.keys()):
-        names = ", ".join(f'"{name}"' for name in unknown)
-        lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
+    lines = [
+        _line(name, failure_reason, is_excluded=name in excluded) for name, failure_reason in reason_by_name.items()
+    ]
+    if unknown_names := sorted(excluded - checks_by_name.keys()):
+        quoted_names = ", ".join(f'"{name}"' for name in unknown_names)
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted_names}")
     lines.append(f"{endpoint} check {'failed' if has_failed else 'passed'}\n")
     return replace(responses.text("\n".join(lines), 500 if has_failed else 200), headers=_NO_SNIFF)
 
 
-def _names(endpoint: str, checks: Checks) -> Iterator[str]:
-    """The names of an endpoint's checks, in their order."""
+def _check_names(endpoint: str, checks: Checks) -> Iterator[str]:
+    """The names of an endpoint's checks (`readyz`), in their order. A new check that cannot fail: add its name here."""
     yield from ("ping", "log")
     if endpoint != "readyz":
         yield "loopback-serving-certificate"
@@ -97,14 +104,15 @@ def _succeed() -> str:
     return ""
 
 
-def _one(why: str) -> EncodedResponse:
-    """The response of one check, which failed for the reason `why` unless that is empty."""
-    if not why:
+def _single_response(failure_reason: str) -> EncodedResponse:
+    """The response of one check, which failed unless the reason is empty."""
+    if not failure_reason:
         return responses.text("ok")
-    return replace(responses.text(f"internal server error: {why}\n", 500), headers=_NO_SNIFF)
+    return replace(responses.text(f"internal server error: {failure_reason}\n", 500), headers=_NO_SNIFF)
 
 
-def _line(name: str, why: str, *, is_excluded: bool) -> str:
+def _line(name: str, failure_reason: str, *, is_excluded: bool) -> str:
+    """The line of one check in the list of all; the check failed unless the reason is empty."""
     if is_excluded:
         return f"[+]{name} excluded: ok"
-    return f"[-]{name} failed: {why}" if why else f"[+]{name} ok"
+    return f"[-]{name} failed: {failure_reason}" if failure_reason else f"[+]{name} ok"

@@ -4,6 +4,8 @@
 exists in podscaler only: it drops the change log as etcd's compaction does, for tests of clients. Discovery documents
 are encoded at the first request and cached until the served resources change.
 
+A new path: a case in `NonResourceHandlers.respond`, and the path in `_paths`.
+
 Source: OpenID Connect Discovery 1.0 as kube-apiserver's service account issuer discovery serves it.
 """
 
@@ -86,28 +88,31 @@ class NonResourceHandlers:
         self._compact = compact
         self._metrics = metrics
         self._documents: dict[tuple[str, ...], _Document] = {}
+        """Discovery documents of the current generation, by a key of `_document`'s callers."""
         self._openapi_v2_documents: dict[bool, tuple[int, bytes]] = {}
+        """The OpenAPI v2 document as protobuf (True) and JSON (False), each with the generation of its routes."""
         self._generation = discovery.generation
 
     async def respond(self, request: web.BaseRequest, path: str, query: Query) -> EncodedResponse:
         """The response for a decoded path; a plain-text 404 for an unknown one. Raises StatusError 404, 405, 406."""
-        parts = path.strip("/").split("/")
-        match parts[0]:
+        segments = path.strip("/").split("/")
+        first_segment, *later_segments = segments
+        match first_segment:
             case "":
                 return await self._json(request, ("",), lambda: {"paths": self._paths()})
             case "api" | "apis":
-                return await self._discover(request, parts)
+                return await self._discover(request, segments)
             case "version":
-                return await self._version(request, parts)
-            case "openapi" if parts[1:] == ["v2"]:
+                return await self._version(request, later_segments)
+            case "openapi" if later_segments == ["v2"]:
                 return await self._openapi_v2(request)
-            case "openapi" if parts[1:2] == ["v3"]:
-                return await self._openapi.respond(request, "/".join(parts[2:]))
+            case "openapi" if later_segments[:1] == ["v3"]:
+                return await self._openapi.respond(request, "/".join(later_segments[1:]))
             case ".well-known" | "openid" if self._parts.accounts is not None:
                 return _issuer_discovery(request, self._parts.accounts, path)
-            case "podscaler" if len(parts) == 2:
-                return await self._podscaler_document(request, parts[1])
-            case "metrics" if not parts[1:]:
+            case "podscaler" if len(later_segments) == 1:
+                return await self._podscaler_document(request, later_segments[0])
+            case "metrics" if not later_segments:
                 self._metrics.prepare()
                 return EncodedResponse(await asyncio.to_thread(self._metrics.text), 200, request_metrics.CONTENT_TYPE)
             case "healthz" | "livez" | "readyz" if not path.endswith("/"):
@@ -126,17 +131,18 @@ class NonResourceHandlers:
         _check_get(request)
         return await responses.encode_object(self._parts.documents[name]())
 
-    async def _version(self, request: web.BaseRequest, parts: list[str]) -> EncodedResponse:
-        if parts[1:]:
+    async def _version(self, request: web.BaseRequest, later_segments: list[str]) -> EncodedResponse:
+        """The response for `/version`. Raises StatusError 404 for further segments, 405, 406."""
+        if later_segments:
             raise http_errors.no_such_path()
         _check_get(request)
         negotiation.check_plain(_accept(request))
         return await _with_etag(request, self._document(("version",), lambda: VERSION), negotiation.PLAIN_JSON)
 
-    async def _discover(self, request: web.BaseRequest, parts: list[str]) -> EncodedResponse:
-        """A discovery document by the parts of the path; 404 for other paths."""
+    async def _discover(self, request: web.BaseRequest, segments: list[str]) -> EncodedResponse:
+        """A discovery document by the segments of the path; 404 for other paths."""
         documents = self._discovery
-        match parts:
+        match segments:
             case ["api"]:
                 _check_get(request)
                 return await self._api_root(request, "api", documents.core_versions)
@@ -170,6 +176,7 @@ class NonResourceHandlers:
         )
 
     async def _api_root(self, request: web.BaseRequest, name: str, plain: Callable[[], Object]) -> EncodedResponse:
+        """The response for `/api` or `/apis` (`name`): aggregated discovery, or the document that `plain` makes."""
         form = negotiation.discovery_form(_accept(request), aggregates=True, is_routed=name == "api")
         if form.shape != "discovery":
             return await self._json(request, (name,), plain, is_routed=name == "api")
@@ -179,6 +186,14 @@ class NonResourceHandlers:
     async def _json(
         self, request: web.BaseRequest, key: tuple[str, ...], build: Callable[[], Object], *, is_routed: bool = True
     ) -> EncodedResponse:
+        """The response with a document that does not depend on the request.
+
+        Args:
+            request: decides the form of the response.
+            key: of the document in the cache.
+            build: makes the document.
+            is_routed: whether kube-apiserver's router handles the path, for the form of errors.
+        """
         form = negotiation.discovery_form(_accept(request), aggregates=False, is_routed=is_routed)
         return await _with_etag(request, self._document(key, build), form)
 
@@ -186,13 +201,14 @@ class NonResourceHandlers:
         """The OpenAPI v2 document as JSON or protobuf, made anew after a kind changed."""
         takes_protobuf = openapi_v2.PROTOBUF_TYPE in _accept(request)
         build = openapi_v2.protobuf_document if takes_protobuf else openapi_v2.json_document
-        generation, cached = self._routes.generation, self._openapi_v2_documents.get(takes_protobuf)
-        if cached is None or cached[0] != generation:
+        generation = self._routes.generation
+        cached_generation, document = self._openapi_v2_documents.get(takes_protobuf, (None, b""))
+        if cached_generation != generation:
             schemas = await self._openapi.schemas()
-            cached = generation, await asyncio.to_thread(build, self._routes, schemas)
-            self._openapi_v2_documents[takes_protobuf] = cached
+            document = await asyncio.to_thread(build, self._routes, schemas)
+            self._openapi_v2_documents[takes_protobuf] = generation, document
         content_type = openapi_v2.RESPONSE_TYPE if takes_protobuf else "application/json"
-        return EncodedResponse(cached[1], 200, content_type)
+        return EncodedResponse(document, 200, content_type)
 
     def _document(self, key: tuple[str, ...], build: Callable[[], Object]) -> _Document:
         """A document and its ETag, made anew after a kind changed."""
@@ -221,6 +237,7 @@ class NonResourceHandlers:
 
 
 async def _with_etag(request: web.BaseRequest, document: _Document, form: negotiation.Form) -> EncodedResponse:
+    """The response with a document in a form, or 304 if the client has it already."""
     encoded = await responses.from_json(document.body, form)
     response = replace(encoded, headers={"ETag": document.etag, "Vary": "Accept"})
     if request.headers.get("If-None-Match") == document.etag:
@@ -248,6 +265,7 @@ def _issuer_discovery(request: web.BaseRequest, accounts: AccountTokens, path: s
 
 
 def _check_get(request: web.BaseRequest) -> None:
+    """Raise StatusError 405 unless the method is GET."""
     if request.method != "GET":
         raise http_errors.method_not_allowed()
 

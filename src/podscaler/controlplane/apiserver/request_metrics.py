@@ -4,6 +4,8 @@
 kube-apiserver's, so that dashboards for it work. Label values are those of served resources only, so that clients
 cannot create an unbounded number of series.
 
+A new metric: a collector in `APIServerMetrics.__init__`, which `observe` updates.
+
 Source: the metrics that kube-apiserver documents as stable. Differs: only the few that matter on one machine.
 """
 
@@ -26,6 +28,7 @@ _LONG_RUNNING_VERBS: Final = frozenset({"WATCH", "CONNECT"})
 """Verbs whose durations are not observed."""
 
 LabelValues = tuple[str, str, str, str, str]
+"""The values of `_LABEL_NAMES`, in that order."""
 
 
 class APIServerMetrics:
@@ -58,16 +61,17 @@ class APIServerMetrics:
 
     def observe(self, attributes: Attributes | None, version: str, code: int, duration_s: float) -> None:
         """Count a request with the status `code`; `attributes` is None if it failed before they were known."""
-        key = self._label_values(attributes, version)
-        counter = self._counters.get((key, code))
+        label_values = self._label_values(attributes, version)
+        counter = self._counters.get((label_values, code))
         if counter is None:
-            counter = self._counters[key, code] = self._requests.labels(*key, str(code))
+            counter = self._counters[label_values, code] = self._requests.labels(*label_values, str(code))
         counter.inc()
-        if key[0] in _LONG_RUNNING_VERBS:
+        verb, *_ = label_values
+        if verb in _LONG_RUNNING_VERBS:
             return
-        histogram = self._histograms.get(key)
+        histogram = self._histograms.get(label_values)
         if histogram is None:
-            histogram = self._histograms[key] = self._durations.labels(*key)
+            histogram = self._histograms[label_values] = self._durations.labels(*label_values)
         histogram.observe(duration_s)
 
     def prepare(self) -> None:
@@ -79,6 +83,7 @@ class APIServerMetrics:
         return prometheus_client.generate_latest(self._registry)
 
     def _label_values(self, attributes: Attributes | None, version: str) -> LabelValues:
+        """The labels of a request; empty except for the verb if its resource is not served."""
         if attributes is None:
             return ("", "", "", "", "")
         verb = _METRIC_VERBS.get(attributes.verb, attributes.verb.upper())

@@ -23,6 +23,8 @@ from podscaler.controlplane.apiserver.http.routes import Routes, ServedResource
 from podscaler.controlplane.registry.providers import MetricApis
 
 Document = dict[str, Any]
+"""A document or a part of one, as a JSON object."""
+_HASH_BYTES = 8
 
 BINDINGS = DiscoveryResource("bindings", "binding", "Binding", True, ("create",))
 """The deprecated collection of bindings, which `dispatch` serves beside the subresource of pods."""
@@ -64,15 +66,18 @@ class DiscoveryDocuments:
     def groups(self) -> list[str]:
         """The groups, without the core group, in order of preference."""
         metric_groups = (group for group in self._metric_groups if not self._remotes.has_group(group))
-        remote = self._remotes.groups
-        groups = {*self._own_groups, *metric_groups, *remote} - {""}
-        return sorted(
-            groups,
-            key=lambda group: (-remote.get(group, group_priorities.of_version(group, "").group), group),
-        )
+        remote_priorities = self._remotes.groups
+        groups = {*self._own_groups, *metric_groups, *remote_priorities} - {""}
+
+        def preference_order(group: str) -> tuple[int, str]:
+            own_priority = group_priorities.of_version(group, "").group
+            return -remote_priorities.get(group, own_priority), group
+
+        return sorted(groups, key=preference_order)
 
     @property
     def _own_groups(self) -> set[str]:
+        """The groups of routes and reviews."""
         return {*self._routes.groups, *(review.group for review in self._reviews)}
 
     @property
@@ -92,6 +97,7 @@ class DiscoveryDocuments:
         return sorted(priorities, key=lambda version: (-priorities[version], sort_key(version)))
 
     def _own_versions(self, group: str) -> list[str]:
+        """The versions of a group in routes and reviews, preferred first; empty for an unknown group."""
         versions = self._routes.versions(group)
         if any(review.group == group for review in self._reviews) and "v1" not in versions:
             versions.append("v1")
@@ -116,6 +122,7 @@ class DiscoveryDocuments:
         return {"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}
 
     def _group(self, group: str) -> Document:
+        """The entry of a group, without kind and apiVersion."""
         versions = [{"groupVersion": f"{group}/{version}", "version": version} for version in self.versions(group)]
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
@@ -140,6 +147,7 @@ class DiscoveryDocuments:
         }
 
     def _aggregated_group(self, group: str) -> Document:
+        """A group in aggregated discovery, with all its versions."""
         versions = [self._aggregated_version(group, version) for version in self.versions(group)]
         return {"metadata": {"name": group} if group else {}, "versions": versions}
 
@@ -150,8 +158,10 @@ class DiscoveryDocuments:
             resources = [_aggregated_entry(resource) for resource in self._resources(group, version)]
             return {"version": version, "resources": resources, "freshness": "Current"}
         documents = self._aggregation.documents.of(remote)
-        resources_member = {"resources": documents.resources} if documents.resources else {}
-        return {"version": version, **resources_member, "freshness": "Current" if documents.is_fresh else "Stale"}
+        entry: Document = {"version": version}
+        if documents.resources:
+            entry["resources"] = documents.resources
+        return {**entry, "freshness": "Current" if documents.is_fresh else "Stale"}
 
     def _resources(self, group: str, version: str) -> Iterator[DiscoveryResource]:
         """The resources of a version, with reviews and metrics, in the order of their names."""
@@ -168,6 +178,7 @@ class DiscoveryDocuments:
 def _from_route(served: ServedResource) -> DiscoveryResource:
     """The entry of a served resource."""
     resource = served.resource
+    subresource_names = sorted(served.subresources, reverse=resource.is_custom)
     return DiscoveryResource(
         name=resource.plural,
         singular=resource.singular,
@@ -177,9 +188,7 @@ def _from_route(served: ServedResource) -> DiscoveryResource:
         short_names=resource.short_names,
         categories=resource.categories,
         stored_as=f"{resource.group}/{resource.storage_version}/{resource.kind}" if resource.stored else "",
-        subresources=tuple(
-            served.subresources[name] for name in sorted(served.subresources, reverse=resource.is_custom)
-        ),
+        subresources=tuple(served.subresources[name] for name in subresource_names),
     )
 
 
@@ -189,40 +198,43 @@ def _from_review(review: Review) -> DiscoveryResource:
 
 def storage_version_hash(stored_as: str) -> str:
     """The hash of `group/version/kind`, by which clients notice that a resource's storage version has changed."""
-    return base64.b64encode(hashlib.sha256(stored_as.encode()).digest()[:8]).decode()
+    digest = hashlib.sha256(stored_as.encode()).digest()
+    return base64.b64encode(digest[:_HASH_BYTES]).decode()
 
 
 def _plain_entries(resource: DiscoveryResource) -> Iterator[Document]:
     """The entries of a resource and its subresources in an APIResourceList."""
-    entry: Document = {
+    resource_entry: Document = {
         "name": resource.name,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
         "verbs": resource.verbs,
     }
-    entry |= _aliases(resource)
+    resource_entry |= _aliases(resource)
     if resource.stored_as:
-        entry["storageVersionHash"] = storage_version_hash(resource.stored_as)
+        resource_entry["storageVersionHash"] = storage_version_hash(resource.stored_as)
     if resource.kind:
-        yield entry
-    for part in resource.subresources:
+        yield resource_entry
+    for subresource in resource.subresources:
         yield {
-            "name": f"{resource.name}/{part.name}",
+            "name": f"{resource.name}/{subresource.name}",
             "singularName": "",
             "namespaced": resource.namespaced,
-            **({"group": part.group, "version": part.version} if part.group else {}),
-            "kind": part.kind,
-            "verbs": part.verbs,
+            **({"group": subresource.group, "version": subresource.version} if subresource.group else {}),
+            "kind": subresource.kind,
+            "verbs": subresource.verbs,
         }
 
 
 def _aliases(resource: DiscoveryResource) -> Document:
+    """The fields of short names and categories; an empty one is left out."""
     aliases = {"shortNames": resource.short_names, "categories": resource.categories}
     return {name: values for name, values in aliases.items() if values}
 
 
 def _aggregated_entry(resource: DiscoveryResource) -> Document:
+    """The entry of a resource, with its subresources, in aggregated discovery."""
     entry: Document = {
         "resource": resource.name,
         "responseKind": {"group": "", "version": "", "kind": resource.kind},
@@ -234,10 +246,14 @@ def _aggregated_entry(resource: DiscoveryResource) -> Document:
     if resource.subresources:
         entry["subresources"] = [
             {
-                "subresource": part.name,
-                "responseKind": {"group": part.group, "version": part.version, "kind": part.kind},
-                "verbs": part.verbs,
+                "subresource": subresource.name,
+                "responseKind": {
+                    "group": subresource.group,
+                    "version": subresource.version,
+                    "kind": subresource.kind,
+                },
+                "verbs": subresource.verbs,
             }
-            for part in resource.subresources
+            for subresource in resource.subresources
         ]
     return entry

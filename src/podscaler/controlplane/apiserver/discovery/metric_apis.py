@@ -33,7 +33,7 @@ async def get(apis: MetricApis, request: web.BaseRequest, path: ResourcePath, qu
     if path.has_rest:
         raise http_errors.no_such_path()
     form = negotiation.resource_form(request.headers.get("Accept", ""), can_stream=False)
-    values = apis.answer(
+    metric_values = apis.answer(
         MetricsRequest(
             path.group,
             path.version,
@@ -46,7 +46,7 @@ async def get(apis: MetricApis, request: web.BaseRequest, path: ResourcePath, qu
         )
     )
     # only the encoding counts: metrics have no Tables, whatever the request prefers
-    return await responses.encode_object(values, Form(form.encoding))
+    return await responses.encode_object(metric_values, Form(form.encoding))
 
 
 def discovery_resources(apis: MetricApis, group: str) -> Sequence[DiscoveryResource]:
@@ -55,16 +55,15 @@ def discovery_resources(apis: MetricApis, group: str) -> Sequence[DiscoveryResou
     In aggregated discovery, the entry of a described kind has no kind, singular or verbs of its own: only its metrics
     belong to this group. Source: kube-apiserver's aggregated discovery of such a group.
     """
-    kind = apis.list_kinds[group]
-    subresources: dict[tuple[str, bool], list[Subresource]] = {}
+    list_kind = apis.list_kinds[group]
+    metrics_by_subject: dict[tuple[str, bool], list[Subresource]] = {}
     entries = []
     for resource in apis.resources(group):
         if resource.subject:
-            metrics = subresources.setdefault((resource.subject, resource.namespaced), [])
-            metrics.append(Subresource(resource.metric, kind, READ_METHODS))
+            metrics = metrics_by_subject.setdefault((resource.subject, resource.namespaced), [])
+            metrics.append(Subresource(resource.metric, list_kind, READ_METHODS))
         else:
-            entries.append(DiscoveryResource(resource.metric, "", kind, resource.namespaced, ("get",)))
-    for (subject, namespaced), metrics in subresources.items():
-        described = DiscoveryResource(subject, "", "", namespaced, (), subresources=tuple(metrics))
-        entries.append(described)
+            entries.append(DiscoveryResource(resource.metric, "", list_kind, resource.namespaced, ("get",)))
+    for (subject, namespaced), metrics in metrics_by_subject.items():
+        entries.append(DiscoveryResource(subject, "", "", namespaced, (), subresources=tuple(metrics)))
     return entries

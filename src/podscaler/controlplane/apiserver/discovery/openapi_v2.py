@@ -77,7 +77,7 @@ _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "TypeItem": {"value": (1, "*")},
     "ItemsItem": {"schema": (1, "Schema*")},
 }
-"""Fields by message: number, and type (`""` a text, `int64` and alike, `X` a message, `X*` or `*` a list of them).
+"""Fields by message: number, and type (`""`: a string; a scalar type like `int64`; a message; with `*`: repeated).
 
 For example `"path": (2, "NamedPathItem*")` is `repeated NamedPathItem path = 2`.
 """
@@ -114,8 +114,8 @@ def protobuf_document(routes: Routes, schemas: Schemas) -> bytes:
     }
     message: Any = _message_class("Document")()
     _fill_message(message, document)
-    data: bytes = message.SerializeToString()
-    return data
+    serialized: bytes = message.SerializeToString()
+    return serialized
 
 
 def _patchable_kinds(routes: Routes) -> Iterable[tuple[str, ServedResource]]:
@@ -128,6 +128,7 @@ def _patchable_kinds(routes: Routes) -> Iterable[tuple[str, ServedResource]]:
 
 
 def _gvk(served: ServedResource) -> dict[str, str]:
+    """The group, version and kind of a served resource."""
     return {"group": served.resource.group, "version": served.version.version, "kind": served.resource.kind}
 
 
@@ -138,6 +139,7 @@ def _operation(served: ServedResource) -> dict[str, Any]:
 
 
 def _named_path(path: str, served: ServedResource) -> dict[str, Any]:
+    """The path of a kind with its PATCH operation, as fields of the message `NamedPathItem`."""
     query = {"in": "query", "name": PARAMETER, "type": "string"}
     parameter = {"parameter": {"non_body_parameter": {"query_parameter_sub_schema": query}}}
     extension = {"name": GVK_EXTENSION, "value": {"yaml": json_text.encode(_gvk(served)).decode()}}
@@ -145,6 +147,7 @@ def _named_path(path: str, served: ServedResource) -> dict[str, Any]:
 
 
 def _named_schemas(schemas: Schemas) -> dict[str, Any]:
+    """Schemas by name as fields of the message `Definitions`."""
     return {
         "additional_properties": [{"name": name, "value": _schema_fields(schema)} for name, schema in schemas.items()]
     }
@@ -159,12 +162,16 @@ def _schema_fields(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "type" in schema:
         fields["type"] = {"value": [schema["type"]]}
     if "enum" in schema:
-        fields["enum"] = [_to_any(value) for value in schema["enum"]]
+        fields["enum"] = [_to_any(choice) for choice in schema["enum"]]
+    fields |= _subschema_fields(schema)
     extensions = [{"name": name, "value": _to_any(value)} for name, value in schema.items() if name.startswith("x-")]
-    return fields | _schema_parts(schema) | ({"vendor_extension": extensions} if extensions else {})
+    if extensions:
+        fields["vendor_extension"] = extensions
+    return fields
 
 
-def _schema_parts(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _subschema_fields(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the message `Schema` that contain other schemas."""
     subschemas: dict[str, Any] = {}
     if "properties" in schema:
         subschemas["properties"] = _named_schemas(schema["properties"])
@@ -176,6 +183,7 @@ def _schema_parts(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _to_any(value: Any) -> dict[str, str]:
+    """A JSON value as fields of the message `Any`."""
     return {"yaml": json_text.encode(value).decode()}
 
 
@@ -183,14 +191,14 @@ def _fill_message(message: Any, values: Mapping[str, Any]) -> None:
     """Set the fields of a protobuf message from nested dicts and lists."""
     for name, value in values.items():
         if isinstance(value, dict):
-            part = getattr(message, name)
-            part.SetInParent()
-            _fill_message(part, value)
+            submessage = getattr(message, name)
+            submessage.SetInParent()
+            _fill_message(submessage, value)
         elif isinstance(value, list) and value and isinstance(value[0], str):
             getattr(message, name).extend(value)
         elif isinstance(value, list):
-            for item in value:
-                _fill_message(getattr(message, name).add(), item)
+            for element in value:
+                _fill_message(getattr(message, name).add(), element)
         else:
             setattr(message, name, value)
 
@@ -201,21 +209,22 @@ def _message_class(name: str) -> "type[Message]":
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     file = descriptor_pb2.FileDescriptorProto(name="podscaler/openapi_v2.proto", package=_PACKAGE, syntax="proto3")
-    for message, fields in _MESSAGES.items():
-        described = file.message_type.add(name=message)
-        for field, (number, kind) in fields.items():
-            _describe_field(described.field.add(name=field, number=number), kind)
+    for message_name, fields in _MESSAGES.items():
+        descriptor = file.message_type.add(name=message_name)
+        for field_name, (number, field_type) in fields.items():
+            _describe_field(descriptor.field.add(name=field_name, number=number), field_type)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
 
 
-def _describe_field(field: Any, kind: str) -> None:
-    field.label = field.LABEL_REPEATED if kind.endswith("*") else field.LABEL_OPTIONAL
-    named = kind.removesuffix("*")
-    if named in ("double", "int64", "bool"):
-        field.type = getattr(field, f"TYPE_{named.upper()}")
-    elif named:
-        field.type, field.type_name = field.TYPE_MESSAGE, f".{_PACKAGE}.{named}"
+def _describe_field(field: Any, field_type: str) -> None:
+    """Set label and type of a FieldDescriptorProto, in place; `field_type` is that of `_MESSAGES`."""
+    field.label = field.LABEL_REPEATED if field_type.endswith("*") else field.LABEL_OPTIONAL
+    type_name = field_type.removesuffix("*")
+    if type_name in ("double", "int64", "bool"):
+        field.type = getattr(field, f"TYPE_{type_name.upper()}")
+    elif type_name:
+        field.type, field.type_name = field.TYPE_MESSAGE, f".{_PACKAGE}.{type_name}"
     else:
         field.type = field.TYPE_STRING

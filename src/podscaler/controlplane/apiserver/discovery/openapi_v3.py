@@ -61,7 +61,9 @@ class OpenApiV3:
         if parts.metrics is not None:
             self._built_in |= openapi.metric_documents(parts.metrics.versions, parts.metrics.list_kinds)
         self._custom: dict[str, tuple[list[Resource], Mapping[str, Builder]]] = {}
+        """For each group with custom resources these resources, and the builders of its documents by path."""
         self._documents: dict[str, _Document] = {}
+        """By path (`apis/apps/v1`), sorted."""
         self._generation = -1
         self._lock = asyncio.Lock()
 
@@ -69,31 +71,36 @@ class OpenApiV3:
         """The index (empty `path`), or the document of a path like `apis/apps/v1`; 404 for an unknown path."""
         documents = await self._current()
         if path:
-            build = documents.get(path)
-            return await _document_response(request, build) if build else EncodedResponse(b"", 404, TEXT_TYPE)
-        own = {name: f"/openapi/v3/{name}?hash={document.digest}" for name, document in documents.items()}
-        urls = {name: {"serverRelativeURL": url} for name, url in sorted(self._replace_remote_urls(own).items())}
-        return EncodedResponse(json_text.encode({"paths": urls}), 200, TEXT_TYPE)
+            document = documents.get(path)
+            return await _document_response(request, document) if document else EncodedResponse(b"", 404, TEXT_TYPE)
+        own_urls = {
+            document_path: f"/openapi/v3/{document_path}?hash={document.digest}"
+            for document_path, document in documents.items()
+        }
+        urls = sorted(self._replace_remote_urls(own_urls).items())
+        index = {document_path: {"serverRelativeURL": url} for document_path, url in urls}
+        return EncodedResponse(json_text.encode({"paths": index}), 200, TEXT_TYPE)
 
     async def schemas(self) -> dict[str, Any]:
         """The schemas of all documents by name."""
         return await asyncio.to_thread(_schemas, await self._current())
 
-    def _replace_remote_urls(self, own: dict[str, str]) -> dict[str, str]:
-        """The URLs of the documents, those of versions that other API servers serve replaced by theirs."""
+    def _replace_remote_urls(self, own_urls: dict[str, str]) -> dict[str, str]:
+        """The URLs of the documents by path, those of versions that other API servers serve replaced by theirs."""
         if self._aggregation is None:
-            return own
+            return own_urls
         remotes = self._aggregation.remotes
-        replaced = {f"apis/{group}/" for group in remotes.groups if group in METRIC_GROUPS}
-        urls = {name: url for name, url in own.items() if not name.startswith(tuple(replaced))}
+        replaced_prefixes = tuple({f"apis/{group}/" for group in remotes.groups if group in METRIC_GROUPS})
+        urls = {path: url for path, url in own_urls.items() if not path.startswith(replaced_prefixes)}
         for remote in remotes.all():
-            name, url = remote.path.removeprefix("/"), self._aggregation.documents.of(remote).openapi_url
-            urls.pop(name, None)
+            path, url = remote.path.removeprefix("/"), self._aggregation.documents.of(remote).openapi_url
+            urls.pop(path, None)
             if url:
-                urls[name] = url
+                urls[path] = url
         return urls
 
     async def _current(self) -> Mapping[str, _Document]:
+        """The documents by path, built anew after a change of the routes."""
         async with self._lock:
             generation = self._routes.generation
             if generation != self._generation:
@@ -108,19 +115,25 @@ class OpenApiV3:
             groups.setdefault(resource.group, []).append(resource)
         self._custom = {group: self._custom_builders(group, resources) for group, resources in groups.items()}
         builders: dict[str, Builder] = dict(self._built_in)
-        for _, of_group in self._custom.values():
-            builders |= of_group
+        for _, group_builders in self._custom.values():
+            builders |= group_builders
         return dict(sorted(builders.items()))
 
     def _custom_builders(self, group: str, custom: list[Resource]) -> tuple[list[Resource], Mapping[str, Builder]]:
-        """The custom resources of a group, and the builders of the group's documents."""
-        cached = self._custom.get(group)
-        if cached is not None and list(map(id, cached[0])) == list(map(id, custom)):
-            return cached
+        """The custom resources of a group, and the builders of the group's documents; cached while they are the same.
+
+        A group may have built-in resources, too: its documents describe both.
+        """
+        if group in self._custom:
+            cached_resources, cached_builders = self._custom[group]
+            if list(map(id, cached_resources)) == list(map(id, custom)):
+                return cached_resources, cached_builders
         resources = list({id(resource): resource for resource in self._routes.resources_of(group)}.values())
-        documents = openapi.documents(resources, [review for review in self._reviews if review.group == group])
-        own = f"apis/{group}"
-        return custom, {path: make for path, make in documents.items() if path == own or path.startswith(f"{own}/")}
+        builders = openapi.documents(resources, [review for review in self._reviews if review.group == group])
+        group_path = f"apis/{group}"
+        return custom, {
+            path: build for path, build in builders.items() if path == group_path or path.startswith(f"{group_path}/")
+        }
 
 
 def _build_documents(builders: Mapping[str, Builder], cached: Mapping[str, _Document]) -> dict[str, _Document]:
@@ -132,26 +145,28 @@ def _build_documents(builders: Mapping[str, Builder], cached: Mapping[str, _Docu
 
 
 def _build_document(build: Builder) -> _Document:
+    """The document that a builder makes, encoded. Slow: to be called in a thread."""
     body = json_text.encode(build())
     return _Document(gzip.compress(body, mtime=0), hashlib.sha512(body).hexdigest().upper(), build)
 
 
 def _schemas(documents: Mapping[str, _Document]) -> dict[str, Any]:
     """The schemas of all documents by name; one that several documents have is of the kinds that any of them names."""
-    needed: dict[str, Any] = {}
-    kinds: dict[str, dict[tuple[str, ...], Any]] = {}
+    all_schemas: dict[str, Any] = {}
+    kinds_by_schema: dict[str, dict[tuple[str, ...], Any]] = {}
     for document in documents.values():
         schemas = json.loads(gzip.decompress(document.gzipped)).get("components", {}).get("schemas", {})
         for name, schema in schemas.items():
             for kind in schema.get(GVK_EXTENSION, ()):
-                kinds.setdefault(name, {})[kind["group"], kind["version"], kind["kind"]] = kind
-        needed |= schemas
-    for name, known in kinds.items():
-        needed[name][GVK_EXTENSION] = [known[key] for key in sorted(known)]
-    return needed
+                kinds_by_schema.setdefault(name, {})[kind["group"], kind["version"], kind["kind"]] = kind
+        all_schemas |= schemas
+    for name, kinds in kinds_by_schema.items():
+        all_schemas[name][GVK_EXTENSION] = [kinds[key] for key in sorted(kinds)]
+    return all_schemas
 
 
 async def _document_response(request: web.BaseRequest, document: _Document) -> EncodedResponse:
+    """The response with a document, compressed if the client accepts gzip, or 304 if it has the document already."""
     etag = f'"{document.digest}"'
     headers = {"ETag": etag, "Vary": "Accept, Accept-Encoding"}
     if request.query_string:  # a URL with the hash never has another content

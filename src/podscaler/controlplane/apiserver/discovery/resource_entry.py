@@ -1,6 +1,7 @@
 """Describes one resource in a discovery document, independent of the document's form.
 
-`discovery` creates it from routes and reviews, `metric_apis` from metrics.
+`discovery` creates it from routes and reviews, `metric_apis` from metrics; `discovery` makes the entries of both forms
+(APIResourceList and aggregated discovery) of it.
 """
 
 from dataclasses import dataclass

@@ -43,8 +43,8 @@ async def delete_collection(server: ServerContext, request: ResourceRequest) -> 
     options = await _options(server, request)
     selectors = query_options.list_options(request.query)
     if options.forces_unreadable:
-        why = "is not allowed with DELETECOLLECTION, try again after removing the option"
-        error = field.invalid("ignoreStoreReadErrorWithClusterBreakingPotential", True, why)
+        message = "is not allowed with DELETECOLLECTION, try again after removing the option"
+        error = field.invalid("ignoreStoreReadErrorWithClusterBreakingPotential", True, message)
         raise field.invalid_object(group="meta.k8s.io", kind="DeleteOptions", name="", errors=[error])
     deleted = await server.objects.delete_collection(
         request.key, request.path.namespace, which=selectors, options=options
@@ -55,9 +55,12 @@ async def delete_collection(server: ServerContext, request: ResourceRequest) -> 
 
 
 async def _options(server: ServerContext, request: ResourceRequest) -> DeleteOptions:
+    """The options of the body or, without a body, of the query. Raises StatusError 400, 408, 413, 415, 422."""
     body = await request_bodies.read(request.http)
-    options = request_bodies.decode_options(body, request.content_type, DELETE_OPTIONS, server.kinds) if body else {}
-    return query_options.delete_options(request.query, options)
+    body_options: Object = {}
+    if body:
+        body_options = request_bodies.decode_options(body, request.content_type, DELETE_OPTIONS, server.kinds)
+    return query_options.delete_options(request.query, body_options)
 
 
 def _warn_about_orphans(request: ResourceRequest, options: DeleteOptions) -> None:
@@ -68,7 +71,7 @@ def _warn_about_orphans(request: ResourceRequest, options: DeleteOptions) -> Non
 
 
 def _success(request: ResourceRequest, entry: Entry) -> Object:
-    """The Status of a deleted object."""
+    """The Status that responds to the deletion of an object; empty details are left out."""
     resource = request.served.resource
     details = {"name": entry.name, "group": resource.group, "kind": resource.plural, "uid": entry.uid}
     return {
@@ -76,5 +79,5 @@ def _success(request: ResourceRequest, entry: Entry) -> Object:
         "apiVersion": "v1",
         "metadata": {},
         "status": "Success",
-        "details": {key: value for key, value in details.items() if value},
+        "details": {field_name: content for field_name, content in details.items() if content},
     }

@@ -1,4 +1,4 @@
-"""Sends requests of `pods/ID/proxy`, `services/ID/proxy` and `nodes/ID/proxy` on to pods and the kubelet.
+"""Proxies requests for `pods/ID/proxy`, `services/ID/proxy` and `nodes/ID/proxy` to pods and the kubelet.
 
 `dispatch` calls `forward`; `proxy_targets` finds the address. Bodies are relayed as they come, in both directions. The
 client's credentials are not sent on. A redirect to the same host leads through the proxy again.
@@ -28,6 +28,10 @@ from podscaler.controlplane.apiserver.http.responses import EncodedResponse
 
 CONNECT_TIMEOUT_S: Final = 30.0
 LINE_MAX_BYTES: Final = 64 * 1024
+"""The longest status line or header of a response."""
+_BASE_SEGMENTS: Final = 6
+_NAMESPACED_BASE_SEGMENTS: Final = 8
+"""How many segments of a path end at `proxy`: "", api, v1, [namespaces, NAMESPACE,] PLURAL, ID, proxy."""
 _OWN_HEADERS = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_AGENT)
 """Headers that aiohttp must not add by itself."""
 
@@ -56,7 +60,7 @@ async def forward(server: ServerContext, request: ResourceRequest) -> EncodedRes
 
 
 def through_proxy(location: str, base: str, target: ProxyTarget, host: str) -> str:
-    """The Location of a redirect for the client: below `base` where it leads to an absolute path of the same host.
+    """The Location of a redirect for the client: below `base` if it is an absolute path of the same host.
 
     Args:
         location: the target's header.
@@ -78,9 +82,10 @@ def through_proxy(location: str, base: str, target: ProxyTarget, host: str) -> s
 
 def _split_path(request: ResourceRequest) -> tuple[str, str]:
     """The escaped path up to the subresource, and what follows; the latter is empty or begins with a slash."""
-    path = quote(request_paths.split(request.http.raw_path)[0], safe=proxied_response.UNESCAPED_IN_PATHS)
-    segments = path.split("/")[: 8 if request.path.namespace else 6]  # "", api, v1, [namespaces, NS,] PLURAL, ID, proxy
-    base = "/".join(segments)
+    decoded_path, _ = request_paths.split(request.http.raw_path)
+    path = quote(decoded_path, safe=proxied_response.UNESCAPED_IN_PATHS)
+    base_segments = _NAMESPACED_BASE_SEGMENTS if request.path.namespace else _BASE_SEGMENTS
+    base = "/".join(path.split("/")[:base_segments])
     return base, _clean(path.removeprefix(base))
 
 
@@ -98,7 +103,8 @@ def _clean(path: str) -> str:
 
 
 def _redirect(base: str, http: web.BaseRequest) -> EncodedResponse:
-    query = http.raw_path.partition("?")[2]
+    """The redirect of an empty path to `/`, with the same query."""
+    _, _, query = http.raw_path.partition("?")
     location = f"{base}/?{query}" if query else f"{base}/"
     return EncodedResponse(b"", 301, responses.TEXT_TYPE, {hdrs.LOCATION: location})
 
@@ -119,8 +125,16 @@ async def _open_session(target: ProxyTarget) -> aiohttp.ClientSession:
 async def _send(
     session: aiohttp.ClientSession, http: web.BaseRequest, target: ProxyTarget, *, base: str, path: str
 ) -> aiohttp.ClientResponse:
-    """Send the request; returns the head of the response. Raises StatusError 503."""
-    query = http.raw_path.partition("?")[2]
+    """Send the request; returns the head of the response. Raises StatusError 503.
+
+    Args:
+        session: for this request.
+        http: the client's request.
+        target: where it is sent.
+        base: the escaped path up to `proxy`, for a header.
+        path: the escaped path after that.
+    """
+    _, _, query = http.raw_path.partition("?")
     url = URL.build(
         scheme=target.scheme, host=target.host, port=target.port, path=path, query_string=query, encoded=True
     )
@@ -135,17 +149,17 @@ async def _send(
         )
     except (aiohttp.ClientError, OSError) as error:  # a timeout while connecting is one
         reason = connection_messages.go_message(error, target.host, target.port, target.host)
-        text = f"error trying to reach service: {reason}"
-        raise StatusError(text, code=503, reason="ServiceUnavailable") from None
+        message = f"error trying to reach service: {reason}"
+        raise StatusError(message, code=503, reason="ServiceUnavailable") from None
 
 
 def _headers(http: web.BaseRequest, *, forwarded_uri: str) -> CIMultiDict[str]:
-    """The headers of the proxied request: those of the client without its credentials, and whom it came from."""
+    """The headers of the proxied request: those of the client without its credentials, and the X-Forwarded headers."""
     headers = proxy_headers.request_headers(http.headers)
     if hdrs.CONTENT_LENGTH in http.headers and http.body_exists:
         headers[hdrs.CONTENT_LENGTH] = http.headers[hdrs.CONTENT_LENGTH]
-    previous, peer = http.headers.get(hdrs.X_FORWARDED_FOR), http.remote or ""
-    headers[hdrs.X_FORWARDED_FOR] = f"{previous}, {peer}" if previous else peer
+    earlier_clients, client = http.headers.get(hdrs.X_FORWARDED_FOR), http.remote or ""
+    headers[hdrs.X_FORWARDED_FOR] = f"{earlier_clients}, {client}" if earlier_clients else client
     headers[hdrs.HOST] = http.host
     headers[hdrs.X_FORWARDED_HOST] = http.host
     headers[hdrs.X_FORWARDED_PROTO] = "https"

@@ -19,10 +19,18 @@ COPY_MAX_BYTES = 3 * 1024 * 1024
 """The most bytes that the `copy` operations of one patch add: doubling a value forty times would fill the memory."""
 
 INDEX_MAX_DIGITS = 9
+"""A longer index of an array is invalid."""
+
+_BRACKETS_BYTES = 2
+_MEMBER_BYTES = 4  # quotes, colon and comma
+_COMMA_BYTES = 1
+_QUOTES_BYTES = 2
+_NUMBER_BYTES = 8  # also for true, false and null
 
 OPERATION_FIELDS = frozenset({"op", "path", "from", "value"})
 
 Operation = dict[str, Any]
+"""One operation as its JSON object: `op`, `path`, and `value` or `from`."""
 
 
 class _Inapplicable(Exception):
@@ -35,21 +43,21 @@ def apply_patch(document: Any, operations: Sequence[Operation]) -> Any:
     Raises StatusError 413 for more than `OPERATIONS_MAX` operations, 422 where one cannot be applied.
     """
     if len(operations) > OPERATIONS_MAX:
-        count = f"The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {len(operations)}"
-        text = f"Request entity too large: {count}"
-        raise StatusError(text, code=413, reason="RequestEntityTooLarge")
-    result = deepcopy(document)
+        limit_text = f"The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {len(operations)}"
+        message = f"Request entity too large: {limit_text}"
+        raise StatusError(message, code=413, reason="RequestEntityTooLarge")
+    patched = deepcopy(document)
     budget = _CopyBudget(COPY_MAX_BYTES)
     try:
         for operation in operations:
             if operation.get("path") == "" and operation.get("op") == "replace":
-                result = _replacement_of_document(operation)
+                patched = _replacement_of_document(operation)
             else:
-                _apply(result, operation, budget)
+                _apply(patched, operation, budget)
     except _Inapplicable:
-        text = "the server rejected our request due to an error in our request"
-        raise StatusError(text, code=422, reason="Invalid", details={}) from None
-    return result
+        message = "the server rejected our request due to an error in our request"
+        raise StatusError(message, code=422, reason="Invalid", details={}) from None
+    return patched
 
 
 def apply_merge_patch(target: Any, patch: Any) -> Any:
@@ -63,13 +71,13 @@ def apply_merge_patch(target: Any, patch: Any) -> Any:
     """
     if not isinstance(patch, dict):
         return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, change in patch.items():
+        if change is None:
+            merged.pop(name, None)
         else:
-            result[key] = apply_merge_patch(result.get(key), value)
-    return dict(sorted(result.items()))
+            merged[name] = apply_merge_patch(merged.get(name), change)
+    return dict(sorted(merged.items()))
 
 
 def parse(document: Any) -> list[Operation]:
@@ -98,8 +106,9 @@ def unknown_fields(operations: Sequence[Operation]) -> list[str]:
 
 
 def _not_decodable(value: Any, go_type: str) -> StatusError:
-    text = f"error decoding patch: json: cannot unmarshal {json_type(value)} into Go value of type {go_type}"
-    return StatusError(text, code=400, reason="BadRequest")
+    """The error 400 for a JSON value where the patch must have one of that Go type."""
+    message = f"error decoding patch: json: cannot unmarshal {json_type(value)} into Go value of type {go_type}"
+    return StatusError(message, code=400, reason="BadRequest")
 
 
 def json_type(value: Any) -> str:
@@ -114,23 +123,25 @@ def json_type(value: Any) -> str:
 
 
 class _CopyBudget:
-    """The approximate number of bytes that `copy` operations may still add."""
+    """The approximate number of bytes that `copy` operations of one patch may still add."""
 
-    def __init__(self, left_bytes: int) -> None:
-        self._left_bytes = left_bytes
+    def __init__(self, remaining_bytes: int) -> None:
+        self._remaining_bytes = remaining_bytes
 
-    def spend(self, value: Any) -> None:
-        self._left_bytes -= _size_bytes(value)
-        if self._left_bytes < 0:
+    def spend(self, copied: Any) -> None:
+        """Subtract the size of a copied value. Raises _Inapplicable if it is too large."""
+        self._remaining_bytes -= _size_bytes(copied)
+        if self._remaining_bytes < 0:
             raise _Inapplicable
 
 
 def _size_bytes(value: Any) -> int:
+    """The approximate length of a value as JSON."""
     if isinstance(value, dict):
-        return 2 + sum(len(key) + 4 + _size_bytes(item) for key, item in value.items())
+        return _BRACKETS_BYTES + sum(len(key) + _MEMBER_BYTES + _size_bytes(member) for key, member in value.items())
     if isinstance(value, list):
-        return 2 + sum(1 + _size_bytes(item) for item in value)
-    return len(value) + 2 if isinstance(value, str) else 8
+        return _BRACKETS_BYTES + sum(_COMMA_BYTES + _size_bytes(element) for element in value)
+    return len(value) + _QUOTES_BYTES if isinstance(value, str) else _NUMBER_BYTES
 
 
 def _replacement_of_document(operation: Operation) -> Any:
@@ -150,8 +161,9 @@ def _apply(document: Any, operation: Operation, budget: _CopyBudget) -> None:
         case "remove":
             _remove(document, _parse_pointer(operation, "path"))
         case "replace":
-            parent, key = _parent(document, _parse_pointer(operation, "path"))
-            parent[_index(key, len(parent)) if isinstance(parent, list) else key] = deepcopy(value)
+            parent, segment = _parent(document, _parse_pointer(operation, "path"))
+            position = _existing_index(segment, len(parent)) if isinstance(parent, list) else segment
+            parent[position] = deepcopy(value)
         case "move":
             moved = _remove(document, _parse_pointer(operation, "from"))
             _insert(document, _parse_pointer(operation, "path"), moved)
@@ -165,10 +177,10 @@ def _apply(document: Any, operation: Operation, budget: _CopyBudget) -> None:
             raise _Inapplicable
 
 
-def _value_at(document: Any, tokens: list[str]) -> Any:
+def _value_at(document: Any, segments: list[str]) -> Any:
     """The value that a pointer names; null for a missing member of an object."""
-    parent, key = _parent(document, tokens)
-    return parent.get(key) if isinstance(parent, dict) else _member(parent, key)
+    parent, segment = _parent(document, segments)
+    return parent.get(segment) if isinstance(parent, dict) else _child(parent, segment)
 
 
 def is_equal(left: Any, right: Any) -> bool:
@@ -176,7 +188,7 @@ def is_equal(left: Any, right: Any) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(is_equal(value, right[key]) for key, value in left.items())
+        return left.keys() == right.keys() and all(is_equal(member, right[name]) for name, member in left.items())
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(
             is_equal(left_element, right_element) for left_element, right_element in zip(left, right, strict=True)
@@ -185,37 +197,43 @@ def is_equal(left: Any, right: Any) -> bool:
 
 
 def _parse_pointer(operation: Operation, member: str) -> list[str]:
-    """The tokens of the JSON pointer in `member`; the whole document ("") is no valid target here.
+    """The segments of the JSON pointer in `member`; the whole document ("") is no valid target here.
 
     As kube-apiserver, text before the first slash is skipped: `data/x` is `/x`.
     """
-    text = operation.get(member)
-    if not isinstance(text, str) or "/" not in text:
+    pointer = operation.get(member)
+    if not isinstance(pointer, str) or "/" not in pointer:
         raise _Inapplicable
-    return [token.replace("~1", "/").replace("~0", "~") for token in text.split("/")[1:]]
+    _, *escaped_segments = pointer.split("/")
+    return [segment.replace("~1", "/").replace("~0", "~") for segment in escaped_segments]
 
 
-def _parent(document: Any, tokens: list[str]) -> tuple[Any, str]:
-    """The container that holds the last token, and that token."""
+def _parent(document: Any, segments: list[str]) -> tuple[Any, str]:
+    """The object or list in which the last segment names a member or element, and that segment.
+
+    Raises _Inapplicable if there is none.
+    """
+    *parent_segments, last_segment = segments
     container = document
-    for token in tokens[:-1]:
-        container = _member(container, token)
+    for segment in parent_segments:
+        container = _child(container, segment)
     if not isinstance(container, dict | list):
         raise _Inapplicable
-    return container, tokens[-1]
+    return container, last_segment
 
 
-def _member(container: Any, key: str) -> Any:
+def _child(container: Any, segment: str) -> Any:
+    """The member or element of an object or list that a segment names. Raises _Inapplicable if there is none."""
     if isinstance(container, list):
-        return container[_index(key, len(container))]
-    if isinstance(container, dict) and key in container:
-        return container[key]
+        return container[_existing_index(segment, len(container))]
+    if isinstance(container, dict) and segment in container:
+        return container[segment]
     raise _Inapplicable
 
 
-def _index(text: str, length: int) -> int:
-    """The position of an existing element."""
-    position = _number(text)
+def _existing_index(segment: str, length: int) -> int:
+    """The position of the element that a segment names in a list of that length. Raises _Inapplicable."""
+    position = _parse_index(segment)
     if position < 0:
         position += length
     if not 0 <= position < length:
@@ -223,22 +241,23 @@ def _index(text: str, length: int) -> int:
     return position
 
 
-def _number(text: str) -> int:
-    digits = text.removeprefix("-")
+def _parse_index(segment: str) -> int:
+    """The number in a segment; negative ones count from the end. Raises _Inapplicable."""
+    digits = segment.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= INDEX_MAX_DIGITS):
         raise _Inapplicable
-    return int(text)
+    return int(segment)
 
 
-def _insert(document: Any, tokens: list[str], value: Any) -> None:
+def _insert(document: Any, segments: list[str], value: Any) -> None:
     """Insert a value: a member of an object, or an element before an index; `-` is the end."""
-    parent, key = _parent(document, tokens)
+    parent, segment = _parent(document, segments)
     if isinstance(parent, dict):
-        parent[key] = value
-    elif key == "-":
+        parent[segment] = value
+    elif segment == "-":
         parent.append(value)
     else:
-        position = _number(key)
+        position = _parse_index(segment)
         if position < 0:
             position += len(parent) + 1
         if not 0 <= position <= len(parent):
@@ -246,12 +265,12 @@ def _insert(document: Any, tokens: list[str], value: Any) -> None:
         parent.insert(position, value)
 
 
-def _remove(document: Any, tokens: list[str]) -> Any:
-    """Remove and return the value at a pointer."""
-    parent, key = _parent(document, tokens)
-    value = _member(parent, key)
+def _remove(document: Any, segments: list[str]) -> Any:
+    """Remove and return the value at a pointer. Raises _Inapplicable."""
+    parent, segment = _parent(document, segments)
+    removed = _child(parent, segment)
     if isinstance(parent, list):
-        del parent[_index(key, len(parent))]
+        del parent[_existing_index(segment, len(parent))]
     else:
-        del parent[key]
-    return value
+        del parent[segment]
+    return removed

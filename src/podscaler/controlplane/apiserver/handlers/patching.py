@@ -4,6 +4,8 @@
 read-modify-write: a client gets a conflict only if its patch names a resourceVersion. The result is decoded, defaulted
 and converted to the storage version like any body.
 
+A new type of patch: a line in `TYPE_BY_MEDIA_TYPE`, and a case in `Patch.apply_to` and in `parse`.
+
 Source: the API server's patch handler and its errors (golden update-hpa.jsonl).
 """
 
@@ -67,7 +69,7 @@ class Patch:
     document: Any
     problems: tuple[str, ...] = ()
 
-    def applied(self, obj: Object, message: str) -> Object:
+    def apply_to(self, obj: Object, message: str) -> Object:
         """A patched copy of `obj`; `message` is the schema's name of its type.
 
         Raises StatusError 400, 413, 422, 500.
@@ -118,7 +120,7 @@ class Patcher:
 
         Raises StatusError 400, 413, 422, 500.
         """
-        patched = self.patch.applied(obj, self.expected.message)
+        patched = self.patch.apply_to(obj, self.expected.message)
         if not isinstance(patched, dict):  # a JSON patch may put a list in the object's place
             raise self._invalid(patched, _type_error(patched), obj)
         kind = self._patched_kind(patched)
@@ -181,10 +183,10 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
     options = query_options.patch_options(request.query, applies=False)
     parsed = await receive(request)
     patcher = Patcher(parsed, request.kind, server.kinds, options.field_validation, request.warnings)
-    before: Object = {}
+    unpatched: Object = {}
 
     def change(stored: Object) -> Object:
-        before.update(stored)
+        unpatched.update(stored)
         obj, kind = patcher.patch_and_decode(request.served.version.from_storage(stored))
         name_checks.check_name(obj, path.name)
         object_preparation.set_namespace(obj, path.namespace)
@@ -193,7 +195,7 @@ async def patch(server: ServerContext, request: ResourceRequest) -> EncodedRespo
 
     update = UpdateOptions(path.subresource, dry_run=options.dry_run, author=request.author(options))
     entry = await server.objects.update(request.key, path.namespace, path.name, change, options=update)
-    request.warn(entry, before)
+    request.warn(entry, unpatched)
     return await object_responses.one(server, request, entry)
 
 
@@ -203,13 +205,13 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
     managers, kind = server.objects.field_managers, request.served.resource
     target = server_side_apply.object_target(server, request)
     application = await server_side_apply.receive(request, target, server.clock.now_ns())
-    before: Object = {}
+    unpatched: Object = {}
 
     def change(stored: Object) -> Object:
-        before.update(stored)
+        unpatched.update(stored)
         live = managers.stored_object(kind, stored, request.served.api_version) if stored else None
         entries = stored["metadata"].get("managedFields") or [] if stored else []
-        obj = application.applied(live, entries, request.warnings)
+        obj = application.merge_into(live, entries, request.warnings)
         if not stored:
             _check_new(server, request, obj)
         name_checks.check_name(obj, path.name)
@@ -219,7 +221,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
 
     update = UpdateOptions(path.subresource, dry_run=application.options.dry_run, author=None)
     entry, is_new = await server.objects.apply(request.key, path.namespace, path.name, change, options=update)
-    request.warn(entry, before or None)
+    request.warn(entry, unpatched or None)
     return await object_responses.one(server, request, entry, status=201 if is_new else 200)
 
 

@@ -41,11 +41,8 @@ async def start(
     sent_headers.setdefault("Cache-Control", "no-cache, private")
     sent_headers.update(headers or {})
     response = web.StreamResponse(status=received.status, reason=received.reason, headers=sent_headers)
-    if (
-        "Content-Length" not in sent_headers
-        and request.method != "HEAD"
-        and received.status not in _STATUSES_WITHOUT_BODY
-    ):
+    has_body = request.method != "HEAD" and received.status not in _STATUSES_WITHOUT_BODY
+    if has_body and "Content-Length" not in sent_headers:
         response.enable_chunked_encoding()
     await response.prepare(request)
     if is_stream:

@@ -4,6 +4,8 @@
 that the node gave its pods and its own endpoints, never those of an object's status, which clients may write: no
 request goes to a host that the object does not own.
 
+A new kind with a subresource `proxy`: a function `_resolve_...` and a line in `_RESOLVERS`.
+
 Source: kube-apiserver's ResourceLocation of pods, Services and nodes, and their messages.
 Differs: a pod's port has to be a number; of a node only the kubelet's port is reached, as others would be those of the
 whole machine.
@@ -56,6 +58,7 @@ class _ProxyId:
 
     @property
     def url_scheme(self) -> str:
+        """The scheme, `http` by default."""
         return self.scheme or "http"
 
 
@@ -72,22 +75,24 @@ def resolve(server: ServerContext, request: ResourceRequest) -> ProxyTarget:
     return _RESOLVERS[request.key](server, request, requested)
 
 
-def _parse_id(text: str) -> _ProxyId | None:
+def _parse_id(proxy_id: str) -> _ProxyId | None:
     """The parts of an ID, None for one that is not valid (apimachinery's SplitSchemeNamePort)."""
-    parts = text.split(":")
-    if len(parts) == 1:
-        parts = ["", parts[0], ""]
-    elif len(parts) == 2:
-        parts = ["", *parts]
-    if len(parts) != 3 or not parts[1] or parts[0] not in SCHEMES:
-        return None
-    return _ProxyId(*parts)
+    match proxy_id.split(":"):
+        case [name]:
+            scheme, port = "", ""
+        case [name, port]:
+            scheme = ""
+        case [scheme, name, port]:
+            pass
+        case _:
+            return None
+    return _ProxyId(scheme, name, port) if name and scheme in SCHEMES else None
 
 
 def _resolve_pod(server: ServerContext, request: ResourceRequest, requested: _ProxyId) -> ProxyTarget:
-    """The address of a pod: the port that is asked for, else its first one."""
+    """The address of a pod, with the requested port, or else its first one."""
     pod: Object = server.objects.get(request.key, request.path.namespace, requested.name).decode()
-    declared = [
+    declared_ports = [
         port["containerPort"] for container in pod["spec"]["containers"] for port in container.get("ports") or ()
     ]
     if requested.port:
@@ -95,7 +100,7 @@ def _resolve_pod(server: ServerContext, request: ResourceRequest, requested: _Pr
         if port is None:
             raise http_errors.bad_request(f'invalid pod request "{request.path.name}"')
     else:
-        port = declared[0] if declared else DEFAULT_PORTS[requested.url_scheme]
+        port = declared_ports[0] if declared_ports else DEFAULT_PORTS[requested.url_scheme]
     address = pod_targets.get_connections(server).locate(pod, port)
     if address is None:
         raise http_errors.bad_request("address not allowed")
@@ -107,11 +112,11 @@ def _resolve_service(server: ServerContext, request: ResourceRequest, requested:
     namespace, port_name = request.path.namespace, requested.port
     if requested.port.isdecimal() and requested.port.isascii() and len(requested.port) <= PORT_DIGITS_MAX:
         service: Object = server.objects.get(request.key, namespace, requested.name).decode()
-        port = service_resolver.find_port(service, int(requested.port))
-        if port is None:
-            text = f'no service port {int(requested.port)} found for service "{requested.name}"'
-            raise _unavailable(text)
-        port_name = port.get("name", "")
+        service_port = service_resolver.find_port(service, int(requested.port))
+        if service_port is None:
+            message = f'no service port {int(requested.port)} found for service "{requested.name}"'
+            raise _unavailable(message)
+        port_name = service_port.get("name", "")
     addresses = list(_ready_pod_addresses(server, namespace, requested.name, port_name))
     if not addresses:
         raise _unavailable(f'no endpoints available for service "{requested.name}"')
@@ -119,18 +124,18 @@ def _resolve_service(server: ServerContext, request: ResourceRequest, requested:
 
 
 def _ready_pod_addresses(
-    server: ServerContext, namespace: str, name: str, port_name: str
+    server: ServerContext, namespace: str, service_name: str, port_name: str
 ) -> Iterator[service_resolver.Address]:
     """The addresses of a Service's ready endpoints that are pods of its namespace, for the port of that name."""
     connections = pod_targets.get_connections(server)
     entries = server.objects.list(SLICES, namespace).entries
-    slices = [entry.decode() for entry in entries if entry.labels.get(SERVICE_NAME) == name]
+    slices = [pod_entry.decode() for pod_entry in entries if pod_entry.labels.get(SERVICE_NAME) == service_name]
     for endpoint, port in service_resolver.ready_endpoints(slices, port_name):
         reference = endpoint.get("targetRef") or {}
         if reference.get("kind") != "Pod" or reference.get("namespace") != namespace:
             continue
-        entry = server.objects.find("pods", namespace, reference.get("name", ""))
-        address = None if entry is None else connections.locate(entry.decode(), port)
+        pod_entry = server.objects.find("pods", namespace, reference.get("name", ""))
+        address = None if pod_entry is None else connections.locate(pod_entry.decode(), port)
         if address is not None:
             yield address
 
@@ -146,13 +151,15 @@ def _resolve_node(server: ServerContext, request: ResourceRequest, requested: _P
     return ProxyTarget("https", endpoint.host, endpoint.port, endpoint.client_tls)
 
 
-def _parse_port(text: str) -> int | None:
-    is_number = text.isdecimal() and text.isascii() and len(text) <= len(str(PORT_MAX))
-    return int(text) if is_number and 0 < int(text) <= PORT_MAX else None
+def _parse_port(port_text: str) -> int | None:
+    """The port number in a text, None for a text that is not one."""
+    is_number = port_text.isdecimal() and port_text.isascii() and len(port_text) <= len(str(PORT_MAX))
+    return int(port_text) if is_number and 0 < int(port_text) <= PORT_MAX else None
 
 
-def _unavailable(text: str) -> StatusError:
-    return StatusError(text, code=503, reason="ServiceUnavailable")
+def _unavailable(message: str) -> StatusError:
+    return StatusError(message, code=503, reason="ServiceUnavailable")
 
 
 _RESOLVERS = {"pods": _resolve_pod, "services": _resolve_service, "nodes": _resolve_node}
+"""The function that finds the address, by the `Resource.key` of the request."""

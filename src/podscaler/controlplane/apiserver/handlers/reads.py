@@ -63,11 +63,11 @@ async def list_computed(server: ServerContext, request: ResourceRequest) -> Enco
 
 
 def _provider(server: ServerContext, request: ResourceRequest) -> VirtualObjects:
-    """What computes the objects of the request's kind. Raises StatusError 503 if this server has nothing for it."""
+    """The provider that computes the objects of the request's kind. Raises StatusError 503 without one."""
     provider = server.parts.virtual.get(request.key)
     if provider is None:
-        text = "the server is currently unable to handle the request"
-        raise StatusError(text, code=503, reason="ServiceUnavailable", details={})
+        message = "the server is currently unable to handle the request"
+        raise StatusError(message, code=503, reason="ServiceUnavailable", details={})
     return provider
 
 

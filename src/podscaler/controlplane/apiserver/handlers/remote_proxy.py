@@ -33,6 +33,7 @@ from podscaler.controlplane.registry.users import User
 Response = EncodedResponse | web.StreamResponse
 
 REQUEST_TIMEOUT_S = 60.0
+"""The deadline of requests that are not long-running."""
 _LONG_RUNNING_VERBS = frozenset({"watch", "proxy"})
 _LONG_RUNNING_SUBRESOURCES = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
@@ -64,8 +65,13 @@ class ProxiedRequest:
     def target(self) -> str:
         """Path and query as they are sent: escaped from the decoded path that was authorized."""
         path = quote(self.path, safe=proxied_response.UNESCAPED_IN_PATHS)
-        pairs = sorted(parse_qsl(self.query, keep_blank_values=True), key=lambda pair: pair[0])
-        return f"{path}?{urlencode(pairs, errors='surrogateescape')}" if pairs else path
+        parameters = sorted(parse_qsl(self.query, keep_blank_values=True), key=_parameter_name)
+        return f"{path}?{urlencode(parameters, errors='surrogateescape')}" if parameters else path
+
+
+def _parameter_name(parameter: tuple[str, str]) -> str:
+    name, _ = parameter
+    return name
 
 
 async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequest, streams: OpenStreams) -> Response:
@@ -87,9 +93,10 @@ async def forward(aggregation: Aggregation, remote: Remote, proxied: ProxiedRequ
         message = connection_messages.go_message(error, *address, remote.server_name)
         return _failure(f"error trying to reach service: {message}")
     try:
-        if 300 <= received.status < 400 and "Location" in received.headers:
-            text = "the backend attempted to redirect this request, which is not permitted"
-            return EncodedResponse(text.encode(), 502, responses.TEXT_TYPE)
+        is_redirect = 300 <= received.status < 400 and "Location" in received.headers
+        if is_redirect:
+            message = "the backend attempted to redirect this request, which is not permitted"
+            return EncodedResponse(message.encode(), 502, responses.TEXT_TYPE)
         response = await proxied_response.start(proxied.http, received, is_stream=proxied.is_long_running)
         timeout_s = None if proxied.is_long_running else REQUEST_TIMEOUT_S
         await streams.until_stopped(proxied_response.relay_body(proxied.http, received, response, timeout_s=timeout_s))
@@ -116,23 +123,31 @@ async def _send(
     except aiohttp.ServerTimeoutError:  # while connecting
         raise
     except TimeoutError:
-        text = "Timeout: request did not complete within the allotted timeout"
-        raise StatusError(text, code=504, reason="Timeout", details={}) from None
+        message = "Timeout: request did not complete within the allotted timeout"
+        raise StatusError(message, code=504, reason="Timeout", details={}) from None
 
 
-def _failure(text: str, status: int = 503) -> EncodedResponse:
+def _failure(message: str, status: int = 503) -> EncodedResponse:
+    """The plain-text response for a server that cannot be reached."""
     headers = {"X-Content-Type-Options": "nosniff"}
-    return EncodedResponse(f"{text}\n".encode(), status, responses.TEXT_TYPE, headers)
+    return EncodedResponse(f"{message}\n".encode(), status, responses.TEXT_TYPE, headers)
 
 
 def _headers(proxied: ProxiedRequest, address: Address) -> CIMultiDict[str]:
-    """The headers of the proxied request: those of the client without its credentials, and who the user is."""
+    """The headers of the proxied request: those of the client without its credentials, those of the user, X-Forwarded.
+
+    Args:
+        proxied: the client's request and its user.
+        address: host and port of the other server.
+    """
     request = proxied.http
     headers = proxy_headers.request_headers(request.headers)
     headers.extend(proxy_headers.user_headers(proxied.user))
-    previous, peer = request.headers.get("X-Forwarded-For"), request.remote or ""
-    headers["X-Forwarded-For"] = f"{previous}, {peer}" if previous else peer
-    headers["X-Forwarded-Host"] = f"{address[0]}:{address[1]}"
+    earlier_clients, client = request.headers.get("X-Forwarded-For"), request.remote or ""
+    host, port = address
+    path, _, _ = proxied.target.partition("?")
+    headers["X-Forwarded-For"] = f"{earlier_clients}, {client}" if earlier_clients else client
+    headers["X-Forwarded-Host"] = f"{host}:{port}"
     headers["X-Forwarded-Proto"] = "https"
-    headers["X-Forwarded-Uri"] = proxied.target.partition("?")[0]
+    headers["X-Forwarded-Uri"] = path
     return headers

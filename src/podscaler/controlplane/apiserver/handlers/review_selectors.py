@@ -16,6 +16,7 @@ from podscaler.controlplane.storage import field_selectors
 _ATTRIBUTES_PATH = "spec.resourceAttributes"
 _OPERATORS_WITH_VALUES = ("In", "NotIn")
 _OPERATORS_WITHOUT_VALUES = ("Exists", "DoesNotExist")
+_OPERATORS = _OPERATORS_WITH_VALUES + _OPERATORS_WITHOUT_VALUES
 
 
 def selector_field_errors(attributes: Mapping[str, Any]) -> list[FieldError]:
@@ -30,22 +31,21 @@ def selector_field_errors(attributes: Mapping[str, Any]) -> list[FieldError]:
 
 def evaluation_error(attributes: Mapping[str, Any]) -> str:
     """kube-apiserver's message about the selectors that are ignored; empty if none is."""
-    texts = []
+    messages = []
     for selector_field, parse in (("fieldSelector", field_selectors.parse), ("labelSelector", selectors.parse)):
         selector = attributes.get(selector_field) or {}
         operators = [requirement.get("operator", "") for requirement in selector.get("requirements") or []]
-        unknown = [
-            operator for operator in operators if operator not in _OPERATORS_WITH_VALUES + _OPERATORS_WITHOUT_VALUES
-        ]
-        if unknown or not _parses(parse, selector.get("rawSelector", "")):
-            partially = "partially " if len(unknown) < len(operators) else ""
-            texts.append(f"{_ATTRIBUTES_PATH}.{selector_field} {partially}ignored due to parse error")
-    return "; ".join(texts)
+        unknown_operators = [operator for operator in operators if operator not in _OPERATORS]
+        if unknown_operators or not _parses(parse, selector.get("rawSelector", "")):
+            partially = "partially " if len(unknown_operators) < len(operators) else ""
+            messages.append(f"{_ATTRIBUTES_PATH}.{selector_field} {partially}ignored due to parse error")
+    return "; ".join(messages)
 
 
-def _parses(parse: Callable[[str], object], text: str) -> bool:
+def _parses(parse: Callable[[str], object], raw_selector: str) -> bool:
+    """Whether `parse` accepts the text of a selector."""
     try:
-        parse(text)
+        parse(raw_selector)
     except ValueError:
         return False
     return True
@@ -54,13 +54,20 @@ def _parses(parse: Callable[[str], object], text: str) -> bool:
 def _selector_errors(
     selector: Mapping[str, Any], field_path: str, key_errors: Callable[[str, str], list[FieldError]]
 ) -> list[FieldError]:
-    """Errors of a selector: either its text or its requirements."""
-    raw, requirements = selector.get("rawSelector", ""), selector.get("requirements") or []
-    if raw and requirements:
-        return [field.invalid(f"{field_path}.rawSelector", raw, "may not specified at the same time as requirements")]
-    if not raw and not requirements:
-        why = f"when {field_path} is specified, requirements or rawSelector is required"
-        return [field.required(f"{field_path}.requirements", why)]
+    """Errors of a selector, which has either its text or requirements.
+
+    Args:
+        selector: `fieldSelector` or `labelSelector`, as its JSON object.
+        field_path: its path in messages.
+        key_errors: the errors of a requirement's key (first), with its path (second).
+    """
+    raw_selector, requirements = selector.get("rawSelector", ""), selector.get("requirements") or []
+    if raw_selector and requirements:
+        message = "may not specified at the same time as requirements"
+        return [field.invalid(f"{field_path}.rawSelector", raw_selector, message)]
+    if not raw_selector and not requirements:
+        message = f"when {field_path} is specified, requirements or rawSelector is required"
+        return [field.required(f"{field_path}.requirements", message)]
     errors: list[FieldError] = []
     for index, requirement in enumerate(requirements):
         requirement_path = f"{field_path}.requirements[{index}]"
@@ -74,10 +81,11 @@ def _field_key_errors(key: str, field_path: str) -> list[FieldError]:
 
 
 def _label_key_errors(key: str, field_path: str) -> list[FieldError]:
-    return [field.invalid(field_path, key, text) for text in names.label_key_errors(key)]
+    return [field.invalid(field_path, key, message) for message in names.label_key_errors(key)]
 
 
 def _value_errors(requirement: Mapping[str, Any], field_path: str) -> list[FieldError]:
+    """The error of a requirement whose operator needs values and has none, or the reverse."""
     operator, values = requirement.get("operator", ""), requirement.get("values") or []
     if operator in _OPERATORS_WITH_VALUES and not values:
         return [field.required(field_path, "must be specified when `operator` is 'In' or 'NotIn'")]

@@ -65,6 +65,7 @@ class Review:
 
 
 def _evaluate_self_subject(review: Object, context: ReviewContext) -> Object:
+    """The status of a SelfSubjectReview: the user who sent it."""
     review["metadata"] = {"creationTimestamp": rfc3339(context.now_ns)}
     return {"userInfo": user_info(context.user)}
 
@@ -78,19 +79,21 @@ def _evaluate_token(review: Object, context: ReviewContext) -> Object:
     token_user = context.authenticator.user_of_token(spec["token"], audiences)
     if isinstance(token_user, TokenError):
         return {"user": {}, "error": token_user.message}
-    common = [audience for audience in audiences if audience in token_user.audiences]
-    if not common:
+    common_audiences = [audience for audience in audiences if audience in token_user.audiences]
+    if not common_audiences:
         raise http_errors.internal("error validating audiences")
-    return {"authenticated": True, "user": user_info(token_user.user), "audiences": common}
+    return {"authenticated": True, "user": user_info(token_user.user), "audiences": common_audiences}
 
 
 def _evaluate_self_access(review: Object, context: ReviewContext) -> Object:
+    """The status of a SelfSubjectAccessReview: whether the user who sent it may make a request."""
     spec = _spec(review)
     _raise_invalid(_attribute_errors(spec) + _metadata_errors(review))
     return _access_status(spec, context.user, context.authorizer)
 
 
 def _evaluate_subject_access(review: Object, context: ReviewContext) -> Object:
+    """The status of a SubjectAccessReview: whether the user in its spec may make a request."""
     spec = _spec(review)
     _raise_invalid(_attribute_errors(spec) + _subject_errors(spec) + _metadata_errors(review))
     return _access_status(spec, _subject(spec), context.authorizer)
@@ -108,8 +111,8 @@ def _evaluate_local_access(review: Object, context: ReviewContext) -> Object:
             field.invalid(field_path, resource_attributes.get("namespace", ""), "must match metadata.namespace")
         )
     if (non_resource_attributes := spec.get("nonResourceAttributes")) is not None:
-        text = "disallowed on this kind of request"
-        errors.append(field.invalid("spec.nonResourceAttributes", _go_attributes(non_resource_attributes), text))
+        message = "disallowed on this kind of request"
+        errors.append(field.invalid("spec.nonResourceAttributes", _go_attributes(non_resource_attributes), message))
     _raise_invalid(errors)
     return _access_status(spec, _subject(spec), context.authorizer)
 
@@ -143,27 +146,30 @@ def _subject(spec: Mapping[str, Any]) -> User:
 
 
 def _access_status(spec: Mapping[str, Any], user: User, authorizer: Authorizer) -> Object:
+    """The status of an access review: whether RBAC allows the request of the spec to the user, and why."""
     decision = authorizer.decide(user, _attributes(spec))
-    texts = {
+    optional_fields = {
         "reason": decision.reason,
         "evaluationError": review_selectors.evaluation_error(spec.get("resourceAttributes") or {}),
     }
-    return {"allowed": decision.allowed} | {name: text for name, text in texts.items() if text}
+    return {"allowed": decision.allowed} | {name: content for name, content in optional_fields.items() if content}
 
 
 def _attributes(spec: Mapping[str, Any]) -> Attributes:
+    """The request that a review asks about."""
     resource_attributes = spec.get("resourceAttributes")
     if resource_attributes is None:
         non_resource_attributes = spec.get("nonResourceAttributes") or {}
         return Attributes(non_resource_attributes.get("verb", ""), path=non_resource_attributes.get("path", ""))
-    names = ("verb", "group", "resource", "subresource", "namespace", "name")
-    return Attributes(**{name: resource_attributes.get(name, "") for name in names})
+    fields = ("verb", "group", "resource", "subresource", "namespace", "name")
+    return Attributes(**{name: resource_attributes.get(name, "") for name in fields})
 
 
 _EXACTLY_ONE = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
 
 def _attribute_errors(spec: Mapping[str, Any]) -> list[FieldError]:
+    """Errors of the attributes in an access review: exactly one kind of them, with valid selectors."""
     resource_attributes, non_resource_attributes = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource_attributes is not None and non_resource_attributes is not None:
         return [field.invalid("spec", _go_attributes(non_resource_attributes), _EXACTLY_ONE)]
@@ -178,6 +184,7 @@ def _go_attributes(non_resource_attributes: Mapping[str, Any]) -> Object:
 
 
 def _subject_errors(spec: Mapping[str, Any]) -> list[FieldError]:
+    """The error of a spec without user and groups."""
     if spec.get("user") or spec.get("groups"):
         return []
     return [field.invalid("spec.user", "", "at least one of user or group must be specified")]
@@ -185,14 +192,14 @@ def _subject_errors(spec: Mapping[str, Any]) -> list[FieldError]:
 
 def _metadata_errors(review: Object, *, allows_namespace: bool = False) -> list[FieldError]:
     """An error of metadata that a review may not have."""
-    metadata = {name: value for name, value in (review.get("metadata") or {}).items() if value}
+    metadata = {name: content for name, content in (review.get("metadata") or {}).items() if content}
     metadata.pop("managedFields", None)
     if allows_namespace:
         metadata.pop("namespace", None)
     if not metadata:
         return []
-    text = "must be empty except for namespace" if allows_namespace else "must be empty"
-    return [field.invalid("metadata", metadata, text)]
+    message = "must be empty except for namespace" if allows_namespace else "must be empty"
+    return [field.invalid("metadata", metadata, message)]
 
 
 def _raise_invalid(errors: list[FieldError]) -> None:
@@ -213,6 +220,7 @@ def user_info(user: User) -> Object:
 
 
 def _review(group: str, kind: str, evaluate: Callable[[Object, ReviewContext], Object], **options: bool) -> Review:
+    """A kind of review; `options` are further fields of `Review`."""
     message = f"{group.partition('.')[0]}/v1.{kind}"
     return Review(group, f"{kind.lower()}s", kind, message, evaluate, **options)
 

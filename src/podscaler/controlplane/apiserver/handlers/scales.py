@@ -103,7 +103,7 @@ async def _apply(server: ServerContext, request: ResourceRequest) -> EncodedResp
     def change(scale: Object) -> Object:
         entries = field_managers.take_entries(scale) or []
         live = canonical.canonical(scale, SCALE.message)
-        applied_scale = application.applied(live, entries, request.warnings)
+        applied_scale = application.merge_into(live, entries, request.warnings)
         if request.served.resource.is_custom:
             _check_custom(live, applied_scale)
         name_checks.check_name(applied_scale, path.name)
@@ -126,5 +126,5 @@ def _check_custom(live: Object, applied_scale: Object) -> None:
 
 
 async def _scale_response(server: ServerContext, request: ResourceRequest, scale: Object) -> EncodedResponse:
-    """The response with a Scale, in the form that the client asked for."""
+    """The response with a Scale, in the negotiated form."""
     return await object_responses.plain_object(server, request, scale, scale_mappings.PRINTER)

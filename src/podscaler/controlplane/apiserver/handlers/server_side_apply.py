@@ -1,7 +1,7 @@
 """Implements server-side apply requests (`kubectl apply --server-side`) of objects, their status and their scale.
 
 `patching` and `scales` call it for bodies of type `application/apply-patch+yaml`. A body is a configuration: the fields
-that its manager wants to own. `ApplyRequest.applied` merges it (`api.managed_fields`) into the stored object, inside
+that its manager wants to own. `ApplyRequest.merge_into` merges it (`api.managed_fields`) into the stored object, inside
 the store's read-modify-write and in the version of the path; the caller defaults and stores the result.
 
 Source: kube-apiserver's apply patcher; golden update-hpa.jsonl, scale.jsonl.
@@ -33,6 +33,7 @@ from podscaler.controlplane.storage.options import Author
 
 APPLY_TYPE = "application/apply-patch+yaml"
 _MAP_TYPE = "map[string]interface {}"
+"""The Go type of an object in kube-apiserver's messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class ApplyRequest:
     options: WriteOptions
     now_ns: int
 
-    def applied(self, stored: Object | None, entries: Sequence[Any], warnings: list[str]) -> Object:
+    def merge_into(self, stored: Object | None, entries: Sequence[Any], warnings: list[str]) -> Object:
         """The merged object in the version of the path, decoded, with its managedFields.
 
         Args:
@@ -86,12 +87,12 @@ class ApplyRequest:
 
         Raises StatusError 400, 409, 500.
         """
-        self._check()
+        self._check_configuration()
         config = self.configuration.obj
         now, force = rfc3339(self.now_ns), bool(self.options.force)
         application = Application(config, self.author.manager, self.target.expected.api_version, now, force)
         try:
-            obj = managed_kinds.apply(self.target.tracked, stored, entries, application)
+            merged = managed_kinds.apply(self.target.tracked, stored, entries, application)
         except ConfigurationError as error:
             raise api_errors.error_without_reason(
                 f"failed to create typed patch object ({_describe(config)}): {error}"
@@ -99,9 +100,10 @@ class ApplyRequest:
         except ConversionError as error:
             raise api_errors.error_without_reason(str(error)) from None
         self._check_duplicates(warnings)
-        return self._decoded(obj)
+        return self._decode(merged)
 
-    def _check(self) -> None:
+    def _check_configuration(self) -> None:
+        """Check that the configuration is of the kind of the path and has no managedFields. Raises StatusError 400."""
         config, expected = self.configuration.obj, self.target.expected
         if (config.get("apiVersion"), config.get("kind")) != (expected.api_version, expected.kind):
             raise http_errors.bad_request(f"invalid object type: {_type_text(config)}")
@@ -110,30 +112,32 @@ class ApplyRequest:
             raise http_errors.bad_request("metadata.managedFields must be nil")
 
     def _check_duplicates(self, warnings: list[str]) -> None:
+        """Append a warning about duplicate fields (`fieldValidation=Warn`). Raises StatusError 400 (`Strict`)."""
         duplicates, validation = self.configuration.duplicates, self.options.field_validation
         if duplicates and validation == "Strict":
             raise http_errors.bad_request(f"error strict decoding patch: error converting YAML to JSON: {duplicates}")
         if duplicates and validation == "Warn":
             warnings.extend(request_bodies.warning_texts((duplicates,)))
 
-    def _unconvertible(self, text: str) -> str:
+    def _conversion_message(self, decoder_message: str) -> str:
+        """kube-apiserver's message for a merged object that does not fit its kind."""
         config = self.configuration.obj
         return (
             f"failed to convert new object ({_describe(config)}) to proper version: "
-            f"unable to convert unstructured object to {_type_text(config)}: {text}"
+            f"unable to convert unstructured object to {_type_text(config)}: {decoder_message}"
         )
 
-    def _decoded(self, obj: Object) -> Object:
+    def _decode(self, merged: Object) -> Object:
         """The merged object as its kind decodes it. Raises StatusError if it does not fit the kind."""
-        metadata = dict(obj["metadata"])
+        metadata = dict(merged["metadata"])
         entries = metadata.pop("managedFields")
         try:
-            decoded = self.target.decode({**obj, "metadata": metadata})
+            decoded = self.target.decode({**merged, "metadata": metadata})
         except DecodeError as error:
-            raise api_errors.error_without_reason(self._unconvertible(str(error))) from None
-        result = request_bodies.with_type_meta(decoded, self.target.expected)
-        result.setdefault("metadata", {})["managedFields"] = entries
-        return result
+            raise api_errors.error_without_reason(self._conversion_message(str(error))) from None
+        obj = request_bodies.with_type_meta(decoded, self.target.expected)
+        obj.setdefault("metadata", {})["managedFields"] = entries
+        return obj
 
 
 async def receive(request: ResourceRequest, target: ApplyTarget, now_ns: int) -> ApplyRequest:
@@ -159,10 +163,10 @@ def parse(body: bytes) -> Configuration:
 def _parse_json(body: bytes) -> Object | None:
     """The object of a JSON text, None if the YAML parser has to report an error or duplicate fields."""
     try:
-        value = json_text.parse(body)
-        if not isinstance(value, dict) or _has_repeated(value):
+        document = json_text.parse(body)
+        if not isinstance(document, dict) or _has_repeated(document):
             return None
-        config: Object = json_text.plain(value)
+        config: Object = json_text.plain(document)
     except DecodeError:
         return None
     return config
@@ -173,19 +177,19 @@ def _parse_yaml(body: bytes) -> Configuration:
     try:
         document = yaml_text.parse(body)
     except DecodeError as error:
-        text = f"error encoding patch: {error}"
+        message = f"error encoding patch: {error}"
         if body.lstrip().startswith(b"{"):  # kube-apiserver takes it for JSON, and fails in a later step
-            text = f"error decoding patch: error converting YAML to JSON: {error}"
-        raise http_errors.bad_request(text) from None
+            message = f"error decoding patch: error converting YAML to JSON: {error}"
+        raise http_errors.bad_request(message) from None
     if document.value is not None and not isinstance(document.value, dict):
         json_type = json_patch.json_type(document.value)
-        text = f"json: cannot unmarshal {json_type} into Go value of type {_MAP_TYPE}"
-        raise http_errors.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {text}")
+        problem = f"json: cannot unmarshal {json_type} into Go value of type {_MAP_TYPE}"
+        raise http_errors.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {problem}")
     return Configuration(document.value or {}, document.duplicates_text() if document.duplicates else "")
 
 
 def _has_repeated(value: Any) -> bool:
-    """Whether an object in a parsed text has a duplicate member."""
+    """Whether an object in a parsed JSON value, at any depth, has a duplicate member."""
     if isinstance(value, list):
         return any(map(_has_repeated, value))
     return isinstance(value, dict) and (isinstance(value, Repeated) or any(map(_has_repeated, value.values())))
@@ -199,7 +203,10 @@ def _type_text(config: Object) -> str:
 
 
 def _describe(config: Object) -> str:
+    """Namespace, name and kind of a configuration in messages; `/; /, Kind=` if it has none."""
     metadata = config.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    namespace, name = (text if isinstance(text := metadata.get(key), str) else "" for key in ("namespace", "name"))
-    return f"{namespace}/{name}; {_type_text(config)}"
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else ""
+    name = metadata.get("name") if isinstance(metadata, dict) else ""
+    namespace_text = namespace if isinstance(namespace, str) else ""
+    name_text = name if isinstance(name, str) else ""
+    return f"{namespace_text}/{name_text}; {_type_text(config)}"

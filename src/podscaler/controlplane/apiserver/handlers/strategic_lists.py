@@ -38,24 +38,24 @@ def check_types(original: Sequence[Any], changes: Sequence[Any]) -> None:
 
     Raises StatusError 422 for lists of lists, 500 for elements of different types, and for two empty lists.
     """
-    types = [type(item) for item in (*original, *changes)]
+    types = [type(element) for element in (*original, *changes)]
     if not types:
         raise StatusError("no elements in any of the given slices", code=500)
     if types[0] is list:
-        text = "the server rejected our request due to an error in our request"
-        raise StatusError(text, code=422, reason="Invalid", details={})
+        message = "the server rejected our request due to an error in our request"
+        raise StatusError(message, code=422, reason="Invalid", details={})
     if len(set(types)) > 1 or types[0] is type(None):
-        shown = go_text([list(original), list(changes)])
-        raise StatusError(f"list element types are not identical: {shown}", code=500)
+        lists_text = go_text([list(original), list(changes)])
+        raise StatusError(f"list element types are not identical: {lists_text}", code=500)
 
 
 def merge_scalars(original: Sequence[Any], changes: Sequence[Any]) -> list[Any]:
     """Scalars of both lists, each once, in order of first appearance."""
-    result: list[Any] = []
-    for item in (*original, *changes):
-        if item not in result:
-            result.append(item)
-    return result
+    merged: list[Any] = []
+    for scalar in (*original, *changes):
+        if scalar not in merged:
+            merged.append(scalar)
+    return merged
 
 
 def apply_directives(
@@ -65,35 +65,39 @@ def apply_directives(
 
     Raises StatusError 500 for an element without the merge key or with an unknown directive.
     """
-    kept = list(original)
-    undirected: list[Object] = []
+    remaining = list(original)
+    other_changes: list[Object] = []
     replaces_list = False
     for change in changes:
         directive = change.get("$patch")
         if directive == "replace":
             replaces_list = True
         elif directive == "delete":
-            value = _get_key_value(change, merge_key)
-            kept = [item for item in kept if not (isinstance(item, dict) and item.get(merge_key) == value)]
+            deleted = _get_identity(change, merge_key)
+            remaining = [
+                element
+                for element in remaining
+                if not (isinstance(element, dict) and element.get(merge_key) == deleted)
+            ]
         elif directive is not None:
             raise unknown_directive(directive, change)
         else:
-            _get_key_value(change, merge_key)
-            undirected.append(change)
-    return ([], undirected) if replaces_list else (kept, undirected)
+            _get_identity(change, merge_key)
+            other_changes.append(change)
+    return ([], other_changes) if replaces_list else (remaining, other_changes)
 
 
-def _get_key_value(change: Object, merge_key: str) -> Any:
+def _get_identity(change: Object, merge_key: str) -> Any:
     """The value of the merge key in an element of the patch. Raises StatusError 500 if the element has none."""
     if merge_key not in change:
         raise StatusError(f"map: {go_text(change)} does not contain declared merge key: {merge_key}", code=500)
     return change[merge_key]
 
 
-def find_element(items: Sequence[Any], merge_key: str, value: Any) -> int | None:
-    """The index of the element whose merge key has that value, None if there is none."""
-    for position, item in enumerate(items):
-        if isinstance(item, dict) and merge_key in item and item[merge_key] == value:
+def find_element(elements: Sequence[Any], merge_key: str, identity: Any) -> int | None:
+    """The index of the element whose merge key has the value `identity`, None if there is none."""
+    for position, element in enumerate(elements):
+        if isinstance(element, dict) and merge_key in element and element[merge_key] == identity:
             return position
     return None
 
@@ -107,7 +111,7 @@ def check_order(changes: Sequence[Any], order: Sequence[Any], merge_key: str) ->
     """Check that the elements of the patch are in the order directive, in the same order. Raises StatusError 500."""
     if not order:
         return
-    identities = [_identity(item, merge_key) for item in order]
+    identities = [_identity(element, merge_key) for element in order]
     position = 0
     for change in changes:
         if isinstance(change, dict) and "$patch" in change:
@@ -116,66 +120,69 @@ def check_order(changes: Sequence[Any], order: Sequence[Any], merge_key: str) ->
         while position < len(identities) and identities[position] != identity:
             position += 1
         if position == len(identities):
-            raise StatusError(_order_text(changes, order), code=500)
+            raise StatusError(_order_message(changes, order), code=500)
         position += 1
 
 
-def _order_text(changes: Sequence[Any], order: Sequence[Any]) -> str:
-    shown = (f"[{' '.join(map(go_text, items))}]" for items in (changes, order))
-    return "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n".format(*shown)
+def _order_message(changes: Sequence[Any], order: Sequence[Any]) -> str:
+    """kube-apiserver's message for a patch whose elements are not in the order of its directive."""
+    list_texts = (f"[{' '.join(map(go_text, elements))}]" for elements in (changes, order))
+    return "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n".format(*list_texts)
 
 
-def sort_list(values: Sequence[Any], order: Sequence[Any], server_order: Sequence[Any], merge_key: str) -> list[Any]:
-    """`values` sorted by the patch's order (`order`) and the stored list's order (`server_order`).
+def sort_list(elements: Sequence[Any], order: Sequence[Any], server_order: Sequence[Any], merge_key: str) -> list[Any]:
+    """`elements` sorted by the patch's order (`order`) and the stored list's order (`server_order`).
 
     The module's docstring has the rule and an example.
     """
     patch_ranks = _ranks(order, merge_key)
     server_ranks = _ranks(server_order, merge_key)
-    named = [item for item in values if _rank(item, patch_ranks, merge_key) is not None]
-    unnamed = [item for item in values if _rank(item, patch_ranks, merge_key) is None]
-    named.sort(key=lambda item: _rank(item, patch_ranks, merge_key) or 0)
-    unnamed.sort(key=lambda item: _rank_or_last(item, server_ranks, merge_key))
+    named = [element for element in elements if _rank(element, patch_ranks, merge_key) is not None]
+    unnamed = [element for element in elements if _rank(element, patch_ranks, merge_key) is None]
+    named.sort(key=lambda element: _rank(element, patch_ranks, merge_key) or 0)
+    unnamed.sort(key=lambda element: _rank_or_last(element, server_ranks, merge_key))
     return _interleave(unnamed, named, server_ranks, merge_key)
 
 
 def _interleave(unnamed: list[Any], named: list[Any], server_ranks: dict[Any, int], merge_key: str) -> list[Any]:
     """Both lists in one: an unnamed element precedes the next named one only if it did so in the stored list."""
-    result: list[Any] = []
+    interleaved: list[Any] = []
     next_unnamed, next_named = 0, 0
     while next_unnamed < len(unnamed) and next_named < len(named):
         unnamed_rank = _rank(unnamed[next_unnamed], server_ranks, merge_key)
         named_rank = _rank(named[next_named], server_ranks, merge_key)
         if unnamed_rank is not None and named_rank is not None and unnamed_rank < named_rank:
-            result.append(unnamed[next_unnamed])
+            interleaved.append(unnamed[next_unnamed])
             next_unnamed += 1
         else:
-            result.append(named[next_named])
+            interleaved.append(named[next_named])
             next_named += 1
-    return result + unnamed[next_unnamed:] + named[next_named:]
+    return interleaved + unnamed[next_unnamed:] + named[next_named:]
 
 
-def _ranks(items: Sequence[Any], merge_key: str) -> dict[Any, int]:
+def _ranks(elements: Sequence[Any], merge_key: str) -> dict[Any, int]:
     """The first position of each element, by the element's identity."""
     ranks: dict[Any, int] = {}
-    for position, item in enumerate(items):
-        ranks.setdefault(_identity(item, merge_key), position)
+    for position, element in enumerate(elements):
+        ranks.setdefault(_identity(element, merge_key), position)
     return ranks
 
 
-def _rank(item: Any, ranks: dict[Any, int], merge_key: str) -> int | None:
-    return ranks.get(_identity(item, merge_key))
+def _rank(element: Any, ranks: dict[Any, int], merge_key: str) -> int | None:
+    """The position of an element in the list of `ranks`, None if it is not in that list."""
+    return ranks.get(_identity(element, merge_key))
 
 
-def _rank_or_last(item: Any, ranks: dict[Any, int], merge_key: str) -> int:
-    rank = _rank(item, ranks, merge_key)
+def _rank_or_last(element: Any, ranks: dict[Any, int], merge_key: str) -> int:
+    rank = _rank(element, ranks, merge_key)
     return len(ranks) if rank is None else rank
 
 
-def _identity(item: Any, merge_key: str) -> Any:
+def _identity(element: Any, merge_key: str) -> Any:
     """A hashable identity of an element; elements without the merge key are identified by their whole value."""
-    value = item.get(merge_key, item) if merge_key and isinstance(item, dict) else item
-    return (type(value), value) if isinstance(value, str | int | float | bool) else (type(value), repr(value))
+    value = element.get(merge_key, element) if merge_key and isinstance(element, dict) else element
+    is_hashable = isinstance(value, str | int | float | bool)
+    return type(value), value if is_hashable else repr(value)
 
 
 def go_text(value: Any) -> str:

@@ -36,6 +36,8 @@ class MessageSchema:
     Attributes:
         message: the schema's name (`core/v1.PodSpec`); empty for data without a schema.
         is_map: whether the value is a map whose values have that type.
+
+    In the methods, `key` is the name of a member of an object of the type.
     """
 
     message: str
@@ -76,118 +78,138 @@ def apply_strategic_merge(original: Object, patch: Object, schema: MessageSchema
     directive = patch.get(DIRECTIVE)
     if directive is not None:
         return _apply_object_directive(directive, patch)
-    result = _drop_unretained(dict(original), patch)
-    handled = _order_lists(result, patch, schema)
-    for key, value in patch.items():
-        if key not in handled:
-            _merge_member(result, key, value, schema)
-    return result
+    merged = _drop_unretained(dict(original), patch)
+    handled_keys = _order_lists(merged, patch, schema)
+    for key, change in patch.items():
+        if key not in handled_keys:
+            _merge_member(merged, key, change, schema)
+    return merged
 
 
 def _apply_object_directive(directive: Any, patch: Object) -> Object:
+    """The result of an object's `$patch` (rule 1). Raises StatusError 500 for another directive."""
     if directive == "replace":
-        return {key: value for key, value in patch.items() if key != DIRECTIVE}
+        return {key: member for key, member in patch.items() if key != DIRECTIVE}
     if directive == "delete":
         return {}
     raise lists.unknown_directive(directive, patch)
 
 
-def _drop_unretained(result: Object, patch: Object) -> Object:
-    """`result` without the members that `$retainKeys` does not name."""
+def _drop_unretained(merged: Object, patch: Object) -> Object:
+    """`merged` without the members that `$retainKeys` of the patch does not name (rule 2).
+
+    Raises StatusError 400 for an invalid directive, 422 for a patch that sets a member that is not named.
+    """
     if RETAIN_KEYS not in patch:
-        return result
-    keys = patch[RETAIN_KEYS]
-    if not isinstance(keys, list):
+        return merged
+    retain_keys = patch[RETAIN_KEYS]
+    if not isinstance(retain_keys, list):
         raise _bad_request("invalid patch format of retainKeys")
-    kept = {key for key in keys if isinstance(key, str)}
-    for key, value in patch.items():
-        if value is not None and not key.startswith("$") and key not in kept:
-            text = "the server rejected our request due to an error in our request"
-            raise StatusError(text, code=422, reason="Invalid", details={})
-    return {key: value for key, value in result.items() if key in kept}
+    retained = {key for key in retain_keys if isinstance(key, str)}
+    for key, change in patch.items():
+        if change is not None and not key.startswith("$") and key not in retained:
+            message = "the server rejected our request due to an error in our request"
+            raise StatusError(message, code=422, reason="Invalid", details={})
+    return {key: member for key, member in merged.items() if key in retained}
 
 
-def _order_lists(result: Object, patch: Object, schema: MessageSchema) -> set[str]:
-    """Merge and sort the lists with an order directive, in `result`; returns the members of the patch that are done."""
-    handled = {RETAIN_KEYS}
+def _order_lists(merged: Object, patch: Object, schema: MessageSchema) -> set[str]:
+    """Merge and sort the lists with an order directive, in `merged` (rule 3).
+
+    Returns the keys of the patch that need nothing else.
+    """
+    handled_keys = {RETAIN_KEYS}
     for directive, order in patch.items():
         if directive.startswith(SET_ELEMENT_ORDER):
-            handled.add(directive)
+            handled_keys.add(directive)
             key = directive.removeprefix(SET_ELEMENT_ORDER)
             lists.check_is_list(order)
-            if key in patch or key in result:
-                handled.add(key)
-                for obj in (result, patch):
+            if key in patch or key in merged:
+                handled_keys.add(key)
+                for obj in (merged, patch):
                     lists.check_is_list(obj.get(key, []))
-                result[key] = _ordered_list(key, result.get(key), patch.get(key), order, schema)
-    return handled
+                merged[key] = _merge_ordered_list(key, merged.get(key), patch.get(key), order, schema)
+    return handled_keys
 
 
-Values = Sequence[Any] | None
+OptionalList = Sequence[Any] | None
 
 
-def _ordered_list(
-    key: str, original: Values, changes: Values, order: Sequence[Any], schema: MessageSchema
+def _merge_ordered_list(
+    key: str, original: OptionalList, changes: OptionalList, order: Sequence[Any], schema: MessageSchema
 ) -> list[Any]:
-    """The merged list, in the order of `$setElementOrder`."""
+    """The merged list, in the order of `$setElementOrder`.
+
+    Args:
+        key: the member with the list.
+        original: the stored list, None if the object has none.
+        changes: the list in the patch, None if the patch has only the order.
+        order: of the directive.
+        schema: the type of the object.
+    """
     merge_key = schema.merge_key(key)
     lists.check_order(changes or [], order, merge_key)
-    if original is not None and changes is not None:
-        values = _merged_list(key, original, changes, schema)
+    if changes is None:
+        elements = list(original or [])
+    elif original is None:
+        elements = _without_directives(changes)
     else:
-        values = list(original or []) if changes is None else _without_directives(changes)
+        elements = _merge_list(key, original, changes, schema)
     lists.check_types(original or [], changes or [])
-    return lists.sort_list(values, order, original or [], merge_key)
+    return lists.sort_list(elements, order, original or [], merge_key)
 
 
-def _merge_member(result: Object, key: str, value: Any, schema: MessageSchema) -> None:
-    """Merge one member of a patch into `result`; null removes it."""
+def _merge_member(merged: Object, key: str, change: Any, schema: MessageSchema) -> None:
+    """Merge one member of a patch into `merged` (rules 4 and 5)."""
     if key.startswith(DELETE_FROM_PRIMITIVE_LIST):
-        _delete_from_primitive_list(result, key.removeprefix(DELETE_FROM_PRIMITIVE_LIST), value)
-    elif value is None:
-        result.pop(key, None)
-    elif key not in result:
-        result[key] = _without_directives(value)
+        _delete_from_primitive_list(merged, key.removeprefix(DELETE_FROM_PRIMITIVE_LIST), change)
+    elif change is None:
+        merged.pop(key, None)
+    elif key not in merged:
+        merged[key] = _without_directives(change)
     else:
-        result[key] = _merged_value(key, result[key], value, schema)
+        merged[key] = _merge_value(key, merged[key], change, schema)
 
 
-def _delete_from_primitive_list(result: Object, key: str, values: Any) -> None:
-    if not isinstance(values, list):
+def _delete_from_primitive_list(merged: Object, key: str, removed: Any) -> None:
+    """Remove scalars from the list `key`, in place. Raises StatusError 400 unless `removed` is a list."""
+    if not isinstance(removed, list):
         raise _bad_request("invalid patch format of primitive list")
-    if isinstance(result.get(key), list):
-        result[key] = [item for item in result[key] if item not in values]
+    if isinstance(merged.get(key), list):
+        merged[key] = [scalar for scalar in merged[key] if scalar not in removed]
 
 
-def _merged_value(key: str, original: Any, value: Any, schema: MessageSchema) -> Any:
-    if isinstance(original, dict) and isinstance(value, dict) and schema.merges_object(key):
-        return apply_strategic_merge(original, value, schema.member(key))
-    if isinstance(original, list) and isinstance(value, list) and schema.merges_list(key):
-        changed = _merged_list(key, original, value, schema)
-        return lists.sort_list(changed, value, original, schema.merge_key(key))
-    return value if isinstance(original, dict | list) and type(original) is type(value) else _without_directives(value)
+def _merge_value(key: str, original: Any, change: Any, schema: MessageSchema) -> Any:
+    """The value of an existing member after a patch: merged, or replaced by `change` (rule 5)."""
+    if isinstance(original, dict) and isinstance(change, dict) and schema.merges_object(key):
+        return apply_strategic_merge(original, change, schema.member(key))
+    if isinstance(original, list) and isinstance(change, list) and schema.merges_list(key):
+        merged_list = _merge_list(key, original, change, schema)
+        return lists.sort_list(merged_list, change, original, schema.merge_key(key))
+    is_same_container = isinstance(original, dict | list) and type(original) is type(change)
+    return change if is_same_container else _without_directives(change)
 
 
-def _merged_list(key: str, original: Sequence[Any], changes: Sequence[Any], schema: MessageSchema) -> list[Any]:
+def _merge_list(key: str, original: Sequence[Any], changes: Sequence[Any], schema: MessageSchema) -> list[Any]:
     """The merged list, still unsorted; `changes` where the schema replaces the list."""
     if not schema.merges_list(key):
         return list(changes)
     if not original and not changes:
         return []
     lists.check_types(original, changes)
-    if not any(isinstance(item, dict) for item in (*original, *changes)):
+    if not any(isinstance(element, dict) for element in (*original, *changes)):
         return lists.merge_scalars(original, changes)
     merge_key = schema.merge_key(key)
     if not merge_key:  # in kube-apiserver only lists of strings have none
         raise StatusError("cannot merge lists without merge key for type string", code=500)
-    kept, additions = lists.apply_directives(original, changes, merge_key)
+    merged, additions = lists.apply_directives(original, changes, merge_key)
     for addition in additions:
-        position = lists.find_element(kept, merge_key, addition[merge_key])
+        position = lists.find_element(merged, merge_key, addition[merge_key])
         if position is None:
-            kept.append(_without_directives(addition))
+            merged.append(_without_directives(addition))
         else:
-            kept[position] = apply_strategic_merge(kept[position], addition, schema.member(key))
-    return kept
+            merged[position] = apply_strategic_merge(merged[position], addition, schema.member(key))
+    return merged
 
 
 def _without_directives(value: Any) -> Any:
@@ -196,10 +218,13 @@ def _without_directives(value: Any) -> Any:
         if DIRECTIVE in value:
             return {}
         return {
-            key: _without_directives(item) for key, item in value.items() if item is not None and not _is_directive(key)
+            key: _without_directives(member)
+            for key, member in value.items()
+            if member is not None and not _is_directive(key)
         }
     if isinstance(value, list):
-        return [_without_directives(item) for item in value if not (isinstance(item, dict) and DIRECTIVE in item)]
+        elements = [element for element in value if not (isinstance(element, dict) and DIRECTIVE in element)]
+        return [_without_directives(element) for element in elements]
     return value
 
 
@@ -207,50 +232,56 @@ def _is_directive(key: str) -> bool:
     return key == RETAIN_KEYS or key.startswith((SET_ELEMENT_ORDER, DELETE_FROM_PRIMITIVE_LIST))
 
 
-def _bad_request(text: str) -> StatusError:
-    return StatusError(text, code=400, reason="BadRequest")
+def _bad_request(message: str) -> StatusError:
+    return StatusError(message, code=400, reason="BadRequest")
 
 
 def patch_in_errors(original: Object, patch: Object, schema: MessageSchema) -> Object:
     """The part of `patch` that error messages about the result show; both arguments are left as they are.
 
-    kube-apiserver's merge removes directives and ordered lists from the patch while it applies it, and reports the
-    rest.
+    kube-apiserver's merge removes directives and ordered lists from the patch while it applies it, and reports what
+    remains.
 
     Source: measured with kube-apiserver's `The request is invalid: patch: Invalid value: "map[...]"`.
     """
     directive = patch.get(DIRECTIVE)
     if directive is not None:
-        return {key: value for key, value in patch.items() if key != DIRECTIVE or directive != "replace"}
-    ordered = {key.removeprefix(SET_ELEMENT_ORDER) for key in patch if key.startswith(SET_ELEMENT_ORDER)}
-    return {
-        key: _rest_of(original[key], value, key, schema) if key in original else _without_nulls(value)
-        for key, value in patch.items()
-        if key != RETAIN_KEYS and key not in ordered and not key.startswith(SET_ELEMENT_ORDER)
-    }
+        return {key: change for key, change in patch.items() if key != DIRECTIVE or directive != "replace"}
+    ordered_keys = {key.removeprefix(SET_ELEMENT_ORDER) for key in patch if key.startswith(SET_ELEMENT_ORDER)}
+    remaining: Object = {}
+    for key, change in patch.items():
+        if key == RETAIN_KEYS or key in ordered_keys or key.startswith(SET_ELEMENT_ORDER):
+            continue
+        if key in original:
+            remaining[key] = _change_in_errors(original[key], change, key, schema)
+        else:
+            remaining[key] = _without_nulls(change)
+    return remaining
 
 
-def _rest_of(original: Any, value: Any, key: str, schema: MessageSchema) -> Any:
-    """What error messages show of the patch's `value` for the member `key`, whose stored value is `original`."""
-    if isinstance(original, dict) and isinstance(value, dict) and schema.merges_object(key):
-        return patch_in_errors(original, value, schema.member(key))
-    if isinstance(original, list) and isinstance(value, list) and schema.merges_list(key):
-        return [_rest_of_element(original, element, schema.merge_key(key), schema.member(key)) for element in value]
-    return value
+def _change_in_errors(original: Any, change: Any, key: str, schema: MessageSchema) -> Any:
+    """What error messages show of the patch's `change` of the member `key`, whose stored value is `original`."""
+    if isinstance(original, dict) and isinstance(change, dict) and schema.merges_object(key):
+        return patch_in_errors(original, change, schema.member(key))
+    if isinstance(original, list) and isinstance(change, list) and schema.merges_list(key):
+        merge_key, element_schema = schema.merge_key(key), schema.member(key)
+        return [_element_in_errors(original, element, merge_key, element_schema) for element in change]
+    return change
 
 
-def _rest_of_element(originals: Sequence[Any], value: Any, merge_key: str, schema: MessageSchema) -> Any:
-    """The rest of an element of a merged list: reduced like an object where it is merged into an existing element."""
-    if not isinstance(value, dict) or DIRECTIVE in value:
-        return value
-    key_value = value.get(merge_key)
-    same = (element for element in originals if isinstance(element, dict) and element.get(merge_key) == key_value)
-    original = next(same, None)
-    return value if original is None else patch_in_errors(original, value, schema)
+def _element_in_errors(originals: Sequence[Any], change: Any, merge_key: str, schema: MessageSchema) -> Any:
+    """What error messages show of an element of a merged list; it is reduced if it is merged into a stored element."""
+    if not isinstance(change, dict) or DIRECTIVE in change:
+        return change
+    identity = change.get(merge_key)
+    for original in originals:
+        if isinstance(original, dict) and original.get(merge_key) == identity:
+            return patch_in_errors(original, change, schema)
+    return change
 
 
 def _without_nulls(value: Any) -> Any:
     """A value that is new to the object, without nulls."""
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+        return {key: _without_nulls(member) for key, member in value.items() if member is not None}
+    return [_without_nulls(element) for element in value] if isinstance(value, list) else value

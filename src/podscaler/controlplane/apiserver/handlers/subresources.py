@@ -1,7 +1,8 @@
 """Handles the subresources `binding` and `eviction` of pods, and `finalize` of namespaces.
 
 `dispatch` calls it: POST pods/web-1/binding assigns a pod to a node, POST pods/web-1/eviction deletes it unless a
-PodDisruptionBudget forbids that, PUT namespaces/a/finalize removes finalizers in spec.finalizers.
+PodDisruptionBudget forbids that, PUT namespaces/a/finalize removes finalizers in spec.finalizers. The objects are
+changed inside the store's read-modify-write (`registry.objects`).
 """
 
 from dataclasses import replace
@@ -32,6 +33,7 @@ EVICTION = BodyKind("policy/v1", "Eviction", "policy/v1.Eviction")
 OLD_EVICTION = replace(EVICTION, api_version="policy/v1beta1")
 """The Eviction of older clients, which is accepted at the same path."""
 CREATED_STATUS: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+"""The Status that responds to a Binding or Eviction."""
 
 
 async def bind(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -44,29 +46,30 @@ async def bind(server: ServerContext, request: ResourceRequest) -> EncodedRespon
     validation = options.field_validation
     binding = request_bodies.decode(body, request.content_type, BINDING, server.kinds, validation=validation).obj
     object_preparation.set_namespace(binding, request.path.namespace)
-    name = request.path.name or binding["metadata"].get("name", "")
-    if binding["metadata"].get("name", "") != name:
+    pod_name = request.path.name or binding["metadata"].get("name", "")
+    if binding["metadata"].get("name", "") != pod_name:
         raise http_errors.bad_request("name in URL does not match name in Binding object")
     target = binding.get("target") or {}
     _check_target(target)
-    if not name:
+    if not pod_name:
         raise http_errors.bad_request("Name parameter required.")
-    node, resource = target["name"], server.objects.resource("pods")
+    node_name, resource = target["name"], server.objects.resource("pods")
 
     def change(pod: Object) -> Object:
         if pod["spec"].get("nodeName"):
-            why = f"pod {name} is already assigned to node {pod['spec']['nodeName']!r}".replace("'", '"')
-            raise api_errors.subresource_conflict(resource, "binding", name, why)
-        pod["spec"]["nodeName"] = node
-        for member in ("annotations", "labels"):
-            if binding["metadata"].get(member):
-                pod["metadata"][member] = {**(pod["metadata"].get(member) or {}), **binding["metadata"][member]}
+            message = f"pod {pod_name} is already assigned to node {pod['spec']['nodeName']!r}".replace("'", '"')
+            raise api_errors.subresource_conflict(resource, "binding", pod_name, message)
+        pod["spec"]["nodeName"] = node_name
+        for field_name in ("annotations", "labels"):
+            added = binding["metadata"].get(field_name)
+            if added:
+                pod["metadata"][field_name] = {**(pod["metadata"].get(field_name) or {}), **added}
         _set_scheduled(pod, rfc3339(server.clock.now_ns()))
         return pod
 
     preconditions = writes.preconditions_of(binding) if request.path.name else Preconditions()  # the old path has none
     update = UpdateOptions("binding", preconditions, dry_run=options.dry_run, author=None)
-    await server.objects.update("pods", request.path.namespace, name, change, options=update)
+    await server.objects.update("pods", request.path.namespace, pod_name, change, options=update)
     return await responses.encode_object(CREATED_STATUS, request.form, status=201)
 
 
@@ -78,14 +81,14 @@ def _check_target(target: Object) -> None:
         errors.append(field.not_supported("target.kind", kind, ("Node", "<empty>")))
     if not name:
         errors.append(field.required("target.name"))
-    texts = name_rules.dns_subdomain_errors(name) if name else []
-    errors += [field.invalid("target.name", name, text) for text in texts]
+    name_problems = name_rules.dns_subdomain_errors(name) if name else []
+    errors += [field.invalid("target.name", name, problem) for problem in name_problems]
     if errors:
         raise api_errors.error_without_reason(authorizer.join_errors(list(map(str, errors))))
 
 
 def _set_scheduled(pod: Object, now: str) -> None:
-    """Set the condition PodScheduled in a pod's status, in place."""
+    """Set the condition PodScheduled in a pod's status, in place, with the time `now` (RFC 3339)."""
     status = pod.setdefault("status", {})
     others = [condition for condition in status.get("conditions") or [] if condition.get("type") != "PodScheduled"]
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
@@ -109,10 +112,10 @@ async def evict(server: ServerContext, request: ResourceRequest) -> EncodedRespo
     object_preparation.set_namespace(eviction, path.namespace)
     if eviction["metadata"].get("name", "") != path.name:
         raise http_errors.bad_request("name in URL does not match name in Eviction object")
-    delete = query_options.delete_options(query_options.EMPTY_QUERY, eviction.get("deleteOptions") or {})
-    delete = replace(delete, dry_run=delete.dry_run or options.dry_run)
+    delete_options = query_options.delete_options(query_options.EMPTY_QUERY, eviction.get("deleteOptions") or {})
+    delete_options = replace(delete_options, dry_run=delete_options.dry_run or options.dry_run)
     now_ns = server.clock.now_ns()
-    await evictions.evict(server.objects, path.namespace, path.name, options=delete, now_ns=now_ns)
+    await evictions.evict(server.objects, path.namespace, path.name, options=delete_options, now_ns=now_ns)
     return await responses.encode_object(CREATED_STATUS, request.form, status=201)
 
 
@@ -126,12 +129,12 @@ async def finalize(server: ServerContext, request: ResourceRequest) -> EncodedRe
     received = await request.receive(request.kind, server.kinds, options)
     object_preparation.set_namespace(received.obj, "")
     name_checks.check_name(received.obj, path.name)
-    new = writes.to_storage(request.served.version, received.obj)
-    update = UpdateOptions("finalize", writes.preconditions_of(new), options.dry_run, request.author(options))
+    new_namespace = writes.to_storage(request.served.version, received.obj)
+    update = UpdateOptions("finalize", writes.preconditions_of(new_namespace), options.dry_run, request.author(options))
 
     def change(stored: Object) -> Object:
-        stored["spec"] = new.get("spec") or {}
-        stored["metadata"]["resourceVersion"] = new["metadata"].get("resourceVersion", "")
+        stored["spec"] = new_namespace.get("spec") or {}
+        stored["metadata"]["resourceVersion"] = new_namespace["metadata"].get("resourceVersion", "")
         return stored
 
     entry = await server.objects.update(request.key, "", path.name, change, options=update)

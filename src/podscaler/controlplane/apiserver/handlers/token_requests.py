@@ -2,6 +2,8 @@
 
 `dispatch` calls it; `auth.account_tokens` signs the token. The response with the token is never stored or logged.
 
+A new kind of bound object: a line in `_BOUND_KINDS`.
+
 Source: authentication.k8s.io/v1 TokenRequest; kube-apiserver's defaults, validation and messages.
 """
 
@@ -21,10 +23,11 @@ from podscaler.controlplane.registry import object_preparation
 
 TOKEN_REQUEST = BodyKind("authentication.k8s.io/v1", "TokenRequest", "authentication/v1.TokenRequest")
 _GROUP = "authentication.k8s.io"
-_DEFAULT_LIFE_S = 3600
-_MIN_LIFE_S = 600
-_MAX_LIFE_S = 1 << 32
+_DEFAULT_LIFETIME_S = 3600
+_MIN_LIFETIME_S = 600
+_MAX_LIFETIME_S = 1 << 32
 _BOUND_KINDS = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+"""The kinds of objects that a token can be bound to, and their `Resource.key`."""
 
 
 async def create(server: ServerContext, request: ResourceRequest) -> EncodedResponse:
@@ -36,7 +39,8 @@ async def create(server: ServerContext, request: ResourceRequest) -> EncodedResp
     if tokens is None:
         raise http_errors.no_such_path()
     options = query_options.write_options(request.query, "CreateOptions")
-    token_request = (await request.receive(TOKEN_REQUEST, server.kinds, options)).obj
+    received = await request.receive(TOKEN_REQUEST, server.kinds, options)
+    token_request = received.obj
     object_preparation.set_namespace(token_request, request.path.namespace)
     _check_name(token_request["metadata"].get("name"), request.path.name)
     account = server.objects.get("serviceaccounts", request.path.namespace, request.path.name).decode()
@@ -49,37 +53,41 @@ def _issue(server: ServerContext, tokens: AccountTokens, token_request: Object, 
     now_ns = server.clock.now_ns()
     spec: Object = dict(token_request.get("spec") or {})
     spec["audiences"] = list(spec.get("audiences") or DEFAULT_AUDIENCES)
-    life_s = spec.get("expirationSeconds")
-    spec["expirationSeconds"] = life_s = _DEFAULT_LIFE_S if life_s is None else life_s
+    lifetime_s = spec.get("expirationSeconds")
+    spec["expirationSeconds"] = lifetime_s = _DEFAULT_LIFETIME_S if lifetime_s is None else lifetime_s
     spec.setdefault("boundObjectRef", None)
-    _check_life(life_s)
-    metadata = account["metadata"]
-    bound = _bound_objects(server, spec["boundObjectRef"], metadata["namespace"], metadata["name"])
-    token = tokens.issue(account, TokenTerms(spec["audiences"], life_s, bound))
-    own = {"name": metadata["name"], "namespace": metadata["namespace"], "creationTimestamp": rfc3339(now_ns)}
-    status = {"token": token, "expirationTimestamp": rfc3339(now_ns + life_s * NANOSECONDS)}
-    return {**token_request, "metadata": token_request["metadata"] | own, "spec": spec, "status": status}
+    _check_lifetime(lifetime_s)
+    namespace, account_name = account["metadata"]["namespace"], account["metadata"]["name"]
+    bound_objects = _bound_objects(server, spec["boundObjectRef"], namespace, account_name)
+    token = tokens.issue(account, TokenTerms(spec["audiences"], lifetime_s, bound_objects))
+    own_metadata = {"name": account_name, "namespace": namespace, "creationTimestamp": rfc3339(now_ns)}
+    metadata = token_request["metadata"] | own_metadata
+    status = {"token": token, "expirationTimestamp": rfc3339(now_ns + lifetime_s * NANOSECONDS)}
+    return {**token_request, "metadata": metadata, "spec": spec, "status": status}
 
 
-def _check_name(reference: str | None, account: str) -> None:
-    if reference and reference != account:
-        text = "must match the service account name if specified"
-        raise _invalid([field.invalid("metadata.name", reference, text)], account)
+def _check_name(name: str | None, account_name: str) -> None:
+    """Check that a TokenRequest has no name or that of its account. Raises StatusError 422 otherwise."""
+    if name and name != account_name:
+        message = "must match the service account name if specified"
+        raise _invalid([field.invalid("metadata.name", name, message)], account_name)
 
 
-def _check_life(life_s: int) -> None:
+def _check_lifetime(lifetime_s: int) -> None:
+    """Check the lifetime of a token. Raises StatusError 422 if it is too short or too long."""
     field_path = "spec.expirationSeconds"
-    if life_s < _MIN_LIFE_S:
-        raise _invalid([field.invalid(field_path, life_s, "may not specify a duration less than 10 minutes")])
-    if life_s > _MAX_LIFE_S:
-        raise _invalid([field.invalid(field_path, life_s, "may not specify a duration larger than 2^32 seconds")])
+    if lifetime_s < _MIN_LIFETIME_S:
+        raise _invalid([field.invalid(field_path, lifetime_s, "may not specify a duration less than 10 minutes")])
+    if lifetime_s > _MAX_LIFETIME_S:
+        raise _invalid([field.invalid(field_path, lifetime_s, "may not specify a duration larger than 2^32 seconds")])
 
 
 def _invalid(errors: list[FieldError], name: str = "") -> StatusError:
+    """The error 422 of a TokenRequest; `name` is that in the message."""
     return field.invalid_object(group=_GROUP, kind="TokenRequest", name=name, errors=errors)
 
 
-def _bound_objects(server: ServerContext, reference: Any, namespace: str, account: str) -> dict[str, Object]:
+def _bound_objects(server: ServerContext, reference: Any, namespace: str, account_name: str) -> dict[str, Object]:
     """The object of `boundObjectRef` by `pod`, `secret` or `node`, with the node of a pod; empty for None.
 
     Raises StatusError 400 for another kind or a pod of another account, 404, 409 for another uid.
@@ -90,26 +98,30 @@ def _bound_objects(server: ServerContext, reference: Any, namespace: str, accoun
     group, _, version = reference.get("apiVersion", "").rpartition("/")
     resource = _BOUND_KINDS.get(kind)
     if group or resource is None:
-        text = f"cannot bind token to object of type {group}/{version}, Kind={kind}"
-        raise http_errors.bad_request(text)
+        message = f"cannot bind token to object of type {group}/{version}, Kind={kind}"
+        raise http_errors.bad_request(message)
     bound_object = server.objects.get(resource, "" if resource == "nodes" else namespace, name).decode()
-    if resource == "pods" and (bound_object["spec"].get("serviceAccountName") or "default") != account:
-        text = f'cannot bind token for serviceaccount "{account}" to pod running with different serviceaccount name.'
-        raise http_errors.bad_request(text)
+    is_pod = resource == "pods"
+    if is_pod and (bound_object["spec"].get("serviceAccountName") or "default") != account_name:
+        raise http_errors.bad_request(
+            f'cannot bind token for serviceaccount "{account_name}" to pod running with different serviceaccount name.'
+        )
     _check_uid(reference, bound_object)
-    bound = {kind.lower(): bound_object}
-    node = server.objects.find("nodes", "", bound_object["spec"].get("nodeName", "")) if resource == "pods" else None
-    return bound | ({"node": node.decode()} if node is not None else {})
+    bound_objects = {kind.lower(): bound_object}
+    node = server.objects.find("nodes", "", bound_object["spec"].get("nodeName", "")) if is_pod else None
+    if node is not None:
+        bound_objects["node"] = node.decode()
+    return bound_objects
 
 
-def _check_uid(reference: Object, bound: Object) -> None:
+def _check_uid(reference: Object, bound_object: Object) -> None:
     """Raise StatusError 409 if the bound object is not the one with the uid of the reference."""
     uid, kind, name = reference.get("uid", ""), reference.get("kind", ""), reference.get("name", "")
-    if not uid or uid == bound["metadata"]["uid"]:
+    if not uid or uid == bound_object["metadata"]["uid"]:
         return
-    why = (
+    problem = (
         f"the UID in the bound object reference ({uid}) does not match the UID in record. "
         "The object might have been deleted and then recreated"
     )
-    text = f'Operation cannot be fulfilled on {kind} "{name}": {why}'
-    raise StatusError(text, code=409, reason="Conflict", details={"name": name, "kind": kind})
+    message = f'Operation cannot be fulfilled on {kind} "{name}": {problem}'
+    raise StatusError(message, code=409, reason="Conflict", details={"name": name, "kind": kind})

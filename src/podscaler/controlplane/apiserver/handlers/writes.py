@@ -40,13 +40,14 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
     object_preparation.set_namespace(received.obj, path.namespace)
     remove_duplicate_owners(received.obj, request.warnings)
     name_checks.check_name(received.obj, path.name)
-    new = to_storage(request.served.version, received.obj)
+    new_object = to_storage(request.served.version, received.obj)
     may_create = request.served.resource.strategy.allows_create_on_update and not path.subresource
     if may_create and server.objects.find(request.key, path.namespace, path.name) is None:
         request.check_may_create(server.authorizer)
-        return await _create(server, request, new, options)
-    change = Replacement(new)
-    update = UpdateOptions(path.subresource, preconditions_of(new), options.dry_run, request.author(options))
+        return await _create(server, request, new_object, options)
+    change = Replacement(new_object)
+    preconditions = preconditions_of(new_object)
+    update = UpdateOptions(path.subresource, preconditions, options.dry_run, request.author(options))
     entry = await server.objects.update(request.key, path.namespace, path.name, change, options=update)
     if request.may_warn and change.replaced is not None:
         request.warn(entry, change.replaced.decode())
@@ -54,10 +55,11 @@ async def replace(server: ServerContext, request: ResourceRequest) -> EncodedRes
 
 
 async def _create(
-    server: ServerContext, request: ResourceRequest, stored: Object, options: WriteOptions
+    server: ServerContext, request: ResourceRequest, new_object: Object, options: WriteOptions
 ) -> EncodedResponse:
+    """Store an object in the storage version; returns the response with it."""
     author = request.author(options)
-    entry = await server.objects.create(request.key, stored, dry_run=options.dry_run, author=author)
+    entry = await server.objects.create(request.key, new_object, dry_run=options.dry_run, author=author)
     request.warn(entry, None)
     return await object_responses.one(server, request, entry, status=201)
 
@@ -93,17 +95,18 @@ def remove_duplicate_owners(obj: Object, warnings: list[str], *, is_patched: boo
     Source: kube-apiserver's handlers of create, update and patch.
     """
     metadata = obj.get("metadata") or {}
-    kept: list[Object] = []
+    distinct_owners: list[Object] = []
     duplicate_uids: dict[str, None] = {}
     for owner in metadata.get("ownerReferences") or []:
-        if owner in kept:
+        if owner in distinct_owners:
             duplicate_uids[owner.get("uid", "")] = None
         else:
-            kept.append(owner)
+            distinct_owners.append(owner)
     if not duplicate_uids:
         return
-    metadata["ownerReferences"] = kept
-    uids = f"please fix your requests; duplicate UID(s) observed: {', '.join(duplicate_uids)}"
-    text = f"{_DUPLICATE_OWNERS_PATCHED if is_patched else _DUPLICATE_OWNERS}; {_DUPLICATE_OWNERS_ADVICE}; {uids}"
-    if text not in warnings:
-        warnings.append(text)
+    metadata["ownerReferences"] = distinct_owners
+    problem = _DUPLICATE_OWNERS_PATCHED if is_patched else _DUPLICATE_OWNERS
+    uids_text = f"please fix your requests; duplicate UID(s) observed: {', '.join(duplicate_uids)}"
+    warning = f"{problem}; {_DUPLICATE_OWNERS_ADVICE}; {uids_text}"
+    if warning not in warnings:
+        warnings.append(warning)

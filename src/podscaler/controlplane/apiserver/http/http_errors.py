@@ -2,6 +2,8 @@
 
 Every package of the API server calls it: `raise http_errors.no_such_path()`. `api.resource.api_errors` has the errors
 about objects.
+
+A new error: a function here that is named for the condition.
 """
 
 from collections.abc import Sequence
@@ -29,20 +31,20 @@ def no_such_path() -> StatusError:
 
 def method_not_allowed() -> StatusError:
     """405: the path is served, but not with this method."""
-    text = "the server does not allow this method on the requested resource"
-    return StatusError(text, code=405, reason="MethodNotAllowed", details={})
+    message = "the server does not allow this method on the requested resource"
+    return StatusError(message, code=405, reason="MethodNotAllowed", details={})
 
 
 def none_acceptable(*, can_stream: bool, only: str = "") -> StatusError:
     """406: the client accepts none of the media types that are served.
 
     Args:
-        can_stream: whether the path can be watched, which adds the media types of watches to the text.
+        can_stream: whether the path can be watched, which adds the media types of watches to the message.
         only: the one media type of the path, where it is not served in the usual ones.
     """
     available = only or ", ".join((*BODY_MEDIA_TYPES, *STREAM_MEDIA_TYPES) if can_stream else BODY_MEDIA_TYPES)
-    text = f"406: Not Acceptable\n\nAvailable representations: {available}"
-    return StatusError(text, code=406, reason="NotAcceptable", details={})
+    message = f"406: Not Acceptable\n\nAvailable representations: {available}"
+    return StatusError(message, code=406, reason="NotAcceptable", details={})
 
 
 def no_such_form() -> StatusError:
@@ -55,9 +57,9 @@ def no_such_stream() -> StatusError:
     return not_acceptable(f"only the following media types are accepted: {', '.join(STREAM_MEDIA_TYPES)}")
 
 
-def not_acceptable(text: str) -> StatusError:
-    """406 with the given text."""
-    return StatusError(text, code=406, reason="NotAcceptable")
+def not_acceptable(message: str) -> StatusError:
+    """406 with the given message."""
+    return StatusError(message, code=406, reason="NotAcceptable")
 
 
 def unsupported_body() -> StatusError:
@@ -76,33 +78,34 @@ def unsupported_custom_patch() -> StatusError:
 
 
 def _unsupported(accepted: Sequence[str]) -> StatusError:
+    """415 with the accepted media types."""
     types = ", ".join(accepted)
-    text = f"the body of the request was in an unknown format - accepted media types include: {types}"
-    return StatusError(text, code=415, reason="UnsupportedMediaType")
+    message = f"the body of the request was in an unknown format - accepted media types include: {types}"
+    return StatusError(message, code=415, reason="UnsupportedMediaType")
 
 
 def verb_not_supported(verb: str, group: str, plural: str) -> StatusError:
     """405: a custom resource does not have this verb on this path."""
-    text = f'{verb} is not supported on resources of kind "{plural}.{group}"'
-    return StatusError(text, code=405, reason="MethodNotAllowed", details={"group": group, "kind": plural})
+    message = f'{verb} is not supported on resources of kind "{plural}.{group}"'
+    return StatusError(message, code=405, reason="MethodNotAllowed", details={"group": group, "kind": plural})
 
 
 def too_large(limit_bytes: int) -> StatusError:
     """413: the body is longer than `limit_bytes`."""
-    text = f"Request entity too large: limit is {limit_bytes}"
-    return StatusError(text, code=413, reason="RequestEntityTooLarge")
+    message = f"Request entity too large: limit is {limit_bytes}"
+    return StatusError(message, code=413, reason="RequestEntityTooLarge")
 
 
-def bad_request(text: str) -> StatusError:
-    """400 with the given text."""
-    return StatusError(text, code=400, reason="BadRequest")
+def bad_request(message: str) -> StatusError:
+    """400 with the given message."""
+    return StatusError(message, code=400, reason="BadRequest")
 
 
-def internal(text: str) -> StatusError:
-    """500 for a bug of this server; `text` must not hold secrets."""
-    return StatusError(f"Internal error occurred: {text}", code=500, reason="InternalError")
+def internal(message: str) -> StatusError:
+    """500 for a bug of this server; the message must not contain secrets."""
+    return StatusError(f"Internal error occurred: {message}", code=500, reason="InternalError")
 
 
 def strict_decoding_text(problems: Sequence[str]) -> str:
-    """The text of the error for a body with problems, under `fieldValidation=Strict`."""
+    """The end of the message for a body with problems, under `fieldValidation=Strict`."""
     return f"strict decoding error: {', '.join(problems)}"

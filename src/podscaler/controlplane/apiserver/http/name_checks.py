@@ -18,12 +18,13 @@ def check_path_name(name: str) -> None:
         raise http_errors.bad_request(f'Name parameter invalid: "{name}": {", ".join(errors)}')
 
 
-def check_name(obj: Object, name: str) -> None:
+def check_name(obj: Object, path_name: str) -> None:
     """Check that `obj` has the name of the path. Raises StatusError 400 otherwise."""
-    named = (obj.get("metadata") or {}).get("name", "")
-    if not named:
+    name = (obj.get("metadata") or {}).get("name", "")
+    if not name:
         raise http_errors.bad_request(
-            f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            f"the name of the object ({path_name} based on URL) was undeterminable: name must be provided"
         )
-    if named != name:
-        raise http_errors.bad_request(f"the name of the object ({named}) does not match the name on the URL ({name})")
+    if name != path_name:
+        message = f"the name of the object ({name}) does not match the name on the URL ({path_name})"
+        raise http_errors.bad_request(message)

@@ -42,6 +42,7 @@ TransformationSet = Literal["objects", "metadata", "aggregates", "none"]
 """Which transformations a path has: Table and PartialObjectMetadata, only the latter, aggregated discovery, none."""
 _META_API_VERSIONS = ("v1", "v1beta1")
 HEADER_MAX_CHARACTERS = 4096
+"""What follows in a longer `Accept` header is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ def _negotiate(accept: str, *, can_stream: bool, shapes: TransformationSet, has_
 
 
 def _find_form(clause: _Clause, *, shapes: TransformationSet, has_protobuf: bool) -> Form | None:
-    """The form that a clause asks for, None if it is not served."""
+    """The form that a clause describes, None if it is not served."""
     encoding = _ENCODINGS.get(clause.media_type, "json")
     transformation = clause.parameters.get("as")
     if not transformation:
@@ -163,27 +164,31 @@ def _find_form(clause: _Clause, *, shapes: TransformationSet, has_protobuf: bool
 
 
 def _served_clauses(clauses: Sequence[_Clause]) -> list[_Clause]:
+    """The clauses whose media type is served; their parameters are not checked."""
     return [clause for clause in clauses if clause.media_type in (JSON, YAML, PROTOBUF, "*/*")]
 
 
 def _parse_accept(accept: str) -> Sequence[_Clause]:
     """The clauses of an Accept header, preferred first, without those of quality 0."""
-    clauses = [_parse_clause(text) for text in accept[:HEADER_MAX_CHARACTERS].split(",") if text.strip()]
+    clause_texts = [clause_text for clause_text in accept[:HEADER_MAX_CHARACTERS].split(",") if clause_text.strip()]
+    clauses = map(_parse_clause, clause_texts)
     return sorted((clause for clause in clauses if clause.quality > 0), key=lambda clause: -clause.quality)
 
 
-def _parse_clause(text: str) -> _Clause:
-    media_type, *rest = (part.strip() for part in text.split(";"))
+def _parse_clause(clause_text: str) -> _Clause:
+    """The clause of a text like `application/json;as=Table;q=0.5`."""
+    media_type, *parameter_texts = (part.strip() for part in clause_text.split(";"))
     parameters: dict[str, str] = {}
-    for part in rest:
-        name, _, value = part.partition("=")
+    for parameter_text in parameter_texts:
+        name, _, value = parameter_text.partition("=")
         parameters[name.strip()] = value.strip().strip('"')
-    return _Clause(media_type, parameters, _quality(parameters.pop("q", "1")))
+    return _Clause(media_type, parameters, _parse_quality(parameters.pop("q", "1")))
 
 
-def _quality(text: str) -> float:
+def _parse_quality(quality_text: str) -> float:
+    """The value of `q`; 1 for a text that is not a number."""
     try:
-        return float(text)
+        return float(quality_text)
     except ValueError:
         return 1.0
 

@@ -63,7 +63,15 @@ async def prepare(server: ServerContext, request: ResourceRequest, entries: Iter
 def _table_or_partial(
     request: ResourceRequest, body: bytes, version: str, printer: Printer, make_row: Callable[[], Object]
 ) -> bytes:
-    """PartialObjectMetadata of an object's JSON, or a Table with its one row."""
+    """PartialObjectMetadata of an object's JSON, or a Table with its one row, as `request.form` says.
+
+    Args:
+        request: the request.
+        body: the JSON of the object.
+        version: its resourceVersion, empty without one.
+        printer: has the columns of the Table.
+        make_row: makes the row of the Table.
+    """
     if request.form.shape == "partial":
         return _partial(request, body)
     metadata = {"resourceVersion": version} if version else {}
@@ -97,6 +105,7 @@ async def page(server: ServerContext, request: ResourceRequest, listed: ListPage
 
 
 async def _protobuf_list(server: ServerContext, request: ResourceRequest, listed: ListPage) -> bytes:
+    """The protobuf body of a list, in its envelope."""
     served = request.served
     items = await _encode_in_slices(lambda entry: server.encoder.raw(served, entry), listed.entries, MESSAGES_PER_SLICE)
     kind = served.resource.list_kind
@@ -106,7 +115,7 @@ async def _protobuf_list(server: ServerContext, request: ResourceRequest, listed
 async def _encode_in_slices(
     encode: Callable[[Entry], Encoded], entries: Sequence[Entry], slice_entries: int = ENTRIES_PER_SLICE
 ) -> list[Encoded]:
-    """`encode` of every entry, in slices between which the event loop runs other tasks."""
+    """The results of `encode` for all entries, made in slices between which the event loop runs other tasks."""
     encoded: list[Encoded] = []
     for start in range(0, len(entries), slice_entries):
         encoded += map(encode, entries[start : start + slice_entries])
@@ -116,7 +125,7 @@ async def _encode_in_slices(
 
 
 def table_row(server: ServerContext, request: ResourceRequest, entry: Entry) -> Object:
-    """The row of an entry, with as much of the object as `includeObject` asks for."""
+    """The row of an entry, with as much of the object as the parameter `includeObject` says."""
     object_json = _object_in_row(server.encoder.body(request.served, entry), request)
     return response_encoder.row(
         request.served.resource.printer, entry.decode(), now_ns=server.clock.now_ns(), object_json=object_json
@@ -124,7 +133,7 @@ def table_row(server: ServerContext, request: ResourceRequest, entry: Entry) -> 
 
 
 def _object_in_row(body: bytes, request: ResourceRequest) -> bytes | None:
-    """The JSON that a row of a Table holds of its object, None for null."""
+    """The JSON of the object in a row of a Table, None for null; `body` is the JSON of the whole object."""
     include: IncludeObject = response_encoder.include_object(request.query.text("includeObject"))
     if include == "None":
         return None
@@ -132,6 +141,7 @@ def _object_in_row(body: bytes, request: ResourceRequest) -> bytes | None:
 
 
 def _partial(request: ResourceRequest, body: bytes) -> bytes:
+    """The PartialObjectMetadata of an object's JSON."""
     return response_encoder.partial(body, request.form.meta_version, request.served.resource.hidden_annotations)
 
 
@@ -139,7 +149,8 @@ async def plain_object(
     server: ServerContext, request: ResourceRequest, obj: Object, printer: Printer
 ) -> EncodedResponse:
     """A response with an object that is not stored as such, and needs no conversion (a Scale). Raises as `one`."""
-    response_encoder.check_single(request.served, request.form, f"{obj['apiVersion'].partition('/')[0]}.{obj['kind']}")
+    group, _, _ = obj["apiVersion"].partition("/")
+    response_encoder.check_single(request.served, request.form, f"{group}.{obj['kind']}")
     body = json_text.encode(obj)
     if request.form.shape != "object":
 

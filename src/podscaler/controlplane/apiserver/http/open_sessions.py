@@ -15,6 +15,7 @@ from podscaler.base.errors import StatusError
 SESSIONS_MAX: Final = 1000
 IDLE_TIMEOUT_S: Final = 4 * 3600.0
 STOP_TIMEOUT_S: Final = 5.0
+"""How long ending sessions are waited for at shutdown."""
 
 
 class Activity:
@@ -51,23 +52,23 @@ class OpenSessions:
     def check_limit(self) -> None:
         """Check that one more session may be opened. Raises StatusError 429 at the limit, or while the server stops."""
         if self._is_stopping or len(self._open) >= self._limit:
-            text = f"too many streams are open: this server has at most {self._limit}"
-            raise StatusError(text, code=429, reason="TooManyRequests", details={"retryAfterSeconds": 1})
+            message = f"too many streams are open: this server has at most {self._limit}"
+            raise StatusError(message, code=429, reason="TooManyRequests", details={"retryAfterSeconds": 1})
 
     async def run(self, session: Callable[[Activity], Coroutine[None, None, None]]) -> None:
         """Run `session` until it ends, is idle for `IDLE_TIMEOUT_S`, or the server stops. Its errors escape."""
         activity = Activity(self._clock)
-        worker = asyncio.create_task(session(activity))
-        idle = asyncio.create_task(activity.wait_idle())
-        self._open.add(worker)
+        session_task = asyncio.create_task(session(activity))
+        idle_task = asyncio.create_task(activity.wait_idle())
+        self._open.add(session_task)
         try:
-            await asyncio.wait((worker, idle), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((session_task, idle_task), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            idle.cancel()
-            worker.cancel()
-            await asyncio.gather(worker, idle, return_exceptions=True)
-            self._open.discard(worker)
-        if not worker.cancelled() and (error := worker.exception()) is not None:
+            idle_task.cancel()
+            session_task.cancel()
+            await asyncio.gather(session_task, idle_task, return_exceptions=True)
+            self._open.discard(session_task)
+        if not session_task.cancelled() and (error := session_task.exception()) is not None:
             raise error
 
     async def stop(self) -> None:

@@ -21,6 +21,7 @@ STREAM_TYPE = f"{protobuf.MEDIA_TYPE};stream=watch"
 PARTIAL_OBJECT = "PartialObjectMetadata"
 META_PACKAGE = "meta/v1"
 CACHE_MAX_BYTES = 32 << 20
+"""The most bytes of JSON and messages together in a cache."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -34,7 +35,7 @@ class MessageCache:
         self._cache: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
 
     def raw(self, body: bytes, message: str) -> bytes:
-        """The message of an object's JSON, without an envelope."""
+        """The encoded message of an object's JSON (`body`), without an envelope; `message` is its type's name."""
         key = (message, body)
         cached = self._cache.get(key)
         if cached is not None:
@@ -43,8 +44,8 @@ class MessageCache:
         encoded = self._cache[key] = protobuf.encode_raw(_decode(body), message)
         self._bytes += len(body) + len(encoded)
         while self._bytes > self._max_bytes:
-            (_, old), dropped = self._cache.popitem(last=False)
-            self._bytes -= len(old) + len(dropped)
+            (_, oldest_body), oldest_encoded = self._cache.popitem(last=False)
+            self._bytes -= len(oldest_body) + len(oldest_encoded)
         return encoded
 
 

@@ -23,6 +23,9 @@ from podscaler.controlplane.storage.options import DeleteOptions, ListOptions, P
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 PARAMETERS_MAX = 1000
+_INT64_LIMIT = 2**63
+_MAX_DIGITS = 20
+"""A number with more digits is out of the range of an int64."""
 _FORCE_UNREADABLE = "ignoreStoreReadErrorWithClusterBreakingPotential"
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 
@@ -31,21 +34,21 @@ class Query:
     """The parameters of one request.
 
     Args:
-        text: the raw query; parameters that Go's parser skips (a `;` or a broken escape) are skipped here too.
+        raw_query: what follows the `?`; parameters that Go's parser skips (a `;` or a broken escape) are skipped, too.
 
     Raises StatusError 400 for more than `PARAMETERS_MAX` parameters.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, raw_query: str) -> None:
         self._values: dict[str, list[str]] = {}
-        if not text:
+        if not raw_query:
             return
         try:
-            readable = "&".join(filter(_is_readable, text.split("&")))
-            pairs = parse_qsl(readable, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)
+            readable_query = "&".join(filter(_is_readable, raw_query.split("&")))
+            parameters = parse_qsl(readable_query, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)
         except ValueError as error:
             raise http_errors.bad_request(f"invalid query: {error}") from None
-        for name, value in pairs:
+        for name, value in parameters:
             self._values.setdefault(name, []).append(value)
 
     def __contains__(self, name: str) -> bool:
@@ -66,25 +69,25 @@ class Query:
         return values[0].lower() not in ("false", "0") if values else None
 
     def number(self, name: str) -> int | None:
-        """The first value as an int64, None if there is none. Raises StatusError 400 in the words of Go's parser."""
+        """The first value as an int64, None if there is none. Raises StatusError 400 with the message of Go."""
         values = self._values.get(name)
-        return _int64(values[0]) if values else None
+        return _parse_int64(values[0]) if values else None
 
 
-def _is_readable(pair: str) -> bool:
+def _is_readable(parameter: str) -> bool:
     """Whether Go's parser accepts the parameter `NAME=VALUE`."""
-    return ";" not in pair and _BROKEN_ESCAPE.search(pair) is None
+    return ";" not in parameter and _BROKEN_ESCAPE.search(parameter) is None
 
 
-def _int64(text: str) -> int:
+def _parse_int64(number_text: str) -> int:
     """The number that Go's ParseInt reads. Raises StatusError 400 with its message."""
-    digits = text[1:] if text[:1] in ("-", "+") else text
+    digits = number_text[1:] if number_text[:1] in ("-", "+") else number_text
     if not (digits.isascii() and digits.isdigit()):
-        raise http_errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    value = int(text) if len(digits) <= 20 else 2**63
-    if not -(2**63) <= value < 2**63:
-        raise http_errors.bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
-    return value
+        raise http_errors.bad_request(f'strconv.ParseInt: parsing "{number_text}": invalid syntax')
+    number = int(number_text) if len(digits) <= _MAX_DIGITS else _INT64_LIMIT
+    if not -_INT64_LIMIT <= number < _INT64_LIMIT:
+        raise http_errors.bad_request(f'strconv.ParseInt: parsing "{number_text}": value out of range')
+    return number
 
 
 EMPTY_QUERY = Query("")
@@ -143,12 +146,16 @@ def write_options(query: Query, kind: Literal["CreateOptions", "UpdateOptions", 
     errors += manager_names.errors("fieldManager", manager)
     if errors:
         raise _invalid(kind, errors)
-    chosen = cast(FieldValidation, validation or "Warn")
-    return WriteOptions(bool(query.texts("dryRun")), chosen, manager, query.flag("force"))
+    field_validation = cast(FieldValidation, validation or "Warn")
+    return WriteOptions(bool(query.texts("dryRun")), field_validation, manager, query.flag("force"))
 
 
 def patch_options(query: Query, *, applies: bool) -> WriteOptions:
-    """The options of a patch; `applies` tells server-side apply, which needs a field manager, from other patches.
+    """The options of a patch.
+
+    Args:
+        query: the request's parameters.
+        applies: whether it is server-side apply, which needs a field manager and allows `force`.
 
     Raises StatusError 422 for invalid values, also those that do not fit the type of patch.
     """
@@ -169,18 +176,18 @@ def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
 
     Raises StatusError 400 for an invalid number, 422 for invalid values.
     """
-    values = dict(body) if body else _delete_query(query)
-    errors = _policy_errors(body) + _dry_run_errors(values.get("dryRun") or [])
+    options = dict(body) if body else _delete_query(query)
+    errors = _policy_errors(body) + _dry_run_errors(options.get("dryRun") or [])
     if errors:
         raise _invalid("DeleteOptions", errors)
-    preconditions = values.get("preconditions") or {}
+    preconditions = options.get("preconditions") or {}
     return DeleteOptions(
-        grace_period_s=values.get("gracePeriodSeconds"),
-        propagation=values.get("propagationPolicy") or "",
-        orphan_dependents=values.get("orphanDependents"),
+        grace_period_s=options.get("gracePeriodSeconds"),
+        propagation=options.get("propagationPolicy") or "",
+        orphan_dependents=options.get("orphanDependents"),
         preconditions=Preconditions(preconditions.get("uid", ""), preconditions.get("resourceVersion", "")),
-        dry_run=bool(values.get("dryRun")),
-        forces_unreadable=bool(values.get(_FORCE_UNREADABLE)),
+        dry_run=bool(options.get("dryRun")),
+        forces_unreadable=bool(options.get(_FORCE_UNREADABLE)),
     )
 
 
@@ -192,7 +199,7 @@ def _policy_errors(body: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _delete_query(query: Query) -> dict[str, Any]:
-    """DeleteOptions of query parameters."""
+    """A meta/v1.DeleteOptions object from query parameters. Raises StatusError 400 for an invalid number."""
     return {
         "gracePeriodSeconds": query.number("gracePeriodSeconds"),
         "propagationPolicy": query.text("propagationPolicy"),
@@ -204,10 +211,12 @@ def _delete_query(query: Query) -> dict[str, Any]:
 
 
 def _dry_run_errors(values: Sequence[str]) -> list[FieldError]:
+    """The error for a `dryRun` with another value than All."""
     if all(value == "All" for value in values):
         return []
     return [field.not_supported("dryRun", list(values), ["All"])]
 
 
 def _invalid(kind: str, errors: Sequence[FieldError]) -> StatusError:
+    """The error 422 of options of a kind (`DeleteOptions`)."""
     return field.invalid_object(group="meta.k8s.io", kind=kind, name="", errors=errors)

@@ -4,6 +4,8 @@ The handlers of writes and deletes call `read`, then `decode`. Objects are neith
 have only fields of the schema, in the API version that the client wrote. Unknown and duplicate fields become warnings
 or errors, by the query parameter `fieldValidation`.
 
+A new content type: a case in `_parse`.
+
 Source: kube-apiserver's decoder and its errors (docs/spec/api.md 2.9 (Other errors)).
 """
 

@@ -26,7 +26,7 @@ class ResourcePath:
     Attributes:
         resource: the plural.
         is_deprecated_watch: whether the path has the deprecated form `watch/...`.
-        has_rest: the path goes on after the subresource; no such path is served.
+        has_rest: whether further segments follow the subresource, as in paths of `proxy` only.
     """
 
     group: str
@@ -47,20 +47,21 @@ def split(raw_path: str) -> tuple[str, str]:
 
 def parse(path: str) -> ResourcePath | None:
     """The parts of a decoded path, None if it is not below a group and version."""
-    parts = path.strip("/").split("/")
-    if parts[0] == "api" and len(parts) > 2:
-        return _parse_resource("", parts[1], parts[2:])
-    if parts[0] == "apis" and len(parts) > 3:
-        return _parse_resource(parts[1], parts[2], parts[3:])
-    return None
+    match path.strip("/").split("/"):
+        case ["api", version, first_segment, *later_segments]:
+            return _parse_resource("", version, [first_segment, *later_segments])
+        case ["apis", group, version, first_segment, *later_segments]:
+            return _parse_resource(group, version, [first_segment, *later_segments])
+        case _:
+            return None
 
 
 def group_version(path: str) -> tuple[str, str] | None:
     """Group and version of the decoded path of a resource list or of an OpenAPI v3 document; None for other paths."""
-    parts = path.strip("/").split("/")
-    if parts[:2] == ["openapi", "v3"]:
-        parts = parts[2:]
-    match parts:
+    segments = path.strip("/").split("/")
+    if segments[:2] == ["openapi", "v3"]:
+        segments = segments[2:]
+    match segments:
         case ["apis", group, version]:
             return group, version
         case ["api", version]:
@@ -71,26 +72,26 @@ def group_version(path: str) -> tuple[str, str] | None:
 
 def is_watch_without_resource(path: str) -> bool:
     """Whether a decoded path ends at `/watch`, without a resource: kube-apiserver's RequestInfo fails for it."""
-    return path.startswith("/api") and path.rstrip("/").endswith("/watch") and path.strip("/").count("/") in (2, 3)
+    is_group_version_watch = path.strip("/").count("/") in (2, 3)  # api/v1/watch, apis/GROUP/VERSION/watch
+    return path.startswith("/api") and path.rstrip("/").endswith("/watch") and is_group_version_watch
 
 
-def _parse_resource(group: str, version: str, parts: list[str]) -> ResourcePath:
+def _parse_resource(group: str, version: str, segments: list[str]) -> ResourcePath:
     """The resource path of what follows the version: `[watch/][namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]]`."""
-    is_deprecated_watch = parts[0] == "watch" and len(parts) > 1
+    is_deprecated_watch = segments[0] == "watch" and len(segments) > 1
     if is_deprecated_watch:
-        parts = parts[1:]
+        segments = segments[1:]
     namespace = ""
-    if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in NAMESPACE_SUBRESOURCES:
-        namespace = parts[1]
-        parts = parts[2:]
-    padded = [*parts, "", ""]
+    if segments[0] == "namespaces" and len(segments) > 2 and segments[2] not in NAMESPACE_SUBRESOURCES:
+        _, namespace, *segments = segments
+    resource, name, subresource, *_ = [*segments, "", ""]
     return ResourcePath(
         group,
         version,
         namespace=namespace,
-        resource=padded[0],
-        name=padded[1],
-        subresource=padded[2],
+        resource=resource,
+        name=name,
+        subresource=subresource,
         is_deprecated_watch=is_deprecated_watch,
-        has_rest=len(parts) > 3,
+        has_rest=len(segments) > 3,
     )

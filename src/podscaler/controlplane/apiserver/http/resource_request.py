@@ -45,7 +45,7 @@ class ServerParts:
         logs: reads the logs of containers.
         connections: opens exec, attach and port-forward sessions.
         node_endpoint: the HTTPS endpoint of the node, None while there is none; None: there is no node.
-        checks: health checks by name; each returns why it fails, or an empty text.
+        checks: health checks by name; each returns the reason of its failure, or an empty text.
         metrics: serves custom.metrics.k8s.io and external.metrics.k8s.io.
         accounts: issues tokens of service accounts; the authenticator must accept them too.
         anonymous_health: whether /healthz, /livez and /readyz are served without credentials.
@@ -188,11 +188,12 @@ def kind_of(served: ServedResource) -> BodyKind:
 
 def prefix_from_user_agent(user_agent: str) -> str:
     """The printable text before the first slash of a User-Agent, cut at the longest name of a field manager."""
-    name = ""
+    program, _, _ = user_agent.partition("/")
+    manager_name = ""
     length_bytes = 0
-    for character in filter(str.isprintable, user_agent.partition("/")[0]):
+    for character in filter(str.isprintable, program):
         length_bytes += len(character.encode("utf-8", "replace"))
         if length_bytes > NAME_MAX_BYTES:
             break
-        name += character
-    return name
+        manager_name += character
+    return manager_name

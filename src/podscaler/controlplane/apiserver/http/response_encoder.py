@@ -28,11 +28,13 @@ NO_CONVERSION = Version("", "").from_storage
 """The conversion of a version that needs none: the stored bytes are sent."""
 
 
-class _Head(msgspec.Struct, gc=False):
+class _MetadataOnly(msgspec.Struct, gc=False):
+    """The metadata of an object as JSON; the decoder skips all else."""
+
     metadata: msgspec.Raw
 
 
-_decode_head = msgspec.json.Decoder(_Head).decode
+_decode_metadata = msgspec.json.Decoder(_MetadataOnly).decode
 
 
 class ResponseEncoder:
@@ -79,6 +81,7 @@ def list_body(served: ServedResource, bodies: Sequence[bytes], page: ListPage) -
 
 
 def _list(kind: str, api_version: str, metadata: Object, items: Iterable[bytes]) -> bytes:
+    """The JSON of a List with `items`, each the JSON of an object."""
     head = f'{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{json_text.encode(metadata).decode()},'
     return head.encode() + b'"items":[' + b",".join(items) + b"]}"
 
@@ -90,6 +93,7 @@ def _type_prefixes(served: ServedResource) -> tuple[bytes, ...]:
 
 
 def _without_type(body: bytes, prefixes: tuple[bytes, ...]) -> bytes:
+    """The JSON of an object without the kind and apiVersion at its beginning."""
     for prefix in prefixes:
         if body.startswith(prefix):
             return b"{" + body[len(prefix) :]
@@ -108,7 +112,7 @@ def list_metadata(page: ListPage) -> Object:
 
 def partial(body: bytes, meta_version: str, hidden: frozenset[str] = frozenset()) -> bytes:
     """The PartialObjectMetadata of an object's JSON, without the annotations that are `hidden`."""
-    metadata = bytes(_decode_head(body).metadata)
+    metadata = bytes(_decode_metadata(body).metadata)
     if any(name.encode() in metadata for name in hidden):
         metadata = json_text.encode(_without_annotations(msgspec.json.decode(metadata), hidden))
     head = f'{{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/{meta_version}","metadata":'
@@ -116,9 +120,12 @@ def partial(body: bytes, meta_version: str, hidden: frozenset[str] = frozenset()
 
 
 def _without_annotations(metadata: Object, hidden: frozenset[str]) -> Object:
-    annotations = {name: text for name, text in (metadata.get("annotations") or {}).items() if name not in hidden}
-    rest = {name: value for name, value in metadata.items() if name != "annotations" or annotations}
-    return {**rest, "annotations": annotations} if annotations else rest
+    """The metadata without the annotations that are `hidden`; without any other, the field is left out."""
+    all_annotations = metadata.get("annotations") or {}
+    annotations = {name: content for name, content in all_annotations.items() if name not in hidden}
+    if annotations:
+        return {**metadata, "annotations": annotations}
+    return {name: content for name, content in metadata.items() if name != "annotations"}
 
 
 def partial_list(
@@ -162,25 +169,25 @@ def _go_type(served: ServedResource) -> str:
     return f"{group.partition('.')[0] or 'core'}.{resource.kind}"
 
 
-def include_object(text: str) -> IncludeObject:
-    """How much of its object a row of a Table holds, from the query parameter `includeObject` (default Metadata).
+def include_object(parameter: str) -> IncludeObject:
+    """How much of its object a row of a Table has, from the query parameter `includeObject` (default Metadata).
 
     Raises StatusError 400 for an unknown value.
     """
-    match text:
+    match parameter:
         case "":
             return "Metadata"
         case "None" | "Metadata" | "Object":
-            return text
+            return parameter
         case _:
-            why = f"includeObject: Invalid value: \"{text}\": must be 'Metadata', 'Object', 'None', or empty"
-            raise http_errors.bad_request(f"Unable to convert to Table as requested: {why}")
+            problem = f"includeObject: Invalid value: \"{parameter}\": must be 'Metadata', 'Object', 'None', or empty"
+            raise http_errors.bad_request(f"Unable to convert to Table as requested: {problem}")
 
 
 def columns(printer: Printer) -> list[Object]:
     """The column definitions of a Table."""
-    names = ("name", "type", "format", "description", "priority")
-    return [{name: getattr(column, name) for name in names} for column in printer.columns]
+    fields = ("name", "type", "format", "description", "priority")
+    return [{field: getattr(column, field) for field in fields} for column in printer.columns]
 
 
 def row(printer: Printer, obj: Object, *, now_ns: int, object_json: bytes | None) -> Object:
@@ -190,7 +197,7 @@ def row(printer: Printer, obj: Object, *, now_ns: int, object_json: bytes | None
         printer: makes the cells of the kind.
         obj: the object in its storage version.
         now_ns: the wall clock, for ages.
-        object_json: the JSON that the row holds as its object, None for null.
+        object_json: the JSON of the object in the row, None for null.
     """
     conditions = printer.conditions(obj)
     return {

@@ -26,6 +26,10 @@ WARNINGS_MAX_CHARACTERS = 4 * 1024
 """The most characters of all warnings together; if there are more, each warning is cut to `WARNING_CUT_CHARACTERS`, and
 the warnings past the limit are dropped."""
 WARNING_CUT_CHARACTERS = 256
+_WARNING_CODE = 299
+"""The code of a miscellaneous persistent warning (RFC 7234, section 5.5.7)."""
+_UNSENDABLE_CATEGORIES = ("Cc", "Cs")
+"""Unicode categories of control characters and surrogates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +44,9 @@ class EncodedResponse:
 
 def watch_without_resource(path: str) -> EncodedResponse:
     """The 500 for a path that ends at `/watch`."""
-    why = f"failed to create RequestInfo: unable to determine kind and namespace from url, {path}"
-    text = f'Internal Server Error: "{path}": {why}\n'
-    return EncodedResponse(text.encode(), 500, TEXT_TYPE)
+    problem = f"failed to create RequestInfo: unable to determine kind and namespace from url, {path}"
+    message = f'Internal Server Error: "{path}": {problem}\n'
+    return EncodedResponse(message.encode(), 500, TEXT_TYPE)
 
 
 NOT_FOUND_PAGE = EncodedResponse(b"404 page not found\n", 404, TEXT_TYPE, headers={"X-Content-Type-Options": "nosniff"})
@@ -56,13 +60,12 @@ def text(content: str, status: int = 200) -> EncodedResponse:
 async def from_json(body: bytes, form: Form, *, status: int = 200) -> EncodedResponse:
     """A response with the JSON `body`, converted to the encoding of `form`; without a protobuf form it stays JSON."""
     if form.encoding == "protobuf":
-        packed = protobuf_encoding.from_json(body)
-        if packed is not None:
-            return from_protobuf(packed, status)
+        protobuf_body = protobuf_encoding.from_json(body)
+        if protobuf_body is not None:
+            return from_protobuf(protobuf_body, status)
     if form.encoding == "yaml":
-        return EncodedResponse(
-            await asyncio.to_thread(lambda: to_yaml(msgspec.json.decode(body))), status, "application/yaml"
-        )
+        yaml_body = await asyncio.to_thread(lambda: to_yaml(msgspec.json.decode(body)))
+        return EncodedResponse(yaml_body, status, "application/yaml")
     content_type = DISCOVERY_TYPE if form.shape == "discovery" else "application/json"
     return EncodedResponse(body, status, content_type)
 
@@ -86,33 +89,37 @@ async def from_error(error: StatusError, form: Form) -> EncodedResponse:
 
 def add_warnings(response: web.StreamResponse, warnings: Iterable[str]) -> None:
     """Add one `Warning` header for each different warning."""
-    for value in warning_values(warnings):
-        response.headers.add("Warning", value)
+    for header_value in warning_values(warnings):
+        response.headers.add("Warning", header_value)
 
 
 def warning_values(warnings: Iterable[str]) -> list[str]:
-    """The values of the `Warning` headers; texts with control characters or surrogates are left out."""
-    texts = [text for text in dict.fromkeys(warnings) if text]
-    if sum(map(len, texts)) > WARNINGS_MAX_CHARACTERS:
-        texts = list(_shorten_all(texts))
-    return [f"299 - {_quoted(text)}" for text in texts if _is_sendable(text)]
+    """The values of the `Warning` headers; warnings with control characters or surrogates are left out."""
+    distinct = [warning for warning in dict.fromkeys(warnings) if warning]
+    if sum(map(len, distinct)) > WARNINGS_MAX_CHARACTERS:
+        distinct = list(_shorten_all(distinct))
+    return [f"{_WARNING_CODE} - {_quoted(warning)}" for warning in distinct if _is_sendable(warning)]
 
 
-def _shorten_all(texts: Iterable[str]) -> Iterator[str]:
-    length = 0
-    for text in texts:
-        if length >= WARNINGS_MAX_CHARACTERS:
+def _shorten_all(warnings: Iterable[str]) -> Iterator[str]:
+    """The warnings cut to `WARNING_CUT_CHARACTERS`, until `WARNINGS_MAX_CHARACTERS` are reached."""
+    total_characters = 0
+    for warning in warnings:
+        if total_characters >= WARNINGS_MAX_CHARACTERS:
             return
-        yield text[:WARNING_CUT_CHARACTERS]
-        length += len(text[:WARNING_CUT_CHARACTERS])
+        shortened = warning[:WARNING_CUT_CHARACTERS]
+        yield shortened
+        total_characters += len(shortened)
 
 
-def _is_sendable(text: str) -> bool:
-    return not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
+def _is_sendable(warning: str) -> bool:
+    """Whether a warning has no character that is not allowed in headers."""
+    return not any(unicodedata.category(character) in _UNSENDABLE_CATEGORIES for character in warning)
 
 
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+def _quoted(warning: str) -> str:
+    """The warning as a quoted-string of HTTP."""
+    escaped = warning.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 

@@ -1,4 +1,4 @@
-"""Holds the routing table: served resources by group, version and plural, with the HTTP methods of their paths.
+"""The routing table: the served resources by group, version and plural, with the HTTP methods of their paths.
 
 `dispatch` and `discovery` read it. Routes follow from the `Resource` of each kind; only the subresources of a single
 kind (`pods/exec`) are named here: a new one is a line in `_subresources`, and a handler in `dispatch`.
@@ -18,14 +18,15 @@ from podscaler.controlplane.auth.authorizer import Attributes
 READ_METHODS = frozenset({"GET"})
 COLLECTION_METHODS = frozenset({"GET", "POST", "DELETE"})
 OBJECT_METHODS = frozenset({"GET", "PUT", "PATCH", "DELETE"})
-PART_METHODS = frozenset({"GET", "PUT", "PATCH"})
+STATUS_METHODS = frozenset({"GET", "PUT", "PATCH"})
+"""The methods of `status`, `scale` and `approval`."""
 CREATE_METHODS = frozenset({"POST"})
 CONNECT_METHODS = frozenset({"GET", "POST"})
 PROXY_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 REPLACE_METHODS = frozenset({"PUT"})
 NO_METHODS: frozenset[str] = frozenset()
 PROXY = "proxy"
-"""The subresource whose paths go on: they are those of the target."""
+"""The subresource that is followed by more segments, which are the path of the target."""
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """The verbs of custom resources, in the order of kube-apiserver's discovery documents."""
 
@@ -104,8 +105,8 @@ class ServedResource:
         if path.is_deprecated_watch:
             return READ_METHODS if self.resource.stored and not path.subresource else NO_METHODS
         if path.subresource:
-            part = self.subresources.get(path.subresource)
-            return part.methods if part else NO_METHODS
+            subresource = self.subresources.get(path.subresource)
+            return subresource.methods if subresource else NO_METHODS
         if path.name:
             return self.item
         return self.collection & READ_METHODS if self.is_over_all_namespaces(path) else self.collection
@@ -115,6 +116,7 @@ class ServedResource:
         return self.resource.namespaced and not path.namespace
 
     def _is_in_scope(self, path: ResourcePath) -> bool:
+        """Whether the path has a namespace exactly where the resource needs one; only collections may go without."""
         if self.resource.namespaced:
             return bool(path.namespace) or not path.name
         return not path.namespace
@@ -130,7 +132,9 @@ class Routes:
     def __init__(self, resources: Iterable[Resource]) -> None:
         self.generation = 0
         self._groups: dict[str, dict[str, dict[str, ServedResource]]] = {}
+        """By group, version and plural."""
         self._custom: dict[str, Sequence[Resource]] = {}
+        """The resources of each CustomResourceDefinition, by its name."""
         for resource in resources:
             self.add(resource)
         self._own_groups = frozenset(self._groups)
@@ -146,7 +150,7 @@ class Routes:
         """Replace the resources of the CustomResourceDefinition named `definition`; an empty sequence removes them."""
         self.generation += 1
         for resource in self._custom.pop(definition, ()):
-            self._drop(resource)
+            self._remove(resource)
         for resource in resources:
             self.add(resource)
             if resource.group not in self._own_groups:
@@ -155,8 +159,8 @@ class Routes:
         if resources:
             self._custom[definition] = resources
 
-    def _drop(self, resource: Resource) -> None:
-        """Remove the routes of a resource, and groups and versions that have none left."""
+    def _remove(self, resource: Resource) -> None:
+        """Remove the routes of a resource, and groups and versions that have no others."""
         versions = self._groups[resource.group]
         for version in resource.versions:
             del versions[version.version][resource.plural]
@@ -214,11 +218,12 @@ class Routes:
 
 
 def _served_resource(resource: Resource, version: Version) -> ServedResource:
+    """The routes of a resource in one version; a computed resource can only be read."""
     if not resource.stored:
         return ServedResource(resource, version, READ_METHODS, READ_METHODS, {})
-    collection = COLLECTION_METHODS - {"DELETE"} if resource.key == "namespaces" else COLLECTION_METHODS
-    subresources = {part.name: part for part in _subresources(resource)}
-    return ServedResource(resource, version, collection, OBJECT_METHODS, subresources)
+    collection_methods = COLLECTION_METHODS - {"DELETE"} if resource.key == "namespaces" else COLLECTION_METHODS
+    subresources = {subresource.name: subresource for subresource in _subresources(resource)}
+    return ServedResource(resource, version, collection_methods, OBJECT_METHODS, subresources)
 
 
 def _subresources(resource: Resource) -> Iterator[Subresource]:
@@ -237,8 +242,8 @@ def _subresources(resource: Resource) -> Iterator[Subresource]:
     if resource.key == "serviceaccounts":
         yield Subresource("token", "TokenRequest", CREATE_METHODS, "authentication.k8s.io", "v1")
     if resource.key == "certificatesigningrequests.certificates.k8s.io":
-        yield Subresource("approval", resource.kind, PART_METHODS)
+        yield Subresource("approval", resource.kind, STATUS_METHODS)
     if resource.scale is not None:
-        yield Subresource("scale", "Scale", PART_METHODS, "autoscaling", "v1")
+        yield Subresource("scale", "Scale", STATUS_METHODS, "autoscaling", "v1")
     if resource.has_status:
-        yield Subresource("status", resource.kind, PART_METHODS)
+        yield Subresource("status", resource.kind, STATUS_METHODS)

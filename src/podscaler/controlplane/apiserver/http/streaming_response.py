@@ -32,6 +32,7 @@ class StreamStart:
 
 
 STREAM_START = web.RequestKey("stream_start", StreamStart)
+"""The key under which `app` puts the callback into a request."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class StreamingResponse:
         return transport is not None and transport.get_write_buffer_size() == 0 and not transport.is_closing()
 
     def push(self, data: bytes) -> None:
-        """Send `data` (not empty) as one chunk, without waiting; only while the response `is_idle`."""
+        """Send `data` (not empty) as one chunk of HTTP/1.1, without waiting; only while the response `is_idle`."""
         assert self._transport is not None
         self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
 
@@ -103,6 +104,7 @@ class StreamingResponse:
         return True
 
     def _abort(self) -> None:
+        """Close the connection at once, with what was not sent yet."""
         if self._transport is not None:
             self._transport.abort()
 

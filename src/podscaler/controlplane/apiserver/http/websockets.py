@@ -14,6 +14,7 @@ from podscaler.controlplane.apiserver.http import http_errors
 
 MESSAGE_MAX_BYTES = 32 << 20
 CLOSE_TIMEOUT_S = 2.0
+"""How long the server waits for the client's closing frame."""
 
 
 def is_upgrade(request: web.BaseRequest) -> bool:
@@ -42,9 +43,9 @@ def choose_protocol(request: web.BaseRequest, served: Collection[str]) -> str:
     for name in offered:
         if name in served:
             return name
-    shown = " ".join(sorted(name for name in served if name))
-    text = f"requested protocol(s) are not supported: [{' '.join(offered)}]; supports [{shown}]"
-    raise StatusError(text, code=403, reason="Forbidden")
+    served_names = " ".join(sorted(name for name in served if name))
+    message = f"requested protocol(s) are not supported: [{' '.join(offered)}]; supports [{served_names}]"
+    raise StatusError(message, code=403, reason="Forbidden")
 
 
 async def open_socket(request: web.BaseRequest, protocol: str) -> web.WebSocketResponse:

@@ -8,6 +8,8 @@
 The message b"\\x01hello" is `hello` on standard output. In the base64 protocols messages are text: the channel as a
 digit, the rest in base64 ("1aGVsbG8=").
 
+A new sub-protocol: a `Framing` in `COMMAND_PROTOCOLS` or `PORT_PROTOCOLS`.
+
 Source: the remote command sub-protocols of the Kubernetes API, `channel.k8s.io` to `v5.channel.k8s.io`.
 """
 
@@ -26,6 +28,7 @@ STDOUT: Final = 1
 STDERR: Final = 2
 ERROR: Final = 3
 RESIZE: Final = 4
+"""The channels of exec and attach (see the table above)."""
 HALF_CLOSE: Final = 255
 _DIGIT_ZERO: Final = ord("0")
 
@@ -61,17 +64,18 @@ class Framing:
 
         Raises ChannelProtocolError if a half-close does not name a channel.
         """
-        raw = message.encode() if isinstance(message, str) else message
-        if not raw:
+        message_bytes = message.encode() if isinstance(message, str) else message
+        if not message_bytes:
             return None
-        if self.half_closes and raw[0] == HALF_CLOSE:
-            if len(raw) != 2 or raw[1] > RESIZE:
+        first_byte, content = message_bytes[0], message_bytes[1:]
+        if self.half_closes and first_byte == HALF_CLOSE:
+            if len(content) != 1 or content[0] > RESIZE:
                 raise ChannelProtocolError("a stream close signal is followed by the one byte of a channel")
-            return ChannelMessage(raw[1], b"", ends=True)
+            return ChannelMessage(content[0], b"", ends=True)
         if not self.is_base64:
-            return ChannelMessage(raw[0], raw[1:])
+            return ChannelMessage(first_byte, content)
         try:
-            return ChannelMessage(raw[0] - _DIGIT_ZERO, base64.b64decode(raw[1:], validate=True))
+            return ChannelMessage(first_byte - _DIGIT_ZERO, base64.b64decode(content, validate=True))
         except binascii.Error:
             return None
 
@@ -106,7 +110,13 @@ PORT_PROTOCOLS: Final = _by_name(
 
 
 class ChannelSocket:
-    """An open WebSocket with channels; every message counts as activity of the session."""
+    """An open WebSocket with channels; every message counts as activity of the session.
+
+    Args:
+        socket: the accepted WebSocket.
+        framing: the negotiated sub-protocol.
+        activity: of the session.
+    """
 
     def __init__(self, socket: web.WebSocketResponse, framing: Framing, activity: Activity) -> None:
         self._socket = socket

@@ -1,6 +1,6 @@
 """Handles `GET .../pods/NAME/log` (`kubectl logs`): the log of a container as text, followed, or over a WebSocket.
 
-`dispatch` calls `get`; the bytes come from `registry.providers.PodLogs`.
+`dispatch` calls `get`; a `registry.providers.PodLogs` reads the bytes.
 
 Source: core/v1 PodLogOptions, its default container, its validation. For WebSockets, kube-apiserver's stream readers:
 the sub-protocols `binary.k8s.io` and `base64.binary.k8s.io`, an empty message at the beginning.

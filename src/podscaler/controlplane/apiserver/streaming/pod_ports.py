@@ -24,6 +24,8 @@ from podscaler.controlplane.registry.pod_connections import PodConnections
 from podscaler.controlplane.registry.registry import Object
 
 PORTS_MAX = 100
+"""The most ports of one request; further ones are ignored."""
+_PORT_BITS = 16
 QUEUED_MESSAGES_MAX = 4
 """The most messages that wait for a connection that does not read; then the client waits, with all its connections."""
 
@@ -43,12 +45,12 @@ async def forward(server: ServerContext, request: ResourceRequest) -> EncodedRes
         raise pod_targets.spdy_not_served()
     is_tunnel = spdy_ports.PROTOCOL in websockets.offered_protocols(request.http)
     try:
-        ports = [] if is_tunnel else _ports(request.query)
+        ports = [] if is_tunnel else _parse_ports(request.query)
     except ValueError as error:
         return responses.text(str(error), 400)
     if not connections.is_running(pod):
-        meta = pod["metadata"]
-        return responses.text(f'pod not found ("{meta["name"]}_{meta["namespace"]}")', 500)
+        metadata = pod["metadata"]
+        return responses.text(f'pod not found ("{metadata["name"]}_{metadata["namespace"]}")', 500)
     server.sessions.check_limit()
     if is_tunnel:
         socket = await websockets.open_socket(request.http, spdy_ports.PROTOCOL)
@@ -66,47 +68,52 @@ async def forward(server: ServerContext, request: ResourceRequest) -> EncodedRes
     return socket
 
 
-def _ports(query: Query) -> list[int]:
-    """The ports of the query, also several in one parameter. Raises ValueError in the kubelet's words."""
-    texts = [part for text in query.texts("ports") for part in text.split(",")]
-    if not texts:
+def _parse_ports(query: Query) -> list[int]:
+    """The ports of the query, also several in one parameter (`80,443`). Raises ValueError for the kubelet's errors."""
+    port_texts = [port_text for parameter in query.texts("ports") for port_text in parameter.split(",")]
+    if not port_texts:
         raise ValueError('query parameter "port" is required')
-    return [_parse_port(text) for text in texts[:PORTS_MAX]]
+    return [_parse_port(port_text) for port_text in port_texts[:PORTS_MAX]]
 
 
-def _parse_port(text: str) -> int:
-    """A port number. Raises ValueError in the kubelet's words."""
+def _parse_port(port_text: str) -> int:
+    """A port number. Raises ValueError with the kubelet's message."""
     try:
-        number = numbers.parse_uint(text, 16)
+        port = numbers.parse_uint(port_text, _PORT_BITS)
     except ValueError as error:
-        raise ValueError(f"unable to parse {quoting.quoted(text)} as a port: {error}") from None
-    if not number:
-        raise ValueError(f'port "{text}" must be > 0')
-    return number
+        raise ValueError(f"unable to parse {quoting.quoted(port_text)} as a port: {error}") from None
+    if not port:
+        raise ValueError(f'port "{port_text}" must be > 0')
+    return port
 
 
 async def _forward_all(socket: ChannelSocket, connections: PodConnections, pod: Object, ports: Sequence[int]) -> None:
-    """Forward each port on its two channels (2 * index and the next) until all have ended or the client disconnects."""
-    inputs: list[asyncio.Queue[bytes]] = [asyncio.Queue(QUEUED_MESSAGES_MAX) for _ in ports]
+    """Forward each port on its two channels until all have ended or the client disconnects.
 
-    async def forward_one(index: int, port: int) -> None:
+    The data of the port at `index` is on channel 2 * index, its error message on the next channel. Both channels begin
+    with a message that contains the port number.
+    """
+    input_queues: list[asyncio.Queue[bytes]] = [asyncio.Queue(QUEUED_MESSAGES_MAX) for _ in ports]
+
+    async def forward_port(index: int, port: int) -> None:
         async def send(data: bytes) -> None:
             await socket.send(2 * index, data)
 
-        error = await port_relay.relay(connections, pod, port, _messages_of(inputs[index]), send)
-        if error:
-            await socket.send(2 * index + 1, error.encode())
+        error_message = await port_relay.relay(connections, pod, port, _messages_of(input_queues[index]), send)
+        if error_message:
+            await socket.send(2 * index + 1, error_message.encode())
 
     async def queue_input() -> None:
+        data_channels = range(0, 2 * len(input_queues), 2)
         async for message in socket.received_messages():
-            if message.channel in range(0, 2 * len(inputs), 2):
-                await inputs[message.channel // 2].put(message.data)
+            if message.channel in data_channels:
+                await input_queues[message.channel // 2].put(message.data)
 
     try:
         for index, port in enumerate(ports):
             await socket.send(2 * index, struct.pack("<H", port))
             await socket.send(2 * index + 1, struct.pack("<H", port))
-        forwards = [forward_one(index, port) for index, port in enumerate(ports)]
+        forwards = [forward_port(index, port) for index, port in enumerate(ports)]
         await port_relay.run_until_first(queue_input(), port_relay.run_all(forwards))
     except ConnectionError:
         return  # the client has disconnected
@@ -115,5 +122,6 @@ async def _forward_all(socket: ChannelSocket, connections: PodConnections, pod: 
 
 
 async def _messages_of(queue: "asyncio.Queue[bytes]") -> AsyncIterator[bytes]:
+    """The messages of a queue as they come, without end."""
     while True:
         yield await queue.get()

@@ -95,7 +95,7 @@ class _SessionRequest:
 
 
 def _options(query: Query) -> SessionStreams:
-    """The streams that the client asks for; a terminal has no stderr of its own."""
+    """The streams in the query; a terminal (`tty`) has no stderr, as it mixes both outputs."""
     tty = bool(query.flag("tty"))
     return SessionStreams(
         stdin=bool(query.flag("stdin")),
@@ -137,7 +137,7 @@ class _Session:
 
     Args:
         socket: the connection to the client.
-        requested: which session it asks for.
+        requested: the session to start.
     """
 
     def __init__(self, socket: channels.ChannelSocket, requested: _SessionRequest) -> None:
@@ -163,7 +163,7 @@ class _Session:
             await self._socket.close()
 
     def _first_channel(self) -> int:
-        """The channel of the empty message that tells the client that the connection is established."""
+        """The channel of the empty message after which the client takes the connection for established."""
         if self._requested.options.stdout:
             return channels.STDOUT
         return channels.STDERR if self._requested.options.stderr else channels.ERROR

@@ -24,18 +24,18 @@ def choose_container(requested: str, pod: Object) -> str:
 
     Raises StatusError 400 if it does not exist, or the name is missing for a pod with several.
     """
-    spec, name = pod["spec"], pod["metadata"]["name"]
-    groups = ("initContainers", "containers", "ephemeralContainers")
-    known = [container["name"] for group in groups for container in spec.get(group) or ()]
+    spec, pod_name = pod["spec"], pod["metadata"]["name"]
+    container_fields = ("initContainers", "containers", "ephemeralContainers")
+    names: list[str] = [container["name"] for field in container_fields for container in spec.get(field) or ()]
     if requested:
-        if requested not in known:
-            raise http_errors.bad_request(f"container {requested} is not valid for pod {name}")
+        if requested not in names:
+            raise http_errors.bad_request(f"container {requested} is not valid for pod {pod_name}")
         return requested
     if len(spec.get("containers") or ()) == 1:
-        only: str = spec["containers"][0]["name"]
-        return only
+        only_name: str = spec["containers"][0]["name"]
+        return only_name
     raise http_errors.bad_request(
-        f"a container name must be specified for pod {name}, choose one of: [{' '.join(known)}]"
+        f"a container name must be specified for pod {pod_name}, choose one of: [{' '.join(names)}]"
     )
 
 
@@ -60,12 +60,12 @@ def check_upgrade(request: ResourceRequest) -> None:
 def get_connections(server: ServerContext) -> PodConnections:
     """The connections to pods. Raises StatusError 503 for a server without a node."""
     if server.parts.connections is None:
-        text = "streams lead to where pods run, and none run here"
-        raise StatusError(text, code=503, reason="ServiceUnavailable")
+        message = "streams lead to where pods run, and none run here"
+        raise StatusError(message, code=503, reason="ServiceUnavailable")
     return server.parts.connections
 
 
 def spdy_not_served() -> StatusError:
     """400: the client asks for SPDY, as kubectl did before WebSockets."""
-    text = "only WebSocket streams are served: use kubectl 1.31 or newer, and leave its WebSocket support on"
-    return http_errors.bad_request(text)
+    message = "only WebSocket streams are served: use kubectl 1.31 or newer, and leave its WebSocket support on"
+    return http_errors.bad_request(message)

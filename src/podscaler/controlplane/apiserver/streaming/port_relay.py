@@ -11,6 +11,7 @@ from podscaler.controlplane.registry.pod_connections import PodConnections, PodP
 from podscaler.controlplane.registry.registry import Object
 
 Send = Callable[[bytes], Awaitable[None]]
+"""Sends data to the client; waits while the client does not read."""
 
 
 async def relay(
@@ -31,10 +32,10 @@ async def relay(
     try:
         connection = await connections.connect(pod, port)
     except SessionFailure as failure:
-        return _error(pod, port, f"failed to connect: {failure}")
+        return _error_message(pod, port, f"failed to connect: {failure}")
     sending = asyncio.ensure_future(_send_to_pod(connection, client_data))
     try:
-        return await _receive(connection, pod, port, send)
+        return await _send_to_client(connection, pod, port, send)
     finally:
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
@@ -51,22 +52,23 @@ async def _send_to_pod(connection: PodPortConnection, client_data: AsyncIterator
         return
 
 
-async def _receive(connection: PodPortConnection, pod: Object, port: int, send: Send) -> str:
-    """Send what the pod writes until it ends; returns the error for the client, empty if there is none."""
+async def _send_to_client(connection: PodPortConnection, pod: Object, port: int, send: Send) -> str:
+    """Send the pod's data to the client until it ends; returns the error message, empty if there is none."""
     chunks = connection.received()
     while True:
         try:
             data = await anext(chunks, b"")
         except OSError as error:
-            return _error(pod, port, f"read: {(error.strerror or str(error)).lower()}")
+            return _error_message(pod, port, f"read: {(error.strerror or str(error)).lower()}")
         if not data:
             return ""
         await send(data)
 
 
-def _error(pod: Object, port: int, why: str) -> str:
-    meta = pod["metadata"]
-    return f"error forwarding port {port} to pod {meta['name']}, uid {meta['uid']}: {why}"
+def _error_message(pod: Object, port: int, cause: str) -> str:
+    """The kubelet's message for a connection that failed for a cause."""
+    metadata = pod["metadata"]
+    return f"error forwarding port {port} to pod {metadata['name']}, uid {metadata['uid']}: {cause}"
 
 
 async def run_until_first(*coroutines: Coroutine[None, None, None]) -> None:

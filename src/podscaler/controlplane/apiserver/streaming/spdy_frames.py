@@ -8,6 +8,8 @@ one. Both begin with eight bytes:
 
 Header blocks stay compressed here, as their compression depends on the order of frames (`spdy_headers`).
 
+A new control frame: a class, and a case in `encode` and in `_parse_control_frame`.
+
 Source: SPDY Protocol, draft 3.1, section 2.2 (Framing) and 2.6 (Control frames).
 """
 
@@ -24,6 +26,11 @@ FRAME_MAX_BYTES: Final = 1 << 20
 
 _CONTROL_BIT: Final = 0x8000_0000
 _ID_MASK: Final = 0x7FFF_FFFF
+_TYPE_MASK: Final = 0xFFFF
+_LENGTH_MASK: Final = 0xFF_FFFF
+_VERSION_SHIFT: Final = 16
+_FLAGS_SHIFT: Final = 24
+"""Where the fields are in the two words that a frame begins with (see the table above)."""
 SYN_STREAM, SYN_REPLY, RST_STREAM, PING, GOAWAY, HEADERS = 1, 2, 3, 6, 7, 8
 """Types of control frames."""
 
@@ -99,6 +106,7 @@ _HEADER_FRAMES: Final[Mapping[int, tuple[type[SynStream | SynReply | HeadersFram
 """The class of each type of frame with headers, and the offset of its header block."""
 
 _FRAMES_WITH_NUMBER: Final = frozenset({*_HEADER_FRAMES, RST_STREAM, PING, GOAWAY})
+"""The types of the control frames that are parsed; their content begins with the number of a stream or ping."""
 
 Frame = Data | SynStream | SynReply | HeadersFrame | Reset | Ping | GoAway
 
@@ -107,12 +115,12 @@ def encode(frame: Frame) -> bytes:
     """The bytes of a frame."""
     match frame:
         case Data(stream_id, data, is_last):
-            return struct.pack(">II", stream_id, _flags(is_last) << 24 | len(data)) + data
+            return struct.pack(">II", stream_id, _flags_and_length(data, is_last=is_last)) + data
         case SynStream(stream_id, block, is_last):
             return _encode_control(SYN_STREAM, struct.pack(">IIH", stream_id, 0, 0) + block, is_last=is_last)
         case SynReply(stream_id, block, is_last) | HeadersFrame(stream_id, block, is_last):
-            kind = SYN_REPLY if isinstance(frame, SynReply) else HEADERS
-            return _encode_control(kind, struct.pack(">I", stream_id) + block, is_last=is_last)
+            frame_type = SYN_REPLY if isinstance(frame, SynReply) else HEADERS
+            return _encode_control(frame_type, struct.pack(">I", stream_id) + block, is_last=is_last)
         case Reset(stream_id, status):
             return _encode_control(RST_STREAM, struct.pack(">II", stream_id, status))
         case Ping(number):
@@ -121,13 +129,16 @@ def encode(frame: Frame) -> bytes:
             return _encode_control(GOAWAY, struct.pack(">II", last_stream_id, status))
 
 
-def _flags(is_last: bool) -> int:
-    return FLAG_FIN if is_last else 0
+def _flags_and_length(content: bytes, *, is_last: bool) -> int:
+    """The second word of a frame with this content."""
+    flags = FLAG_FIN if is_last else 0
+    return flags << _FLAGS_SHIFT | len(content)
 
 
-def _encode_control(kind: int, content: bytes, *, is_last: bool = False) -> bytes:
-    head = struct.pack(">II", _CONTROL_BIT | VERSION << 16 | kind, _flags(is_last) << 24 | len(content))
-    return head + content
+def _encode_control(frame_type: int, content: bytes, *, is_last: bool = False) -> bytes:
+    """The bytes of a control frame: its eight bytes and its content."""
+    first_word = _CONTROL_BIT | VERSION << _VERSION_SHIFT | frame_type
+    return struct.pack(">II", first_word, _flags_and_length(content, is_last=is_last)) + content
 
 
 class FrameReader:
@@ -145,13 +156,14 @@ class FrameReader:
         frames: list[Frame] = []
         offset = 0
         while len(self._unparsed) - offset >= HEAD_BYTES:
-            first, second = struct.unpack_from(">II", self._unparsed, offset)
-            end = offset + HEAD_BYTES + (second & 0xFF_FFFF)
+            first_word, second_word = struct.unpack_from(">II", self._unparsed, offset)
+            end = offset + HEAD_BYTES + (second_word & _LENGTH_MASK)
             if end - offset > FRAME_MAX_BYTES:
                 raise SPDYProtocolError(f"a frame is longer than {FRAME_MAX_BYTES} bytes")
             if end > len(self._unparsed):
                 break
-            frame = _parse_frame(first, second >> 24, bytes(self._unparsed[offset + HEAD_BYTES : end]))
+            content = bytes(self._unparsed[offset + HEAD_BYTES : end])
+            frame = _parse_frame(first_word, second_word >> _FLAGS_SHIFT, content)
             if frame is not None:
                 frames.append(frame)
             offset = end
@@ -159,30 +171,32 @@ class FrameReader:
         return frames
 
 
-def _parse_frame(first: int, flags: int, content: bytes) -> Frame | None:
-    """The frame with the first word `first`, None for a type that is not used. Raises SPDYProtocolError."""
+def _parse_frame(first_word: int, flags: int, content: bytes) -> Frame | None:
+    """The frame with these parts, None for a type that is not used. Raises SPDYProtocolError."""
     is_last = bool(flags & FLAG_FIN)
-    if not first & _CONTROL_BIT:
-        return Data(first, content, is_last)
-    if (first & _ID_MASK) >> 16 != VERSION:
-        raise SPDYProtocolError(f"a frame of version {(first & _ID_MASK) >> 16}")
+    if not first_word & _CONTROL_BIT:
+        return Data(first_word, content, is_last)
+    version, frame_type = (first_word & _ID_MASK) >> _VERSION_SHIFT, first_word & _TYPE_MASK
+    if version != VERSION:
+        raise SPDYProtocolError(f"a frame of version {version}")
     try:
-        return _parse_control_frame(first & 0xFFFF, content, is_last)
+        return _parse_control_frame(frame_type, content, is_last)
     except struct.error:
-        raise SPDYProtocolError(f"a frame of type {first & 0xFFFF} is too short") from None
+        raise SPDYProtocolError(f"a frame of type {frame_type} is too short") from None
 
 
-def _parse_control_frame(kind: int, content: bytes, is_last: bool) -> Frame | None:
+def _parse_control_frame(frame_type: int, content: bytes, is_last: bool) -> Frame | None:
     """The frame of its content; None for frames without meaning here. Raises struct.error for a short one."""
-    if kind not in _FRAMES_WITH_NUMBER:
+    if frame_type not in _FRAMES_WITH_NUMBER:
         return None  # settings and windows, which these clients do not observe
     (number,) = struct.unpack_from(">I", content)
-    if kind == PING:
+    if frame_type == PING:
         return Ping(number)
-    if kind in (RST_STREAM, GOAWAY):
+    stream_id = number & _ID_MASK
+    if frame_type in (RST_STREAM, GOAWAY):
         (status,) = struct.unpack_from(">I", content, 4)
-        return Reset(number & _ID_MASK, status) if kind == RST_STREAM else GoAway(number & _ID_MASK, status)
-    record, head_bytes = _HEADER_FRAMES[kind]
-    if len(content) < head_bytes:
+        return Reset(stream_id, status) if frame_type == RST_STREAM else GoAway(stream_id, status)
+    frame_class, block_offset = _HEADER_FRAMES[frame_type]
+    if len(content) < block_offset:
         raise struct.error
-    return record(number & _ID_MASK, content[head_bytes:], is_last)
+    return frame_class(stream_id, content[block_offset:], is_last)

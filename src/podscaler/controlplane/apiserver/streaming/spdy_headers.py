@@ -16,6 +16,7 @@ from podscaler.controlplane.apiserver.streaming.spdy_frames import SPDYProtocolE
 
 HEADER_BLOCK_MAX_BYTES: Final = 64 * 1024
 """The most bytes of a decompressed block; clients send a few short headers."""
+_LENGTH_BYTES: Final = 4
 
 _DICTIONARY_NAMES: Final = """
 options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age
@@ -50,8 +51,10 @@ _DICTIONARY_VALUES: Final = (
 )
 
 
-def _length_prefixed(word: str) -> bytes:
-    return struct.pack(">I", len(word)) + word.encode()
+def _length_prefixed(text: str) -> bytes:
+    """A text as blocks have it: its length in four bytes, then its bytes."""
+    encoded = text.encode()
+    return struct.pack(">I", len(encoded)) + encoded
 
 
 DICTIONARY: Final = (
@@ -66,7 +69,7 @@ class HeaderReader:
     """Decodes the blocks of one direction of a connection, in order."""
 
     def __init__(self) -> None:
-        self._unpacker = zlib.decompressobj(zdict=DICTIONARY)
+        self._decompressor = zlib.decompressobj(zdict=DICTIONARY)
 
     def read(self, block: bytes) -> dict[str, str]:
         """The headers of a compressed block: value by name in lower case.
@@ -74,13 +77,13 @@ class HeaderReader:
         Raises SPDYProtocolError if the block cannot be decoded, or is too long.
         """
         try:
-            plain = self._unpacker.decompress(block, HEADER_BLOCK_MAX_BYTES)
+            plain_block = self._decompressor.decompress(block, HEADER_BLOCK_MAX_BYTES)
         except zlib.error as error:
             raise SPDYProtocolError(f"a header block cannot be decompressed: {error}") from None
-        if self._unpacker.unconsumed_tail:
+        if self._decompressor.unconsumed_tail:
             raise SPDYProtocolError(f"a header block is longer than {HEADER_BLOCK_MAX_BYTES} bytes")
         try:
-            return _parse_headers(plain)
+            return _parse_headers(plain_block)
         except (struct.error, UnicodeDecodeError, ValueError) as error:
             raise SPDYProtocolError(f"a header block cannot be read: {error}") from None
 
@@ -89,38 +92,38 @@ class HeaderWriter:
     """Encodes the blocks of one direction of a connection, in order."""
 
     def __init__(self) -> None:
-        self._packer = zlib.compressobj(zdict=DICTIONARY)
+        self._compressor = zlib.compressobj(zdict=DICTIONARY)
 
     def write(self, headers: Mapping[str, str]) -> bytes:
-        """The compressed block."""
-        plain = struct.pack(">I", len(headers))
+        """The compressed block of headers, value by name."""
+        plain_block = struct.pack(">I", len(headers))
         for name, value in headers.items():
-            plain += _encode_text(name.lower()) + _encode_text(value)
-        return self._packer.compress(plain) + self._packer.flush(zlib.Z_SYNC_FLUSH)
+            plain_block += _length_prefixed(name.lower()) + _length_prefixed(value)
+        return self._compressor.compress(plain_block) + self._compressor.flush(zlib.Z_SYNC_FLUSH)
 
 
-def _encode_text(value: str) -> bytes:
-    encoded = value.encode()
-    return struct.pack(">I", len(encoded)) + encoded
+def _parse_headers(plain_block: bytes) -> dict[str, str]:
+    """The headers of an uncompressed block, with lower-case names; of several values the first.
 
-
-def _parse_headers(plain: bytes) -> dict[str, str]:
-    """The headers of an uncompressed block, with lower-case names. Raises ValueError for one that is damaged."""
-    (count,) = struct.unpack_from(">I", plain)
-    offset, parsed = 4, {}
+    Raises ValueError, struct.error or UnicodeDecodeError for a block that is damaged.
+    """
+    (count,) = struct.unpack_from(">I", plain_block)
+    offset, headers = _LENGTH_BYTES, {}
     for _ in range(count):
-        name, offset = _parse_text(plain, offset)
-        value, offset = _parse_text(plain, offset)
-        parsed[name.lower()] = value.partition("\0")[0]
-    if offset != len(plain):
+        name, offset = _parse_text(plain_block, offset)
+        values, offset = _parse_text(plain_block, offset)
+        first_value, _, _ = values.partition("\0")
+        headers[name.lower()] = first_value
+    if offset != len(plain_block):
         raise ValueError("there is data after the headers")
-    return parsed
+    return headers
 
 
-def _parse_text(plain: bytes, offset: int) -> tuple[str, int]:
+def _parse_text(plain_block: bytes, offset: int) -> tuple[str, int]:
     """The text at `offset`, behind its length, and the offset after it."""
-    (length,) = struct.unpack_from(">I", plain, offset)
-    end = offset + 4 + length
-    if end > len(plain):
+    (length,) = struct.unpack_from(">I", plain_block, offset)
+    start = offset + _LENGTH_BYTES
+    end = start + length
+    if end > len(plain_block):
         raise ValueError("a text is longer than its block")
-    return plain[offset + 4 : end].decode(), end
+    return plain_block[start:end].decode(), end

@@ -25,7 +25,11 @@ from podscaler.controlplane.registry.pod_connections import PodConnections
 from podscaler.controlplane.registry.registry import Object
 
 PROTOCOL: Final = "SPDY/3.1+portforward.k8s.io"
+_PORT_BITS: Final = 16
 PAIR_TIMEOUT_S: Final = 30.0
+"""How long the first stream of a pair waits for the second one."""
+_STREAM_ID_STEP: Final = 2
+"""The difference of the ids of an error stream and of the data stream that the client opens after it."""
 
 _log = logging.getLogger(__name__)
 
@@ -86,34 +90,39 @@ class PortForwardTunnel:
             await self._socket.close()
 
     async def _send(self, data: bytes) -> None:
+        """Send encoded frames to the client."""
         await self._socket.send_bytes(data)
         self._activity.touch()
 
     def _on_stream(self, stream: SPDYStream) -> None:
         """Handle a new stream: start to forward once both streams of the pair are open."""
-        kind, port = stream.headers.get("streamtype"), _find_port(stream.headers.get("port", ""))
-        if kind not in ("data", "error") or port is None:
+        stream_type, port = stream.headers.get("streamtype"), _parse_port(stream.headers.get("port", ""))
+        if stream_type not in ("data", "error") or port is None:
             self._start(stream.reset(PROTOCOL_ERROR))
             return
-        request_id = stream.headers.get("requestid") or str(stream.stream_id - (2 if kind == "data" else 0))
-        other = self._unpaired.get(request_id)
-        if other is None:
+        is_data = stream_type == "data"
+        error_stream_id = stream.stream_id - _STREAM_ID_STEP if is_data else stream.stream_id
+        request_id = stream.headers.get("requestid") or str(error_stream_id)
+        earlier = self._unpaired.get(request_id)
+        if earlier is None:
             self._unpaired[request_id] = _UnpairedStream(stream, self._start(self._expire(request_id, stream)))
-        elif other.stream.headers["streamtype"] == kind:
+        elif earlier.stream.headers["streamtype"] == stream_type:
             self._start(stream.reset(PROTOCOL_ERROR))
         else:
-            other.expiry.cancel()
+            earlier.expiry.cancel()
             del self._unpaired[request_id]
-            data, error = (stream, other.stream) if kind == "data" else (other.stream, stream)
-            self._start(self._forward(data, error, port))
+            data_stream, error_stream = (stream, earlier.stream) if is_data else (earlier.stream, stream)
+            self._start(self._forward(data_stream, error_stream, port))
 
     def _start(self, coroutine: Coroutine[None, None, None]) -> "asyncio.Task[None]":
+        """Run a coroutine as a task of this tunnel, which is cancelled when the tunnel ends."""
         task = asyncio.ensure_future(coroutine)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_done)
         return task
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _on_task_done(self, task: "asyncio.Task[None]") -> None:
+        """Forget a task that has ended, and log its error unless the client has disconnected."""
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, ConnectionError):
@@ -127,23 +136,25 @@ class PortForwardTunnel:
             await stream.write(f"(conn=0, request={request_id}) timed out waiting for streams".encode())
         await stream.end()
 
-    async def _forward(self, data: SPDYStream, error: SPDYStream, port: int) -> None:
+    async def _forward(self, data_stream: SPDYStream, error_stream: SPDYStream, port: int) -> None:
         """Relay one connection, until one side ends it; its failure goes to the error stream."""
 
         async def relay() -> None:
-            failure = await port_relay.relay(self._connections, self._pod, port, data.received(), data.write)
-            if failure:
-                await error.write(failure.encode())
+            client_data, send = data_stream.received(), data_stream.write
+            error_message = await port_relay.relay(self._connections, self._pod, port, client_data, send)
+            if error_message:
+                await error_stream.write(error_message.encode())
 
         try:
-            await port_relay.run_until_first(relay(), data.wait_reset())
+            await port_relay.run_until_first(relay(), data_stream.wait_reset())
         finally:
-            await data.end()
-            await error.end()
+            await data_stream.end()
+            await error_stream.end()
 
 
-def _find_port(text: str) -> int | None:
+def _parse_port(port_text: str) -> int | None:
+    """A port number; None for a text that is not one, and for 0."""
     try:
-        return numbers.parse_uint(text, 16) or None
+        return numbers.parse_uint(port_text, _PORT_BITS) or None
     except ValueError:
         return None

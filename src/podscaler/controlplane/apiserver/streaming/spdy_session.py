@@ -22,7 +22,9 @@ UNREAD_MAX_BYTES: Final = 256 * 1024
 """The most bytes of one stream that were received but not read (rule 1)."""
 
 STREAMS_MAX: Final = 2000
+"""The most open streams of a connection; further ones are refused."""
 DATA_FRAME_MAX_BYTES: Final = 32 * 1024
+"""The most bytes of a sent frame."""
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -32,7 +34,7 @@ class StreamReset(ConnectionError):
 
 
 class SPDYStream:
-    """One stream, which the client opened.
+    """One stream, which the client opened; the session calls `receive` and `mark_reset`, the user of it the others.
 
     Attributes:
         stream_id: the number of the stream in its connection.
@@ -112,6 +114,7 @@ class SPDYStream:
         self._session.remove(self.stream_id)
 
     def _remove_if_ended(self) -> None:
+        """Remove the stream from the session once both sides have ended it (rule 2)."""
         if self._client_ended and self._server_ended:
             self._session.remove(self.stream_id)
 

@@ -254,7 +254,7 @@ class _EventEncoder:
         return [*full_pieces, b"".join(piece_frames)]
 
     def bookmark(self, revision: int) -> bytes:
-        """A bookmark; empty if the client did not ask for bookmarks."""
+        """A bookmark; empty without `allowWatchBookmarks` in the query."""
         return self._bookmark(revision, {}) if self._sends_bookmarks else b""
 
     def error(self, error: StatusError) -> bytes:
@@ -268,7 +268,7 @@ class _EventEncoder:
         return event.encoded(self._cache_key, self._encode)
 
     def _encode(self, event: EntryEvent) -> bytes:
-        """The bytes of one event in the form that the client asked for."""
+        """The bytes of one event in the negotiated form."""
         form, served, encoder = self._request.form, self._request.served, self._server.encoder
         if form.shape != "object":
             hidden = served.resource.hidden_annotations

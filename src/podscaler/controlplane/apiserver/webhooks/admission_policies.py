@@ -3,6 +3,8 @@
 `webhook_admission` calls it before the validating webhooks. Commits update the index of policies and bindings, so that
 a write costs nothing where there are none. A policy acts only where a binding names it.
 
+A new variable of expressions: a line in `PolicyAdmission._evaluate`.
+
 Source: kube-apiserver's validating policy plugin, its dispatcher and validator. Differs: the variable `authorizer` is
 not declared; composed variables that an expression names are evaluated even where it would not need them; audit
 annotations are not evaluated, as the audit log has none.

@@ -173,10 +173,10 @@ class WebhookAdmission:
             raise CallError(f"received invalid webhook response: {error}") from error
 
 
-def _check_kind(patched: Mapping[str, Any], before: Object, resource: Resource) -> None:
+def _check_kind(patched: Mapping[str, Any], sent_object: Object, resource: Resource) -> None:
     """Raise StatusError 500 if a patch has changed the kind or the version of an object of that resource."""
     api_version, kind = str(patched.get("apiVersion") or ""), str(patched.get("kind") or "")
-    if (api_version, kind) == (before["apiVersion"], before["kind"]):
+    if (api_version, kind) == (sent_object["apiVersion"], sent_object["kind"]):
         return
     if schema.find_kind(api_version, kind) is None:
         message = f'no kind "{kind}" is registered for version "{api_version}" {request_bodies.GO_SCHEME}'
@@ -201,17 +201,17 @@ def _apply_patch(operations: Sequence[Object], write: AdmittedWrite, sent: Serve
 
     Raises StatusError 500 if the patch cannot be applied, or the result is no such object.
     """
-    before = sent.converted(write.new, write.subresource)
+    sent_object = sent.converted(write.new, write.subresource)
     version = sent.version
     kind = BodyKind(sent.api_version, sent.resource.kind, version.message, version.decode)
     if write.subresource == "scale":
         kind = BodyKind("autoscaling/v1", "Scale", SCALE_MESSAGE)
     try:
-        patched = json_patch.apply_patch(before, operations)
+        patched = json_patch.apply_patch(sent_object, operations)
     except StatusError as error:
         raise api_errors.internal_error(str(error)) from error
-    if isinstance(patched, Mapping) and before is not None:
-        _check_kind(patched, before, sent.resource)
+    if isinstance(patched, Mapping) and sent_object is not None:
+        _check_kind(patched, sent_object, sent.resource)
     try:
         obj = request_bodies.with_type_meta(kind.decoded(patched), kind)
     except DecodeError as error:

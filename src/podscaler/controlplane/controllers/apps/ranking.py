@@ -12,6 +12,8 @@ Pods with an earlier property are deleted first; each rule only orders pods that
 7. more container restarts, then more sidecar restarts
 8. created more recently, by order of magnitude; within one magnitude by uid
 
+A new rule: a field of `_Ranked`, which `_rank` fills in, and a comparison in `_compare`.
+
 Source: documentation of ReplicaSet ("Scaling a ReplicaSet"), KEP-2185 (magnitudes), KEP-2255 (deletion cost).
 """
 

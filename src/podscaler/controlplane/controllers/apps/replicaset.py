@@ -4,6 +4,8 @@
 ReplicationControllers. It never overshoots: the registry returns own writes at once, a key is synced by one worker at a
 time, and each sync counts the existing pods. Upstream needs expectations for that, because its caches are stale.
 
+A new kind of this sort: a `ControllerKind`, and a controller for it in `controller_manager`.
+
 Source: documentation of ReplicaSet and ReplicationController; events and conditions are upstream's.
 """
 
@@ -101,7 +103,10 @@ class ReplicaSets(Reconciler[Key]):
         return self._index.prime()
 
     async def sync(self, key: Key) -> float | None:
-        """Create or delete pods and write the status."""
+        """Create or delete pods and write the status; returns the seconds until the next sync, None for a change only.
+
+        Raises StatusError if a write failed; the status is written before.
+        """
         replica_set = self._registry.find(self._kind.resource, *key)
         if replica_set is None:
             self._batch_period.forget(key)

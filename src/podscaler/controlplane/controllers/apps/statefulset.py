@@ -60,7 +60,7 @@ class StatefulSets(Reconciler[Key]):
         return self._index.prime()
 
     async def sync(self, key: Key) -> float | None:
-        """Create or delete pods, then write the status."""
+        """Create or delete pods, then write the status; returns the seconds until a pod becomes available, or None."""
         stateful_set = self._registry.find(STATEFUL_SETS, *key)
         if stateful_set is None or pods.is_terminating(stateful_set):
             self._batch_period.forget(key)

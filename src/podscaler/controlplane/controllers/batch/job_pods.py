@@ -75,8 +75,8 @@ def _count(pod: Object, annotation: str) -> int:
 def finished_at_ns(pod: Object) -> int:
     """When a pod finished, in nanoseconds since the epoch.
 
-    By the first of these that is known: the end of its last container, since when it is not ready, when its deletion
-    was asked for, when it was created.
+    By the first of these times that is known: the end of its last container, the last transition of Ready to False,
+    the request of its deletion, its creation.
     """
     container_ends = _container_ends(pod)
     if container_ends and all(container_ends):

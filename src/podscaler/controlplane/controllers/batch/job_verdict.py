@@ -55,7 +55,7 @@ def is_finished(job: Object) -> bool:
 
 
 def find_verdict(view: JobView, started_ns: int | None, now_ns: int) -> JobVerdict | None:
-    """How the Job ends; None if it goes on.
+    """How the Job ends; None if it does not end yet.
 
     Args:
         view: the Job and its pods.

@@ -296,7 +296,7 @@ class Jobs(Reconciler[Key]):
             self._record_end(job, final_status, verdict)
 
     async def _remove_finalizers(self, released: Sequence[Object]) -> None:
-        """Remove the finalizer of pods. Raises StatusError if one keeps it."""
+        """Remove the finalizer of pods. Raises StatusError if one cannot be written."""
         finalizer = job_pods.TRACKING_FINALIZER
         calls = [
             write_errors.remove_finalizer(self._registry, PODS, *selection.key_of(pod), finalizer) for pod in released
@@ -351,11 +351,11 @@ def _condition(type_: str, reason: str, message: str, now: str, *, status: str =
     return {"type": type_, "status": status, **times, "reason": reason, "message": message}
 
 
-def _with_replaced(old_conditions: Sequence[Object], new: Object) -> list[Object]:
-    """The conditions with `new` in the place of the one of its type, otherwise at the end."""
-    if conditions.find(old_conditions, new["type"]) is None:
-        return [*old_conditions, new]
-    return [new if condition["type"] == new["type"] else condition for condition in old_conditions]
+def _with_replaced(old_conditions: Sequence[Object], new_condition: Object) -> list[Object]:
+    """The conditions with `new_condition` in the place of the one of its type, otherwise at the end."""
+    if conditions.find(old_conditions, new_condition["type"]) is None:
+        return [*old_conditions, new_condition]
+    return [new_condition if condition["type"] == new_condition["type"] else condition for condition in old_conditions]
 
 
 def _index_wait_s(view: JobView, index: int, now_ns: int) -> float:

@@ -1,6 +1,6 @@
 """Counts finished pods in a Job's status exactly once, with the finalizer of each pod as the mark of an uncounted one.
 
-`jobs` calls it and makes three writes, in this order, so that after a crash between two of them the next sync goes on:
+`jobs` calls it and makes three writes, in this order, so that the next sync can continue after a crash between two:
 
 1. the status of `track`, with the uids of finished pods in `status.uncountedTerminatedPods`
 2. the pods, without their finalizer
@@ -43,7 +43,7 @@ def track(view: JobView, verdict: JobVerdict | None, status: Object) -> Tracking
 
     Args:
         view: the Job and its pods.
-        verdict: how the Job ends, None if it goes on.
+        verdict: how the Job ends, None if it does not end yet.
         status: the Job's new status as far as `jobs` has computed it; it is not changed.
     """
     status = count_released(status, {pod["metadata"]["uid"] for pod in view.pods if job_pods.is_tracked(pod)})

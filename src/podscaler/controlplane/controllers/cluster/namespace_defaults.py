@@ -3,6 +3,8 @@
 `cli.up` awaits `make_system_namespaces` before it serves; `controller_manager.Controllers` runs the controller in a
 `control_loop.ControlLoop`, which restores what clients delete or change.
 
+A new default object: a watch, and a creation in `NamespaceDefaults.sync`.
+
 Source: documentation of namespaces, service accounts, and of the root CA publisher.
 """
 

@@ -57,7 +57,7 @@ class Deployments(Reconciler[Key]):
         return self._index.prime()
 
     async def sync(self, key: Key) -> float | None:
-        """Carry out one step of the rollout."""
+        """Carry out one step of the rollout; returns the seconds until the next sync, None for a change only."""
         deployment = self._registry.find(DEPLOYMENTS, *key)
         if deployment is None:
             return None
@@ -74,7 +74,7 @@ class Deployments(Reconciler[Key]):
             {**deployment, "status": dict(status)},
             sets,
             now_ns=self._clock.now_ns(),
-            old_pods_exist=lambda new: self._old_pods_exist(sets, new),
+            old_pods_exist=lambda new_set: self._old_pods_exist(sets, new_set),
         )
         return await self._carry_out(plan, deployment)
 
@@ -93,12 +93,12 @@ class Deployments(Reconciler[Key]):
         waits_for_pods = deployment is not None and not rollout_bounds.is_rolling(deployment)
         return [(namespace, set_owner["name"])] if waits_for_pods else []
 
-    def _old_pods_exist(self, sets: Sequence[Object], new: Object | None) -> bool:
-        """Whether ReplicaSets other than `new` still have pods that are not finished."""
+    def _old_pods_exist(self, sets: Sequence[Object], new_set: Object | None) -> bool:
+        """Whether ReplicaSets other than `new_set` still have pods that are not finished."""
         return any(
             not pods.is_finished(pod)
             for replica_set in sets
-            if replica_set is not new
+            if replica_set is not new_set
             for pod in self._registry.owned_by(PODS, replica_set["metadata"]["uid"])
         )
 
@@ -123,26 +123,26 @@ class Deployments(Reconciler[Key]):
             if name == replica_set["metadata"]["name"]:
                 self._events.event(deployment, "Normal", "ScalingReplicaSet", message)
 
-    async def _create(self, new: Object, deployment: Object) -> bool:
+    async def _create(self, new_set: Object, deployment: Object) -> bool:
         """Create the new ReplicaSet; returns False if the name is taken and the sync must be repeated."""
         try:
-            await self._registry.create(REPLICA_SETS, new)
+            await self._registry.create(REPLICA_SETS, new_set)
         except StatusError as error:
             if write_errors.is_already_exists(error):
-                await self._count_collision(new, deployment)
+                await self._count_collision(new_set, deployment)
                 return False
             if not write_errors.is_namespace_terminating(error):
-                await self._report_failure(new, deployment, error)
+                await self._report_failure(new_set, deployment, error)
             raise
         return True
 
-    async def _count_collision(self, new: Object, deployment: Object) -> None:
+    async def _count_collision(self, new_set: Object, deployment: Object) -> None:
         """Raise collisionCount, which salts the hash, if another template with the same hash has the name."""
-        existing = self._registry.find(REPLICA_SETS, *selection.key_of(new))
+        existing = self._registry.find(REPLICA_SETS, *selection.key_of(new_set))
         if existing is None:
             return
         is_own = ownership.is_controlled_by(existing, deployment["metadata"]["uid"])
-        if is_own and templates.same(existing["spec"]["template"], new["spec"]["template"]):
+        if is_own and templates.same(existing["spec"]["template"], new_set["spec"]["template"]):
             return
 
         def raise_count(newest: Object) -> None:
@@ -151,9 +151,9 @@ class Deployments(Reconciler[Key]):
 
         await self._registry.mutate(DEPLOYMENTS, *selection.key_of(deployment), raise_count, subresource="status")
 
-    async def _report_failure(self, new: Object, deployment: Object, error: StatusError) -> None:
+    async def _report_failure(self, new_set: Object, deployment: Object, error: StatusError) -> None:
         """Report a ReplicaSet that could not be created, in an event and the condition Progressing."""
-        message = f'Failed to create new replica set "{new["metadata"]["name"]}": {error.message}'
+        message = f'Failed to create new replica set "{new_set["metadata"]["name"]}": {error.message}'
         self._events.event(deployment, "Warning", progress.CREATE_FAILED, message)
         if progress.deadline_s(deployment) is None:
             return

@@ -59,7 +59,7 @@ def plan(
 
 def _roll(rollout: Rollout) -> None:
     """Plan a step of a rolling update: scale up the new ReplicaSet, else scale down the old ones."""
-    if rollout.new is None:
+    if rollout.new_set is None:
         rollout.create_new()
     else:
         rollout.adopt_new()
@@ -71,17 +71,17 @@ def _roll(rollout: Rollout) -> None:
 
 def _scale_up_new(rollout: Rollout) -> bool:
     """Scale the new ReplicaSet as far as maxSurge allows; returns whether its size changes."""
-    new = rollout.new
-    if new is None:
+    new_set = rollout.new_set
+    if new_set is None:
         return False
-    return rollout.scale(new, min(rollout.allowed_size(new), rollout.desired_replicas))
+    return rollout.scale(new_set, min(rollout.allowed_size(new_set), rollout.desired_replicas))
 
 
 def _scale_down_old(rollout: Rollout) -> bool:
     """Scale down old ReplicaSets, first by their pods that are not available; returns whether a size changes."""
-    new = rollout.new
+    new_set = rollout.new_set
     min_available = rollout.desired_replicas - rollout_bounds.max_unavailable(rollout.deployment)
-    unavailable_new = _unavailable(new) if new else 0
+    unavailable_new = _unavailable(new_set) if new_set else 0
     removable_pods = replica_sets.total_size(rollout.sets) - min_available - unavailable_new
     if removable_pods <= 0:
         return False
@@ -108,7 +108,7 @@ def _remove_pods(rollout: Rollout, most_pods: int, removable: Callable[[Object],
         removable: how many pods a ReplicaSet may lose.
     """
     removed = 0
-    for replica_set in replica_sets.by_age(replica_sets.active(rollout.old)):
+    for replica_set in replica_sets.by_age(replica_sets.active(rollout.old_sets)):
         count = min(most_pods - removed, removable(replica_set))
         if count > 0:
             rollout.scale(replica_set, replica_sets.size(replica_set) - count)
@@ -119,12 +119,12 @@ def _remove_pods(rollout: Rollout, most_pods: int, removable: Callable[[Object],
 def _recreate(rollout: Rollout, old_pods_exist: Callable[[Object | None], bool]) -> None:
     """Plan a step of Recreate: the new ReplicaSet is created or scaled up only when the last old pod is gone."""
     rollout.adopt_new()
-    active_old = replica_sets.active(rollout.old)
+    active_old = replica_sets.active(rollout.old_sets)
     for replica_set in active_old:
         rollout.scale(replica_set, 0)
-    if not active_old and not replica_sets.total(rollout.old, "replicas") and not old_pods_exist(rollout.new):
-        if rollout.new is None:
+    if not active_old and not replica_sets.total(rollout.old_sets, "replicas") and not old_pods_exist(rollout.new_set):
+        if rollout.new_set is None:
             rollout.create_new()
-        elif not rollout.scale(rollout.new, rollout.desired_replicas) and rollout.is_complete():
+        elif not rollout.scale(rollout.new_set, rollout.desired_replicas) and rollout.is_complete():
             rollout.clean_up()
     rollout.compute_status(with_progress=True)

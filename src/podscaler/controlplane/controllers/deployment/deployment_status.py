@@ -27,18 +27,18 @@ def condition(type_: str, status: str, reason: str, *, message: str, now_ns: int
     }
 
 
-def status(deployment: Object, sets: Sequence[Object], new: Object | None, now_ns: int) -> Object:
+def status(deployment: Object, sets: Sequence[Object], new_set: Object | None, now_ns: int) -> Object:
     """The status with the counts and the condition Available; other conditions are kept.
 
     Args:
         deployment: as synced; its generation becomes the observedGeneration, its status is the previous one.
         sets: all its ReplicaSets, including the new one.
-        new: the ReplicaSet with its template, None before there is one.
+        new_set: the ReplicaSet with its template, None before there is one.
         now_ns: the time of this sync.
     """
     old_status = deployment.get("status") or {}
     counts = {field: replica_sets.total(sets, field) for field in _SUMMED_COUNTS}
-    counts["updatedReplicas"] = replica_sets.total([new] if new else [], "replicas")
+    counts["updatedReplicas"] = replica_sets.total([new_set] if new_set else [], "replicas")
     counts["unavailableReplicas"] = max(replica_sets.total_size(sets) - counts["availableReplicas"], 0)
     counts["observedGeneration"] = deployment["metadata"].get("generation", 0)
     new_status: Object = {field: count for field, count in counts.items() if count or field == "terminatingReplicas"}

@@ -6,6 +6,8 @@ The reasons of the condition, in the order of a rollout:
     any of the first three, progressDeadlineSeconds without news -> ProgressDeadlineExceeded -> ReplicaSetUpdated
     any <-> DeploymentPaused, DeploymentResumed
 
+A new reason: a constant, and a case in `_with_updated_progress`.
+
 Source: documentation of Deployment, "Deployment status"; `kubectl rollout status` and `wait` read reasons and messages.
 """
 
@@ -62,22 +64,22 @@ def pause_condition(deployment: Object, now_ns: int) -> Object | None:
 
 
 def with_progress(
-    deployment: Object, status: Object, *, sets: Sequence[Object], new: Object | None, now_ns: int
+    deployment: Object, status: Object, *, sets: Sequence[Object], new_set: Object | None, now_ns: int
 ) -> Object:
     """`status` with the conditions Progressing and ReplicaFailure.
 
     Args:
         deployment: with the status before this sync.
         status: as returned by `deployment_status.status`.
-        sets, new, now_ns: as for `deployment_status.status`.
+        sets, new_set, now_ns: as for `deployment_status.status`.
     """
     all_conditions: list[Object] = status["conditions"]
     old_progressing = find(deployment.get("status") or {})
     if deadline_s(deployment) is None:
         all_conditions = conditions.without(all_conditions, PROGRESSING)
     elif not _was_complete(status, old_progressing):
-        all_conditions = _with_updated_progress(deployment, status, new=new, now_ns=now_ns)
-    failure = _find_replica_failure(sets, new, now_ns)
+        all_conditions = _with_updated_progress(deployment, status, new_set=new_set, now_ns=now_ns)
+    failure = _find_replica_failure(sets, new_set, now_ns)
     if failure is not None:
         all_conditions = conditions.with_condition(all_conditions, failure)
     else:
@@ -100,9 +102,11 @@ def _was_complete(status: Object, old_progressing: Object | None) -> bool:
     return all_updated and old_progressing is not None and old_progressing.get("reason") == AVAILABLE
 
 
-def _with_updated_progress(deployment: Object, status: Object, *, new: Object | None, now_ns: int) -> list[Object]:
+def _with_updated_progress(deployment: Object, status: Object, *, new_set: Object | None, now_ns: int) -> list[Object]:
     """The conditions of `status` with Progressing for a complete, proceeding or late rollout; else as they are."""
-    subject = f'ReplicaSet "{new["metadata"]["name"]}"' if new else f'Deployment "{deployment["metadata"]["name"]}"'
+    subject = (
+        f'ReplicaSet "{new_set["metadata"]["name"]}"' if new_set else f'Deployment "{deployment["metadata"]["name"]}"'
+    )
     old_conditions: list[Object] = status["conditions"]
     if is_complete(deployment, status):
         message = f"{subject} has successfully progressed."
@@ -117,15 +121,19 @@ def _with_updated_progress(deployment: Object, status: Object, *, new: Object | 
     return old_conditions
 
 
-def _with_renewed(old_conditions: Sequence[Object], new: Object) -> list[Object]:
-    """The conditions with `new` as Progressing.
+def _with_renewed(old_conditions: Sequence[Object], new_condition: Object) -> list[Object]:
+    """The conditions with `new_condition` as Progressing.
 
     It is replaced even if its reason and status are the same, as its lastUpdateTime restarts the deadline.
     """
-    old = conditions.find(old_conditions, PROGRESSING)
-    if old is not None and old["status"] == new["status"] and "lastTransitionTime" in old:
-        new = {**new, "lastTransitionTime": old["lastTransitionTime"]}
-    return [*conditions.without(old_conditions, PROGRESSING), new]
+    old_condition = conditions.find(old_conditions, PROGRESSING)
+    if (
+        old_condition is not None
+        and old_condition["status"] == new_condition["status"]
+        and "lastTransitionTime" in old_condition
+    ):
+        new_condition = {**new_condition, "lastTransitionTime": old_condition["lastTransitionTime"]}
+    return [*conditions.without(old_conditions, PROGRESSING), new_condition]
 
 
 def _has_progressed(old_status: Object, new_status: Object) -> bool:
@@ -156,9 +164,9 @@ def _updated_at_ns(condition: Object) -> int:
     return instants.parse_optional(condition.get("lastUpdateTime"))
 
 
-def _find_replica_failure(sets: Sequence[Object], new: Object | None, now_ns: int) -> Object | None:
+def _find_replica_failure(sets: Sequence[Object], new_set: Object | None, now_ns: int) -> Object | None:
     """ReplicaFailure of the first ReplicaSet that has it, the new one first; None if none has it."""
-    ordered = [new, *sets] if new else list(sets)
+    ordered = [new_set, *sets] if new_set else list(sets)
     for replica_set in ordered:
         cause = conditions.find((replica_set.get("status") or {}).get("conditions") or [], "ReplicaFailure")
         if cause is not None:

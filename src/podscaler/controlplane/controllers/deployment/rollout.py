@@ -30,7 +30,7 @@ class DeploymentPlan:
         create: the new ReplicaSet.
         update: ReplicaSets whose annotations, size or minReadySeconds change, with their resourceVersions.
         delete: ReplicaSets beyond the history limit.
-        events: pairs of a ReplicaSet's name and the message of its ScalingReplicaSet event, in order.
+        events: the ScalingReplicaSet events in order: name of the ReplicaSet, and message.
         revision: the Deployment's new revision annotation, empty to keep the old one.
         status: the Deployment's new status.
         requeue_after_s: the seconds after which to sync again without a change, None for never.
@@ -48,7 +48,7 @@ class DeploymentPlan:
 class Rollout:
     """The state of one sync: copies of the objects, which are changed, and the plan so far.
 
-    `new` is the ReplicaSet with the Deployment's template (None before there is one), `old` are all others.
+    `new_set` is the ReplicaSet with the Deployment's template (None before there is one), `old_sets` are all others.
 
     Args:
         deployment: the Deployment, changed in place.
@@ -59,15 +59,15 @@ class Rollout:
     def __init__(self, deployment: Object, sets: list[Object], now_ns: int) -> None:
         self.deployment = deployment
         self.desired_replicas = rollout_bounds.replicas(deployment)
-        self.new = replica_sets.find_new(deployment, sets)
-        self.old = [replica_set for replica_set in sets if replica_set is not self.new]
+        self.new_set = replica_sets.find_new(deployment, sets)
+        self.old_sets = [replica_set for replica_set in sets if replica_set is not self.new_set]
         self.now_ns = now_ns
         self.plan = DeploymentPlan()
 
     @property
     def sets(self) -> list[Object]:
         """All ReplicaSets, the new one last."""
-        return [*self.old, self.new] if self.new else self.old
+        return [*self.old_sets, self.new_set] if self.new_set else self.old_sets
 
     def was_scaled(self) -> bool:
         """Whether an active ReplicaSet was sized for another `spec.replicas` than the present one."""
@@ -92,40 +92,40 @@ class Rollout:
 
     def adopt_new(self) -> None:
         """Set revision, annotations and minReadySeconds of the new ReplicaSet, if it exists."""
-        if self.new is None:
+        if self.new_set is None:
             return
-        facts_before = _written_facts(self.new)
-        revisions.annotate(self.new, self.deployment, revisions.next_revision(self.old))
+        facts_before = _written_facts(self.new_set)
+        revisions.annotate(self.new_set, self.deployment, revisions.next_revision(self.old_sets))
         min_ready_s = self.deployment["spec"].get("minReadySeconds", 0)
-        if min_ready_s != self.new["spec"].get("minReadySeconds", 0):
-            self.new["spec"]["minReadySeconds"] = min_ready_s
-        if _written_facts(self.new) != facts_before:
-            self._plan_update(self.new)
-        self.plan.revision = str(revisions.revision(self.new))
+        if min_ready_s != self.new_set["spec"].get("minReadySeconds", 0):
+            self.new_set["spec"]["minReadySeconds"] = min_ready_s
+        if _written_facts(self.new_set) != facts_before:
+            self._plan_update(self.new_set)
+        self.plan.revision = str(revisions.revision(self.new_set))
         if progress.find(self.deployment.get("status") or {}) is None:
-            self._set_progress(progress.FOUND, f'Found new replica set "{self.new["metadata"]["name"]}"')
+            self._set_progress(progress.FOUND, f'Found new replica set "{self.new_set["metadata"]["name"]}"')
 
     def create_new(self) -> None:
         """Plan the creation of the new ReplicaSet, as large as the strategy allows."""
-        new = _replica_set(self.deployment)
-        revision = revisions.next_revision(self.old)
-        new["spec"]["replicas"] = self.allowed_size(new)
-        revisions.annotate(new, self.deployment, revision)
-        self._note_sizes(new)
-        self.new = self.plan.create = new
+        new_set = _replica_set(self.deployment)
+        revision = revisions.next_revision(self.old_sets)
+        new_set["spec"]["replicas"] = self.allowed_size(new_set)
+        revisions.annotate(new_set, self.deployment, revision)
+        self._note_sizes(new_set)
+        self.new_set = self.plan.create = new_set
         self.plan.revision = str(revision)
-        if new["spec"]["replicas"]:
-            name, size = new["metadata"]["name"], new["spec"]["replicas"]
+        if new_set["spec"]["replicas"]:
+            name, size = new_set["metadata"]["name"], new_set["spec"]["replicas"]
             self.plan.events.append((name, f"Scaled up replica set {name} from 0 to {size}"))
-        self._set_progress(progress.CREATED, f'Created new replica set "{new["metadata"]["name"]}"')
+        self._set_progress(progress.CREATED, f'Created new replica set "{new_set["metadata"]["name"]}"')
 
-    def allowed_size(self, new: Object) -> int:
+    def allowed_size(self, new_set: Object) -> int:
         """The size that the new ReplicaSet may have now: in a rolling update limited by maxSurge."""
         if not rollout_bounds.is_rolling(self.deployment):
             return self.desired_replicas
-        size = replica_sets.size(new)
+        size = replica_sets.size(new_set)
         allowed_pods = self.desired_replicas + rollout_bounds.max_surge(self.deployment)
-        addable_pods = allowed_pods - replica_sets.total_size(self.old) - size
+        addable_pods = allowed_pods - replica_sets.total_size(self.old_sets) - size
         return size if addable_pods <= 0 else size + min(addable_pods, self.desired_replicas - size)
 
     def scale(self, replica_set: Object, size: int) -> bool:
@@ -143,7 +143,7 @@ class Rollout:
             if only_set is not None:
                 self._set_size(only_set, self.desired_replicas)
         elif self._is_saturated():
-            for replica_set in replica_sets.active(self.old):
+            for replica_set in replica_sets.active(self.old_sets):
                 self.scale(replica_set, 0)
         elif rollout_bounds.is_rolling(self.deployment):
             self._resize_in_proportion(active)
@@ -153,16 +153,18 @@ class Rollout:
         limit = self.deployment["spec"].get("revisionHistoryLimit")
         if limit is None:
             return
-        candidates = [replica_set for replica_set in self.old if not pods.is_terminating(replica_set)]
+        candidates = [replica_set for replica_set in self.old_sets if not pods.is_terminating(replica_set)]
         candidates.sort(key=_revision_order)
         surplus = candidates[: max(len(candidates) - limit, 0)]
         self.plan.delete += [replica_set for replica_set in surplus if _is_unused(replica_set)]
 
     def compute_status(self, *, with_progress: bool) -> None:
         """Plan the status; `with_progress` includes the conditions Progressing and ReplicaFailure."""
-        status = deployment_status.status(self.deployment, self.sets, self.new, self.now_ns)
+        status = deployment_status.status(self.deployment, self.sets, self.new_set, self.now_ns)
         if with_progress:
-            status = progress.with_progress(self.deployment, status, sets=self.sets, new=self.new, now_ns=self.now_ns)
+            status = progress.with_progress(
+                self.deployment, status, sets=self.sets, new_set=self.new_set, now_ns=self.now_ns
+            )
             self.plan.requeue_after_s = progress.requeue_after_s(self.deployment, status, self.now_ns)
         self.plan.status = status
 
@@ -172,17 +174,17 @@ class Rollout:
 
     def _latest(self) -> Object | None:
         """The new ReplicaSet, or else the youngest old one; None without any."""
-        if self.new is not None or not self.old:
-            return self.new
-        return replica_sets.by_age(self.old)[-1]
+        if self.new_set is not None or not self.old_sets:
+            return self.new_set
+        return replica_sets.by_age(self.old_sets)[-1]
 
     def _is_saturated(self) -> bool:
         """Whether the new ReplicaSet has all desired pods, they are available, and it was sized for that number."""
-        if self.new is None:
+        if self.new_set is None:
             return False
-        noted_replicas = revisions.number(self.new, revisions.DESIRED)
-        available = replica_sets.count(self.new, "availableReplicas")
-        return replica_sets.size(self.new) == self.desired_replicas == noted_replicas == available
+        noted_replicas = revisions.number(self.new_set, revisions.DESIRED)
+        available = replica_sets.count(self.new_set, "availableReplicas")
+        return replica_sets.size(self.new_set) == self.desired_replicas == noted_replicas == available
 
     def _resize_in_proportion(self, active: list[Object]) -> None:
         """Plan the sizes of `proportional_sizes` for the active ReplicaSets."""

@@ -2,7 +2,7 @@
 
 1. Ready pods are listed in addresses, others in notReadyAddresses unless the Service publishes not-ready addresses;
    terminating pods are in neither.
-2. An object holds at most 1,000 addresses, ready ones first; subsets are cut in proportion, and an annotation says so.
+2. An object has at most 1,000 addresses, ready ones first; subsets are cut in proportion, which an annotation reports.
 3. The labels are the Service's and the controller's own; other annotations are kept.
 
 Source: upstream's endpoint controller; core/v1 Endpoints.
@@ -50,18 +50,18 @@ def desired(
     subsets, is_truncated = truncate(all_subsets)
     labels = _labels(service)
     service_metadata = service["metadata"]
-    old = current or {"metadata": {"name": service_metadata["name"], "namespace": service_metadata["namespace"]}}
-    annotations = dict(old["metadata"].get("annotations") or {})
+    stored = current or {"metadata": {"name": service_metadata["name"], "namespace": service_metadata["namespace"]}}
+    annotations = dict(stored["metadata"].get("annotations") or {})
     was_truncated = annotations.pop(OVER_CAPACITY, None) == "truncated"
-    has_same_subsets = subsets == (old.get("subsets") or []) and is_truncated == was_truncated
-    if current is not None and has_same_subsets and labels == old["metadata"].get("labels"):
+    has_same_subsets = subsets == (stored.get("subsets") or []) and is_truncated == was_truncated
+    if current is not None and has_same_subsets and labels == stored["metadata"].get("labels"):
         return None
     annotations.pop(TRIGGER_TIME, None)
     if trigger_time:
         annotations[TRIGGER_TIME] = trigger_time
     if is_truncated:
         annotations[OVER_CAPACITY] = "truncated"
-    metadata = {**old["metadata"], "labels": labels, "annotations": annotations}
+    metadata = {**stored["metadata"], "labels": labels, "annotations": annotations}
     return {"apiVersion": "v1", "kind": "Endpoints", "metadata": metadata, "subsets": subsets}
 
 

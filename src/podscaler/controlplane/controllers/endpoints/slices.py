@@ -3,7 +3,7 @@
 The endpoint slice controller calls `plan_writes`, which changes none of its arguments, and carries the writes out. The
 rules:
 
-1. A slice holds at most 100 endpoints, all with the same ports.
+1. A slice has at most 100 endpoints, all with the same ports.
 2. As few slices as possible are written: endpoints stay in their slice, new ones fill the fullest slices with room.
 3. A Service without endpoints has one empty slice.
 
@@ -36,7 +36,7 @@ class Writes:
 def plan_writes(
     service: Object, existing: Sequence[Object], endpoints_by_ports: Mapping[Ports, Sequence[Object]]
 ) -> Writes:
-    """The writes after which the slices of a Service hold these endpoints.
+    """The writes after which the slices of a Service contain these endpoints.
 
     Args:
         service: with apiVersion and kind.

@@ -23,15 +23,16 @@ def without(conditions: Conditions, type_: str) -> list[Object]:
     return [condition for condition in conditions if condition["type"] != type_]
 
 
-def with_condition(conditions: Conditions, new: Object) -> list[Object]:
-    """The conditions with `new` at the end in place of the one of its type.
+def with_condition(conditions: Conditions, new_condition: Object) -> list[Object]:
+    """The conditions with `new_condition` at the end in place of the one of its type.
 
     With equal status and reason the old condition stays as it is, whatever its message. With equal status alone the new
     one keeps the old lastTransitionTime.
     """
-    old = find(conditions, new["type"])
-    if old is not None and (old["status"], old.get("reason")) == (new["status"], new.get("reason")):
-        return list(conditions)
-    if old is not None and old["status"] == new["status"] and "lastTransitionTime" in old:
-        new = {**new, "lastTransitionTime": old["lastTransitionTime"]}
-    return [*without(conditions, new["type"]), new]
+    old_condition = find(conditions, new_condition["type"])
+    if old_condition is not None and old_condition["status"] == new_condition["status"]:
+        if old_condition.get("reason") == new_condition.get("reason"):
+            return list(conditions)
+        if "lastTransitionTime" in old_condition:
+            new_condition = {**new_condition, "lastTransitionTime": old_condition["lastTransitionTime"]}
+    return [*without(conditions, new_condition["type"]), new_condition]

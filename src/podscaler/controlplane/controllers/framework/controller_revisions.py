@@ -106,33 +106,33 @@ async def _create(registry: Registry, owner: Object, data: Object, number: int) 
     """
     status = owner.setdefault("status", {})
     for _ in range(_MOST_COLLISIONS):
-        new = _revision(owner, data, number)
+        new_revision = _revision(owner, data, number)
         try:
-            return await registry.create(REVISIONS, new)
+            return await registry.create(REVISIONS, new_revision)
         except StatusError as error:
             if not write_errors.is_already_exists(error):
                 raise
-            adopted = await _adopt_existing(registry, owner, new)
+            adopted = await _adopt_existing(registry, owner, new_revision)
             if adopted is not None:
                 return adopted
             status["collisionCount"] = status.get("collisionCount", 0) + 1
     raise StatusError(f"no free name for a revision of {owner['metadata']['name']}", code=0)
 
 
-async def _adopt_existing(registry: Registry, owner: Object, new: Object) -> Object | None:
-    """The existing revision with the name of `new`, adopted; None if its data or its controller are different."""
-    existing = registry.find(REVISIONS, *selection.key_of(new))
-    if existing is None or existing.get("data") != new["data"]:
+async def _adopt_existing(registry: Registry, owner: Object, new_revision: Object) -> Object | None:
+    """The existing revision with the name of `new_revision`, adopted; None if its data or controller are different."""
+    existing = registry.find(REVISIONS, *selection.key_of(new_revision))
+    if existing is None or existing.get("data") != new_revision["data"]:
         return None
     controller = ownership.controller_of(existing)
     if controller is not None:
         return existing if controller["uid"] == owner["metadata"]["uid"] else None
 
     def adopt(stored: Object) -> None:
-        stored["metadata"]["ownerReferences"] = new["metadata"]["ownerReferences"]
-        stored["revision"] = new["revision"]
+        stored["metadata"]["ownerReferences"] = new_revision["metadata"]["ownerReferences"]
+        stored["revision"] = new_revision["revision"]
 
-    return await registry.mutate(REVISIONS, *selection.key_of(new), adopt)
+    return await registry.mutate(REVISIONS, *selection.key_of(new_revision), adopt)
 
 
 def _revision(owner: Object, data: Object, number: int) -> Object:

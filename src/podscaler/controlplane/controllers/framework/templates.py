@@ -15,7 +15,7 @@ from podscaler.controlplane.controllers.framework.ownership import controller_re
 
 HASH_LABEL = "pod-template-hash"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""Without vowels and characters that look alike, so that no name spells a word."""
+"""Letters and digits without vowels, so that no name contains a word, and without characters that look alike."""
 _DIGITS = str.maketrans("0123456789", "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in "0123456789"))
 """Replaces each decimal digit of a checksum by a character of the alphabet, as upstream's SafeEncodeString does."""
 

@@ -87,12 +87,13 @@ class GarbageCollector(Reconciler[Key]):
         ]
 
     async def sync(self, key: Key) -> float | None:
-        """Take the action of the module's table for one object."""
+        """Take the action of the module's table for one object; returns the seconds until the next check, or None."""
+        resource, _, _ = key
         obj = self._registry.find(*key)
         if obj is None:
             return None
         if "deletionTimestamp" not in obj["metadata"]:
-            await self._collect(key[0], obj)
+            await self._collect(resource, obj)
             return None
         if ORPHAN in owners.finalizers(obj):
             await self._orphan_dependents(key, obj)

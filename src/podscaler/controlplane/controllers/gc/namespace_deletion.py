@@ -3,6 +3,8 @@
 `controller_manager.Controllers` runs it in a `control_loop.ControlLoop`. Pods are deleted first, and other objects when
 no pod is left, so that a running pod keeps what it uses (a secret, a network policy).
 
+A new condition: a line in `_FALSE_CONDITIONS`, and a case in `_true_conditions`.
+
 Source: documentation of namespaces; KEP-5080 (pods first); conditions are upstream's.
 """
 
