@@ -211,9 +211,9 @@ def selectable_fields(definitions: Sequence[Object]) -> Callable[[Object], Mappi
 
 def _selectable_text(values: list[Any]) -> str:
     """The text of the first value of a field; empty if there is none, or it is null, an object or a list."""
-    if not values or values[0] is None or isinstance(values[0], dict | list):
+    first_value = values[0] if values else None
+    if first_value is None or isinstance(first_value, dict | list):
         return ""
-    first_value = values[0]
     return str(first_value).lower() if isinstance(first_value, bool) else str(first_value)
 
 

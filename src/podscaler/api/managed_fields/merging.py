@@ -106,7 +106,11 @@ class _ListMerger:
         return self._merged_items
 
     def _is_next(self, element: str, config_index: int) -> bool:
-        return config_index < len(self._config) and self._config[config_index][0] == element
+        """Whether the next item of the configuration has that path element."""
+        if config_index >= len(self._config):
+            return False
+        next_element, _ = self._config[config_index]
+        return next_element == element
 
     def _is_used_later(self, element: str, config_index: int) -> bool:
         """Whether a live item is in the configuration, but is not the next of the shared items."""

@@ -87,7 +87,8 @@ def read_distribution(field: FileField) -> DurationDistribution:
             bounds = members["uniform"].elements()
             if len(bounds) != 2:  # a lower and an upper one
                 raise members["uniform"].error("two durations are needed, such as [10s, 30s]")
-            return DurationDistribution("uniform", bounds[0].duration_ms(), bounds[1].duration_ms())
+            lower, upper = bounds
+            return DurationDistribution("uniform", lower.duration_ms(), upper.duration_ms())
         if set(members) == {"median", "p95"}:
             return DurationDistribution("lognormal", members["median"].duration_ms(), members["p95"].duration_ms())
     except ValueError as error:
