@@ -40,7 +40,7 @@ def _merge_values(live_value: Any, config: Any, field_type: FieldType) -> Any:
 
 
 def _merge_maps(live_value: Any, config: Any, map_type: MapType) -> Any:
-    """The merged map: what the configuration does not name stays."""
+    """The merged map: members that the configuration does not have stay."""
     live_map = live_value if isinstance(live_value, dict) else {}
     config_map = config if isinstance(config, dict) else {}
     if map_type.atomic or not (live_map or config_map):

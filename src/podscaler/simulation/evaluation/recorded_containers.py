@@ -1,4 +1,4 @@
-"""Learns the containers of a workload from a recording: requests, CPU limits, memory, and shares of the load.
+"""Derives the containers of a workload from a recording: requests, CPU limits, memory, and shares of the load.
 
 Called by `recording_scenario` with the pods and the usage of each sync. The resource metrics API responds with CPU and
 memory of all containers, whatever the metric is, so a recording with any resource metric shows all of them.

@@ -1,4 +1,4 @@
-"""Makes the pods of a simulated workload from the template of its manifest and from what the scenario says of them.
+"""Makes the pods of a simulated workload from the template of its manifest and from its fields in the scenario.
 
 Called by `workloads`. Requests, limits, sidecars, the initial delay of readiness probes and the termination grace
 period are those of the template.

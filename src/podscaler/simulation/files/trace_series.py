@@ -1,4 +1,4 @@
-"""Turns the points of a trace into a series, and rejects points that would make it a wrong one.
+"""Turns the points of a trace into a series, and rejects gaps, missing values and points out of order.
 
 Called by `loads` for CSV, Parquet and Prometheus. A point counts from its instant until the next one.
 """
@@ -48,7 +48,7 @@ class PointRules:
     start_ms: int | None = None
 
     def error(self, location: str, sentence: str) -> UsageError:
-        """The error that names source and place."""
+        """The error that names the source and a location in it, such as `line 7`."""
         return UsageError(f"{self.name}: {location}: {sentence}")
 
 

@@ -56,7 +56,7 @@ class TraceColumns:
     timezone: tzinfo = UTC
 
     def error(self, location: str, column: str | None, sentence: str) -> UsageError:
-        """The error that names file, place and column."""
+        """The error that names the file, a location in it (`line 7`; may be empty) and a column, if there is one."""
         of_column = f"column {column}: " if column else ""
         return UsageError(f"{self.path}: {location}: {of_column}{sentence}" if location else f"{self.path}: {sentence}")
 

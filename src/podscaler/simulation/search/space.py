@@ -1,6 +1,7 @@
-"""The specs that a search may try: which fields it changes, and between which values.
+"""Defines the specs that a search may try: which fields it changes, and between which values.
 
-Every suggestion is a spec that the API accepts. A new dimension: an entry of DIMENSIONS.
+Called by `search` with Optuna's trials. Every suggestion is a spec that the API accepts. A new dimension: an entry of
+DIMENSIONS.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The pipeline of resource metrics for one workload: measures pods at intervals, and shows the samples after a lag.
+"""Simulates the resource metrics of one workload: measures pods at intervals, and publishes samples after a lag.
 
 A sample of CPU is the average of what the pod used between its last two measurements; a new pod is measured by its
 total since its start once it is old enough. A sample of memory is what the pod uses at the measurement. A pod whose

@@ -148,7 +148,7 @@ class Checker:
         return types.optional_of(member_type) if is_result_optional else member_type
 
     def _check_field(self, offset: int, target: Type, field: str) -> Type:
-        """The type of a field of a value; DYN if the target's type says nothing of its fields."""
+        """The type of a field of a value; DYN if the fields of the target's type are not known."""
         if target.fields is not None:
             field_type = target.fields.get(field) or target.fields.get(KEYWORDS.get(field, ""))
             return field_type if field_type is not None else self._report(offset, f"undefined field '{field}'")
