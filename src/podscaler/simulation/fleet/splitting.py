@@ -222,6 +222,7 @@ class _PartWriter:
             self._flush()
 
     def _flush(self) -> None:
+        """Append the buffer to the file as a gzip member, which can be read as a part of the whole file."""
         self._digest.update(self._buffer)
         with self._path.open("ab") as file:
             file.write(gzip.compress(self._buffer, _GZIP_LEVEL, mtime=0))

@@ -107,6 +107,7 @@ def fold_evaluator(part: ScoredPart, folds: int, on_fallback: Callable[[str], No
     parts_to_fold_ends = [until(part, uncounted_syncs + round(syncs * fold / folds)) for fold in range(1, folds + 1)]
 
     def evaluate(specs: Sequence[HorizontalPodAutoscalerSpec]) -> Sequence[FoldedScores]:
+        """Evaluate each fold's beginning, and score the differences."""
         totals_to_fold_ends = [
             _evaluate_totals(part_to_fold_end, specs, on_fallback) for part_to_fold_end in parts_to_fold_ends
         ]
