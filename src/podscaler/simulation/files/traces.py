@@ -31,12 +31,12 @@ class TracePoint(NamedTuple):
     Attributes:
         at_ms: since the epoch, or since any other instant.
         value: None if it is missing; 1 for a row that is a request.
-        place: of the point in its source, for messages: `line 7`.
+        location: of the point in its source, for messages: `line 7`.
     """
 
     at_ms: int
     value: float | None
-    place: str
+    location: str
 
 
 @dataclass(frozen=True, slots=True)
