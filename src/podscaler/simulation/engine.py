@@ -45,7 +45,7 @@ def simulate(scenario: SimulationScenario) -> Iterator[SimulatedSync]:
 
 
 class _Autoscaler:
-    """An autoscaler and what its controller keeps for it.
+    """An autoscaler with the status, history and generation that its controller keeps between syncs.
 
     Attributes:
         last_state: of its workload at the sync before; None if this is the first.

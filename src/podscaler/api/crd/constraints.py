@@ -14,11 +14,11 @@ from typing import Any
 from podscaler.api.crd import schema_errors
 from podscaler.api.crd.schema_errors import SchemaFindings
 from podscaler.api.crd.structural import Structural, ValueConstraints
-from podscaler.api.machinery import re2_patterns, string_formats
+from podscaler.api.machinery import numbers, re2_patterns, string_formats
 from podscaler.api.machinery.field import FieldError
 
 _INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1)}
-_INT64 = (-(2**63), 2**63 - 1)
+_INT64_RANGE = (numbers.INT64_MIN, numbers.INT64_MAX)
 _MAX_WHOLE = 2**53 - 1
 """The largest float that counts as an integer."""
 
@@ -35,7 +35,7 @@ def type_of(json_value: Any) -> tuple[str, str]:
         return "null", ""
     if isinstance(json_value, bool):
         return "boolean", ""
-    if isinstance(json_value, int) and _INT64[0] <= json_value <= _INT64[1]:
+    if isinstance(json_value, int) and numbers.INT64_MIN <= json_value <= numbers.INT64_MAX:
         return "integer", "int64"
     if isinstance(json_value, int | float):
         return "number", "float64"
@@ -153,7 +153,7 @@ def _integer_range_errors(value: float, schema: Structural, path: str) -> list[F
     """An error of an integer beyond its format, as Go's JSON schema validator words it."""
     if schema.types != ("integer",):
         return []
-    lowest, highest = _INTEGER_RANGES.get(schema.format, _INT64)
+    lowest, highest = _INTEGER_RANGES.get(schema.format, _INT64_RANGE)
     if lowest <= value <= highest and value == int(value):
         return []
     format_text = f"with format {schema.format}" if schema.format else "(default format)"

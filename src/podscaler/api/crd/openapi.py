@@ -46,7 +46,7 @@ def components(schema: Schema, gvk: Mapping[str, str], *, plural: str, list_kind
 
 
 def _publish_schema(schema: Schema) -> Json:
-    """A schema with what its extensions imply: the fields of embedded objects, the types of int-or-string."""
+    """A schema with the fields of embedded objects and the types of int-or-string, which its extensions imply."""
     published: Json = dict(schema)
     if isinstance(schema.get("properties"), dict):
         published["properties"] = {

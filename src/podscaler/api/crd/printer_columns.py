@@ -68,7 +68,8 @@ def _make_cell(path: str, kind: str) -> Cell:
             values = json_path.values_at(obj, path)
         except PathError:
             return None
-        return _cell_of_value(values[0], kind, now_ns) if values and values[0] is not None else None
+        first_value = values[0] if values else None
+        return None if first_value is None else _cell_of_value(first_value, kind, now_ns)
 
     return cell
 

@@ -169,28 +169,30 @@ def schema_of(version: Object) -> Object:
     return schema
 
 
-def _make_resource(definition: _DefinitionVersion, stored_version: _DefinitionVersion) -> Resource:
+def _make_resource(crd_version: _DefinitionVersion, stored_version: _DefinitionVersion) -> Resource:
     """The record of one version, whose objects are stored in the form of `stored_version`."""
-    names, version_name = definition.names, definition.version["name"]
+    names, version_name = crd_version.names, crd_version.version["name"]
     is_face = version_name != stored_version.version["name"]
-    convert_from_storage = partial(_from_storage, definition)
+    convert_from_storage = partial(_from_storage, crd_version)
     return Resource(
-        group=definition.group,
+        group=crd_version.group,
         plural=names["plural"],
         singular=names.get("singular", ""),
         kind=names["kind"],
         list_kind=names.get("listKind", ""),
-        versions=(_make_version(definition),),
+        versions=(_make_version(crd_version),),
         storage_version=stored_version.version["name"],
-        printer=printer_columns.printer(definition.version.get("additionalPrinterColumns") or (), convert_from_storage),
-        namespaced=definition.crd["spec"]["scope"] == "Namespaced",
+        printer=printer_columns.printer(
+            crd_version.version.get("additionalPrinterColumns") or (), convert_from_storage
+        ),
+        namespaced=crd_version.crd["spec"]["scope"] == "Namespaced",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        strategy=_make_strategy(definition, stored_version),
-        has_status=definition.has_status,
-        scale=scale.mapping(definition.scale) if definition.scale is not None else None,
-        fields=selectable_fields(definition.version.get("selectableFields") or ()),
-        stored_as=storage_key(definition.crd) if is_face else "",
+        strategy=_make_strategy(crd_version, stored_version),
+        has_status=crd_version.has_status,
+        scale=scale.mapping(crd_version.scale) if crd_version.scale is not None else None,
+        fields=selectable_fields(crd_version.version.get("selectableFields") or ()),
+        stored_as=storage_key(crd_version.crd) if is_face else "",
         face=version_name if is_face else "",
         is_custom=True,
     )
@@ -202,7 +204,9 @@ def selectable_fields(definitions: Sequence[Object]) -> Callable[[Object], Mappi
     Args:
         definitions: a version's `selectableFields` (KEP-4358).
     """
-    paths = {definition["jsonPath"].removeprefix("."): definition["jsonPath"] for definition in definitions}
+    paths = {
+        field_definition["jsonPath"].removeprefix("."): field_definition["jsonPath"] for field_definition in definitions
+    }
 
     def read(obj: Object) -> Mapping[str, str]:
         return {name: _selectable_text(json_path.values_at(obj, path)) for name, path in paths.items()}
@@ -212,33 +216,33 @@ def selectable_fields(definitions: Sequence[Object]) -> Callable[[Object], Mappi
 
 def _selectable_text(values: list[Any]) -> str:
     """The text of the first value of a field; empty if there is none, or it is null, an object or a list."""
-    if not values or values[0] is None or isinstance(values[0], dict | list):
+    first_value = values[0] if values else None
+    if first_value is None or isinstance(first_value, dict | list):
         return ""
-    first_value = values[0]
     return str(first_value).lower() if isinstance(first_value, bool) else str(first_value)
 
 
-def _make_version(definition: _DefinitionVersion) -> Version:
+def _make_version(crd_version: _DefinitionVersion) -> Version:
     """One version of a custom kind."""
     return Version(
-        definition.version["name"],
+        crd_version.version["name"],
         "",
-        default=lambda obj: defaulting.set_defaults(obj, definition.schema),
-        to_storage=partial(_check_type, definition),
-        from_storage=partial(_from_storage, definition),
-        deprecation=deprecation(definition.crd, definition.version),
-        decode=lambda value: decoding.decoded(value, definition.group, definition.schemas),
-        openapi=partial(_openapi_components, definition),
-        fields_type=structural_types.of_kind(definition.schema.source),
-        find_missing=partial(_find_missing, definition) if definition.webhook else None,
+        default=lambda obj: defaulting.set_defaults(obj, crd_version.schema),
+        to_storage=partial(_check_type, crd_version),
+        from_storage=partial(_from_storage, crd_version),
+        deprecation=deprecation(crd_version.crd, crd_version.version),
+        decode=lambda value: decoding.decoded(value, crd_version.group, crd_version.schemas),
+        openapi=partial(_openapi_components, crd_version),
+        fields_type=structural_types.of_kind(crd_version.schema.source),
+        find_missing=partial(_find_missing, crd_version) if crd_version.webhook else None,
     )
 
 
-def _openapi_components(definition: _DefinitionVersion) -> dict[str, Object]:
+def _openapi_components(crd_version: _DefinitionVersion) -> dict[str, Object]:
     """The OpenAPI schemas of the kind and of its list, by name."""
-    gvk = {"group": definition.group, "version": definition.version["name"], "kind": definition.kind}
-    list_kind = definition.names.get("listKind") or f"{definition.kind}List"
-    return openapi.components(definition.schema.source, gvk, plural=definition.names["plural"], list_kind=list_kind)
+    gvk = {"group": crd_version.group, "version": crd_version.version["name"], "kind": crd_version.kind}
+    list_kind = crd_version.names.get("listKind") or f"{crd_version.kind}List"
+    return openapi.components(crd_version.schema.source, gvk, plural=crd_version.names["plural"], list_kind=list_kind)
 
 
 def deprecation(crd: Object, version: Object) -> str:
@@ -261,100 +265,100 @@ def deprecation(crd: Object, version: Object) -> str:
     return f"{deprecation_text}; use {group}/{recommended_name} {kind}"
 
 
-def _check_type(definition: _DefinitionVersion, custom_object: Object) -> Object:
+def _check_type(crd_version: _DefinitionVersion, custom_object: Object) -> Object:
     """The object. Raises StatusError 422 unless it has the kind and apiVersion of the version."""
     errors = []
     kind, api_version = custom_object.get("kind", ""), custom_object.get("apiVersion", "")
-    if kind != definition.kind:
-        errors.append(invalid("kind", kind, f"must be {definition.kind}"))
-    if api_version != definition.api_version:
-        errors.append(invalid("apiVersion", api_version, f"must be {definition.api_version}"))
+    if kind != crd_version.kind:
+        errors.append(invalid("kind", kind, f"must be {crd_version.kind}"))
+    if api_version != crd_version.api_version:
+        errors.append(invalid("apiVersion", api_version, f"must be {crd_version.api_version}"))
     if errors:
         name = (custom_object.get("metadata") or {}).get("name", "")
         raise invalid_object(group=api_version.rpartition("/")[0], kind=kind, name=name, errors=errors)
     return custom_object
 
 
-def _from_storage(definition: _DefinitionVersion, obj: Object) -> Object:
+def _from_storage(crd_version: _DefinitionVersion, obj: Object) -> Object:
     """Convert an object of any version, in place. Raises ConversionNeeded."""
-    if definition.webhook is None or obj.get("apiVersion", definition.api_version) == definition.api_version:
-        return _convert_by_version_name(definition, obj)
-    _prune_and_default(definition, obj)
-    _convert(definition, obj)
-    pruning.prune(obj, definition.schema)
+    if crd_version.webhook is None or obj.get("apiVersion", crd_version.api_version) == crd_version.api_version:
+        return _convert_by_version_name(crd_version, obj)
+    _prune_and_default(crd_version, obj)
+    _convert(crd_version, obj)
+    pruning.prune(obj, crd_version.schema)
     return obj
 
 
-def _convert(definition: _DefinitionVersion, obj: Object) -> None:
+def _convert(crd_version: _DefinitionVersion, obj: Object) -> None:
     """Convert an object of any version, in place, by a webhook. Raises ConversionNeeded."""
     if not obj.keys() - {"apiVersion", "kind"}:  # kube-apiserver does not send empty objects
-        obj["apiVersion"] = definition.api_version
-    if obj.setdefault("apiVersion", definition.api_version) != definition.api_version:
+        obj["apiVersion"] = crd_version.api_version
+    if obj.setdefault("apiVersion", crd_version.api_version) != crd_version.api_version:
         obj.setdefault("metadata", {})
-        assert definition.webhook is not None, "without a webhook versions differ in their apiVersion only"
-        converted = webhook_conversion.convert(definition.webhook, obj, definition.api_version)
+        assert crd_version.webhook is not None, "without a webhook versions differ in their apiVersion only"
+        converted = webhook_conversion.convert(crd_version.webhook, obj, crd_version.api_version)
         obj.clear()
         obj.update(converted)
-    obj.setdefault("kind", definition.kind)
+    obj.setdefault("kind", crd_version.kind)
 
 
-def _find_missing(definition: _DefinitionVersion, objects: Iterable[Object]) -> Exception | None:
+def _find_missing(crd_version: _DefinitionVersion, objects: Iterable[Object]) -> Exception | None:
     """The ConversionNeeded to raise before `_from_storage` can convert all objects, which are changed in place."""
-    assert definition.webhook is not None, "only webhooks have to be called"
-    completed = [_prune_and_default(definition, obj) for obj in objects]
-    return webhook_conversion.find_missing(definition.webhook, completed, definition.api_version)
+    assert crd_version.webhook is not None, "only webhooks have to be called"
+    completed = [_prune_and_default(crd_version, obj) for obj in objects]
+    return webhook_conversion.find_missing(crd_version.webhook, completed, crd_version.api_version)
 
 
-def _prune_and_default(definition: _DefinitionVersion, obj: Object) -> Object:
+def _prune_and_default(crd_version: _DefinitionVersion, obj: Object) -> Object:
     """Prune and default an object, in place, by the present schema of its version."""
-    schema_of_version = definition.schemas.get(obj.get("apiVersion", ""), definition.schema)
+    schema_of_version = crd_version.schemas.get(obj.get("apiVersion", ""), crd_version.schema)
     pruning.prune(obj, schema_of_version)
     defaulting.drop_nulls(obj, schema_of_version)
     defaulting.set_defaults(obj, schema_of_version)
     return obj
 
 
-def _convert_by_version_name(definition: _DefinitionVersion, obj: Object) -> Object:
+def _convert_by_version_name(crd_version: _DefinitionVersion, obj: Object) -> Object:
     """Convert a stored object to the version, in place: the present schemas apply to objects of older ones, too."""
-    version = _prune_and_default(definition, obj).get("apiVersion", "")
-    if version in definition.schemas and version != definition.api_version:  # removes defaults of the stored version
-        pruning.prune(obj, definition.schema)
-    obj["apiVersion"] = definition.api_version
+    version = _prune_and_default(crd_version, obj).get("apiVersion", "")
+    if version in crd_version.schemas and version != crd_version.api_version:  # removes defaults of the stored version
+        pruning.prune(obj, crd_version.schema)
+    obj["apiVersion"] = crd_version.api_version
     return obj
 
 
-def _make_strategy(definition: _DefinitionVersion, stored_version: _DefinitionVersion) -> Strategy:
+def _make_strategy(crd_version: _DefinitionVersion, stored_version: _DefinitionVersion) -> Strategy:
     """The hooks of the writes of a custom kind. A new hook: a field of `Strategy`, and its function here."""
     return Strategy(
-        prepare_create=partial(_prepare_create, definition),
-        prepare_update=partial(_prepare_update, definition),
+        prepare_create=partial(_prepare_create, crd_version),
+        prepare_update=partial(_prepare_update, crd_version),
         prepare_status_update=_prepare_status_update,
-        validate=partial(_field_errors, definition),
-        validate_status=partial(_status_errors, definition),
+        validate=partial(_field_errors, crd_version),
+        validate_status=partial(_status_errors, crd_version),
         has_generation=True,
-        spec_of=partial(_generation_content, definition),
+        spec_of=partial(_generation_content, crd_version),
         stored_form=partial(_stored_form, stored_version),
-        convert=partial(_convert, definition) if definition.webhook else None,
+        convert=partial(_convert, crd_version) if crd_version.webhook else None,
         allows_bare_finalizers=True,
         allows_unconditional_update=False,
-        warnings=partial(_warnings, definition),
+        warnings=partial(_warnings, crd_version),
     )
 
 
-def _prepare_create(definition: _DefinitionVersion, new: Object) -> None:
+def _prepare_create(crd_version: _DefinitionVersion, new: Object) -> None:
     """Raises StatusError 403 while the definition is being deleted."""
-    if "deletionTimestamp" in definition.crd["metadata"]:
-        name, group, plural = new["metadata"].get("name", ""), definition.group, definition.names["plural"]
+    if "deletionTimestamp" in crd_version.crd["metadata"]:
+        name, group, plural = new["metadata"].get("name", ""), crd_version.group, crd_version.names["plural"]
         reason = "create not allowed while custom resource definition is terminating"
         message = f'{plural}.{group} "{name}" is forbidden: {reason}'
         details = {"name": name, "group": group, "kind": plural}
         raise StatusError(message, code=403, reason="Forbidden", details=details)
-    if definition.has_status:
+    if crd_version.has_status:
         new.pop("status", None)
 
 
-def _prepare_update(definition: _DefinitionVersion, new: Object, old: Object) -> None:
-    if definition.has_status:
+def _prepare_update(crd_version: _DefinitionVersion, new: Object, old: Object) -> None:
+    if crd_version.has_status:
         status_subresource.keep_status(new, old)
 
 
@@ -370,48 +374,48 @@ def _prepare_status_update(new: Object, old: Object) -> None:
         new["metadata"]["resourceVersion"] = resource_version
 
 
-def _generation_content(definition: _DefinitionVersion, obj: Object) -> bytes:
+def _generation_content(crd_version: _DefinitionVersion, obj: Object) -> bytes:
     """The part of an object whose changes increase metadata.generation: all but metadata and a status subresource."""
-    content = _convert_by_version_name(definition, semantics.copied({**obj, "metadata": {}}))
-    other_fields = META_FIELDS | ({"status"} if definition.has_status else set())
+    content = _convert_by_version_name(crd_version, semantics.copied({**obj, "metadata": {}}))
+    other_fields = META_FIELDS | ({"status"} if crd_version.has_status else set())
     return msgspec.json.encode({name: content[name] for name in content if name not in other_fields}, order="sorted")
 
 
-def _field_errors(definition: _DefinitionVersion, new: Object, old: Object | None) -> list[FieldError]:
+def _field_errors(crd_version: _DefinitionVersion, new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of a whole object; `old` is the stored one, None for a new object."""
-    errors = _schema_errors(definition, new, old)
-    if definition.scale is not None:
-        errors += scale.spec_errors(new, definition.scale) + scale.status_errors(new, definition.scale)
-    errors += validation.embedded_resource_errors(new, definition.schema)
-    return _with_rule_errors(definition, new, old, errors)
+    errors = _schema_errors(crd_version, new, old)
+    if crd_version.scale is not None:
+        errors += scale.spec_errors(new, crd_version.scale) + scale.status_errors(new, crd_version.scale)
+    errors += validation.embedded_resource_errors(new, crd_version.schema)
+    return _with_rule_errors(crd_version, new, old, errors)
 
 
-def _status_errors(definition: _DefinitionVersion, new: Object, old: Object | None) -> list[FieldError]:
+def _status_errors(crd_version: _DefinitionVersion, new: Object, old: Object | None) -> list[FieldError]:
     """The field errors of an object whose status is written."""
-    errors = _schema_errors(definition, new, old)
-    if definition.scale is not None:
-        errors += scale.status_errors(new, definition.scale)
-    return _with_rule_errors(definition, new, old, errors)
+    errors = _schema_errors(crd_version, new, old)
+    if crd_version.scale is not None:
+        errors += scale.status_errors(new, crd_version.scale)
+    return _with_rule_errors(crd_version, new, old, errors)
 
 
-def _schema_errors(definition: _DefinitionVersion, new: Object, old: Object | None) -> list[FieldError]:
+def _schema_errors(crd_version: _DefinitionVersion, new: Object, old: Object | None) -> list[FieldError]:
     return validation.field_errors(
-        _with_type(definition, new), None if old is None else _with_type(definition, old), definition.schema
+        _with_type(crd_version, new), None if old is None else _with_type(crd_version, old), crd_version.schema
     )
 
 
 def _with_rule_errors(
-    definition: _DefinitionVersion, new: Object, old: Object | None, errors: list[FieldError]
+    crd_version: _DefinitionVersion, new: Object, old: Object | None, errors: list[FieldError]
 ) -> list[FieldError]:
     """`errors` with the errors of list types, and of CEL rules unless an error in `errors` blocks them."""
-    if old is None or not list_types.field_errors(old, definition.schema):
-        errors += list_types.field_errors(new, definition.schema)
-    if definition.rules is None:
+    if old is None or not list_types.field_errors(old, crd_version.schema):
+        errors += list_types.field_errors(new, crd_version.schema)
+    if crd_version.rules is None:
         return errors
     if any(error.reason in _BLOCKING_REASONS for error in errors):
         return [*errors, invalid("<nil>", None, _RULES_NOT_CHECKED)]
-    old_object = ABSENT if old is None else _with_type(definition, old)
-    return errors + definition.rules.evaluate(_with_type(definition, new), old_object).errors
+    old_object = ABSENT if old is None else _with_type(crd_version, old)
+    return errors + crd_version.rules.evaluate(_with_type(crd_version, new), old_object).errors
 
 
 _BLOCKING_REASONS = frozenset(
@@ -423,9 +427,9 @@ _RULES_NOT_CHECKED = (
 )
 
 
-def _with_type(definition: _DefinitionVersion, obj: Object) -> Object:
+def _with_type(crd_version: _DefinitionVersion, obj: Object) -> Object:
     """The object with its version's apiVersion and kind, which a schema may restrict."""
-    return {**obj, "apiVersion": definition.api_version, "kind": definition.kind}
+    return {**obj, "apiVersion": crd_version.api_version, "kind": crd_version.kind}
 
 
 def _stored_form(stored_version: _DefinitionVersion, obj: Object) -> Object:
@@ -440,12 +444,12 @@ def _stored_form(stored_version: _DefinitionVersion, obj: Object) -> Object:
     return obj
 
 
-def _warnings(definition: _DefinitionVersion, new: Object, old: Object | None) -> list[str]:
+def _warnings(crd_version: _DefinitionVersion, new: Object, old: Object | None) -> list[str]:
     """The warnings about rules that unchanged values violate, and about added finalizers without a domain."""
     rule_warnings: list[str] = []
-    is_converted = definition.webhook is not None and new["apiVersion"] != definition.api_version
-    if definition.rules is not None and old is not None and not is_converted:
-        results = definition.rules.evaluate(_with_type(definition, new), _with_type(definition, old))
+    is_converted = crd_version.webhook is not None and new["apiVersion"] != crd_version.api_version
+    if crd_version.rules is not None and old is not None and not is_converted:
+        results = crd_version.rules.evaluate(_with_type(crd_version, new), _with_type(crd_version, old))
         rule_warnings = [str(error) for error in results.warnings]
     return rule_warnings + _finalizer_warnings(new, old)
 

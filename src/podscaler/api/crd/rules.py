@@ -261,7 +261,7 @@ def _member_pairs(pairs: Pairs, name: str, values: Values, schema: Structural) -
 
 
 def _evaluate_rules(node: _Node, path: str, values: Values, pairs: Pairs, results: RuleResults) -> None:
-    """Run the rules of one node, and add what they violate to the results."""
+    """Run the rules of one node, and add violations to the results."""
     new_json, old_or_none = values
     kind = node.schema.types[0] if len(node.schema.types) == 1 else ""
     try:

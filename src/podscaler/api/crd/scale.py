@@ -117,5 +117,5 @@ def _access_message(path_names: list[str], value: Any, expected_type: str) -> st
 
 
 def _go_type(value: Any) -> str:
-    kind = constraints.type_of(value)[0]
-    return _GO_TYPES.get(kind) or _GO_CONTAINERS[kind]
+    json_type, _ = constraints.type_of(value)
+    return _GO_TYPES.get(json_type) or _GO_CONTAINERS[json_type]

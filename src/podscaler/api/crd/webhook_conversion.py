@@ -1,4 +1,4 @@
-"""Converts custom resources between versions by what a conversion webhook responded (strategy `Webhook`).
+"""Converts custom resources between versions by the responses of a conversion webhook (strategy `Webhook`).
 
 `records` calls `convert` synchronously, also inside transactions, which cannot wait for the network. Results come from
 the scope of the current task, by default that of one request; a missing one raises `ConversionNeeded`. Then

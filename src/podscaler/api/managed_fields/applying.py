@@ -3,8 +3,8 @@
 Called by `managed_kinds`.
 
 Rules: the applying manager owns the fields of its configuration. Fields of other managers that it changes are
-conflicts, or, with `force`, are taken from them. Fields that it applied before, does not apply now, and nobody else
-owns are removed.
+conflicts, or, with `force`, are taken from them. Fields that it applied before, does not apply now, and no other
+manager owns are removed.
 
 Source: structured-merge-diff's Updater.Apply; apimachinery's field managers.
 """

@@ -1,4 +1,4 @@
-"""Conflicts of server-side apply, and the API error 409 that reports them.
+"""Defines the conflicts of server-side apply, and makes the API error 409 that reports them.
 
     Apply failed with 1 conflict: conflict with "kubectl-edit" using apps/v1: .spec.replicas
 

@@ -1,4 +1,4 @@
-"""Makes the set of all fields of an object: those that a manager owns after applying it.
+"""Extracts the set of all fields of an object: those that a manager owns after applying it.
 
     field_set({"spec": {"replicas": 3}}, kind)      {"f:spec": {"f:replicas": {}}}
 

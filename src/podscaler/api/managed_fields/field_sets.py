@@ -1,4 +1,4 @@
-"""Sets of field paths in the form of metadata.managedFields (FieldsV1), with union, difference and intersection.
+"""Implements sets of field paths in the form of metadata.managedFields (FieldsV1): union, difference, intersection.
 
     {"f:spec": {"f:replicas": {}, "f:ports": {"k:{\\"port\\":80}": {".": {}, "f:port": {}}}}}
 

@@ -1,4 +1,4 @@
-"""Field types of server-side apply: which parts of an object are scalars, lists and maps, and which have one owner.
+"""Defines the field types of server-side apply: scalars, lists and maps, and which of them have one owner.
 
     FieldType(list=ListType(element, atomic=False, keys=("name",)))      a list whose items are identified by `name`
 

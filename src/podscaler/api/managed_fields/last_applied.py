@@ -1,4 +1,4 @@
-"""The migration of `kubectl apply` from client-side to server-side apply.
+"""Supports the migration of `kubectl apply` from client-side to server-side apply.
 
 Called by `managed_kinds` when a manager named `kubectl` applies. Client-side `kubectl apply` stored its last
 configuration in an annotation. Fields of that configuration that nobody changed since cause no conflict; the annotation

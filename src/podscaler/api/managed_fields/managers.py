@@ -1,4 +1,4 @@
-"""Managers and their fields, decoded from and encoded to the entries of metadata.managedFields.
+"""Decodes field managers and their fields from the entries of metadata.managedFields, and encodes them.
 
     parse([{"manager": "kubectl", "operation": "Apply", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": ...}, ...}])
 

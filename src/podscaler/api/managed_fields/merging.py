@@ -40,7 +40,7 @@ def _merge_values(live_value: Any, config: Any, field_type: FieldType) -> Any:
 
 
 def _merge_maps(live_value: Any, config: Any, map_type: MapType) -> Any:
-    """The merged map: what the configuration does not name stays."""
+    """The merged map: members that the configuration does not have stay."""
     live_map = live_value if isinstance(live_value, dict) else {}
     config_map = config if isinstance(config, dict) else {}
     if map_type.atomic or not (live_map or config_map):
@@ -106,7 +106,11 @@ class _ListMerger:
         return self._merged_items
 
     def _is_next(self, element: str, config_index: int) -> bool:
-        return config_index < len(self._config) and self._config[config_index][0] == element
+        """Whether the next item of the configuration has that path element."""
+        if config_index >= len(self._config):
+            return False
+        next_element, _ = self._config[config_index]
+        return next_element == element
 
     def _is_used_later(self, element: str, config_index: int) -> bool:
         """Whether a live item is in the configuration, but is not the next of the shared items."""

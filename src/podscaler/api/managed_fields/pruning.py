@@ -1,4 +1,4 @@
-"""Removes from an applied object the fields that its manager applied before, does not apply now, and nobody else owns.
+"""Removes from an applied object the fields that its manager applied before, does not apply now, and no other owns.
 
 Called by `applying` after the merge.
 
@@ -33,7 +33,7 @@ class Pruner:
             )
 
     def prune(self, merged_object: Object, last_applied: Managed | None) -> Object:
-        """`merged_object` without the fields of `last_applied` that nobody owns now. Raises ConversionError.
+        """`merged_object` without the fields of `last_applied` that no manager owns now. Raises ConversionError.
 
         Args:
             merged_object: the merged object, in the version of the configuration.

@@ -257,11 +257,16 @@ def _kinds_of_subject(target: OperationSubject) -> dict[str, list[Json]]:
 
 def _common_kinds(group: str, version: str) -> dict[str, list[Json]]:
     """The kinds (group, version, kind) of the messages that documents of all group versions may have, by message."""
-    kinds = {message: [_gvk("", "v1", message.rpartition(".")[2])] for message in _COMMON_KINDS}
+    kinds = {message: [_gvk("", "v1", _kind_of_message(message))] for message in _COMMON_KINDS}
     if group:
         for message in _KINDS_OF_EVERY_GROUP:
-            kinds[message].append(_gvk(group, version, message.rpartition(".")[2]))
+            kinds[message].append(_gvk(group, version, _kind_of_message(message)))
     return kinds | {"autoscaling/v1.Scale": [_SCALE], "core/v1.Binding": [_BINDING], "policy/v1.Eviction": [_EVICTION]}
+
+
+def _kind_of_message(message: str) -> str:
+    """The kind of a message: `Status` of `meta/v1.Status`."""
+    return message.rpartition(".")[2]
 
 
 def _gvk(group: str, version: str, kind: str) -> Json:
@@ -308,7 +313,7 @@ def _discovery_document(path: str, message: str) -> Json:
         "operationId": f"get{_operation_id(group, '')}APIGroup" if group else f"get{tag.capitalize()}APIVersions",
         "responses": openapi_paths.ok_responses(message),
     }
-    kinds = {message: [_gvk("", "v1", message.rpartition(".")[2])]}
+    kinds = {message: [_gvk("", "v1", _kind_of_message(message))]}
     return _make_document({f"/{path}/": {"get": operation}}, openapi_schemas.schemas_of([message], kinds))
 
 

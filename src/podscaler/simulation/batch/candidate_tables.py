@@ -1,6 +1,6 @@
-"""Converts a scenario and the specs of candidates to arrays of integers for the compiled functions.
+"""Converts the specs of candidates to arrays of integers for the compiled functions.
 
-Called by `podscaler.simulation.batch.batch_runs`. What the batch engine cannot compute raises `NotCovered`.
+Called by `podscaler.simulation.batch.batch_runs`. A spec that the batch engine cannot simulate raises `NotCovered`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ _INT64_MAX = 2**63 - 1
 
 
 class NotCovered(Exception):
-    """The batch engine cannot simulate a scenario or a candidate; the text says why, in one sentence."""
+    """The batch engine cannot simulate a scenario or a candidate; str() is the reason, in one sentence."""
 
 
 class SpecTables(NamedTuple):

@@ -1,6 +1,6 @@
-"""Computes what the batch engine computes with the exact engine: for candidates that the batch engine does not cover.
+"""Simulates candidates that the batch engine does not cover, by the exact engine, with results in the same arrays.
 
-Called by `podscaler.simulation.batch.batch_runs`; tests compare both.
+Called by `podscaler.simulation.batch.batch_runs`; tests compare both engines.
 """
 
 import msgspec

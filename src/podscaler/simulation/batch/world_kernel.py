@@ -246,7 +246,7 @@ def measure(world: Array, memory: KernelMemory, at_ms: int) -> None:
 
 @compiled
 def _merge_settled(world: Array, state: Array, cohorts: Array, at_ms: int) -> None:
-    """Take the oldest cohorts together once no rule and no sample tells them apart any more."""
+    """Merge the oldest cohorts that were made SETTLED_MS ago or earlier: their pods and samples are alike."""
     while state[layout.TOP] - state[layout.BOTTOM] > 1:
         bottom = state[layout.BOTTOM]
         if cohorts[bottom + 1, layout.MADE_MS] > at_ms - world[layout.SETTLED_MS]:

@@ -49,7 +49,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
-    """What the candidates are measured by.
+    """The needed pods and the SLO against which candidates are measured.
 
     Attributes:
         capacity: of one pod.

@@ -1,4 +1,4 @@
-"""Reconstructs the demand for CPU of a workload from what its pods were observed to use.
+"""Reconstructs the demand for CPU of a workload from the measured CPU usage of its pods.
 
 The demand is the sum of the pods' usage, which is exact while no pod is at its limit. A pod at its limit could have
 used more: such an instant is censored, its sum is a lower bound, and `Reconstruction.sentences` says when and how much
@@ -51,7 +51,7 @@ class UnknownPeriod(msgspec.Struct, frozen=True):
 
 
 class Reconstruction(msgspec.Struct, frozen=True, kw_only=True):
-    """A demand, and what is not known of it.
+    """A demand, and the periods in which it is not fully known.
 
     Attributes:
         demand: in millionths of a core, over milliseconds since `start_ms`.
@@ -76,7 +76,7 @@ class Reconstruction(msgspec.Struct, frozen=True, kw_only=True):
         return 100 * hidden_ms / (self.end_ms - self.start_ms) if self.end_ms > self.start_ms else 0.0
 
     def sentences(self) -> tuple[str, ...]:
-        """What is not known of the demand; empty if all of it is known."""
+        """Sentences about the periods in which the demand is not known; empty if it always is."""
         sentences = []
         if self.censored:
             sentences.append(

@@ -31,6 +31,7 @@ L = lambda W, Operations Research 9 (1961).
 
 import math
 from collections import deque
+from typing import NamedTuple
 
 import msgspec
 
@@ -68,12 +69,19 @@ class KnativeConfig(msgspec.Struct, frozen=True, kw_only=True):
     tick_ms: int = 2_000
 
 
+class _Reading(NamedTuple):
+    """The value of the metric at an instant."""
+
+    at_ms: int
+    value: float
+
+
 class Knative:
     """The Scaler; keeps the readings of the metric in the stable window, and when panic mode was last confirmed."""
 
     def __init__(self, config: KnativeConfig) -> None:
         self._config = config
-        self._readings: deque[tuple[int, float]] = deque()
+        self._readings: deque[_Reading] = deque()
         self._panic_since_ms: int | None = None
         self._most_pods_in_panic = 0
 
@@ -89,8 +97,8 @@ class Knative:
             _cpu_concurrency_ucores(state) if config.target_concurrency is None else _request_concurrency(state)
         )
         if at_ms and metric_value is not None:
-            self._readings.append((at_ms, metric_value))
-        while self._readings and self._readings[0][0] <= at_ms - config.stable_window_ms:
+            self._readings.append(_Reading(at_ms, metric_value))
+        while self._readings and self._readings[0].at_ms <= at_ms - config.stable_window_ms:
             self._readings.popleft()
         if not self._readings:
             return state.replicas
@@ -107,7 +115,7 @@ class Knative:
 
     def _desired_pods_of_window(self, at_ms: int, window_ms: int) -> int:
         """The metric's average over the last `window_ms` divided by the target, rounded up; 0 without a reading."""
-        values = [value for taken_ms, value in self._readings if taken_ms > at_ms - window_ms]
+        values = [reading.value for reading in self._readings if reading.at_ms > at_ms - window_ms]
         config = self._config
         target_of_pod = config.target_ucores if config.target_concurrency is None else config.target_concurrency
         if not values:

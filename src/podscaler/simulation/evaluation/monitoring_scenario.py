@@ -59,20 +59,21 @@ def workload(series: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerS
                 f"{spec.key}: the metric {metric.name} is not read from a monitoring system; only the "
                 "resource cpu of whole pods is"
             )
-    limit_milli = round(series.limits[-1][1] * 1000) if series.limits else None
+    limit_milli = round(_last_value(series.limits) * 1000) if series.limits else None
     observations = _observations(series, limit_milli)
     if not observations:
         raise UsageError(f"{spec.key}: the query of usage has no value")
     end_ms = observations[-1].at_ms + USAGE_WINDOW_MS
     reconstruction = demand_reconstruction.reconstruct(observations, end_ms)
     kind, _, name = spec.reference.split("/", 2)
+    _, initial_replicas = series.replicas[0]
     container_model = ContainerModel(
-        name="all", requests_milli={"cpu": round(series.requests[-1][1] * 1000)}, cpu_limit_milli=limit_milli
+        name="all", requests_milli={"cpu": round(_last_value(series.requests) * 1000)}, cpu_limit_milli=limit_milli
     )
     workload_model = WorkloadModel(
         key=f"{spec.namespace}/{name}",
         kind=kind,
-        replicas=round(series.replicas[0][1]),
+        replicas=round(initial_replicas),
         pod=PodModel(containers=(container_model,)),
         demands=(ResourceLoad(resource="cpu", total=reconstruction.demand),),
     )
@@ -88,6 +89,12 @@ def workload(series: MonitoredSeries, spec: Spec, wire: HorizontalPodAutoscalerS
         reconstruction=reconstruction,
         assumptions=(*_assumptions(limit_milli), *reconstruction.sentences()),
     )
+
+
+def _last_value(series: Series) -> float:
+    """The value of the last point of a series that is not empty."""
+    _, last_value = series[-1]
+    return last_value
 
 
 def _observations(series: MonitoredSeries, limit_milli: int | None) -> list[UsageObservation]:

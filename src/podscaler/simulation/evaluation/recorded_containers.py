@@ -1,4 +1,4 @@
-"""Learns the containers of a workload from a recording: requests, CPU limits, memory, and shares of the load.
+"""Derives the containers of a workload from a recording: requests, CPU limits, memory, and shares of the load.
 
 Called by `recording_scenario` with the pods and the usage of each sync. The resource metrics API responds with CPU and
 memory of all containers, whatever the metric is, so a recording with any resource metric shows all of them.
@@ -158,7 +158,8 @@ class RecordedContainers:
         self._measured[name] += len(values_milli)
         ready_bytes = [value // 1000 for pod, value in values_milli.items() if pod in ready]
         if ready_bytes:
-            self._least_bytes[name] = min(*ready_bytes, self._least_bytes.get(name, ready_bytes[0]))
+            least_bytes = min(ready_bytes)
+            self._least_bytes[name] = min(least_bytes, self._least_bytes.get(name, least_bytes))
 
     def models(self) -> tuple[ContainerModel, ...]:
         """The containers of a pod, with the most frequent requests and the last limits."""
@@ -196,7 +197,8 @@ class RecordedContainers:
             (max(memory_sample.at_ms - start_ms, 0), _load_memory_bytes(memory_sample, idle_bytes))
             for memory_sample in self._memory
         ]
-        return ResourceLoad(resource="memory", total=step_series.from_steps([(0, steps[0][1]), *steps[1:]]))
+        (_, first_bytes), *later_steps = steps
+        return ResourceLoad(resource="memory", total=step_series.from_steps([(0, first_bytes), *later_steps]))
 
     def sentences(self, spec: Spec, models: Sequence[ContainerModel]) -> list[str]:
         """Sentences about what the simulated containers assume where a metric of the spec depends on it."""

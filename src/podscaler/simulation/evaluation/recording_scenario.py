@@ -1,7 +1,7 @@
 """Makes a scenario out of a recording of one autoscaler: its spec, its workload, and the demand that was observed.
 
-Called by `podscaler backtest`. Lines are read one after the other; what is kept grows by one observation for each sync,
-not by its pods. What a recording does not have is assumed, and `RecordedWorkload.assumptions` states it.
+Called by `podscaler backtest`. Lines are read one after the other; memory grows by one observation for each sync, not
+by its pods. `RecordedWorkload.assumptions` states the values that a recording lacks, and that are assumed.
 
 Source: the format of recordings (docs/recordings.md).
 """
@@ -222,7 +222,7 @@ class _Reader:
         )
 
     def finish(self) -> RecordedWorkload:
-        """The workload. Raises UsageError if the recording lacks what is needed."""
+        """The workload. Raises UsageError if no sync was selected, none has CPU usage, or autoscalers are ambiguous."""
         first_sync, last_sync = self._first_sync, self._last_sync
         if first_sync is None or last_sync is None or last_sync.line.hpa is None:
             raise UsageError(self._no_sync_message())

@@ -1,4 +1,4 @@
-"""Finds surges of a demand, and how long a supply took to follow each.
+"""Finds surges of a demand, and measures how long the supply of pods took to follow each.
 
 A surge begins where the needed pods are at least 1.5 times the least of the 5 minutes before. The reaction ends at the
 first sample from then on at which the supply is at least what is needed then. A surge ends the search window: the next

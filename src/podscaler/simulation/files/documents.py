@@ -116,7 +116,7 @@ def objects(field: FileField) -> Iterator[ManifestObject]:
 
 
 def _decode_object(field: FileField, manifest_object: Any, resource: Resource, version: Version) -> ManifestObject:
-    """The object of a manifest as an API server would store it. Raises UsageError with its place."""
+    """The object of a manifest as an API server would store it. Raises UsageError with file and line."""
     try:
         decoded = decoding.decode_value(manifest_object, version.message)
         obj = _with_stored_defaults(decoded.obj, resource, version)

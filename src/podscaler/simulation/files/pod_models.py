@@ -1,4 +1,4 @@
-"""Makes the pods of a simulated workload from the template of its manifest and from what the scenario says of them.
+"""Makes the pods of a simulated workload from the template of its manifest and from its fields in the scenario.
 
 Called by `workloads`. Requests, limits, sidecars, the initial delay of readiness probes and the termination grace
 period are those of the template.
@@ -40,17 +40,17 @@ def pod_model(manifest: ManifestObject, members: dict[str, FileField]) -> PodMod
     Raises:
         UsageError: a field that cannot be used, or a template with resources of the whole pod.
     """
-    template = (manifest.obj["spec"].get("template") or {}).get("spec") or {}
-    if template.get("resources"):
+    pod_spec = (manifest.obj["spec"].get("template") or {}).get("spec") or {}
+    if pod_spec.get("resources"):
         raise manifest.field.error("resources of the whole pod cannot be simulated; state those of its containers")
     burst_ucores, burst_ms = _read_burst(members)
-    grace_ms = int(template.get("terminationGracePeriodSeconds", 30)) * 1000
+    grace_ms = int(pod_spec.get("terminationGracePeriodSeconds", 30)) * 1000
     crashes = members.get("crashesPerHour")
     return PodModel(
-        containers=tuple(_container_models(manifest, template, members)),
+        containers=tuple(_container_models(manifest, pod_spec, members)),
         launch=optional_distribution(members, "launch", _DEFAULT.launch),
         startup=_with_least_duration(
-            optional_distribution(members, "startup", _DEFAULT.startup), _readiness_delay_ms(template)
+            optional_distribution(members, "startup", _DEFAULT.startup), _readiness_delay_ms(pod_spec)
         ),
         burst_ucores=burst_ucores,
         burst_ms=burst_ms,
@@ -87,7 +87,8 @@ def read_distribution(field: FileField) -> DurationDistribution:
             bounds = members["uniform"].elements()
             if len(bounds) != 2:  # a lower and an upper one
                 raise members["uniform"].error("two durations are needed, such as [10s, 30s]")
-            return DurationDistribution("uniform", bounds[0].duration_ms(), bounds[1].duration_ms())
+            lower, upper = bounds
+            return DurationDistribution("uniform", lower.duration_ms(), upper.duration_ms())
         if set(members) == {"median", "p95"}:
             return DurationDistribution("lognormal", members["median"].duration_ms(), members["p95"].duration_ms())
     except ValueError as error:
@@ -102,25 +103,29 @@ def _with_least_duration(distribution: DurationDistribution, low_ms: int) -> Dur
     return DurationDistribution(distribution.kind, max(distribution.low_ms, low_ms), max(distribution.high_ms, low_ms))
 
 
-def _readiness_delay_ms(template: dict[str, Any]) -> int:
-    """The time from the start of the containers until all readiness probes of a pod template may have succeeded."""
-    probes = [container.get("readinessProbe") or {} for container in template.get("containers") or ()]
+def _readiness_delay_ms(pod_spec: dict[str, Any]) -> int:
+    """The time from the start of the containers until all readiness probes of a pod may have succeeded.
+
+    Args:
+        pod_spec: the spec of the pod template, as JSON.
+    """
+    probes = [container.get("readinessProbe") or {} for container in pod_spec.get("containers") or ()]
     return 1000 * max((int(probe.get("initialDelaySeconds") or 0) for probe in probes), default=0)
 
 
-def _counted_containers(template: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _counted_containers(pod_spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The containers whose usage counts: regular ones, then sidecars."""
-    yield from template.get("containers") or ()
-    for container in template.get("initContainers") or ():
+    yield from pod_spec.get("containers") or ()
+    for container in pod_spec.get("initContainers") or ():
         if container.get("restartPolicy") == "Always":
             yield container
 
 
 def _container_models(
-    manifest: ManifestObject, template: dict[str, Any], members: dict[str, FileField]
+    manifest: ManifestObject, pod_spec: dict[str, Any], members: dict[str, FileField]
 ) -> Iterator[ContainerModel]:
     """The containers that count, with requests, limits, idle usage and share of the load."""
-    containers = list(_counted_containers(template))
+    containers = list(_counted_containers(pod_spec))
     names = [container["name"] for container in containers]
     container_fields = members["containers"].members(names) if "containers" in members else {}
     members_by_container = {

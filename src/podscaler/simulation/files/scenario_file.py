@@ -78,8 +78,9 @@ def read(path: Path, *, seed: int | None = None, range_query: RangeQuery | None 
         raise UsageError(
             f"{path} has {count} documents of kind {documents.KIND} ({documents.API_VERSION}); one is needed"
         )
-    manifest_fields = [field for field in fields if field is not scenarios[0]]
-    return _ScenarioReader(scenarios[0], manifest_fields, path.parent, seed, range_query).read()
+    (scenario,) = scenarios
+    manifest_fields = [field for field in fields if field is not scenario]
+    return _ScenarioReader(scenario, manifest_fields, path.parent, seed, range_query).read()
 
 
 class _ScenarioReader:

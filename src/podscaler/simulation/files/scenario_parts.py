@@ -164,7 +164,8 @@ def _read_edited_spec(field: FileField, names: ScenarioNames, context: LoadConte
         raise field.error(
             f"an edit is the manifest of one autoscaler of the scenario, which has {known_names or 'none'}"
         )
-    return documents.parse_spec(manifests[0], names.settings)
+    (manifest,) = manifests
+    return documents.parse_spec(manifest, names.settings)
 
 
 def read_outages(field: FileField | None, metrics: Collection[str]) -> Iterator[MetricsOutage]:

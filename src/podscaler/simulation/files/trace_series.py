@@ -1,4 +1,4 @@
-"""Turns the points of a trace into a series, and rejects points that would make it a wrong one.
+"""Turns the points of a trace into a series, and rejects gaps, missing values and points out of order.
 
 Called by `loads` for CSV, Parquet and Prometheus. A point counts from its instant until the next one.
 """
@@ -48,7 +48,7 @@ class PointRules:
     start_ms: int | None = None
 
     def error(self, location: str, sentence: str) -> UsageError:
-        """The error that names source and place."""
+        """The error that names the source and a location in it, such as `line 7`."""
         return UsageError(f"{self.name}: {location}: {sentence}")
 
 
@@ -60,7 +60,9 @@ def to_series(points: Iterable[TracePoint], rules: PointRules, per_unit: int) ->
         raise UsageError(f"{rules.name} has no rows{_section_text(rules)}")
     start_ms = first_point.at_ms if rules.start_ms is None else rules.start_ms
     if first_point.at_ms > start_ms and rules.unit != "requests":
-        raise rules.error(first_point.place, "the first row is after the start of the section; choose a later `from`")
+        raise rules.error(
+            first_point.location, "the first row is after the start of the section; choose a later `from`"
+        )
     relative_points = (
         point._replace(at_ms=point.at_ms - start_ms) for point in itertools.chain([first_point], trimmed_points)
     )
@@ -102,11 +104,11 @@ def _check_order(previous_point: TracePoint, point: TracePoint, rules: PointRule
     """Raises UsageError unless a point is later than the one before; requests may be at one instant."""
     if point.at_ms < previous_point.at_ms:
         raise rules.error(
-            point.place, f"the instant is earlier than that of {previous_point.place}; sort the rows by time"
+            point.location, f"the instant is earlier than that of {previous_point.location}; sort the rows by time"
         )
     if point.at_ms == previous_point.at_ms and rules.unit != "requests":
         raise rules.error(
-            point.place, f"the instant is the same as that of {previous_point.place}; one row each is needed"
+            point.location, f"the instant is the same as that of {previous_point.location}; one row each is needed"
         )
 
 
@@ -118,15 +120,15 @@ def _series_of_values(points: Iterator[TracePoint], rules: PointRules, per_unit:
         raise UsageError(f"{rules.name} has no rows after the start of the section: `from` is after the last row")
     if usual_step_ms is None:
         raise UsageError(f"{rules.name} has one row; state its interval as `every`, or a constant in place of the file")
-    builder = _StepBuilder(
-        rules, usual_step_ms, per_unit / (usual_step_ms / 1000) if rules.unit == "count" else per_unit
-    )
+    factor = per_unit / (usual_step_ms / 1000) if rules.unit == "count" else per_unit
+    builder = _StepBuilder(rules, usual_step_ms, factor)
     for point in itertools.chain(first_points, points):
         builder.add(point)
     return builder.to_series()
 
 
 def _median_step_ms(points: list[TracePoint]) -> int | None:
+    """The median distance of neighboring points; None for less than two points."""
     steps_ms = sorted(later.at_ms - earlier.at_ms for earlier, later in itertools.pairwise(points))
     return steps_ms[len(steps_ms) // 2] if steps_ms else None
 
@@ -138,7 +140,7 @@ class _StepBuilder:
     Attributes:
         usual_step_ms: the usual distance of two points.
         factor: from a value to the units of the series.
-        last: the last point with a value.
+        last_point: the last point with a value.
     """
 
     rules: PointRules
@@ -151,9 +153,9 @@ class _StepBuilder:
         """Add a point, after the gap before it, if there is one. Raises UsageError for a value that is missing."""
         if point.value is None:
             if self.rules.gaps == "error":
-                raise self.rules.error(point.place, f"the value is missing; {_GAP_ADVICE}")
+                raise self.rules.error(point.location, f"the value is missing; {_GAP_ADVICE}")
             return
-        self._check_gap_before(point.at_ms, point.place)
+        self._check_gap_before(point.at_ms, point.location)
         self.steps.append((max(point.at_ms, 0), round(point.value * self.rules.scale * self.factor)))
         self.last_point = point
 
@@ -181,7 +183,8 @@ class _StepBuilder:
         if self.rules.gaps == "error":
             distance, usual_distance = clock(distance_ms), clock(self.usual_step_ms)
             raise self.rules.error(
-                location, f"a gap of {distance} since {self.last_point.place}, usual is {usual_distance}; {_GAP_ADVICE}"
+                location,
+                f"a gap of {distance} since {self.last_point.location}, usual is {usual_distance}; {_GAP_ADVICE}",
             )
         self._end_last_value()
 
@@ -201,12 +204,10 @@ def _series_of_requests(points: Iterator[TracePoint], rules: PointRules, per_uni
     last_point = None
     for last_point in points:
         counts[last_point.at_ms // every_ms] += 1
-    if (
-        last_point is not None
-        and rules.gaps == "error"
-        and rules.duration_ms - last_point.at_ms > USUAL_STEPS * every_ms
-    ):
-        raise _early_end_error(last_point, rules)
+    if last_point is not None and rules.gaps == "error":
+        missing_ms = rules.duration_ms - last_point.at_ms
+        if missing_ms > USUAL_STEPS * every_ms:
+            raise _early_end_error(last_point, rules)
     factor = rules.scale * per_unit * 1000 / every_ms
     return step_series.from_steps((index * every_ms, round(count * factor)) for index, count in enumerate(counts))
 
@@ -217,6 +218,5 @@ def _early_end_error(last_point: TracePoint, rules: PointRules) -> UsageError:
     sentence = (
         f"the rows end {end_text} after the start, and the scenario lasts {duration_text}; shorten `duration`, or state"
     )
-    return rules.error(
-        last_point.place, f"{sentence} `gaps: zero`" + ("" if rules.unit == "requests" else " or `gaps: hold`")
-    )
+    hold_advice = "" if rules.unit == "requests" else " or `gaps: hold`"
+    return rules.error(last_point.location, f"{sentence} `gaps: zero`{hold_advice}")

@@ -31,12 +31,12 @@ class TracePoint(NamedTuple):
     Attributes:
         at_ms: since the epoch, or since any other instant.
         value: None if it is missing; 1 for a row that is a request.
-        place: of the point in its source, for messages: `line 7`.
+        location: of the point in its source, for messages: `line 7`.
     """
 
     at_ms: int
     value: float | None
-    place: str
+    location: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class TraceColumns:
     timezone: tzinfo = UTC
 
     def error(self, location: str, column: str | None, sentence: str) -> UsageError:
-        """The error that names file, place and column."""
+        """The error that names the file, a location in it (`line 7`; may be empty) and a column, if there is one."""
         of_column = f"column {column}: " if column else ""
         return UsageError(f"{self.path}: {location}: {of_column}{sentence}" if location else f"{self.path}: {sentence}")
 

@@ -46,7 +46,12 @@ def find_key(field: FileField, known_keys: Iterable[str]) -> str:
 def read_all(
     manifests: dict[str, ManifestObject], field: FileField | None, context: LoadContext
 ) -> tuple[WorkloadModel, ...]:
-    """The workloads of all manifests, by key, with what the scenario says of them. Raises UsageError."""
+    """The workloads of all manifests, in their order, with the fields of the scenario. Raises UsageError.
+
+    Args:
+        manifests: key -> manifest.
+        field: the field `workloads` of the scenario; None without one.
+    """
     field_by_key: dict[str, FileField] = {}
     for name, member in (field.entries() if field is not None else {}).items():
         key = find_key(FileField(name, member.path, member.document), manifests)

@@ -88,25 +88,18 @@ def _measure_candidates(
 ) -> list[_CandidateMeasures]:
     """The measures of all candidates, in order."""
     specs = [
-        candidate.policy
-        for candidate in candidates
-        if isinstance(candidate.policy, Spec) and candidate.replicas is None
+        candidate.policy for candidate in candidates if isinstance(candidate.policy, Spec) and _runs_in_batch(candidate)
     ]
-    other_candidates = [
-        candidate
-        for candidate in candidates
-        if not isinstance(candidate.policy, Spec) or candidate.replicas is not None
-    ]
-    in_batch = iter(_measure_in_batch(scenario, specs, needs, needed_pods) if specs else ())
-    alone = iter(
-        [_measures_of_result(result) for result in comparison.compare(scenario, other_candidates, needs).results]
-        if other_candidates
-        else ()
-    )
-    return [
-        next(in_batch if isinstance(candidate.policy, Spec) and candidate.replicas is None else alone)
-        for candidate in candidates
-    ]
+    other_candidates = [candidate for candidate in candidates if not _runs_in_batch(candidate)]
+    measures_in_batch = iter(_measure_in_batch(scenario, specs, needs, needed_pods) if specs else [])
+    results = comparison.compare(scenario, other_candidates, needs).results if other_candidates else ()
+    measures_of_others = iter([_measures_of_result(candidate_result) for candidate_result in results])
+    return [next(measures_in_batch if _runs_in_batch(candidate) else measures_of_others) for candidate in candidates]
+
+
+def _runs_in_batch(candidate: Candidate) -> bool:
+    """Whether a candidate is a spec that starts with the replicas of the scenario."""
+    return isinstance(candidate.policy, Spec) and candidate.replicas is None
 
 
 def _measures_of_result(result: CandidateResult) -> _CandidateMeasures:

@@ -101,6 +101,7 @@ def _compute_partitions(
     completed_futures = as_completed(loop=client.loop)  # type: ignore[no-untyped-call] # distributed has no annotations here
 
     def submit() -> None:
+        """Submit the next partition, if there is one."""
         partition = next(waiting_partitions, None)
         if partition is not None:
             future = client.submit(compute, partition, make_trial, pure=False)

@@ -1,4 +1,4 @@
-"""Keeps the rows of a partition in a Parquet file, with the fingerprint of what they were computed from.
+"""Writes the rows of a partition to a Parquet file, with the fingerprint of their input.
 
 Called by `partition_runs`. A file is written beside its place and renamed, so that it is whole or not there.
 """

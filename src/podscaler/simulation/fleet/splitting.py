@@ -1,4 +1,4 @@
-"""Divides recordings into files that have all lines of some autoscalers each, in their order.
+"""Splits recordings into files that each have all lines of some autoscalers, in their order.
 
 Called by `podscaler backtest --fleet`, before `partition_runs`. Lines are read once, one after the other. What is kept
 is a buffer for each file and the names of the autoscalers, so the memory depends neither on the length of the
@@ -61,7 +61,7 @@ class SplitPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SplitManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a folder of files of lines has; `header` is that of all recordings."""
+    """The content of a folder of files of lines; `header` is that of all recordings."""
 
     sources: tuple[RecordingSource, ...]
     partitions: int
@@ -181,7 +181,7 @@ class _KeyedObject(msgspec.Struct, frozen=True):
 
 
 class _KeyedLine(msgspec.Struct, frozen=True):
-    """The part of a line that says of which autoscaler it is."""
+    """The fields of a line that identify its autoscaler."""
 
     hpa: _KeyedObject | None = None
     deleted: str = ""
@@ -222,6 +222,7 @@ class _PartWriter:
             self._flush()
 
     def _flush(self) -> None:
+        """Append the buffer to the file as a gzip member, which can be read as a part of the whole file."""
         self._digest.update(self._buffer)
         with self._path.open("ab") as file:
             file.write(gzip.compress(self._buffer, _GZIP_LEVEL, mtime=0))

@@ -1,4 +1,4 @@
-"""Makes a fleet of any size, for benchmarks and trials: each autoscaler has a load of its own over some days.
+"""Generates a fleet of any size, for benchmarks and trials: each autoscaler has a random load of its own.
 
 A load repeats every day, with a phase, a size and a noise of the autoscaler, and a peak on some days.
 

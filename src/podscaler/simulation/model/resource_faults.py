@@ -1,7 +1,7 @@
-"""Says why a resource metric of an autoscaler cannot be evaluated on the pods of a workload.
+"""Finds why a resource metric of an autoscaler cannot be evaluated on the pods of a workload.
 
-Called for the autoscalers of scenario files and for the candidates of a backtest, before anything is simulated: a
-simulated decision would only repeat that it cannot read the metric.
+Called for the autoscalers of scenario files and for the candidates of a backtest, before the simulation: every
+simulated sync would only report that it cannot read the metric.
 """
 
 from podscaler.core.model.metric_spec import Metric, ResourceMetric, Utilization

@@ -69,12 +69,13 @@ def _extreme_indexes(columns: Sequence[_Values], size: int, budget: int) -> Iter
     for span in range(span_count):
         begin, end = size * span // span_count, size * (span + 1) // span_count
         for column in columns:
-            values = [
-                (value, index) for index in range(begin, end) if (value := _finite_or_none(column[index])) is not None
-            ]
+            value_by_index = {index: _finite_or_none(column[index]) for index in range(begin, end)}
+            values = [(value, index) for index, value in value_by_index.items() if value is not None]
             if values:
-                yield min(values)[1]
-                yield max(values)[1]
+                _, lowest_index = min(values)
+                _, highest_index = max(values)
+                yield lowest_index
+                yield highest_index
 
 
 def _reduce_series(series: PlotSeries, kept_indexes: Sequence[int]) -> PlotSeries:
@@ -89,10 +90,8 @@ def _reduce_band(band: PlotBand, kept_indexes: Sequence[int]) -> PlotBand:
 
 def _pick_values(values: _Values, kept_indexes: Sequence[int]) -> list[float | None]:
     """The values at the kept indexes, rounded; None where there is no value."""
-    return [
-        None if (value := _finite_or_none(values[index])) is None else _round_to_six_digits(value)
-        for index in kept_indexes
-    ]
+    finite_values = [_finite_or_none(values[index]) for index in kept_indexes]
+    return [None if value is None else _round_to_six_digits(value) for value in finite_values]
 
 
 def _finite_or_none(value: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Compares a candidate with the present spec on consecutive parts of a load (folds), to tell a gain from noise.
+"""Compares a candidate with the present spec on consecutive parts of a load (folds), to separate gains from noise.
 
 A sum over all of a load may hang on one surge of it. The change of a measure is therefore the mean of the differences
 of all folds, with its standard error; a search uses `RelativeChange.cautious`, which adds one standard error. On a load

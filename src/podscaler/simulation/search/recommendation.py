@@ -41,15 +41,20 @@ def _json_text(field_value: Any) -> str:
     return "unset" if field_value is None else msgspec.json.encode(field_value).decode()
 
 
-def changes(before: HorizontalPodAutoscalerSpec, after: HorizontalPodAutoscalerSpec) -> tuple[FieldChange, ...]:
+def changes(
+    present_spec: HorizontalPodAutoscalerSpec, changed_spec: HorizontalPodAutoscalerSpec
+) -> tuple[FieldChange, ...]:
     """The fields that differ, in the order of their paths; the policies of a direction are one field."""
-    old_values, new_values = dict(_flatten(msgspec.to_builtins(before))), dict(_flatten(msgspec.to_builtins(after)))
-    paths = dict.fromkeys([*old_values, *new_values])
+    present_values, changed_values = (
+        dict(_flatten(msgspec.to_builtins(present_spec))),
+        dict(_flatten(msgspec.to_builtins(changed_spec))),
+    )
+    paths = dict.fromkeys([*present_values, *changed_values])
     return tuple(
         [
-            FieldChange(path, old_values.get(path), new_values.get(path))
+            FieldChange(path, present_values.get(path), changed_values.get(path))
             for path in paths
-            if old_values.get(path) != new_values.get(path)
+            if present_values.get(path) != changed_values.get(path)
         ]
     )
 
@@ -67,16 +72,16 @@ def _flatten(spec_part: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def undo_group(
-    group: str, before: HorizontalPodAutoscalerSpec, after: HorizontalPodAutoscalerSpec
+    group: str, present_spec: HorizontalPodAutoscalerSpec, changed_spec: HorizontalPodAutoscalerSpec
 ) -> HorizontalPodAutoscalerSpec | None:
-    """`after` with one of GROUPS as it was before; None if that group is the same in both.
+    """The changed spec with one of GROUPS as in the present spec; None if that group is the same in both.
 
-    The difference of the scores of `after` and of the result says what the group does.
+    The difference of the scores of the changed spec and of the result is the effect of the group.
     """
-    restored = GROUPS[group](before, after)
-    if restored is None or _without_empty_rules(restored) == _without_empty_rules(after):
+    restored_spec = GROUPS[group](present_spec, changed_spec)
+    if restored_spec is None or _without_empty_rules(restored_spec) == _without_empty_rules(changed_spec):
         return None
-    return _without_empty_rules(restored)
+    return _without_empty_rules(restored_spec)
 
 
 def _without_empty_rules(spec: HorizontalPodAutoscalerSpec) -> HorizontalPodAutoscalerSpec:
@@ -96,24 +101,27 @@ _Undo = Callable[[HorizontalPodAutoscalerSpec, HorizontalPodAutoscalerSpec], Hor
 
 
 def _undo_field(field: str) -> _Undo:
-    return lambda before, after: msgspec.structs.replace(after, **{field: getattr(before, field)})
+    """Makes the function that sets a field back to the present spec."""
+    return lambda present_spec, changed_spec: msgspec.structs.replace(
+        changed_spec, **{field: getattr(present_spec, field)}
+    )
 
 
 def _undo_rule(direction: str, fields: Sequence[str]) -> _Undo:
     """Makes the function that sets fields of a direction's rules back to the present spec."""
 
     def undo(
-        before: HorizontalPodAutoscalerSpec, after: HorizontalPodAutoscalerSpec
+        present_spec: HorizontalPodAutoscalerSpec, changed_spec: HorizontalPodAutoscalerSpec
     ) -> HorizontalPodAutoscalerSpec | None:
         """The new spec with the present values of these fields; None if it has no rules for the direction."""
-        if after.behavior is None or (rules := getattr(after.behavior, direction)) is None:
+        if changed_spec.behavior is None or (rules := getattr(changed_spec.behavior, direction)) is None:
             return None
-        present_rules = getattr(before.behavior, direction) if before.behavior is not None else None
-        restored = msgspec.structs.replace(
+        present_rules = getattr(present_spec.behavior, direction) if present_spec.behavior is not None else None
+        restored_rules = msgspec.structs.replace(
             rules, **{field: None if present_rules is None else getattr(present_rules, field) for field in fields}
         )
-        behavior = msgspec.structs.replace(after.behavior, **{direction: restored})
-        return msgspec.structs.replace(after, behavior=behavior)
+        behavior = msgspec.structs.replace(changed_spec.behavior, **{direction: restored_rules})
+        return msgspec.structs.replace(changed_spec, behavior=behavior)
 
     return undo
 
@@ -136,7 +144,7 @@ GROUPS: Mapping[str, _Undo] = {
 
 
 def effect(group: str, with_change: Scores, without_change: Scores, measures: Sequence[str]) -> str:
-    """One sentence on what a group of changes does: the measures with and without it."""
+    """One sentence on the effect of a group of changes: the measures with and without it."""
     differences = [
         f"{measure} {score_text(with_change, measure)} instead of {score_text(without_change, measure)}"
         for measure in measures

@@ -1,4 +1,4 @@
-"""Scores candidates on the two parts of a scenario: what the search sees, and what it is judged by.
+"""Scores candidates on the two parts of a scenario: the first one for the search, the later one for its judgement.
 
 Called by `podscaler tune`. The later part is simulated from the start of the scenario, so that its first sync has the
 history of the part before; only its own syncs are counted.
@@ -63,7 +63,7 @@ def split(whole: ScoredPart, share: float) -> list[ScoredPart]:
 
 
 def until(part: ScoredPart, syncs: int) -> ScoredPart:
-    """The part without what is later than its first syncs, counted from the start of the scenario."""
+    """The part shortened to its first syncs, whose number counts from the start of the scenario."""
     shortened_scenario = msgspec.structs.replace(part.scenario, duration_ms=_at_ms(part.scenario, syncs) - 1)
     return msgspec.structs.replace(part, scenario=shortened_scenario, needed=part.needed[:syncs])
 
@@ -107,6 +107,7 @@ def fold_evaluator(part: ScoredPart, folds: int, on_fallback: Callable[[str], No
     parts_to_fold_ends = [until(part, uncounted_syncs + round(syncs * fold / folds)) for fold in range(1, folds + 1)]
 
     def evaluate(specs: Sequence[HorizontalPodAutoscalerSpec]) -> Sequence[FoldedScores]:
+        """Evaluate each fold's beginning, and score the differences."""
         totals_to_fold_ends = [
             _evaluate_totals(part_to_fold_end, specs, on_fallback) for part_to_fold_end in parts_to_fold_ends
         ]

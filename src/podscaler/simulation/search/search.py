@@ -105,7 +105,9 @@ def search(
     """The result of a search; Ctrl-C ends it with what was found until then.
 
     Args:
-        first_part, later_part: evaluate specs on the part that the search sees, and on the one that it does not.
+        space: the specs to try, with the present one.
+        first_part: evaluates specs on the part of the load that the search optimizes for.
+        later_part: evaluates specs on the part of the load that the search does not use.
         on_progress: called with the number of candidates that have been evaluated, after each batch.
     """
     (present_scores,) = first_part([space.present])
@@ -121,17 +123,20 @@ def search(
     chosen = _choose(tried_candidates, standard)
     if chosen is not None:
         chosen = _undo_noise(chosen, space.present, standard, first_part)
-    later_scores = later_part([space.present] if chosen is None else [space.present, chosen.spec])
-    chosen_later = None if chosen is None else later_scores[1]
+    chosen_later: Scores | None = None
+    if chosen is None:
+        (present_later,) = later_part([space.present])
+        refusal = _reason_for_none(tried_candidates, standard, goals)
+    else:
+        present_later, chosen_later = later_part([space.present, chosen.spec])
+        refusal = _reason_to_refuse(goals, present_later, chosen_later)
     return SearchResult(
         present=present_scores.whole,
-        present_later=later_scores[0],
+        present_later=present_later,
         chosen=chosen,
         chosen_later=chosen_later,
         front=_pareto_front(tried_candidates, goals),
-        refusal=_reason_for_none(tried_candidates, standard, goals)
-        if chosen_later is None
-        else _reason_to_refuse(goals, later_scores[0], chosen_later),
+        refusal=refusal,
         trials=len(tried_candidates),
         is_interrupted=is_interrupted,
     )
@@ -179,7 +184,7 @@ def _evaluate_batches(
             study.enqueue_trial(dict(variation.values()))
         trials = [study.ask() for _ in range(batch_size)]
         specs = [space.suggest(trial) for trial in trials]
-        evaluated = [TunedCandidate(*pair) for pair in zip(specs, evaluate(specs), strict=True)]
+        evaluated = [TunedCandidate(spec, folded) for spec, folded in zip(specs, evaluate(specs), strict=True)]
         for trial, candidate in zip(trials, evaluated, strict=True):
             excesses = standard.excesses(candidate.folded)
             for name, excess in excesses.items():
@@ -191,6 +196,17 @@ def _evaluate_batches(
         yield evaluated
 
 
+class _RankedValues(NamedTuple):
+    """The values of a candidate by the name of each suggestion; the smallest rank is the best.
+
+    Attributes:
+        rank: by how much the candidate exceeds limits, and the sum of its objectives.
+    """
+
+    rank: tuple[float, float]
+    values: Mapping[str, int | str]
+
+
 class _EliteVariation:
     """Chooses values of good candidates, with one to three of them left open, for the suggester to fill in.
 
@@ -198,23 +214,20 @@ class _EliteVariation:
         present_values: the values of the present spec, which is the first candidate.
     """
 
-    def __init__(self, present_values: Mapping[str, int | str], choice: random.Random) -> None:
-        self._best: list[tuple[tuple[float, float], Mapping[str, int | str]]] = [((0.0, 0.0), present_values)]
-        self._choice = choice
+    def __init__(self, present_values: Mapping[str, int | str], generator: random.Random) -> None:
+        self._best = [_RankedValues((0.0, 0.0), present_values)]
+        self._generator = generator
 
     def add(self, values: Mapping[str, int | str], rank: tuple[float, float]) -> None:
-        """Remember the values of a candidate if it is one of the best.
-
-        Args:
-            rank: by how much it exceeds limits, and the sum of its objectives.
-        """
-        if values not in [elite for _, elite in self._best]:
-            self._best = sorted([*self._best, (rank, dict(values))], key=lambda elite: elite[0])[:ELITE_SIZE]
+        """Keep the values of a candidate if it is one of the best; `rank` as in `_RankedValues`."""
+        if values not in [elite.values for elite in self._best]:
+            ranked_values = [*self._best, _RankedValues(rank, dict(values))]
+            self._best = sorted(ranked_values, key=lambda elite: elite.rank)[:ELITE_SIZE]
 
     def values(self) -> Mapping[str, int | str]:
-        """Values that are to stay as they are in the next candidate."""
-        _, values = self._choice.choice(self._best)
-        open_names = self._choice.sample(sorted(values), min(self._choice.randint(1, 3), len(values)))
+        """The values of one of the best candidates, without those that the suggester is to choose."""
+        values = self._generator.choice(self._best).values
+        open_names = self._generator.sample(sorted(values), min(self._generator.randint(1, 3), len(values)))
         return {name: value for name, value in values.items() if name not in open_names}
 
 

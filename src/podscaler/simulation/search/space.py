@@ -1,6 +1,7 @@
-"""The specs that a search may try: which fields it changes, and between which values.
+"""Defines the specs that a search may try: which fields it changes, and between which values.
 
-Every suggestion is a spec that the API accepts. A new dimension: an entry of DIMENSIONS.
+Called by `search` with Optuna's trials. Every suggestion is a spec that the API accepts. A new dimension: an entry of
+DIMENSIONS.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -245,6 +246,7 @@ def _window_dimension(direction: str, name: str, longest_s: int) -> _Dimension:
     def suggest(
         space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
     ) -> HorizontalPodAutoscalerSpec:
+        """The spec with a suggested window."""
         del space
         window_s = suggester.suggest_int(name, 0, longest_s, step=_WINDOW_STEP_S)
         return _with_rules(spec, direction, stabilization_window_seconds=window_s)
@@ -258,6 +260,7 @@ def _rates_dimension(direction: str, name: str) -> _Dimension:
     def suggest(
         space: SearchSpace, suggester: Suggester, spec: HorizontalPodAutoscalerSpec
     ) -> HorizontalPodAutoscalerSpec:
+        """The spec with suggested policies, or unchanged."""
         del space
         rate_name = suggester.suggest_categorical(name, [UNCHANGED, *POLICIES])
         if rate_name == UNCHANGED:

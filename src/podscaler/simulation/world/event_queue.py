@@ -1,4 +1,4 @@
-"""The event queue of a simulation in virtual time.
+"""Defines the event queue of a simulation in virtual time.
 
 Workloads, nodes and the engine add events; the engine runs them. Events at one instant run in the order of
 `EventPriority`, and events of one priority in the order in which they were added, so that a scenario has one result.

@@ -1,4 +1,4 @@
-"""How a workload's ready pods serve its load: a fluid model of processor sharing.
+"""Computes how a workload's ready pods serve its load: a fluid model of processor sharing.
 
 Between two events the demand D and the number n of ready pods are constant. Every pod has the CPU capacity C for
 load, and the load balancer is perfect, so the pods are equal:

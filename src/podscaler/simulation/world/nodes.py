@@ -1,4 +1,4 @@
-"""The nodes of a simulated cluster: room for pods, and nodes that are added and removed as a cluster autoscaler does.
+"""Simulates the nodes of a cluster: scheduling of pods, and nodes added and removed as a cluster autoscaler does.
 
 Pods are placed on the first node with room for their requests, in the order in which they were made. While pods find no
 room, as many nodes are ordered as they need, and each is ready after the provisioning delay. A node that is empty for

@@ -1,4 +1,4 @@
-"""One simulated pod: its states, its share of the load, and how the autoscaler sees it.
+"""Simulates one pod: its states, its share of the load, and its observation by the autoscaler.
 
 A pod waits for a node, is launched (Pending), runs, becomes ready, may crash and be restarted, and is removed.
 `podscaler.simulation.world.workload` moves it from state to state.

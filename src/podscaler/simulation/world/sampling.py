@@ -1,4 +1,4 @@
-"""The pipeline of resource metrics for one workload: measures pods at intervals, and shows the samples after a lag.
+"""Simulates the resource metrics of one workload: measures pods at intervals, and publishes samples after a lag.
 
 A sample of CPU is the average of what the pod used between its last two measurements; a new pod is measured by its
 total since its start once it is old enough. A sample of memory is what the pod uses at the measurement. A pod whose
@@ -75,15 +75,15 @@ class ResourceSampling:
         steady = self._steady
         if steady is not None:
             usage = (at_ms - steady.at_ms, work_of_each - steady.work_of_each, True)
-            samples_by_pod = [
-                dict.fromkeys(steady.names, sample) for sample in self._samples(*usage, at_ms, bytes_of_each)
+            samples_by_resource = [
+                dict.fromkeys(steady.names, sample) for sample in self._samples_of_usage(*usage, at_ms, bytes_of_each)
             ]
             self._steady = _SteadyPods(steady.pods, steady.names, at_ms, work_of_each)
         else:
-            samples_by_pod = self._measure_each(pods, at_ms, work_of_each, bytes_of_each)
+            samples_by_resource = self._measure_each(pods, at_ms, work_of_each, bytes_of_each)
             if self._are_steady(pods, at_ms):
                 self._steady = _SteadyPods(tuple(pods), tuple([pod.name for pod in pods]), at_ms, work_of_each)
-        samples_of_resources = zip(self._containers, samples_by_pod, strict=True)
+        samples_of_resources = zip(self._containers, samples_by_resource, strict=True)
         return {
             key: PodSamples(resource_samples, is_empty=not resource_samples)
             for key, resource_samples in samples_of_resources
@@ -107,8 +107,8 @@ class ResourceSampling:
     def _measure_each(
         self, pods: Iterable[VirtualPod], at_ms: int, work_of_each: int, bytes_of_each: int
     ) -> list[dict[str, Sample]]:
-        """The samples by pod of each resource, where pods were measured at different instants or differ."""
-        samples_by_pod: list[dict[str, Sample]] = [{} for _ in self._containers]
+        """For each resource in order the samples by name of the pod; the windows of pods may differ."""
+        samples_by_resource: list[dict[str, Sample]] = [{} for _ in self._containers]
         samples_by_usage: dict[tuple[int, int, bool], list[Sample]] = {}  # most pods have served the same
         for pod in pods:
             window_ms = self._window_ms(pod, at_ms)
@@ -119,13 +119,19 @@ class ResourceSampling:
             pod.measured_at_ms, pod.measured_work = at_ms, work
             pod_samples = samples_by_usage.get(usage)
             if pod_samples is None:
-                pod_samples = samples_by_usage[usage] = self._samples(*usage, at_ms, bytes_of_each)
-            for resource_samples, sample in zip(samples_by_pod, pod_samples, strict=True):
+                pod_samples = samples_by_usage[usage] = self._samples_of_usage(*usage, at_ms, bytes_of_each)
+            for resource_samples, sample in zip(samples_by_resource, pod_samples, strict=True):
                 resource_samples[pod.name] = sample
-        return samples_by_pod
+        return samples_by_resource
 
-    def _samples(self, window_ms: int, served: int, is_ready: bool, at_ms: int, bytes_of_each: int) -> list[Sample]:
-        """The samples of one pod, in the order of the resources."""
+    def _samples_of_usage(
+        self, window_ms: int, served: int, is_ready: bool, at_ms: int, bytes_of_each: int
+    ) -> list[Sample]:
+        """The samples of a pod with that usage, in the order of the resources.
+
+        Args:
+            served: the work of the window, in millionths of a core times milliseconds.
+        """
         taken_at_ns, window_ns = self._observations.timestamp_ns(at_ms), window_ms * MS_NS
         load_bytes = bytes_of_each if is_ready else 0
         values_milli = [

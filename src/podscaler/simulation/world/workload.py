@@ -1,4 +1,4 @@
-"""A simulated workload: its pods from creation to removal, and what the autoscaler observes of them.
+"""Simulates a workload: its pods from creation to removal, their load, and their observation by the autoscaler.
 
 `podscaler.simulation.engine` scales it and reads it; all other changes happen by events of the event queue.
 """

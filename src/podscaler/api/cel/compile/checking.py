@@ -148,7 +148,7 @@ class Checker:
         return types.optional_of(member_type) if is_result_optional else member_type
 
     def _check_field(self, offset: int, target: Type, field: str) -> Type:
-        """The type of a field of a value; DYN if the target's type says nothing of its fields."""
+        """The type of a field of a value; DYN if the fields of the target's type are not known."""
         if target.fields is not None:
             field_type = target.fields.get(field) or target.fields.get(KEYWORDS.get(field, ""))
             return field_type if field_type is not None else self._report(offset, f"undefined field '{field}'")
@@ -165,9 +165,9 @@ class Checker:
     def _check_call(self, node: Call) -> Type:
         """The type of a call: of an operator, a function (`math.abs(x)` too), or a method of the target."""
         if node.function == "_?._":
-            name = node.args[1]
+            operand, name = node.args
             field = name.value if isinstance(name, Literal) else ""
-            return self._check_member(node.offset, node.args[0], field, is_optional=True)
+            return self._check_member(node.offset, operand, field, is_optional=True)
         arg_types = [self._check(arg) for arg in node.args]
         if node.function in _LOGIC_OPERATORS:
             return self._check_logic(node, arg_types)
@@ -200,9 +200,10 @@ class Checker:
         if result_type is not None:
             return result_type
         printed_types = [types.resolve(self._bindings, arg_type, free_is_dynamic=True) for arg_type in arg_types]
-        signature = (
-            f"{printed_types[0]}.({_join_types(printed_types[1:])})" if is_method else f"({_join_types(printed_types)})"
-        )
+        signature = f"({_join_types(printed_types)})"
+        if is_method:
+            target_type, *param_types = printed_types
+            signature = f"{target_type}.({_join_types(param_types)})"
         return self._report(node.offset, f"found no matching overload for '{name}' applied to '{signature}'")
 
     def _try_overload(
@@ -289,8 +290,8 @@ class Checker:
         return types.most_general(previous_type, new_type)
 
     def _report_mismatch(self, node: Node, expected: Type, actual: Type) -> Type:
-        printed_types = [types.resolve(self._bindings, cel_type) for cel_type in (expected, actual)]
-        return self._report(node.offset, f"expected type '{printed_types[0]}' but found '{printed_types[1]}'")
+        expected_type, actual_type = self._resolve_type(expected), self._resolve_type(actual)
+        return self._report(node.offset, f"expected type '{expected_type}' but found '{actual_type}'")
 
     def _check_comprehension(self, node: Comprehension) -> Type:
         """The type of an expanded macro: its step must have the type of its start value."""

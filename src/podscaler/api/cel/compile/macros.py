@@ -56,6 +56,7 @@ def expand(offset: int, name: str, target: Node | None, args: Args) -> Node | No
 
 
 def _expand_has(offset: int, arg: Node) -> Node:
+    """`has(a.b)`: a test for a member. Raises MacroError for another argument."""
     if not isinstance(arg, Select) or arg.is_test:
         raise MacroError(arg.offset, "invalid argument to has() macro")
     return Select(offset, arg.operand, arg.field, is_test=True)
@@ -112,23 +113,31 @@ def _list_comprehension(offset: int, target: Node, names: tuple[str, ...], test:
 
 
 def _expand_map(offset: int, target: Node, args: Args) -> Node:
-    name = _variable_name(args[0])
-    return _list_comprehension(offset, target, (name,), args[1] if len(args) == 3 else None, args[-1])
+    """`target.map(x, expression)`, or `target.map(x, test, expression)`."""
+    variable, *tests, expression = args
+    test = tests[0] if tests else None
+    return _list_comprehension(offset, target, (_variable_name(variable),), test, expression)
 
 
 def _expand_filter(offset: int, target: Node, args: Args) -> Node:
-    name = _variable_name(args[0])
-    return _list_comprehension(offset, target, (name,), args[1], Ident(args[0].offset, name))
+    """`target.filter(x, test)`: produces the elements themselves."""
+    variable, test = args
+    name = _variable_name(variable)
+    return _list_comprehension(offset, target, (name,), test, Ident(variable.offset, name))
 
 
 def _expand_transform_list(offset: int, target: Node, args: Args) -> Node:
-    return _list_comprehension(offset, target, _variable_names(args[:2]), args[2] if len(args) == 4 else None, args[-1])
+    """`target.transformList(i, x, expression)`, or with a test before the expression."""
+    index_variable, variable, *tests, expression = args
+    test = tests[0] if tests else None
+    return _list_comprehension(offset, target, _variable_names((index_variable, variable)), test, expression)
 
 
 def _map_comprehension(offset: int, target: Node, args: Args, produced: Args, kind: str) -> Node:
     """The comprehension of `transformMap` and its like: inserts what is produced, if the test holds."""
     accumulated = Ident(offset, RESULT)
-    names, test = _variable_names(args[:2]), args[2] if len(args) == 4 else None
+    key_variable, value_variable, *tests, _ = args
+    names, test = _variable_names((key_variable, value_variable)), tests[0] if tests else None
     step: Node = Call(offset, "cel.@mapInsert", (accumulated, *produced))
     if test is not None:
         step = Call(offset, "_?_:_", (test, step, accumulated))
@@ -136,11 +145,14 @@ def _map_comprehension(offset: int, target: Node, args: Args, produced: Args, ki
 
 
 def _expand_transform_map(offset: int, target: Node, args: Args) -> Node:
-    key = Ident(args[0].offset, _variable_name(args[0]))
-    return _map_comprehension(offset, target, args, (key, args[-1]), "map")
+    """`target.transformMap(k, v, value)`: keeps the keys, and produces the values."""
+    key_variable, *_, produced_value = args
+    key = Ident(key_variable.offset, _variable_name(key_variable))
+    return _map_comprehension(offset, target, args, (key, produced_value), "map")
 
 
 def _expand_transform_entries(offset: int, target: Node, args: Args) -> Node:
+    """`target.transformMapEntry(k, v, map)`: produces a map of one entry for each element."""
     return _map_comprehension(offset, target, args, (args[-1],), "entries")
 
 
@@ -152,17 +164,19 @@ def _bind_variable(offset: int, name: str, value: Node, body: Node) -> Node:
 
 def _expand_opt_map(offset: int, target: Node, args: Args) -> Node:
     """`target.optMap(x, expression)`: an optional of the expression, if the target has a value."""
-    name = _variable_name(args[0], "optMap() variable name must be a simple identifier")
+    variable, expression = args
+    name = _variable_name(variable, "optMap() variable name must be a simple identifier")
     value = Call(offset, "value", (), target)
-    optional_of_result = Call(offset, "optional.of", (_bind_variable(offset, name, value, args[1]),))
+    optional_of_result = Call(offset, "optional.of", (_bind_variable(offset, name, value, expression),))
     return _if_present(offset, target, optional_of_result)
 
 
 def _expand_opt_flat_map(offset: int, target: Node, args: Args) -> Node:
     """`target.optFlatMap(x, expression)`: the expression, which is optional, if the target has a value."""
-    name = _variable_name(args[0], "optFlatMap() variable name must be a simple identifier")
+    variable, expression = args
+    name = _variable_name(variable, "optFlatMap() variable name must be a simple identifier")
     value = Call(offset, "value", (), target)
-    return _if_present(offset, target, _bind_variable(offset, name, value, args[1]))
+    return _if_present(offset, target, _bind_variable(offset, name, value, expression))
 
 
 def _if_present(offset: int, target: Node, then: Node) -> Node:

@@ -75,18 +75,21 @@ class SemanticVersion:
     """A semantic version; build metadata is dropped, since it does not count in comparisons.
 
     Args:
-        parts: major, minor and patch.
+        major, minor, patch: its numbers.
         release: the pre-release identifiers as sort keys (`_identifier`); empty for a release.
     """
 
-    __slots__ = ("numbers", "release")
+    __slots__ = ("major", "minor", "patch", "release")
 
-    def __init__(self, parts: tuple[int, int, int], release: tuple[tuple[int, int, str], ...]) -> None:
-        self.numbers = parts
+    def __init__(self, major: int, minor: int, patch: int, release: tuple[tuple[int, int, str], ...]) -> None:
+        self.major = major
+        self.minor = minor
+        self.patch = patch
         self.release = release
 
     def _order(self) -> tuple[Any, ...]:
-        return (self.numbers, not self.release, self.release)
+        """The sort key: a pre-release comes before its release."""
+        return (self.major, self.minor, self.patch, not self.release, self.release)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SemanticVersion) and self._order() == other._order()
@@ -105,11 +108,9 @@ def _parse_semver(version_text: str, is_tolerant: bool = False) -> Opaque:
         raise EvaluationError(_semver_error(version_text))
     if re.search(_BEYOND_UINT64, match.group()):
         raise EvaluationError("strconv.ParseUint: value out of range")
-    parts = tuple(int(number_text) for number_text in match.groups()[:3])
-    release = tuple(
-        _identifier_sort_key(number_text) for number_text in (match.group(4) or "").split(".") if number_text
-    )
-    return Opaque("kubernetes.Semver", SemanticVersion(parts, release))  # type: ignore[arg-type]  # three numbers by the pattern
+    major, minor, patch, release_text, _build = match.groups()
+    release = tuple(_identifier_sort_key(identifier) for identifier in (release_text or "").split(".") if identifier)
+    return Opaque("kubernetes.Semver", SemanticVersion(int(major), int(minor), int(patch), release))
 
 
 def _identifier_sort_key(identifier: str) -> tuple[int, int, str]:
@@ -199,7 +200,7 @@ def _get_hostname(url_parts: SplitResult) -> str:
     """The host of a URL without its port, and without the brackets of an IPv6 address."""
     host = _get_host(url_parts)
     if host.startswith("["):
-        return host[1:].partition("]")[0]
+        return host.removeprefix("[").partition("]")[0]
     return host.partition(":")[0]
 
 
@@ -263,26 +264,26 @@ FUNCTIONS = table(
         "quantity(string) -> Quantity": _parse_quantity,
         "isQuantity(string) -> bool": is_valid(_parse_quantity),
         "sign(Quantity) -> int": lambda value: value.sign(),
-        "Quantity.isGreaterThan(Quantity) -> bool": lambda one, other: other < one,
-        "Quantity.isLessThan(Quantity) -> bool": lambda one, other: one < other,
+        "Quantity.isGreaterThan(Quantity) -> bool": lambda left, right: right < left,
+        "Quantity.isLessThan(Quantity) -> bool": lambda left, right: left < right,
         "Quantity.compareTo(Quantity) -> int": _compare,
         "Quantity.asApproximateFloat() -> double": lambda value: value.approximate_float(),
         "Quantity.asInteger() -> int": _as_integer,
         "Quantity.isInteger() -> bool": lambda value: _find_integer(value) is not None,
-        "Quantity.add(Quantity) -> Quantity": lambda one, other: one + other,
-        "Quantity.add(int) -> Quantity": lambda one, other: one + Quantity(other),
+        "Quantity.add(Quantity) -> Quantity": lambda left, right: left + right,
+        "Quantity.add(int) -> Quantity": lambda left, number: left + Quantity(number),
         "Quantity.sub(Quantity) -> Quantity": _difference,
-        "Quantity.sub(int) -> Quantity": lambda one, other: _difference(one, Quantity(other)),
+        "Quantity.sub(int) -> Quantity": lambda left, number: _difference(left, Quantity(number)),
         "semver(string) -> Semver": _parse_semver,
         "semver(string, bool) -> Semver": _parse_semver,
         "isSemver(string) -> bool": is_valid(_parse_semver),
         "isSemver(string, bool) -> bool": is_valid(_parse_semver),
-        "Semver.isGreaterThan(Semver) -> bool": lambda one, other: other.value < one.value,
-        "Semver.isLessThan(Semver) -> bool": lambda one, other: one.value < other.value,
-        "Semver.compareTo(Semver) -> int": lambda one, other: _compare(one.value, other.value),
-        "Semver.major() -> int": lambda one: one.value.numbers[0],
-        "Semver.minor() -> int": lambda one: one.value.numbers[1],
-        "Semver.patch() -> int": lambda one: one.value.numbers[2],
+        "Semver.isGreaterThan(Semver) -> bool": lambda left, right: right.value < left.value,
+        "Semver.isLessThan(Semver) -> bool": lambda left, right: left.value < right.value,
+        "Semver.compareTo(Semver) -> int": lambda left, right: _compare(left.value, right.value),
+        "Semver.major() -> int": lambda version: version.value.major,
+        "Semver.minor() -> int": lambda version: version.value.minor,
+        "Semver.patch() -> int": lambda version: version.value.patch,
         "url(string) -> URL": _parse_url,
         "isURL(string) -> bool": is_valid(_parse_url),
         "URL.getScheme() -> string": _url_getter(lambda parts: parts.scheme),

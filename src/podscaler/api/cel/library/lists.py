@@ -134,8 +134,8 @@ def _range(budget: Budget, size: int) -> list[int]:
 
 @charged
 def _distinct(budget: Budget, items: list[Any]) -> list[Any]:
+    """The items without repetitions; numbers of all types are equal by value."""
     budget.spend(len(items))
-    # Of equal items the first one is kept, at its place: the last insertion of the reversed list.
     return list({operators.identity(item): item for item in reversed(items)}.values())[::-1]
 
 
@@ -157,6 +157,7 @@ def _is_zero(value: Any) -> bool:
 
 
 def _optional_value(maybe: Optional) -> Any:
+    """The value of an Optional. Raises EvaluationError if it has none."""
     if not maybe.is_present:
         raise EvaluationError("optional.none() dereference")
     return maybe.value

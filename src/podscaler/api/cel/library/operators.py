@@ -116,7 +116,7 @@ def add(left: Any, right: Any, budget: Budget) -> Any:
 
 
 def _concatenate(left: list[Any], right: list[Any]) -> list[Any]:
-    """The sum of two lists: sets without what is already there, maps with replaced items."""
+    """The sum of two lists: a union of sets; in `map` lists items of `right` replace those with the same keys."""
     if isinstance(left, SetList):
         left_identities = {identity(item) for item in left}
         return SetList([*left, *(item for item in right if identity(item) not in left_identities)])
