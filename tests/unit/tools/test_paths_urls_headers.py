@@ -25,6 +25,8 @@ _PROCESS = "numbers of processes, from the kernel"
 
 CHECKED = {
     "metrics/scraped/counters.py:_advance": "a division of numbers",
+    "apiserver/streaming/spdy_headers.py:_parse_headers": "headers of the client, as they are read",
+    "kubelet/volumes/volumes.py:mounts": "the parts of a target are counted, for the order",
     "metrics/scraped/scrape_client.py:ScrapeClient._open_session": "constants",
     "metrics/scraped/targets.py:ScrapeTarget.url": "an address of the node's; checked annotations, escaped by yarl",
     "aggregator/availability.py:Availability._check_endpoint": "Service addresses; groups and versions are DNS names",
